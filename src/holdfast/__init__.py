@@ -1,0 +1,54 @@
+"""Holdfast: a long-term memory and context engine for AI agents.
+
+It keeps every word it is given, finds the right ones again without an LLM, and can say why.
+Importing does nothing; `Memory.open()` does.
+"""
+
+from holdfast.errors import (
+    BusyStoreError,
+    ClosedStoreError,
+    DamagedStoreError,
+    FilterError,
+    ForeignStoreError,
+    HoldfastError,
+    InputError,
+    NewerStoreError,
+    NotFoundError,
+    ReadOnlyStoreError,
+    SettingsError,
+    StoreError,
+    UnknownProfileError,
+)
+from holdfast.memory import Memory
+from holdfast.settings import ProfileSettings, Settings
+from holdfast.types import Contribution, Fact, Hit, SearchResult, Stats, Unit, Why, Written
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BusyStoreError",
+    "ClosedStoreError",
+    "Contribution",
+    "DamagedStoreError",
+    "Fact",
+    "FilterError",
+    "ForeignStoreError",
+    "Hit",
+    "HoldfastError",
+    "InputError",
+    "Memory",
+    "NewerStoreError",
+    "NotFoundError",
+    "ProfileSettings",
+    "ReadOnlyStoreError",
+    "SearchResult",
+    "Settings",
+    "SettingsError",
+    "Stats",
+    "StoreError",
+    "Unit",
+    "UnknownProfileError",
+    "Why",
+    "Written",
+    "__version__",
+]

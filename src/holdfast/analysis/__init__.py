@@ -1,0 +1,17 @@
+"""Text → what the engine knows about it. Deterministic; no clock, no file, no model of its own."""
+
+from __future__ import annotations
+
+from holdfast.analysis.anchors import anchor_density
+from holdfast.analysis.lexical import terms
+from holdfast.settings import AnalysisSettings
+from holdfast.types import FIELDS, Analysis, Unit
+
+
+def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
+    """Return everything that is derived from one unit's words."""
+    separators = settings.compound_separators
+    return Analysis(
+        terms=tuple(tuple(terms(unit.field_text(name), separators)) for name in FIELDS),
+        anchor_density=anchor_density(unit.text),
+    )

@@ -1,0 +1,129 @@
+"""Question → query profile (C7): tables and small rules, no model.
+
+Roles only ever boost. The one word that may leave the question is an act verb at its head; an entity never does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from holdfast.analysis.lexical import terms
+from holdfast.types import Act, QueryProfile, Role
+
+ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {
+    "compare": ("Comparison", "Evaluation"),
+    "explain": ("Explanation", "Diagnostic", "Narrative"),
+    "recommend": ("Comparison", "Evaluation", "Procedure"),
+    "diagnose": ("Diagnostic", "Explanation"),
+    "implement": ("Procedure", "Constraint"),
+    "verify": ("Constraint", "Definition"),
+    "define": ("Definition", "Explanation"),
+    "evaluate": ("Evaluation", "Comparison", "Narrative"),
+    "identify": ("Narrative", "Description", "Definition"),
+    "describe": ("Description", "Narrative", "Explanation"),
+}
+ACTS_FOR_ROLE: dict[Role, tuple[Act, ...]] = {
+    "Comparison": ("compare",),
+    "Explanation": ("explain",),
+    "Procedure": ("implement",),
+    "Definition": ("define",),
+    "Evaluation": ("evaluate",),
+    "Diagnostic": ("diagnose",),
+    "Constraint": ("verify",),
+    "Narrative": ("explain", "describe"),
+    "Description": ("describe",),
+}
+
+# A verb at the head of a question names its act and is not what is being asked about.
+_HEAD_VERBS: dict[str, Act] = {
+    "compare": "compare",
+    "contrast": "compare",
+    "explain": "explain",
+    "recommend": "recommend",
+    "suggest": "recommend",
+    "diagnose": "diagnose",
+    "debug": "diagnose",
+    "troubleshoot": "diagnose",
+    "implement": "implement",
+    "verify": "verify",
+    "confirm": "verify",
+    "define": "define",
+    "evaluate": "evaluate",
+    "assess": "evaluate",
+    "identify": "identify",
+    "name": "identify",
+    "list": "identify",
+    "describe": "describe",
+    "summarise": "describe",
+    "summarize": "describe",
+}
+# First match wins, so the narrower patterns come first.
+_PHRASES: tuple[tuple[re.Pattern[str], Act], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), act)
+    for pattern, act in (
+        (r"\b(difference between|versus|vs\.?|compared? (to|with)|better than)(?!\w)", "compare"),
+        (r"^\s*(why|how come)\b", "explain"),
+        (r"\bwhat does\b.*\bmean\b|^\s*what (is|are) an? ", "define"),
+        (r"\b(what|which)\b.*\bshould (i|we)\b|^\s*any (advice|tips|ideas)\b", "recommend"),
+        (r"^\s*how (do|can|could|should|to)\b", "implement"),
+        (r"\b(went wrong|not working|does(n't| not) work|fail(s|ed|ing)?|broken|error)\b", "diagnose"),
+        (r"^\s*(which|who|whom|whose|when|where|what|how (many|much|long|old|often|far))\b", "identify"),
+        (r"^\s*(is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b", "evaluate"),
+        (r"^\s*tell me (about|more)\b", "describe"),
+    )
+)
+
+_ASSISTANT_WORDS = re.compile(
+    r"\b(you|assistant)\s+(said|say|told|tell|suggest(ed)?|recommend(ed)?|mention(ed)?|gave|give|list(ed)?|wrote"
+    r"|explain(ed)?|propose[d]?|provide[d]?)\b|\byour (answer|advice|suggestion|recommendation|list)s?\b"
+    r"|\bour (last|previous|earlier) (conversation|chat|discussion)\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(i|i'm|i've|i'd|me|my|mine|we|our|us)\b", re.IGNORECASE)
+_HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)\b", re.IGNORECASE)
+
+# A question with fewer content terms than this cannot stand alone: it continues the previous one (C7).
+_FOLLOW_UP_TERMS = 3
+
+
+def profile_query(
+    text: str, *, previous: str | None = None, speakers: Iterable[str] = (), separators: str = "-"
+) -> QueryProfile:
+    """Return what `text` asks for; `previous` is the user's message before it, `speakers` the known names."""
+    head = _HEAD.match(text)
+    verb = head.group(1).lower() if head else ""
+    act = _HEAD_VERBS.get(verb) or next((act for pattern, act in _PHRASES if pattern.search(text)), None)
+    topic = text[head.end() :] if head and verb in _HEAD_VERBS else text
+    found = _distinct(terms(topic, separators)) or _distinct(terms(text, separators))
+    borrowed = previous if previous and len(found) < _FOLLOW_UP_TERMS else None
+    if borrowed:
+        found = _distinct((*found, *terms(borrowed, separators)))
+    participants = _named(text, speakers)
+    return QueryProfile(
+        text=text,
+        terms=found,
+        act=act,
+        needed_roles=frozenset(ROLES_FOR_ACT[act]) if act else frozenset(),
+        participants=participants,
+        perspective=_perspective(text, participants),
+        borrowed=borrowed,
+    )
+
+
+def _distinct(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def _named(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
+    words = set(re.findall(r"\w+", text.lower()))
+    return tuple(name for name in speakers if name and set(name.lower().split()) <= words)
+
+
+def _perspective(text: str, participants: tuple[str, ...]) -> str | None:
+    """Return whose words the question asks for: the assistant's, a named speaker's, or the user's own."""
+    if _ASSISTANT_WORDS.search(text):
+        return "assistant"
+    if participants:
+        return participants[0]
+    return "user" if _FIRST_PERSON.search(text) else None

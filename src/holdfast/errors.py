@@ -1,0 +1,111 @@
+"""The error tree: one root, the same at every door.
+
+::
+
+    HoldfastError                    exit
+    ├── InputError                     2   a value the caller gave cannot be used
+    │   ├── FilterError                2   a filter is not understood
+    │   └── UnknownProfileError        2   no such profile or strategy
+    ├── NotFoundError                  3   no such unit among those the owner keys may see
+    ├── SettingsError                  4   a setting is unknown or outside its domain
+    └── StoreError                     5   the store cannot do what was asked
+        ├── ForeignStoreError          5   the file is not a Holdfast store
+        ├── NewerStoreError            5   the store was written by a newer Holdfast
+        ├── DamagedStoreError          5   bytes of the store are not what was written
+        ├── ReadOnlyStoreError         5   the place cannot be written
+        ├── BusyStoreError             5   another process holds the write lock for too long
+        └── ClosedStoreError           5   used after close, or across a fork
+
+A message says what happened, with which value, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "BusyStoreError",
+    "ClosedStoreError",
+    "DamagedStoreError",
+    "FilterError",
+    "ForeignStoreError",
+    "HoldfastError",
+    "InputError",
+    "NewerStoreError",
+    "NotFoundError",
+    "ReadOnlyStoreError",
+    "SettingsError",
+    "StoreError",
+    "UnknownProfileError",
+]
+
+# Long values are cut in messages: a 10 MB text must not become a 10 MB message.
+_SHOWN_VALUE = 60
+
+
+def shown(value: object) -> str:
+    """Return `value` as it should appear inside an error message: quoted and short."""
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= _SHOWN_VALUE else f"{text[: _SHOWN_VALUE - 1]}…"
+
+
+class HoldfastError(Exception):
+    """The root of every error Holdfast raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class InputError(HoldfastError, ValueError):
+    """A value the caller gave cannot be used."""
+
+    exit_code = 2
+
+
+class FilterError(InputError):
+    """A filter is not understood."""
+
+
+class UnknownProfileError(InputError):
+    """No profile or strategy of that name is installed."""
+
+
+class NotFoundError(HoldfastError, LookupError):
+    """No such unit among those the owner keys may see."""
+
+    exit_code = 3
+
+
+class SettingsError(HoldfastError, ValueError):
+    """A setting is unknown, or its value lies outside its domain."""
+
+    exit_code = 4
+
+
+class StoreError(HoldfastError):
+    """The store cannot do what was asked."""
+
+    exit_code = 5
+
+
+class ForeignStoreError(StoreError):
+    """The file exists and is not a Holdfast store."""
+
+
+class NewerStoreError(StoreError):
+    """The store was written by a newer Holdfast."""
+
+
+class DamagedStoreError(StoreError):
+    """Bytes of the store are not what was written."""
+
+
+class ReadOnlyStoreError(StoreError):
+    """The place cannot be written."""
+
+
+class BusyStoreError(StoreError):
+    """Another process holds the write lock for too long."""
+
+
+class ClosedStoreError(StoreError):
+    """The store was used after it was closed, or across a fork."""

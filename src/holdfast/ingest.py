@@ -1,0 +1,89 @@
+"""The write path: every stage is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from holdfast.analysis.units import Said, identity, read_content
+from holdfast.settings import Settings
+from holdfast.store.base import Analyse, Store
+from holdfast.types import Draft, Scope, Unit, Written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owned:
+    """Whose the words are, and what holds for all of them: the caller's checked arguments."""
+
+    tenant: str
+    user: str
+    session: str | None
+    agent: str | None
+    scope: Scope
+    now: datetime
+    at: datetime | None = None
+    id: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def remember(
+    content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse
+) -> list[Written]:
+    """Keep every word of `content`; report what was done with each message."""
+    said = read_content(content, settings.ingest)
+    units = _units(said, owned)
+    drafts = [_draft(unit, words, owned, analyse) for unit, words in zip(units, said, strict=True)]
+    return store.put(drafts)
+
+
+def _units(said: list[Said], owned: Owned) -> list[Unit]:
+    seen: dict[tuple[object, ...], int] = {}
+    return [_unit(words, owned, seen) for words in said]
+
+
+def _unit(said: Said, owned: Owned, seen: dict[tuple[object, ...], int]) -> Unit:
+    user = None if owned.scope == "global" else owned.user
+    owner = (owned.tenant, user, owned.session, owned.agent)
+    fields = {"claim": said.text, **said.fields, **owned.fields}
+    if said.fields.get("role") == "Procedure":
+        fields["claim"] = ""
+    return Unit(
+        id=said.id or owned.id or identity(said, owner, seen),
+        text=said.text,
+        tenant=owned.tenant,
+        user=user,
+        session=owned.session,
+        agent=owned.agent,
+        scope=owned.scope,
+        author=fields.pop("author", said.author),
+        event_time=said.at or owned.at or owned.now,
+        recorded_time=owned.now,
+        **fields,
+    )
+
+
+def _draft(unit: Unit, said: Said, owned: Owned, analyse: Analyse) -> Draft:
+    return Draft(
+        unit,
+        analyse(unit),
+        id_given=(said.id or owned.id) is not None,
+        time_given=(said.at or owned.at) is not None,
+    )
+
+
+Revision = Callable[[Unit], tuple[Unit, Any]]
+
+
+def revise(changes: Mapping[str, Any], now: datetime, analyse: Analyse) -> Revision:
+    """Return a function that makes a unit's next version."""
+
+    def next_version(unit: Unit) -> tuple[Unit, Any]:
+        changed = dict(changes)
+        if "text" in changed:
+            changed[unit.statement_field] = changed["text"]
+        revised = unit.evolve(**changed, recorded_time=now)
+        return revised, analyse(revised)
+
+    return next_version

@@ -1,0 +1,369 @@
+"""The facade: wires the stages together and reads the clock. Every verb checks its arguments first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from holdfast import ingest, recall
+from holdfast.analysis import analyse
+from holdfast.analysis.units import (
+    check_lifetime,
+    check_metadata,
+    check_name,
+    check_names,
+    check_text,
+    check_time,
+    choose,
+    choose_scope,
+)
+from holdfast.errors import InputError, NotFoundError, shown
+from holdfast.retrieval.profiles import build_strategies, find_profile
+from holdfast.settings import Settings
+from holdfast.store.base import Order, Store
+from holdfast.store.filters import parse_filter
+from holdfast.store.sqlite import SqliteStore
+from holdfast.types import AUTHORS, SearchResult, Stats, Unit, View, Why, Written
+
+Filters = Mapping[str, Any]
+Moment = datetime | str
+_KEEP: Any = object()  # "leave this as it is", which None cannot say
+
+
+class Memory:
+    """A long-term memory. Open it with `Memory.open`; share it between threads, not across a fork."""
+
+    def __init__(self, store: Store, settings: Settings, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._settings = settings
+        self._now = now
+        self._analyse = partial(analyse, settings=settings.analysis)
+        self._engine = recall.Engine(store, settings, time.perf_counter)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path | None = None,
+        *,
+        settings: Settings | None = None,
+        now: Callable[[], datetime] | None = None,
+    ) -> Self:
+        """Open or create the memory at `path` (`./holdfast.db` by default; `:memory:` keeps nothing).
+
+        `settings` defaults to `Settings.load()`; `now` replaces the clock, for tests and replays.
+
+        Raises:
+            StoreError: the file cannot be used; the message says why and what to do.
+        """
+        settings = Settings.load() if settings is None else settings
+        location = settings.store.path if path is None else path
+        store = SqliteStore.open(location, settings.store, partial(analyse, settings=settings.analysis))
+        return cls(store, settings, now or (lambda: datetime.now(UTC)))
+
+    def close(self) -> None:
+        """Release the store."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings in force."""
+        return self._settings
+
+    @property
+    def store(self) -> Store:
+        """Return the store, for tools that check or inspect it."""
+        return self._store
+
+    # -------------------------------------------------------------------------------------------- writing
+
+    def remember(  # noqa: PLR0913 - the verb of the product: every field a caller may give to one message
+        self,
+        content: str | Unit | Mapping[str, Any] | Sequence[str | Unit | Mapping[str, Any]],
+        *,
+        user: str,
+        session: str | None = None,
+        agent: str | None = None,
+        tenant: str | None = None,
+        scope: str | None = None,
+        at: Moment | None = None,
+        id: str | None = None,  # noqa: A002 - the word the caller expects
+        author: str | None = None,
+        speaker: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        ttl: float | timedelta | None = None,
+        pinned: bool = False,
+        valid_from: Moment | None = None,
+        valid_to: Moment | None = None,
+        supersedes: str | Sequence[str] | None = None,
+        links: str | Sequence[str] | None = None,
+    ) -> list[Written]:
+        """Keep `content` word for word; return what was done with each message.
+
+        A text, a message (`{"role": …, "content": …}`), a unit, or a list of these. The same message is kept
+        once. All of it is written, or nothing: when this returns, it survives a crash.
+
+        Raises:
+            InputError: something given cannot be used; nothing was written.
+        """
+        now = self._now()
+        session = check_name("session", session, optional=True)
+        lifetime = check_lifetime(ttl)
+        fields: dict[str, Any] = {
+            "author": None if author is None else choose("author", author, AUTHORS),
+            "speaker": check_name("speaker", speaker, optional=True),
+            "metadata": None if metadata is None else check_metadata(metadata, self._settings.ingest),
+            "expires_at": None if lifetime is None else now + lifetime,
+            "pinned": pinned or None,
+            "valid_from": check_time("valid_from", valid_from),
+            "valid_to": check_time("valid_to", valid_to),
+            "supersedes": check_names("supersedes", supersedes) or None,
+            "links": check_names("links", links) or None,
+        }
+        given_id = check_name("id", id, optional=True)
+        if given_id is not None and not isinstance(content, str | Unit | Mapping):
+            raise InputError(
+                f"id = {shown(given_id)} cannot name every message of a list; give each its own id"
+            )
+        owned = ingest.Owned(
+            tenant=self._tenant(tenant),
+            user=_user(user),
+            session=session,
+            agent=check_name("agent", agent, optional=True),
+            scope=choose_scope(scope, session),
+            now=now,
+            at=check_time("at", at),
+            id=given_id,
+            fields={name: value for name, value in fields.items() if value is not None},
+        )
+        return ingest.remember(
+            content, owned, store=self._store, settings=self._settings, analyse=self._analyse
+        )
+
+    def update(
+        self,
+        id: str,  # noqa: A002 - the word the caller expects
+        *,
+        user: str,
+        agent: str | None = None,
+        tenant: str | None = None,
+        text: str = _KEEP,
+        topic: str = _KEEP,
+        metadata: Mapping[str, Any] = _KEEP,
+        pinned: bool = _KEEP,
+        ttl: float | timedelta | None = _KEEP,
+        valid_from: Moment | None = _KEEP,
+        valid_to: Moment | None = _KEEP,
+        links: str | Sequence[str] = _KEEP,
+    ) -> Unit:
+        """Make a new version of one unit and return it; `history` keeps the old ones.
+
+        `ttl=None` lets the unit live for ever again; `metadata` replaces the whole object.
+
+        Raises:
+            NotFoundError: the owner has no such unit.
+        """
+        now = self._now()
+        checks: dict[str, tuple[object, Callable[[Any], object]]] = {
+            "text": (text, lambda value: check_text(value, self._settings.ingest)),
+            "topic": (topic, str),
+            "metadata": (metadata, lambda value: check_metadata(value, self._settings.ingest)),
+            "pinned": (pinned, bool),
+            "expires_at": (ttl, lambda value: now + life if (life := check_lifetime(value)) else None),
+            "valid_from": (valid_from, lambda value: check_time("valid_from", value)),
+            "valid_to": (valid_to, lambda value: check_time("valid_to", value)),
+            "links": (links, lambda value: check_names("links", value)),
+        }
+        changes = {name: check(value) for name, (value, check) in checks.items() if value is not _KEEP}
+        if not changes:
+            raise InputError(f"nothing to change; give update one of {', '.join(checks)}")
+        view = self._view(user=user, agent=agent, tenant=tenant)
+        return self._store.revise(view, id, ingest.revise(changes, now, self._analyse))
+
+    # -------------------------------------------------------------------------------------------- reading
+
+    def search(
+        self,
+        query: str | Sequence[Mapping[str, Any]],
+        *,
+        user: str,
+        session: str | None = None,
+        agent: str | None = None,
+        tenant: str | None = None,
+        profile: str = "hybrid",
+        limit: int | None = None,
+        filters: Filters | None = None,
+        only_session: bool = False,
+        current_only: bool = True,
+        reference_time: Moment | None = None,
+        explain: bool = False,
+    ) -> SearchResult:
+        """Return ranked hits; with `explain`, each carries the tree its score is composed of.
+
+        `query` is a question, or a message list whose last user message is the question.
+        """
+        view = self._view(
+            user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
+            current_only=current_only, reference_time=reference_time,
+        )  # fmt: skip
+        return recall.search(self._engine, self._question(query, profile, limit), view, explain=explain)
+
+    def why(
+        self,
+        query: str | Sequence[Mapping[str, Any]],
+        id: str,  # noqa: A002 - the word the caller expects
+        *,
+        user: str,
+        session: str | None = None,
+        agent: str | None = None,
+        tenant: str | None = None,
+        profile: str = "hybrid",
+        limit: int | None = None,
+        filters: Filters | None = None,
+        only_session: bool = False,
+        current_only: bool = True,
+        reference_time: Moment | None = None,
+    ) -> Why:
+        """Say why one unit is, or is not, among the hits that `search` gives for the same arguments."""
+        view = self._view(
+            user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
+            current_only=current_only, reference_time=reference_time,
+        )  # fmt: skip
+        question = self._question(query, profile, limit)
+        return recall.why(self._engine, question, self._found(view, id), view)
+
+    def get(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Unit:  # noqa: A002
+        """Return one unit.
+
+        Raises:
+            NotFoundError: the owner has no such unit.
+        """
+        return self._found(self._view(user=user, agent=agent, tenant=tenant), id)
+
+    def list(
+        self,
+        *,
+        user: str,
+        session: str | None = None,
+        agent: str | None = None,
+        tenant: str | None = None,
+        limit: int | None = 50,
+        filters: Filters | None = None,
+        current_only: bool = True,
+        order: Order = "newest",
+    ) -> list[Unit]:
+        """Return units by time, newest first; with `session`, those of that session."""
+        view = self._view(
+            user=user, session=session, agent=agent, tenant=tenant, filters=filters,
+            only_session=session is not None, current_only=current_only,
+        )  # fmt: skip
+        return [
+            *self._store.scan(view, order=choose("order", order, ("newest", "oldest")), limit=_limit(limit))
+        ]
+
+    def history(
+        self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None
+    ) -> list[Unit]:  # noqa: A002
+        """Return every version of one unit, oldest first.
+
+        Raises:
+            NotFoundError: the owner has no such unit.
+        """
+        view = self._view(user=user, agent=agent, tenant=tenant)
+        return self._store.history(view, self._found(view, id).id)
+
+    def stats(self, *, user: str, tenant: str | None = None) -> Stats:
+        """Return how much one user has remembered, and how large the store is."""
+        return self._store.stats(self._view(user=user, tenant=tenant))
+
+    # ------------------------------------------------------------------------------------------- checking
+
+    def _tenant(self, tenant: str | None) -> str:
+        return check_name("tenant", tenant or self._settings.store.tenant) or ""
+
+    def _view(
+        self, *, user: str, session: str | None = None, agent: str | None = None, tenant: str | None = None,
+        filters: Filters | None = None, only_session: bool = False, current_only: bool = True,
+        reference_time: Moment | None = None,
+    ) -> View:  # fmt: skip
+        now = self._now()
+        if only_session and session is None:
+            raise InputError("only_session needs a session; name one")
+        return View(
+            tenant=self._tenant(tenant),
+            user=_user(user),
+            session=check_name("session", session, optional=True),
+            agent=check_name("agent", agent, optional=True),
+            now=now,
+            reference_time=check_time("reference_time", reference_time) or now,
+            only_session=only_session,
+            current_only=current_only,
+            filters=parse_filter(filters),
+        )
+
+    def _question(
+        self, query: str | Sequence[Mapping[str, Any]], profile_name: str, limit: int | None
+    ) -> recall.Question:
+        text, previous = _asked(query)
+        profile = find_profile(profile_name, self._settings)
+        return recall.Question(
+            text=check_text(text, self._settings.ingest),
+            previous=previous,
+            profile_name=profile_name,
+            profile=profile,
+            strategies=build_strategies(profile, self._settings),
+            limit=_limit(limit),
+        )
+
+    def _found(self, view: View, unit_id: str) -> Unit:
+        name = check_name("id", unit_id) or ""
+        unit = self._store.units(view, [name]).get(name)
+        if unit is None:
+            raise NotFoundError(
+                f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner"
+            )
+        return unit
+
+
+def _user(user: object) -> str:
+    if user is None:
+        raise InputError("the user is missing; a memory always belongs to one, so pass user=…")
+    return check_name("user", user) or ""
+
+
+def _limit(limit: int | None) -> int | None:
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise InputError(
+            f"limit = {shown(limit)} is not a positive whole number; leave it out for the default"
+        )
+    return limit
+
+
+def _asked(query: str | Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
+    """Return the question and the user's message before it."""
+    if isinstance(query, str):
+        return query, None
+    if not isinstance(query, Sequence):
+        raise InputError(f"{shown(query)} is not a question; give text or a list of messages")
+    texts = [
+        message["content"]
+        for message in query
+        if isinstance(message, Mapping)
+        and message.get("role") == "user"
+        and isinstance(message.get("content"), str)
+    ]
+    if not texts:
+        raise InputError("no user message with text in the list; the last one is the question")
+    return texts[-1], texts[-2] if len(texts) > 1 else None

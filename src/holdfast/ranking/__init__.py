@@ -1,0 +1,1 @@
+"""Hits → ordered candidates. Pure: values in, new values out."""

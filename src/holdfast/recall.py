@@ -1,0 +1,202 @@
+"""The read path: every stage is one line, and the trace keeps what each decided."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast.analysis.query import profile_query
+from holdfast.ranking.fuse import cut, fuse
+from holdfast.ranking.score import score
+from holdfast.retrieval.base import Strategy
+from holdfast.settings import ProfileSettings, Settings
+from holdfast.store.base import Store
+from holdfast.types import (
+    Budget,
+    Candidate,
+    Contribution,
+    Deadline,
+    Dropped,
+    Hit,
+    QueryProfile,
+    RetrievalResult,
+    SearchResult,
+    StrategyStanding,
+    Trace,
+    Unit,
+    View,
+    Why,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What a recall needs and does not own. `clock` counts seconds for time budgets."""
+
+    store: Store
+    settings: Settings
+    clock: Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One search: the words, the user's message before them, the profile, and how many hits are wanted."""
+
+    text: str
+    previous: str | None
+    profile_name: str
+    profile: ProfileSettings
+    strategies: Sequence[Strategy]
+    limit: int | None = None
+
+
+def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
+    """Answer a question with ranked hits."""
+    query = _profiled(engine, question, view)
+    results = _retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
+    results = _explained(engine, question, query, results, view) if explain else results
+    candidates = fuse(results, question.profile.strategies, engine.settings.fusion)
+    kept, dropped = cut(candidates, question.profile)
+    ranked = _ranked(engine, question, kept, view)
+    hits, beyond = _limited(question, ranked, explain=explain)
+    trace = Trace(query, question.profile_name, results, candidates, (*dropped, *beyond), view.reference_time)
+    return SearchResult(hits, trace)
+
+
+def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
+    """Say why `unit` is, or is not, among the hits of a question."""
+    result = search(engine, question, view, explain=True)
+    everything = _retrieved(engine, question, result.trace.query, view, _NO_LIMIT)
+    standings = tuple(
+        _standing(engine, strategy, found, result.trace.query, unit, view)
+        for strategy, found in zip(question.strategies, everything, strict=True)
+    )
+    hidden = engine.store.visible(view, unit.id)
+    if hidden is not None:
+        return Why(unit, returned=False, verdict=f"not searched: {hidden}", standings=standings)
+    return _verdict(engine, result, unit, standings)
+
+
+# ------------------------------------------------------------------------------------------------ stages
+
+
+def _profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
+    return profile_query(
+        question.text,
+        previous=question.previous,
+        speakers=engine.store.speakers(view),
+        separators=engine.settings.analysis.compound_separators,
+    )
+
+
+def _retrieved(
+    engine: Engine, question: Question, query: QueryProfile, view: View, depth: int
+) -> tuple[RetrievalResult, ...]:
+    budget = Budget(engine.settings.retrieval.timeout_ms, depth)
+    return tuple(
+        strategy.retrieve(query, view, engine.store, budget, Deadline.start(engine.clock, budget.timeout_ms))
+        for strategy in question.strategies
+    )
+
+
+def _ranked(
+    engine: Engine, question: Question, kept: Sequence[Candidate], view: View
+) -> list[tuple[Candidate, Contribution]]:
+    """Order by the profile's measure: fused relevance alone, or the hybrid score."""
+    scored = [(candidate, _measure(engine, question, candidate, view)) for candidate in kept]
+    return sorted(scored, key=lambda pair: (-pair[1].value, pair[0].unit.id))
+
+
+def _measure(engine: Engine, question: Question, candidate: Candidate, view: View) -> Contribution:
+    if question.profile.rank_by == "fused":
+        fused = candidate.explanation.find("fused")
+        assert fused is not None  # noqa: S101 - every fused candidate carries it
+        return fused
+    return score(candidate, engine.settings.score, session=view.session, at=view.reference_time)
+
+
+def _limited(
+    question: Question, ranked: Sequence[tuple[Candidate, Contribution]], *, explain: bool
+) -> tuple[tuple[Hit, ...], list[Dropped]]:
+    """Cut at the smaller of the profile's and the caller's maximum."""
+    most = min(question.profile.max_results, question.limit or question.profile.max_results)
+    hits = tuple(
+        Hit(
+            candidate.unit,
+            measure.value,
+            candidate.rel,
+            rank,
+            measure if explain else None,
+            candidate.merged_ids,
+        )
+        for rank, (candidate, measure) in enumerate(ranked[:most], start=1)
+    )
+    bar = hits[-1].score if hits else 0.0
+    return hits, [Dropped(candidate, "max", bar, measure.value) for candidate, measure in ranked[most:]]
+
+
+def _explained(
+    engine: Engine, question: Question, query: QueryProfile, results: Sequence[RetrievalResult], view: View
+) -> tuple[RetrievalResult, ...]:
+    """Let every claim carry its strategy's own tree instead of a bare raw score."""
+    explained = []
+    for strategy, result in zip(question.strategies, results, strict=True):
+        trees = strategy.score(query, view, engine.store, [claim.unit_id for claim in result.candidates])
+        claims = tuple(
+            dataclasses.replace(claim, explanation=trees[claim.unit_id].explanation)
+            for claim in result.candidates
+            if claim.unit_id in trees
+        )
+        explained.append(dataclasses.replace(result, candidates=claims))
+    return tuple(explained)
+
+
+# --------------------------------------------------------------------------------------------- explaining
+
+_NO_LIMIT = 2**31
+_CUTS = {
+    "min_score": "dropped: its fused score is below the profile's min_score",
+    "gap": "dropped: its fused score is too far below the best hit's (the gap rule)",
+    "max": "dropped: the list was full, and it ranked lower",
+}
+
+
+def _standing(
+    engine: Engine, strategy: Strategy, result: RetrievalResult, query: QueryProfile, unit: Unit, view: View
+) -> StrategyStanding:
+    claim = strategy.score(query, view, engine.store, [unit.id]).get(unit.id)
+    notes = claim.notes if claim else ()
+    matched = tuple(note.removeprefix("matched: ") for note in notes if note.startswith("matched: "))
+    ids = [candidate.unit_id for candidate in result.candidates]
+    return StrategyStanding(
+        strategy_id=strategy.id,
+        rank=ids.index(unit.id) + 1 if unit.id in ids else None,
+        found=len(ids),
+        score=claim.raw_score if claim else 0.0,
+        matched=matched,
+        missing=tuple(term for term in query.terms if term not in matched),
+    )
+
+
+def _verdict(
+    engine: Engine, result: SearchResult, unit: Unit, standings: tuple[StrategyStanding, ...]
+) -> Why:
+    for hit in result:
+        if unit.id == hit.unit.id:
+            verdict = f"returned at rank {hit.rank}"
+            return Why(unit, True, verdict, standings, hit.rank, hit.score, None, hit.contributions)
+        if unit.id in hit.merged_ids:
+            return Why(
+                unit, True, f"merged into {hit.unit.id}, which says the same", standings, hit.rank, hit.score
+            )
+    for drop in result.trace.dropped:
+        if unit.id in (drop.candidate.unit.id, *drop.candidate.merged_ids):
+            short = drop.needed - drop.had
+            return Why(
+                unit, False, _CUTS[drop.cut], standings, None, drop.had, short, drop.candidate.explanation
+            )
+    if any(standing.rank is not None for standing in standings):
+        depth = engine.settings.retrieval.max_candidates
+        return Why(unit, False, f"not considered: no strategy has it among its best {depth}", standings)
+    return Why(unit, False, "not found: it shares no word with the question", standings)

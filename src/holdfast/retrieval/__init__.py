@@ -1,0 +1,1 @@
+"""One strategy per file, and the profiles that combine them."""

@@ -1,0 +1,131 @@
+"""Find by words: fielded BM25 (C4). The store proposes, one kernel scores."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.kernels import bm25
+from holdfast.settings import Settings
+from holdfast.store.base import LexicalEvidence, LexicalQuery, Store
+from holdfast.types import (
+    FIELDS,
+    Budget,
+    Contribution,
+    Deadline,
+    QueryProfile,
+    RetrievalResult,
+    StrategyCandidate,
+    Unit,
+    View,
+)
+
+
+class LexicalStrategy:
+    """BM25 over seven fields, with a boost for the roles the question's act prefers."""
+
+    id = "lexical"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings.lexical
+        self._weights = tuple(settings.lexical.weights[name] for name in FIELDS)
+
+    def retrieve(
+        self, query: QueryProfile, view: View, store: Store, budget: Budget, deadline: Deadline
+    ) -> RetrievalResult:
+        """See `Strategy.retrieve`."""
+        wanted = LexicalQuery(
+            terms=query.terms,
+            weights=self._weights,
+            k1=self._settings.k1,
+            b=self._settings.b,
+            boosted_roles=query.needed_roles,
+            role_boost=self._settings.role_boost,
+        )
+        proposal = store.lexical_candidates(view, wanted, budget.max_candidates, deadline)
+        evidence = store.lexical_evidence(view, query.terms, proposal.ids)
+        scores = self._scores(query, evidence)
+        order = sorted(range(len(scores)), key=lambda i: (-scores[i], evidence.ids[i]))
+        order = [i for i in order[: budget.max_candidates] if scores[i] > 0.0]
+        units = store.units(view, [evidence.ids[i] for i in order])
+        best = float(scores[order[0]]) if order else 0.0
+        # Another process may have erased a unit between proposal and reading.
+        found = [(i, units[evidence.ids[i]]) for i in order if evidence.ids[i] in units]
+        candidates = tuple(
+            self._candidate(query, evidence, i, float(scores[i]), best, unit) for i, unit in found
+        )
+        return RetrievalResult(self.id, candidates, deadline.elapsed_ms(), proposal.exhausted)
+
+    def score(
+        self, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
+    ) -> dict[str, StrategyCandidate]:
+        """See `Strategy.score`. Normalised by the best of `ids`, since it does not see the rest; explained."""
+        evidence = store.lexical_evidence(view, query.terms, ids)
+        scores = self._scores(query, evidence)
+        units = store.units(view, evidence.ids)
+        best = float(scores.max(initial=0.0))
+        found = [(i, units[unit_id]) for i, unit_id in enumerate(evidence.ids) if unit_id in units]
+        claims = [self._candidate(query, evidence, i, float(scores[i]), best, unit) for i, unit in found]
+        trees = [self._explain(query, evidence, i, unit) for i, unit in found]
+        return {
+            claim.unit_id: dataclasses.replace(claim, explanation=tree)
+            for claim, tree in zip(claims, trees, strict=True)
+        }
+
+    def _scores(self, query: QueryProfile, evidence: LexicalEvidence) -> NDArray[np.float64]:
+        idfs = [bm25.idf(evidence.unit_count, df) for df in evidence.df]
+        boosted = [role in query.needed_roles for role in evidence.roles]
+        return bm25.scores(
+            evidence.tf,
+            evidence.lengths,
+            np.array(idfs, dtype=np.float64),
+            evidence.averages,
+            np.array(self._weights, dtype=np.float64),
+            np.where(boosted, self._settings.role_boost, 1.0),
+            self._settings.k1,
+            self._settings.b,
+        )
+
+    def _candidate(
+        self, query: QueryProfile, evidence: LexicalEvidence, row: int, raw: float, best: float, unit: Unit
+    ) -> StrategyCandidate:
+        matched = evidence.tf[row].any(axis=0).tolist()
+        notes = (
+            self.id,
+            *(f"matched: {term}" for term, yes in zip(query.terms, matched, strict=True) if yes),
+        )
+        normalized = raw / best if best > 0.0 else 0.0
+        where = "session" if unit.kind in ("turn", "summary") else "kb"
+        return StrategyCandidate(unit.id, where, raw, normalized, unit, notes)
+
+    def _explain(self, query: QueryProfile, evidence: LexicalEvidence, row: int, unit: Unit) -> Contribution:
+        """Return the raw score as the tree of C4; what a term does not touch adds 0 and is left out."""
+        fields: list[Contribution] = []
+        for f, name in enumerate(FIELDS):
+            parts = [
+                self._explain_term(term, evidence, row, f, t)
+                for t, term in enumerate(query.terms)
+                if evidence.tf[row, f, t]
+            ]
+            if parts and self._weights[f]:
+                words = Contribution.of("words", "sum", *parts)
+                fields.append(
+                    Contribution.of(
+                        f"field {name}", "product", Contribution("field weight", self._weights[f]), words
+                    )
+                )
+        boost = self._settings.role_boost if unit.role in query.needed_roles else 1.0
+        matches = Contribution.of("matches", "sum", *fields)
+        return Contribution.of("bm25", "product", matches, Contribution("role boost", boost))
+
+    def _explain_term(self, term: str, evidence: LexicalEvidence, row: int, f: int, t: int) -> Contribution:
+        tf, length = float(evidence.tf[row, f, t]), float(evidence.lengths[row, f])
+        average = float(evidence.averages[f])
+        part = bm25.saturation(
+            np.array([tf]), np.array([length]), average, self._settings.k1, self._settings.b
+        )
+        rarity = Contribution("idf", bm25.idf(evidence.unit_count, evidence.df[t]))
+        return Contribution.of(f"term {term}", "product", rarity, Contribution("tf part", float(part[0])))

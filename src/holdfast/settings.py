@@ -1,0 +1,396 @@
+"""Every constant that may be changed: one frozen group per stage, two recipes, and where each value came from.
+
+`Settings()` is the default recipe, `Settings.reference()` carries every constant as the contract writes it.
+`Settings.load()` adds the settings file and the environment; it is the only place that reads either.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from holdfast.errors import SettingsError, shown
+from holdfast.types import FIELDS
+
+ENV_PREFIX = "HOLDFAST_"
+FILE_NAME = "holdfast.toml"
+RECIPES = ("default", "reference")
+
+
+def _key(default: object, doc: str) -> Any:  # noqa: ANN401 - a dataclass field stands in for any type
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata={"doc": doc})
+    return field(default=default, metadata={"doc": doc})
+
+
+def _within(name: str, value: float, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
+    """Refuse NaN and whatever lies outside the domain."""
+    inside = low < value <= high if open_low else low <= value <= high
+    if not inside or (math.isinf(value) and math.isinf(high)):
+        bracket = "(" if open_low else "["
+        raise SettingsError(f"{name} = {value} is outside {bracket}{low}, {high}]; choose a value inside")
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisSettings:
+    """Words of a text (C2)."""
+
+    compound_separators: str = _key(
+        "-", "characters at which a compound word is also indexed by its parts (C2: the hyphen)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSettings:
+    """Token costs (C3)."""
+
+    ratios: str = _key("default", "characters per token by script: `default` or `reference`")
+
+    def __post_init__(self) -> None:
+        if self.ratios not in RECIPES:
+            raise SettingsError(f"tokens.ratios = {shown(self.ratios)}; choose one of {', '.join(RECIPES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalSettings:
+    """Fielded BM25 (C4)."""
+
+    k1: float = _key(1.2, "how slowly repeated words saturate (C4)")
+    b: float = _key(0.75, "how much a long field is held back: 0 not at all, 1 fully (C4)")
+    role_boost: float = _key(1.3, "factor for a unit whose role the question's act prefers (C4)")
+    weights: Mapping[str, float] = _key(
+        {
+            "topic": 1.5,
+            "claim": 1.0,
+            "procedure": 1.0,
+            "utility_acts": 0.8,
+            "utility_note": 0.6,
+            "condition": 0.6,
+            "role": 0.5,
+        },
+        "weight of each field (C4)",
+    )
+
+    def __post_init__(self) -> None:
+        _within("lexical.k1", self.k1, 0.0)
+        _within("lexical.b", self.b, 0.0, 1.0)
+        _within("lexical.role_boost", self.role_boost, 1.0)
+        for name in FIELDS:
+            _within(f"lexical.weights.{name}", self.weights.get(name, math.nan), 0.0)
+        if unknown := set(self.weights) - set(FIELDS):
+            raise SettingsError(
+                f"lexical.weights has no field {shown(min(unknown))}; the fields are {', '.join(FIELDS)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class FusionSettings:
+    """Fusion of the strategies' scores (C6)."""
+
+    weights: Mapping[str, float] = _key(
+        {"lexical": 1.0, "hdc-vsa": 0.7, "thinkingdb-symbolic": 0.85, "dense": 1.0},
+        "weight of each strategy; one that is not listed counts 1.0",
+    )
+    agreement_bonus: float = _key(0.15, "added for every further strategy that found the same unit")
+
+    def __post_init__(self) -> None:
+        _within("fusion.agreement_bonus", self.agreement_bonus, 0.0)
+        for name, weight in self.weights.items():
+            _within(f"fusion.weights.{name}", weight, 0.0, open_low=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSettings:
+    """The hybrid score (C9)."""
+
+    alpha: float = _key(0.7, "share of relevance; alpha, beta and gamma are divided by their sum")
+    beta: float = _key(0.2, "share of recency")
+    gamma: float = _key(0.1, "share of scope")
+    lambda_session: float = _key(1e-4, "decay per second inside the active session (half-life 1.9 hours)")
+    lambda_user: float = _key(1e-5, "decay per second of a user's other units (half-life 19 hours)")
+    lambda_global: float = _key(2e-6, "decay per second of global units (half-life 4 days)")
+    scope_active: float = _key(1.0, "S of a unit of the active session")
+    scope_durable: float = _key(0.6, "S of a user's promoted unit")
+    scope_rest: float = _key(0.3, "S of everything else")
+    delta: float = _key(0.5, "how much a summary's decay rate lowers its score")
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "beta", "gamma"):
+            if math.isnan(getattr(self, name)):
+                raise SettingsError(f"score.{name} is not a number; choose a value inside [0, 1]")
+        for name in ("lambda_session", "lambda_user", "lambda_global"):
+            _within(f"score.{name}", getattr(self, name), 0.0, open_low=True)
+        for name in ("scope_active", "scope_durable", "scope_rest", "delta"):
+            _within(f"score.{name}", getattr(self, name), 0.0, 1.0)
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Return (α, β, γ) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
+        clamped = [min(1.0, max(0.0, value)) for value in (self.alpha, self.beta, self.gamma)]
+        total = clamped[0] + clamped[1] + clamped[2]
+        if total == 0.0:
+            return (0.7, 0.2, 0.1)
+        return (clamped[0] / total, clamped[1] / total, clamped[2] / total)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSettings:
+    """What a strategy may spend (C7)."""
+
+    timeout_ms: float = _key(500.0, "time a strategy has for one question before it returns what it has")
+    max_candidates: int = _key(100, "how many candidates a strategy hands to fusion")
+
+    def __post_init__(self) -> None:
+        _within("retrieval.timeout_ms", self.timeout_ms, 0.0, open_low=True)
+        _within("retrieval.max_candidates", self.max_candidates, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSettings:
+    """A retrieval recipe (C7). A third party's profile is one of these, behind an entry point."""
+
+    strategies: tuple[str, ...] = _key(("lexical",), "strategies that always run, by id")
+    max_results: int = _key(20, "most hits returned; a caller may ask for fewer")
+    min_score: float = _key(0.0, "candidates with a lower fused score are dropped")
+    gap: float = _key(0.0, "candidates below this share of the best fused score are dropped")
+    rank_by: str = _key("score", "`fused` ranks by relevance alone (C6), `score` by the hybrid score (C9)")
+
+    def __post_init__(self) -> None:
+        _within("max_results", self.max_results, 1)
+        _within("min_score", self.min_score, 0.0)
+        _within("gap", self.gap, 0.0, 1.0)
+        if self.rank_by not in ("fused", "score") or not self.strategies:
+            raise SettingsError(
+                f"a profile ranks by `fused` or `score`, not {shown(self.rank_by)}, and has a strategy"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSettings:
+    """Limits of what is taken in."""
+
+    max_text_bytes: int = _key(1_048_576, "longest text of one unit, in UTF-8 bytes; longer is refused whole")
+    max_metadata_bytes: int = _key(65_536, "largest metadata of one unit, as JSON bytes")
+
+    def __post_init__(self) -> None:
+        _within("ingest.max_text_bytes", self.max_text_bytes, 1)
+        _within("ingest.max_metadata_bytes", self.max_metadata_bytes, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """The store (architecture)."""
+
+    path: str = _key("holdfast.db", "database file used when none is named; `:memory:` keeps nothing")
+    tenant: str = _key("local", "tenant used when none is named")
+    busy_timeout_ms: int = _key(10_000, "how long to wait for another process's write before giving up")
+
+    def __post_init__(self) -> None:
+        _within("store.busy_timeout_ms", self.busy_timeout_ms, 0)
+        for name in ("path", "tenant"):
+            if not getattr(self, name):
+                raise SettingsError(f"store.{name} is empty; give it a name or leave the key out")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One setting as `holdfast settings` prints it."""
+
+    key: str
+    value: object
+    origin: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings, grouped by stage. Immutable; validated when built."""
+
+    recipe: str = _key("default", "which set of constants to start from: `default` or `reference`")
+    analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
+    tokens: TokenSettings = field(default_factory=TokenSettings)
+    lexical: LexicalSettings = field(default_factory=LexicalSettings)
+    fusion: FusionSettings = field(default_factory=FusionSettings)
+    score: ScoreSettings = field(default_factory=ScoreSettings)
+    retrieval: RetrievalSettings = field(default_factory=RetrievalSettings)
+    fast: ProfileSettings = field(
+        default_factory=lambda: ProfileSettings(max_results=3, min_score=0.30, gap=0.50, rank_by="fused")
+    )
+    hybrid: ProfileSettings = field(
+        default_factory=lambda: ProfileSettings(max_results=20, min_score=0.12, gap=0.25, rank_by="score")
+    )
+    ingest: IngestSettings = field(default_factory=IngestSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def reference(cls) -> Self:
+        """Return the reference recipe: every constant exactly as the contract gives it."""
+        return cls(recipe="reference", tokens=TokenSettings(ratios="reference"))
+
+    @classmethod
+    def load(
+        cls,
+        overrides: Mapping[str, object] | None = None,
+        *,
+        file: str | Path | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Build settings from (strongest first) `overrides`, `HOLDFAST_*`, a TOML file and the recipe.
+
+        Keys of `overrides` are dotted: `{"lexical.k1": 1.5}`. An environment name joins group and key with
+        two underscores: `HOLDFAST_LEXICAL__K1`. The file is `file`, else `HOLDFAST_SETTINGS`, else
+        `holdfast.toml` in the working folder when there is one.
+
+        Raises:
+            SettingsError: a key is unknown or a value lies outside its domain.
+        """
+        environ = os.environ if environ is None else environ
+        path = _settings_file(file, environ)
+        given: dict[str, tuple[object, str]] = {}
+        if path is not None:
+            given |= {key: (value, f"file {path.name}") for key, value in _flatten(_read_toml(path)).items()}
+        for name, text in environ.items():
+            if name.startswith(ENV_PREFIX) and name != f"{ENV_PREFIX}SETTINGS":
+                key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
+                given[key] = (_from_text(text), f"environment {name}")
+        given |= {key: (value, "argument") for key, value in _flatten(overrides or {}).items()}
+        return cls._build(given)
+
+    @classmethod
+    def _build(cls, given: Mapping[str, tuple[object, str]]) -> Self:
+        recipe = given.get("recipe", ("default", ""))[0]
+        if recipe not in RECIPES:
+            raise SettingsError(f"recipe = {shown(recipe)}; choose one of {', '.join(RECIPES)}")
+        start = cls.reference() if recipe == "reference" else cls()
+        groups: dict[str, dict[str, object]] = {}
+        for key, (value, _) in given.items():
+            if key != "recipe":
+                group, name, converted = start._convert(key, value)
+                groups.setdefault(group, {})
+                if isinstance(converted, dict):
+                    converted = {**groups[group].get(name, {}), **converted}  # type: ignore[dict-item]
+                groups[group][name] = converted
+        merged = {
+            group: dataclasses.replace(getattr(start, group), **start._merge_tables(group, changes))
+            for group, changes in groups.items()
+        }
+        origins = {key: origin for key, (_, origin) in given.items()}
+        return dataclasses.replace(start, **merged, origins=origins)
+
+    def _merge_tables(self, group: str, changes: Mapping[str, object]) -> dict[str, object]:
+        """Let a table keep the entries that were not named."""
+        current = getattr(self, group)
+        return {
+            name: {**getattr(current, name), **value} if isinstance(value, dict) else value
+            for name, value in changes.items()
+        }
+
+    def _convert(self, key: str, value: object) -> tuple[str, str, object]:
+        """Find the setting a dotted key names and give the value its type."""
+        group, _, name = key.partition(".")
+        name, _, entry = name.partition(".")
+        known = getattr(self, group, None) if group in _GROUPS else None
+        if known is None or name not in {f.name for f in dataclasses.fields(known)}:
+            raise SettingsError(f"there is no setting {shown(key)}; `holdfast settings` lists all of them")
+        current = getattr(known, name)
+        if isinstance(current, Mapping):
+            if not entry:
+                raise SettingsError(
+                    f"{key} is a table; set one entry of it, as in {key}.{next(iter(current))}"
+                )
+            return group, name, {entry: _typed(key, value, 1.0)}
+        if entry:
+            raise SettingsError(f"{group}.{name} is not a table, so there is no {shown(key)}")
+        return group, name, _typed(key, value, current)
+
+    def describe(self) -> list[Origin]:
+        """Return every key with its value, where the value came from, and what it does."""
+        rows = [
+            Origin("recipe", self.recipe, self.origins.get("recipe", "default"), _doc(Settings, "recipe"))
+        ]
+        for group in _GROUPS:
+            settings = getattr(self, group)
+            for f in dataclasses.fields(settings):
+                value, key = getattr(settings, f.name), f"{group}.{f.name}"
+                entries = (
+                    {f"{key}.{entry}": v for entry, v in value.items()} if isinstance(value, Mapping) else {}
+                )
+                rows += [
+                    Origin(k, v, self.origins.get(k, f"{self.recipe} recipe"), f.metadata["doc"])
+                    for k, v in (entries or {key: value}).items()
+                ]
+        return rows
+
+
+PROFILES = ("fast", "hybrid")
+_GROUPS = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("recipe", "origins"))
+
+
+def _doc(owner: type, name: str) -> str:
+    return str(next(f.metadata["doc"] for f in dataclasses.fields(owner) if f.name == name))
+
+
+def _settings_file(file: str | Path | None, environ: Mapping[str, str]) -> Path | None:
+    named = file if file is not None else environ.get(f"{ENV_PREFIX}SETTINGS")
+    if named is not None:
+        return Path(named)
+    beside = Path(FILE_NAME)
+    return beside if beside.is_file() else None
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(
+            f"cannot read the settings file {path}: {error.strerror}; check its name"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}; mend that line") from error
+
+
+def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for name, value in table.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{key}.")
+        else:
+            flat[key] = value
+    return flat
+
+
+def _from_text(text: str) -> object:
+    """Read an environment value: a JSON scalar where it is one, else the text itself."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _typed(key: str, value: object, current: object) -> object:
+    """Return `value` as the type of the setting's present value."""
+    if isinstance(current, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(current, str) and isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(current, tuple) and isinstance(value, (str, list, tuple)):
+        return tuple(value.split(",")) if isinstance(value, str) else tuple(str(item) for item in value)
+    if type(value) is type(current):
+        return value
+    wanted = {
+        float: "a number",
+        int: "a whole number",
+        str: "text",
+        bool: "true or false",
+        tuple: "a list of names",
+    }[type(current)]
+    raise SettingsError(f"{key} = {shown(value)} is not {wanted}")

@@ -1,0 +1,1 @@
+"""The truth: the only folder that speaks SQL and touches files."""

@@ -1,0 +1,135 @@
+"""The store contract. The store is the truth; whatever it searches with is derived and can be thrown away.
+
+A store answers two kinds of lexical question. `lexical_candidates` may use any machinery (an index in this
+process, postings in a database) and only proposes; `lexical_evidence` gives the exact integers behind a score.
+The score itself is computed by one kernel above the store, so that every back end ranks alike (law 11).
+`holdfast.testing.StoreContract` checks an implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.types import Analysis, Deadline, Draft, Role, Stats, Unit, View, Written
+
+Analyse = Callable[[Unit], Analysis]
+Order = Literal["newest", "oldest"]
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalQuery:
+    """What a store needs to propose lexical candidates (C4). `weights` are in `FIELDS` order."""
+
+    terms: tuple[str, ...]
+    weights: tuple[float, ...]
+    k1: float
+    b: float
+    boosted_roles: frozenset[Role]
+    role_boost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Units that may be among the best, unordered; `exhausted` when time ran out before all terms were seen."""
+
+    ids: tuple[str, ...]
+    exhausted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalEvidence:
+    """The exact integers of C4 for some units and terms.
+
+    `tf` is units × fields × terms, `lengths` is units × fields. `unit_count`, `df` and `field_totals` cover the
+    owner this call may see, whatever its filters.
+    """
+
+    ids: tuple[str, ...]
+    roles: tuple[Role, ...]
+    tf: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    unit_count: int
+    df: tuple[int, ...]
+    field_totals: tuple[int, ...]
+
+    @property
+    def averages(self) -> NDArray[np.float64]:
+        """Return avgdl per field, over units with an empty field too; 0 for an empty store."""
+        count = max(self.unit_count, 1)
+        return np.array([total / count for total in self.field_totals], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something `verify` found wrong, and what to do about it."""
+
+    what: str
+    remedy: str
+
+
+class Store(Protocol):
+    """Units and everything that is searched. Every method is atomic and safe to call from several threads."""
+
+    def put(self, drafts: Sequence[Draft]) -> list[Written]:
+        """Write all drafts in one durable transaction, or none of them.
+
+        A known unit is a duplicate; a caller-given id with new content becomes a new version. The store gives
+        each new turn its position in its session.
+
+        Raises:
+            NotFoundError: a draft supersedes a unit that its owner does not have.
+        """
+        ...
+
+    def revise(self, view: View, unit_id: str, revise: Callable[[Unit], tuple[Unit, Analysis]]) -> Unit:
+        """Replace the current version by what `revise` makes of it, in one transaction; return the new version."""
+        ...
+
+    def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
+        """Return the current versions of those `ids` the owner keys may see, whether or not they are current."""
+        ...
+
+    def scan(self, view: View, *, order: Order, limit: int | None) -> Iterator[Unit]:
+        """Yield what the view may see by (event time, position, id)."""
+        ...
+
+    def history(self, view: View, unit_id: str) -> list[Unit]:
+        """Return every version of one unit, oldest first; empty when the owner has no such unit."""
+        ...
+
+    def neighbours(self, view: View, unit_id: str, *, before: int, after: int) -> list[Unit]:
+        """Return the units around one unit in its session's order, itself left out."""
+        ...
+
+    def visible(self, view: View, unit_id: str) -> str | None:
+        """Return why the view hides a unit its owner has (superseded, expired, filtered …), or None."""
+        ...
+
+    def speakers(self, view: View) -> tuple[str, ...]:
+        """Return the names that speak in what the owner may see."""
+        ...
+
+    def lexical_candidates(self, view: View, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
+        """Return at least the `depth` best visible units that hold a term, ties included."""
+        ...
+
+    def lexical_evidence(self, view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
+        """Return the exact counts behind the score of `ids`; ids the owner cannot see are left out."""
+        ...
+
+    def stats(self, view: View) -> Stats:
+        """Return how much the owner has."""
+        ...
+
+    def verify(self) -> list[Problem]:
+        """Check every byte and every derived structure; an empty list means that all is well."""
+        ...
+
+    def close(self) -> None:
+        """Release everything; further calls raise `ClosedStoreError`."""
+        ...

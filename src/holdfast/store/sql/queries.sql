@@ -1,0 +1,87 @@
+-- Every statement the SQLite store runs, by name. `{where}` is filled with a compiled view; values never are.
+
+-- name: find_unit
+SELECT key, body, checksum, superseded_by, access_count FROM units WHERE tenant = :tenant AND user = :user AND id = :id;
+
+-- name: unit_by_key
+SELECT key, body, checksum, superseded_by, access_count FROM units WHERE key = :key;
+
+-- name: insert_unit
+INSERT INTO units (tenant, user, id, version, session, position, event_time, body, checksum)
+VALUES (:tenant, :user, :id, :version, :session, :position, :event_time, :body, :checksum);
+
+-- name: archive_version
+INSERT INTO versions (unit_key, version, body, checksum) SELECT key, version, body, checksum FROM units WHERE key = :key;
+
+-- name: replace_unit
+UPDATE units SET version = :version, session = :session, position = :position, event_time = :event_time,
+    body = :body, checksum = :checksum WHERE key = :key;
+
+-- name: supersede_unit
+UPDATE units SET superseded_by = :by WHERE key = :key;
+
+-- name: next_position
+SELECT coalesce(max(position) + 1, 0) FROM units WHERE tenant = :tenant AND user = :user AND session = :session;
+
+-- name: record_change
+INSERT INTO changes (tenant, user, unit_key) VALUES (:tenant, :user, :key);
+
+-- name: changes_since
+SELECT seq, tenant, user, unit_key FROM changes WHERE seq > :seq ORDER BY seq;
+
+-- name: last_change
+SELECT coalesce(max(seq), 0) FROM changes;
+
+-- name: owner_units
+SELECT key, body, checksum, superseded_by, access_count FROM units WHERE tenant = :tenant AND user = :user ORDER BY key;
+
+-- name: all_units
+SELECT key, body, checksum, superseded_by, access_count FROM units ORDER BY key;
+
+-- name: all_versions
+SELECT unit_key, body, checksum, NULL, 0 FROM versions ORDER BY unit_key, version;
+
+-- name: unit_versions
+SELECT unit_key, body, checksum, NULL, 0 FROM versions WHERE unit_key = :key ORDER BY version;
+
+-- name: scan_oldest
+SELECT key, body, checksum, superseded_by, access_count FROM units WHERE {where}
+ORDER BY event_time, position, id LIMIT :limit;
+
+-- name: scan_newest
+SELECT key, body, checksum, superseded_by, access_count FROM units WHERE {where}
+ORDER BY event_time DESC, position DESC, id DESC LIMIT :limit;
+
+-- name: matching_keys
+SELECT key FROM units WHERE {where};
+
+-- name: session_before
+SELECT key, body, checksum, superseded_by, access_count FROM units
+WHERE tenant = :tenant AND user = :user AND session = :session
+    AND (event_time, position, id) < (:event_time, :position, :id)
+ORDER BY event_time DESC, position DESC, id DESC LIMIT :limit;
+
+-- name: session_after
+SELECT key, body, checksum, superseded_by, access_count FROM units
+WHERE tenant = :tenant AND user = :user AND session = :session
+    AND (event_time, position, id) > (:event_time, :position, :id)
+ORDER BY event_time, position, id LIMIT :limit;
+
+-- name: speakers
+SELECT DISTINCT json_extract(body, '$.speaker') FROM units
+WHERE tenant = :tenant AND user IN (:user, '') AND json_type(body, '$.speaker') = 'text' ORDER BY 1;
+
+-- name: owner_stats
+SELECT count(*), count(DISTINCT session), min(event_time), max(event_time), coalesce(sum(version), 0) FROM units
+WHERE tenant = :tenant AND user IN (:user, '');
+
+-- name: owner_kinds
+SELECT coalesce(json_extract(body, '$.kind'), 'turn'), count(*) FROM units
+WHERE tenant = :tenant AND user IN (:user, '') GROUP BY 1 ORDER BY 1;
+
+-- name: owner_scopes
+SELECT json_extract(body, '$.scope'), count(*) FROM units
+WHERE tenant = :tenant AND user IN (:user, '') GROUP BY 1 ORDER BY 1;
+
+-- name: store_units
+SELECT count(*) FROM units;

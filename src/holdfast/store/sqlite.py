@@ -1,0 +1,396 @@
+"""The embedded store: one SQLite file, and an index of it in this process.
+
+Every write is one transaction in WAL mode with `synchronous=FULL`: when a call returns, its words survive a kill
+and a power cut. The index is loaded owner by owner when first asked, and follows the file's feed of changes, so
+that two processes on one file read each other's writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast.errors import ClosedStoreError, DamagedStoreError, NotFoundError, shown
+from holdfast.settings import StoreSettings
+from holdfast.store import index
+from holdfast.store.base import Analyse, LexicalEvidence, LexicalQuery, Order, Problem, Proposal
+from holdfast.store.filters import SqliteFilter, matches
+from holdfast.store.migrate import open_connection, schema_version, translated
+from holdfast.store.queries import queries
+from holdfast.types import JSON, Analysis, Deadline, Draft, Stats, Unit, View, Written, from_iso, iso
+
+GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot hold NULL
+_EVERYTHING = -1  # SQLite's "no limit"
+
+Row = tuple[int, str, int, str | None, int]
+
+
+class SqliteStore:
+    """Units in one SQLite file. Shared between threads by a lock; refuses to be used across a fork."""
+
+    def __init__(self, connection: sqlite3.Connection, location: str, analyse: Analyse) -> None:
+        self._connection = connection
+        self._location = location
+        self._analyse = analyse
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._closed = False
+        self._shards: dict[tuple[str, str], index.Shard] = {}
+        self._followed = 0
+        self._data_version = -1
+
+    @classmethod
+    def open(cls, location: str | Path, settings: StoreSettings, analyse: Analyse) -> SqliteStore:
+        """Open or create the store at `location` (`:memory:` keeps nothing).
+
+        Raises:
+            StoreError: the file is foreign, newer, damaged, read-only or busy; the message says what to do.
+        """
+        return cls(open_connection(str(location), settings), str(location), analyse)
+
+    # ------------------------------------------------------------------------------------------- writing
+
+    def put(self, drafts: Sequence[Draft]) -> list[Written]:
+        """See `Store.put`."""
+        fresh: dict[int, Analysis] = {}
+        with self._write():
+            written = [self._put_one(draft, fresh) for draft in drafts]
+        self._follow(fresh)
+        return written
+
+    def _put_one(self, draft: Draft, fresh: dict[int, Analysis]) -> Written:
+        unit = draft.unit
+        row = self._find(unit.tenant, unit.user, unit.id)
+        if row is None:
+            unit = self._placed(unit)
+            key = self._run("insert_unit", _columns(unit)).lastrowid
+            assert key is not None  # noqa: S101 - an INSERT that did not raise has a row id
+        else:
+            key, known = row[0], _unit(row)
+            unit = unit.evolve(
+                position=known.position,
+                version=known.version,
+                recorded_time=known.recorded_time,
+                event_time=unit.event_time if draft.time_given else known.event_time,
+            )
+            if not draft.id_given or unit == known:
+                return Written(known.id, "duplicate", known.version)
+            unit = unit.evolve(version=known.version + 1, recorded_time=draft.unit.recorded_time)
+            self._replace(key, unit)
+        self._record(key, unit)
+        for target in unit.supersedes:
+            self._supersede(unit, target)
+        fresh[key] = draft.analysis
+        return Written(unit.id, "added" if row is None else "updated", unit.version)
+
+    def revise(self, view: View, unit_id: str, revise: Callable[[Unit], tuple[Unit, Analysis]]) -> Unit:
+        """See `Store.revise`."""
+        with self._write():
+            row = self._visible_row(view, unit_id)
+            if row is None:
+                raise NotFoundError(
+                    f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner"
+                )
+            known = _unit(row)
+            unit, analysis = revise(known)
+            unit = unit.evolve(version=known.version + 1)
+            self._replace(row[0], unit)
+            self._record(row[0], unit)
+        self._follow({row[0]: analysis})
+        return unit.evolve(access_count=row[4])
+
+    def _placed(self, unit: Unit) -> Unit:
+        if unit.session is None:
+            return unit
+        keys = {"tenant": unit.tenant, "user": unit.user or GLOBAL, "session": unit.session}
+        return unit.evolve(position=self._run("next_position", keys).fetchone()[0])
+
+    def _replace(self, key: int, unit: Unit) -> None:
+        self._run("archive_version", {"key": key})
+        self._run("replace_unit", {**_columns(unit), "key": key})
+
+    def _supersede(self, unit: Unit, target: str) -> None:
+        row = self._find(unit.tenant, unit.user, target)
+        if row is None or target == unit.id:
+            raise NotFoundError(
+                f"{shown(target)} cannot be superseded: the owner has no other unit of that id"
+            )
+        self._run("supersede_unit", {"by": unit.id, "key": row[0]})
+        self._record(row[0], unit)
+
+    def _record(self, key: int, unit: Unit) -> None:
+        self._run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
+        """See `Store.units`."""
+        with self._read():
+            rows = ((unit_id, self._visible_row(view, unit_id)) for unit_id in dict.fromkeys(ids))
+            return {unit_id: _unit(row) for unit_id, row in rows if row is not None}
+
+    def scan(self, view: View, *, order: Order, limit: int | None) -> Iterator[Unit]:
+        """See `Store.scan`."""
+        with self._read():
+            where, values = _where(view)
+            values["limit"] = _EVERYTHING if limit is None else limit
+            rows = self._run(f"scan_{order}", values, where=where).fetchall()
+        return map(_unit, rows)
+
+    def history(self, view: View, unit_id: str) -> list[Unit]:
+        """See `Store.history`."""
+        with self._read():
+            row = self._visible_row(view, unit_id)
+            if row is None:
+                return []
+            return [_unit(old) for old in self._run("unit_versions", {"key": row[0]})] + [_unit(row)]
+
+    def neighbours(self, view: View, unit_id: str, *, before: int, after: int) -> list[Unit]:
+        """See `Store.neighbours`."""
+        with self._read():
+            row = self._visible_row(view, unit_id)
+            if row is None or (unit := _unit(row)).session is None:
+                return []
+            values = _columns(unit)
+            earlier = self._run("session_before", {**values, "limit": before}).fetchall()
+            later = self._run("session_after", {**values, "limit": after}).fetchall()
+        around = [_unit(found) for found in (*reversed(earlier), *later)]
+        return [unit for unit in around if _agent_matches(view, unit)]
+
+    def visible(self, view: View, unit_id: str) -> str | None:
+        """See `Store.visible`."""
+        with self._read():
+            row = self._visible_row(view, unit_id)
+        return "not found" if row is None else _hidden_by(view, _unit(row), row[3])
+
+    def speakers(self, view: View) -> tuple[str, ...]:
+        """See `Store.speakers`."""
+        with self._read():
+            rows = self._run("speakers", {"tenant": view.tenant, "user": view.user}).fetchall()
+        return tuple(name for (name,) in rows)
+
+    # ----------------------------------------------------------------------------------------- searching
+
+    def lexical_candidates(self, view: View, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
+        """See `Store.lexical_candidates`."""
+        with self._read():
+            allowed = None
+            if view.filters is not None:
+                where, values = _where(view)
+                allowed = frozenset(key for (key,) in self._run("matching_keys", values, where=where))
+            return index.propose(self._owner_shards(view), view, query, depth, deadline, allowed)
+
+    def lexical_evidence(self, view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
+        """See `Store.lexical_evidence`."""
+        with self._read():
+            return index.evidence(self._owner_shards(view), terms, ids)
+
+    def _owner_shards(self, view: View) -> list[index.Shard]:
+        self._follow({})
+        return [self._shard(view.tenant, view.user), self._shard(view.tenant, GLOBAL)]
+
+    def _shard(self, tenant: str, user: str) -> index.Shard:
+        shard = self._shards.get((tenant, user))
+        if shard is None:
+            shard = self._shards[tenant, user] = self._load(tenant, user)
+        return shard
+
+    def _load(self, tenant: str, user: str) -> index.Shard:
+        shard = index.Shard()
+        for row in self._run("owner_units", {"tenant": tenant, "user": user}):
+            unit = _unit(row)
+            shard.add(row[0], unit, self._analyse(unit), superseded=row[3] is not None)
+        return shard
+
+    def _follow(self, fresh: Mapping[int, Analysis]) -> None:
+        """Bring the loaded shards up to date with the feed; `fresh` holds analyses this process already has."""
+        with self._lock, self._reading():
+            version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+            if version == self._data_version and not fresh:
+                return
+            if not self._shards:
+                self._followed = self._run("last_change", {}).fetchone()[0]
+            for seq, tenant, user, key in self._run("changes_since", {"seq": self._followed}).fetchall():
+                self._followed = seq
+                shard = self._shards.get((tenant, user))
+                if shard is not None:
+                    self._refresh(shard, key, fresh.get(key))
+            self._data_version = version
+
+    def _refresh(self, shard: index.Shard, key: int, analysis: Analysis | None) -> None:
+        row = self._run("unit_by_key", {"key": key}).fetchone()
+        if row is None:
+            shard.remove(key)
+        else:
+            unit = _unit(row)
+            shard.add(key, unit, analysis or self._analyse(unit), superseded=row[3] is not None)
+
+    # ------------------------------------------------------------------------------------------ operating
+
+    def stats(self, view: View) -> Stats:
+        """See `Store.stats`."""
+        keys = {"tenant": view.tenant, "user": view.user}
+        with self._read():
+            count, sessions, earliest, latest, versions = self._run("owner_stats", keys).fetchone()
+            kinds = dict(self._run("owner_kinds", keys).fetchall())
+            scopes = dict(self._run("owner_scopes", keys).fetchall())
+            pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
+            page_size = self._connection.execute("PRAGMA page_size").fetchone()[0]
+            return Stats(
+                units=count,
+                versions=versions,
+                sessions=sessions,
+                by_kind=kinds,
+                by_scope=scopes,
+                earliest=from_iso(earliest) if earliest else None,
+                latest=from_iso(latest) if latest else None,
+                store_units=self._run("store_units", {}).fetchone()[0],
+                store_bytes=pages * page_size,
+                schema_version=schema_version(self._connection),
+                location=self._location,
+            )
+
+    def verify(self) -> list[Problem]:
+        """See `Store.verify`."""
+        with self._read():
+            problems = [
+                Problem(f"SQLite reports: {line}", "restore a backup; the file has lost bytes")
+                for (line,) in self._connection.execute("PRAGMA integrity_check")
+                if line != "ok"
+            ]
+            for name in ("all_units", "all_versions"):
+                for row in self._run(name, {}):
+                    if zlib.crc32(row[1].encode()) != row[2]:
+                        problems.append(Problem(f"unit row {row[0]} fails its checksum", "restore a backup"))
+            return problems
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        with self._lock:
+            if not self._closed and os.getpid() == self._process:
+                self._connection.close()
+            self._closed = True
+            self._shards.clear()
+
+    # ------------------------------------------------------------------------------------------ plumbing
+
+    def _run(self, name: str, values: Mapping[str, JSON], *, where: str = "") -> sqlite3.Cursor:
+        statement = queries()[name]
+        return self._connection.execute(statement.replace("{where}", where) if where else statement, values)
+
+    def _find(self, tenant: str, user: str | None, unit_id: str) -> Row | None:
+        keys = {"tenant": tenant, "user": user or GLOBAL, "id": unit_id}
+        row: Row | None = self._run("find_unit", keys).fetchone()
+        return row
+
+    def _visible_row(self, view: View, unit_id: str) -> Row | None:
+        """Return the owner's unit of that id, else the global one; None for any other owner's."""
+        for user in (view.user, None):
+            row = self._find(view.tenant, user, unit_id)
+            if row is not None and (view.agent is None or _agent_matches(view, _unit(row))):
+                return row
+        return None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        if self._closed:
+            raise ClosedStoreError("this memory is closed; open it again")
+        if os.getpid() != self._process:
+            raise ClosedStoreError("this memory was opened by the parent process; open it again after a fork")
+        with translated(self._location):
+            yield
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        with self._lock, self._reading():
+            yield
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        """Run a block as one transaction: all of it or nothing."""
+        with self._lock, self._reading():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _columns(unit: Unit) -> dict[str, JSON]:
+    body = json.dumps(unit.to_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return {
+        "tenant": unit.tenant,
+        "user": unit.user or GLOBAL,
+        "id": unit.id,
+        "version": unit.version,
+        "session": unit.session,
+        "position": unit.position,
+        "event_time": iso(unit.event_time),
+        "body": body,
+        "checksum": zlib.crc32(body.encode()),
+    }
+
+
+def _unit(row: Row) -> Unit:
+    key, body, checksum, _, access_count = row
+    if zlib.crc32(body.encode()) != checksum:
+        raise DamagedStoreError(
+            f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup"
+        )
+    unit = Unit.from_json(json.loads(body))
+    return unit.evolve(access_count=access_count) if access_count else unit
+
+
+def _agent_matches(view: View, unit: Unit) -> bool:
+    return view.agent is None or unit.agent in (view.agent, None)
+
+
+def _where(view: View) -> tuple[str, dict[str, JSON]]:
+    """Compile a view: the same rules as the index's mask and as `_hidden_by`."""
+    values: dict[str, JSON] = {"tenant": view.tenant, "user": view.user, "now": iso(view.now)}
+    clauses = [
+        "tenant = :tenant AND user IN (:user, '')",
+        "(json_extract(body, '$.pinned') OR coalesce(json_extract(body, '$.expires_at'), '~') > :now)",
+    ]
+    if view.agent is not None:
+        values["agent"] = view.agent
+        clauses.append("coalesce(json_extract(body, '$.agent'), :agent) = :agent")
+    if view.only_session:
+        values["session"] = view.session
+        clauses.append("session = :session")
+    if view.current_only:
+        values["reference"] = iso(view.reference_time)
+        clauses.append(
+            "superseded_by IS NULL AND coalesce(json_extract(body, '$.valid_from'), '') <= :reference"
+        )
+        clauses.append("coalesce(json_extract(body, '$.valid_to'), '~') > :reference")
+    if view.filters is not None:
+        compiled = SqliteFilter()
+        clauses.append(compiled.compile(view.filters))
+        values |= compiled.values
+    return " AND ".join(clauses), values
+
+
+def _hidden_by(view: View, unit: Unit, superseded_by: str | None) -> str | None:
+    if not unit.pinned and unit.expires_at is not None and unit.expires_at <= view.now:
+        return f"it expired at {iso(unit.expires_at)}"
+    if view.only_session and unit.session != view.session:
+        return f"it belongs to session {unit.session}, and only_session asks for {view.session}"
+    if view.current_only and superseded_by is not None:
+        return f"it was superseded by {superseded_by}"
+    if view.current_only and unit.valid_from is not None and unit.valid_from > view.reference_time:
+        return f"it is valid only from {iso(unit.valid_from)}"
+    if view.current_only and unit.valid_to is not None and unit.valid_to <= view.reference_time:
+        return f"it was valid until {iso(unit.valid_to)}"
+    if view.filters is not None and not matches(view.filters, unit):
+        return "the filters leave it out"
+    return None
