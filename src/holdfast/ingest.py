@@ -28,9 +28,7 @@ class Owned:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-def remember(
-    content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse
-) -> list[Written]:
+def remember(content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse) -> list[Written]:
     """Keep every word of `content`; report what was done with each message."""
     said = read_content(content, settings.ingest)
     units = _units(said, owned)

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from holdfast import ingest, recall
 from holdfast.analysis import analyse
-from holdfast.analysis.units import (
+from holdfast.analysis.checks import (
     check_lifetime,
     check_metadata,
     check_name,
@@ -32,6 +32,7 @@ from holdfast.types import AUTHORS, SearchResult, Stats, Unit, View, Why, Writte
 
 Filters = Mapping[str, Any]
 Moment = datetime | str
+Units = list[Unit]  # inside the class, `list` is a verb
 _KEEP: Any = object()  # "leave this as it is", which None cannot say
 
 
@@ -89,7 +90,7 @@ class Memory:
 
     # -------------------------------------------------------------------------------------------- writing
 
-    def remember(  # noqa: PLR0913 - the verb of the product: every field a caller may give to one message
+    def remember(
         self,
         content: str | Unit | Mapping[str, Any] | Sequence[str | Unit | Mapping[str, Any]],
         *,
@@ -99,7 +100,7 @@ class Memory:
         tenant: str | None = None,
         scope: str | None = None,
         at: Moment | None = None,
-        id: str | None = None,  # noqa: A002 - the word the caller expects
+        id: str | None = None,
         author: str | None = None,
         speaker: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -134,9 +135,7 @@ class Memory:
         }
         given_id = check_name("id", id, optional=True)
         if given_id is not None and not isinstance(content, str | Unit | Mapping):
-            raise InputError(
-                f"id = {shown(given_id)} cannot name every message of a list; give each its own id"
-            )
+            raise InputError(f"id = {shown(given_id)} cannot name every message of a list; give each its own id")
         owned = ingest.Owned(
             tenant=self._tenant(tenant),
             user=_user(user),
@@ -148,13 +147,11 @@ class Memory:
             id=given_id,
             fields={name: value for name, value in fields.items() if value is not None},
         )
-        return ingest.remember(
-            content, owned, store=self._store, settings=self._settings, analyse=self._analyse
-        )
+        return ingest.remember(content, owned, store=self._store, settings=self._settings, analyse=self._analyse)
 
     def update(
         self,
-        id: str,  # noqa: A002 - the word the caller expects
+        id: str,
         *,
         user: str,
         agent: str | None = None,
@@ -223,7 +220,7 @@ class Memory:
     def why(
         self,
         query: str | Sequence[Mapping[str, Any]],
-        id: str,  # noqa: A002 - the word the caller expects
+        id: str,
         *,
         user: str,
         session: str | None = None,
@@ -244,7 +241,7 @@ class Memory:
         question = self._question(query, profile, limit)
         return recall.why(self._engine, question, self._found(view, id), view)
 
-    def get(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Unit:  # noqa: A002
+    def get(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Unit:
         """Return one unit.
 
         Raises:
@@ -263,19 +260,15 @@ class Memory:
         filters: Filters | None = None,
         current_only: bool = True,
         order: Order = "newest",
-    ) -> list[Unit]:
+    ) -> Units:
         """Return units by time, newest first; with `session`, those of that session."""
         view = self._view(
             user=user, session=session, agent=agent, tenant=tenant, filters=filters,
             only_session=session is not None, current_only=current_only,
         )  # fmt: skip
-        return [
-            *self._store.scan(view, order=choose("order", order, ("newest", "oldest")), limit=_limit(limit))
-        ]
+        return [*self._store.scan(view, order=choose("order", order, ("newest", "oldest")), limit=_limit(limit))]
 
-    def history(
-        self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None
-    ) -> list[Unit]:  # noqa: A002
+    def history(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Units:
         """Return every version of one unit, oldest first.
 
         Raises:
@@ -331,9 +324,7 @@ class Memory:
         name = check_name("id", unit_id) or ""
         unit = self._store.units(view, [name]).get(name)
         if unit is None:
-            raise NotFoundError(
-                f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner"
-            )
+            raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
         return unit
 
 
@@ -345,9 +336,7 @@ def _user(user: object) -> str:
 
 def _limit(limit: int | None) -> int | None:
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise InputError(
-            f"limit = {shown(limit)} is not a positive whole number; leave it out for the default"
-        )
+        raise InputError(f"limit = {shown(limit)} is not a positive whole number; leave it out for the default")
     return limit
 
 
@@ -360,9 +349,7 @@ def _asked(query: str | Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
     texts = [
         message["content"]
         for message in query
-        if isinstance(message, Mapping)
-        and message.get("role") == "user"
-        and isinstance(message.get("content"), str)
+        if isinstance(message, Mapping) and message.get("role") == "user" and isinstance(message.get("content"), str)
     ]
     if not texts:
         raise InputError("no user message with text in the list; the last one is the question")

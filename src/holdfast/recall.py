@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.analysis.query import profile_query
 from holdfast.ranking.fuse import cut, fuse
@@ -179,24 +180,19 @@ def _standing(
     )
 
 
-def _verdict(
-    engine: Engine, result: SearchResult, unit: Unit, standings: tuple[StrategyStanding, ...]
-) -> Why:
+def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[StrategyStanding, ...]) -> Why:
+    found = partial(Why, unit, standings=standings, returned=True)
+    absent = partial(Why, unit, standings=standings, returned=False)
     for hit in result:
-        if unit.id == hit.unit.id:
-            verdict = f"returned at rank {hit.rank}"
-            return Why(unit, True, verdict, standings, hit.rank, hit.score, None, hit.contributions)
-        if unit.id in hit.merged_ids:
-            return Why(
-                unit, True, f"merged into {hit.unit.id}, which says the same", standings, hit.rank, hit.score
-            )
+        if unit.id in (hit.unit.id, *hit.merged_ids):
+            copy = f", as a copy of {hit.unit.id}" if unit.id != hit.unit.id else ""
+            verdict = f"returned at rank {hit.rank}{copy}"
+            return found(verdict=verdict, rank=hit.rank, score=hit.score, contributions=hit.contributions)
     for drop in result.trace.dropped:
         if unit.id in (drop.candidate.unit.id, *drop.candidate.merged_ids):
-            short = drop.needed - drop.had
-            return Why(
-                unit, False, _CUTS[drop.cut], standings, None, drop.had, short, drop.candidate.explanation
-            )
+            tree, short = drop.candidate.explanation, drop.needed - drop.had
+            return absent(verdict=_CUTS[drop.cut], score=drop.had, distance_to_cut=short, contributions=tree)
     if any(standing.rank is not None for standing in standings):
         depth = engine.settings.retrieval.max_candidates
-        return Why(unit, False, f"not considered: no strategy has it among its best {depth}", standings)
-    return Why(unit, False, "not found: it shares no word with the question", standings)
+        return absent(verdict=f"not considered: no strategy has it among its best {depth}")
+    return absent(verdict="not found: it shares no word with the question")

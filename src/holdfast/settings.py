@@ -273,56 +273,26 @@ class Settings:
         groups: dict[str, dict[str, object]] = {}
         for key, (value, _) in given.items():
             if key != "recipe":
-                group, name, converted = start._convert(key, value)
+                group, name, converted = _convert(start, key, value)
                 groups.setdefault(group, {})
                 if isinstance(converted, dict):
                     converted = {**groups[group].get(name, {}), **converted}  # type: ignore[dict-item]
                 groups[group][name] = converted
         merged = {
-            group: dataclasses.replace(getattr(start, group), **start._merge_tables(group, changes))
+            group: dataclasses.replace(getattr(start, group), **_merge_tables(getattr(start, group), changes))
             for group, changes in groups.items()
         }
         origins = {key: origin for key, (_, origin) in given.items()}
         return dataclasses.replace(start, **merged, origins=origins)
 
-    def _merge_tables(self, group: str, changes: Mapping[str, object]) -> dict[str, object]:
-        """Let a table keep the entries that were not named."""
-        current = getattr(self, group)
-        return {
-            name: {**getattr(current, name), **value} if isinstance(value, dict) else value
-            for name, value in changes.items()
-        }
-
-    def _convert(self, key: str, value: object) -> tuple[str, str, object]:
-        """Find the setting a dotted key names and give the value its type."""
-        group, _, name = key.partition(".")
-        name, _, entry = name.partition(".")
-        known = getattr(self, group, None) if group in _GROUPS else None
-        if known is None or name not in {f.name for f in dataclasses.fields(known)}:
-            raise SettingsError(f"there is no setting {shown(key)}; `holdfast settings` lists all of them")
-        current = getattr(known, name)
-        if isinstance(current, Mapping):
-            if not entry:
-                raise SettingsError(
-                    f"{key} is a table; set one entry of it, as in {key}.{next(iter(current))}"
-                )
-            return group, name, {entry: _typed(key, value, 1.0)}
-        if entry:
-            raise SettingsError(f"{group}.{name} is not a table, so there is no {shown(key)}")
-        return group, name, _typed(key, value, current)
-
     def describe(self) -> list[Origin]:
         """Return every key with its value, where the value came from, and what it does."""
-        rows = [
-            Origin("recipe", self.recipe, self.origins.get("recipe", "default"), _doc(Settings, "recipe"))
-        ]
+        rows = [Origin("recipe", self.recipe, self.origins.get("recipe", "default"), _doc(Settings, "recipe"))]
         for group in _GROUPS:
             settings = getattr(self, group)
             for f in dataclasses.fields(settings):
                 value, key = getattr(settings, f.name), f"{group}.{f.name}"
-                entries = (
-                    {f"{key}.{entry}": v for entry, v in value.items()} if isinstance(value, Mapping) else {}
-                )
+                entries = {f"{key}.{entry}": v for entry, v in value.items()} if isinstance(value, Mapping) else {}
                 rows += [
                     Origin(k, v, self.origins.get(k, f"{self.recipe} recipe"), f.metadata["doc"])
                     for k, v in (entries or {key: value}).items()
@@ -332,6 +302,31 @@ class Settings:
 
 PROFILES = ("fast", "hybrid")
 _GROUPS = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("recipe", "origins"))
+
+
+def _merge_tables(group: object, changes: Mapping[str, object]) -> dict[str, object]:
+    """Let a table keep the entries that were not named."""
+    return {
+        name: {**getattr(group, name), **value} if isinstance(value, dict) else value
+        for name, value in changes.items()
+    }
+
+
+def _convert(settings: Settings, key: str, value: object) -> tuple[str, str, object]:
+    """Find the setting a dotted key names and give the value its type."""
+    group, _, rest = key.partition(".")
+    name, _, entry = rest.partition(".")
+    known = getattr(settings, group) if group in _GROUPS else None
+    if known is None or name not in {f.name for f in dataclasses.fields(known)}:
+        raise SettingsError(f"there is no setting {shown(key)}; `holdfast settings` lists all of them")
+    current = getattr(known, name)
+    if isinstance(current, Mapping):
+        if not entry:
+            raise SettingsError(f"{key} is a table; set one entry of it, as in {key}.{next(iter(current))}")
+        return group, name, {entry: _typed(key, value, 1.0)}
+    if entry:
+        raise SettingsError(f"{group}.{name} is not a table, so there is no {shown(key)}")
+    return group, name, _typed(key, value, current)
 
 
 def _doc(owner: type, name: str) -> str:
@@ -350,9 +345,7 @@ def _read_toml(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingsError(
-            f"cannot read the settings file {path}: {error.strerror}; check its name"
-        ) from error
+        raise SettingsError(f"cannot read the settings file {path}: {error.strerror}; check its name") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}; mend that line") from error
 

@@ -59,19 +59,16 @@ _HEAD_VERBS: dict[str, Act] = {
     "summarize": "describe",
 }
 # First match wins, so the narrower patterns come first.
-_PHRASES: tuple[tuple[re.Pattern[str], Act], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), act)
-    for pattern, act in (
-        (r"\b(difference between|versus|vs\.?|compared? (to|with)|better than)(?!\w)", "compare"),
-        (r"^\s*(why|how come)\b", "explain"),
-        (r"\bwhat does\b.*\bmean\b|^\s*what (is|are) an? ", "define"),
-        (r"\b(what|which)\b.*\bshould (i|we)\b|^\s*any (advice|tips|ideas)\b", "recommend"),
-        (r"^\s*how (do|can|could|should|to)\b", "implement"),
-        (r"\b(went wrong|not working|does(n't| not) work|fail(s|ed|ing)?|broken|error)\b", "diagnose"),
-        (r"^\s*(which|who|whom|whose|when|where|what|how (many|much|long|old|often|far))\b", "identify"),
-        (r"^\s*(is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b", "evaluate"),
-        (r"^\s*tell me (about|more)\b", "describe"),
-    )
+_PHRASES: tuple[tuple[str, Act], ...] = (
+    (r"\b(difference between|versus|vs\.?|compared? (to|with)|better than)(?!\w)", "compare"),
+    (r"^\s*(why|how come)\b", "explain"),
+    (r"\bwhat does\b.*\bmean\b|^\s*what (is|are) an? ", "define"),
+    (r"\b(what|which)\b.*\bshould (i|we)\b|^\s*any (advice|tips|ideas)\b", "recommend"),
+    (r"^\s*how (do|can|could|should|to)\b", "implement"),
+    (r"\b(went wrong|not working|does(n't| not) work|fail(s|ed|ing)?|broken|error)\b", "diagnose"),
+    (r"^\s*(which|who|whom|whose|when|where|what|how (many|much|long|old|often|far))\b", "identify"),
+    (r"^\s*(is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b", "evaluate"),
+    (r"^\s*tell me (about|more)\b", "describe"),
 )
 
 _ASSISTANT_WORDS = re.compile(
@@ -93,7 +90,9 @@ def profile_query(
     """Return what `text` asks for; `previous` is the user's message before it, `speakers` the known names."""
     head = _HEAD.match(text)
     verb = head.group(1).lower() if head else ""
-    act = _HEAD_VERBS.get(verb) or next((act for pattern, act in _PHRASES if pattern.search(text)), None)
+    act = _HEAD_VERBS.get(verb) or next(
+        (act for pattern, act in _PHRASES if re.search(pattern, text, re.IGNORECASE)), None
+    )
     topic = text[head.end() :] if head and verb in _HEAD_VERBS else text
     found = _distinct(terms(topic, separators)) or _distinct(terms(text, separators))
     borrowed = previous if previous and len(found) < _FOLLOW_UP_TERMS else None

@@ -1,0 +1,1 @@
+"""Every door translates and calls the engine; none holds logic."""

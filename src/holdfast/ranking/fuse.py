@@ -55,9 +55,7 @@ def fuse_claims(
     return Candidate(unit, fused.value, rel.value, dict(claims), rel)
 
 
-def _strategy_part(
-    name: str, claim: StrategyCandidate, best: float, settings: FusionSettings
-) -> Contribution:
+def _strategy_part(name: str, claim: StrategyCandidate, best: float, settings: FusionSettings) -> Contribution:
     weight = Contribution("strategy weight", settings.weights.get(name, _UNLISTED_WEIGHT))
     raw = claim.explanation or Contribution("raw score", claim.raw_score)
     normalised = Contribution.of("normalised", "ratio", raw, Contribution("best of this query", best))

@@ -13,9 +13,7 @@ from holdfast.settings import ScoreSettings
 from holdfast.types import Candidate, Contribution, Unit
 
 
-def score(
-    candidate: Candidate, settings: ScoreSettings, *, session: str | None, at: datetime
-) -> Contribution:
+def score(candidate: Candidate, settings: ScoreSettings, *, session: str | None, at: datetime) -> Contribution:
     """Return the hybrid score as a tree. `session` is the active one, `at` is t_ref."""
     unit = candidate.unit
     alpha, beta, gamma = settings.shares

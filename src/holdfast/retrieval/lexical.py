@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,9 +55,7 @@ class LexicalStrategy:
         best = float(scores[order[0]]) if order else 0.0
         # Another process may have erased a unit between proposal and reading.
         found = [(i, units[evidence.ids[i]]) for i in order if evidence.ids[i] in units]
-        candidates = tuple(
-            self._candidate(query, evidence, i, float(scores[i]), best, unit) for i, unit in found
-        )
+        candidates = tuple(self._candidate(query, evidence, i, float(scores[i]), best, unit) for i, unit in found)
         return RetrievalResult(self.id, candidates, deadline.elapsed_ms(), proposal.exhausted)
 
     def score(
@@ -98,7 +97,7 @@ class LexicalStrategy:
             *(f"matched: {term}" for term, yes in zip(query.terms, matched, strict=True) if yes),
         )
         normalized = raw / best if best > 0.0 else 0.0
-        where = "session" if unit.kind in ("turn", "summary") else "kb"
+        where: Literal["session", "kb"] = "session" if unit.kind in ("turn", "summary") else "kb"
         return StrategyCandidate(unit.id, where, raw, normalized, unit, notes)
 
     def _explain(self, query: QueryProfile, evidence: LexicalEvidence, row: int, unit: Unit) -> Contribution:
@@ -113,9 +112,7 @@ class LexicalStrategy:
             if parts and self._weights[f]:
                 words = Contribution.of("words", "sum", *parts)
                 fields.append(
-                    Contribution.of(
-                        f"field {name}", "product", Contribution("field weight", self._weights[f]), words
-                    )
+                    Contribution.of(f"field {name}", "product", Contribution("field weight", self._weights[f]), words)
                 )
         boost = self._settings.role_boost if unit.role in query.needed_roles else 1.0
         matches = Contribution.of("matches", "sum", *fields)
@@ -124,8 +121,6 @@ class LexicalStrategy:
     def _explain_term(self, term: str, evidence: LexicalEvidence, row: int, f: int, t: int) -> Contribution:
         tf, length = float(evidence.tf[row, f, t]), float(evidence.lengths[row, f])
         average = float(evidence.averages[f])
-        part = bm25.saturation(
-            np.array([tf]), np.array([length]), average, self._settings.k1, self._settings.b
-        )
+        part = bm25.saturation(np.array([tf]), np.array([length]), average, self._settings.k1, self._settings.b)
         rarity = Contribution("idf", bm25.idf(evidence.unit_count, evidence.df[t]))
         return Contribution.of(f"term {term}", "product", rarity, Contribution("tf part", float(part[0])))

@@ -1,0 +1,1 @@
+"""A sample history written for Holdfast: the demo, the doctor and the tests use it."""

@@ -106,9 +106,7 @@ def _target(name: str) -> tuple[Literal["metadata", "field"], tuple[str, ...]]:
 def _test(name: str, op: object, operand: object) -> tuple[Ops, JSON]:
     known = next((known for known in OPERATORS if known == op), None)
     if known is None:
-        raise FilterError(
-            f"{shown(op)} on {shown(name)} is not an operator; use one of {', '.join(OPERATORS)}"
-        )
+        raise FilterError(f"{shown(op)} on {shown(name)} is not an operator; use one of {', '.join(OPERATORS)}")
     if known == "in":
         if not isinstance(operand, list | tuple):
             raise FilterError(f'"in" on {shown(name)} takes a list, not {shown(operand)}')
@@ -128,9 +126,7 @@ def _scalar(name: str, value: object) -> JSON:
     real = isinstance(value, float) and math.isfinite(value)
     if value is None or isinstance(value, str | bool) or whole or real:
         return value
-    raise FilterError(
-        f"{shown(value)} on {shown(name)} cannot be compared; use text, a number, true, false or null"
-    )
+    raise FilterError(f"{shown(value)} on {shown(name)} cannot be compared; use text, a number, true, false or null")
 
 
 def _time_text(name: str, value: str) -> str:
@@ -151,8 +147,8 @@ _MISSING = object()
 def matches(condition: Filter, unit: Unit) -> bool:
     """Return whether `unit` passes: the slow obvious version that every back end must equal."""
     if isinstance(condition, Junction):
-        results = (matches(part, unit) for part in condition.parts)
-        return {"and": all, "or": any, "not": lambda r: not any(r)}[condition.op](results)
+        results = [matches(part, unit) for part in condition.parts]
+        return {"and": all(results), "or": any(results), "not": not results[0]}[condition.op]
     value = _value(condition, unit)
     if condition.op == "ne":
         return not _equal(value, condition.value)
@@ -160,11 +156,7 @@ def matches(condition: Filter, unit: Unit) -> bool:
         return any(_equal(value, item) for item in condition.value)
     if condition.op == "contains":
         return _contains(value, condition.value)
-    return (
-        _equal(value, condition.value)
-        if condition.op == "eq"
-        else _ordered(condition.op, value, condition.value)
-    )
+    return _equal(value, condition.value) if condition.op == "eq" else _ordered(condition.op, value, condition.value)
 
 
 def _value(condition: Condition, unit: Unit) -> object:
@@ -193,9 +185,7 @@ def _equal(value: object, wanted: object) -> bool:
 def _ordered(op: str, value: Any, wanted: Any) -> bool:  # noqa: ANN401 - kinds are compared first
     if _kind(value) != _kind(wanted) or _kind(value) not in ("number", "str"):
         return False
-    return bool(
-        {"gt": value > wanted, "gte": value >= wanted, "lt": value < wanted, "lte": value <= wanted}[op]
-    )
+    return bool({"gt": value > wanted, "gte": value >= wanted, "lt": value < wanted, "lte": value <= wanted}[op])
 
 
 def _contains(value: object, wanted: object) -> bool:
@@ -219,9 +209,7 @@ class SqliteFilter:
         """Return an SQL expression that is true, false, and never null."""
         if isinstance(condition, Junction):
             parts = [self.compile(part) for part in condition.parts]
-            return (
-                f"NOT {parts[0]}" if condition.op == "not" else f"({f' {condition.op.upper()} '.join(parts)})"
-            )
+            return f"NOT {parts[0]}" if condition.op == "not" else f"({f' {condition.op.upper()} '.join(parts)})"
         path, value, kind = self._target(condition)
         wanted = condition.value
         if condition.op == "ne":
@@ -258,7 +246,8 @@ class SqliteFilter:
 
     def _contains(self, path: str, value: str, kind: str, wanted: JSON) -> str:
         member = self._equal("item.value", "item.type", wanted)
-        listed = f"{kind} = 'array' AND EXISTS (SELECT 1 FROM json_each(body, {path}) AS item WHERE {member})"
+        found = f"EXISTS (SELECT 1 FROM json_each(body, {path}) AS item WHERE {member})"  # noqa: S608 - bound names only
+        listed = f"{kind} = 'array' AND {found}"
         if not isinstance(wanted, str):
             return f"({listed})"
         return f"(({kind} = 'text' AND instr({value}, {self._bind(wanted)}) > 0) OR ({listed}))"

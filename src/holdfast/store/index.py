@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +61,10 @@ class Column:
         self._size += 1
 
     @property
-    def values(self) -> NDArray[np.generic]:
+    def values(self) -> NDArray[Any]:
         """Return the rows written so far, as a view."""
-        return self._data[: self._size]  # type: ignore[no-any-return]
+        written: NDArray[Any] = self._data[: self._size]
+        return written
 
     def keep(self, mask: Bools) -> None:
         """Drop the rows that `mask` does not name."""
@@ -98,7 +100,7 @@ class Shard:
         self._tail: dict[int, tuple[array[int], array[int]]] = {}
         self._tail_size = 0
 
-    def column(self, name: str) -> NDArray[np.generic]:
+    def column(self, name: str) -> NDArray[Any]:
         """Return one value per place, dead places included."""
         return self._columns[name].values
 
@@ -164,9 +166,7 @@ class Shard:
         block_terms = np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
         tail = [(number, *entry) for number, entry in self._tail.items()]
         terms = np.concatenate([block_terms, *(np.full(len(units), number) for number, units, _ in tail)])
-        units = np.concatenate(
-            [self._block.units, *(np.asarray(units, dtype=np.int32) for _, units, _ in tail)]
-        )
+        units = np.concatenate([self._block.units, *(np.asarray(units, dtype=np.int32) for _, units, _ in tail)])
         counts = np.concatenate([self._block.counts, *(np.asarray(c, dtype=np.int32) for _, _, c in tail)])
         if not alive.all():
             live = alive[units]
@@ -301,9 +301,7 @@ def _seconds(moment: datetime | None, otherwise: float) -> float:
     return otherwise if moment is None else moment.timestamp()
 
 
-def _closed(
-    scores: NDArray[np.float64], eligible: Bools, depth: int, to_come: float
-) -> NDArray[np.intp] | None:
+def _closed(scores: NDArray[np.float64], eligible: Bools, depth: int, to_come: float) -> NDArray[np.intp] | None:
     """Return the places that can still win, when no unseen one can; else None."""
     touched = np.flatnonzero((scores > 0.0) & eligible)
     if len(touched) <= depth:
@@ -312,7 +310,8 @@ def _closed(
     bar = np.partition(reached, len(reached) - depth)[len(reached) - depth]
     if bar - topk.TIE_MARGIN <= to_come:
         return None
-    return touched[reached + to_come >= bar - topk.TIE_MARGIN]
+    winners: NDArray[np.intp] = touched[reached + to_come >= bar - topk.TIE_MARGIN]
+    return winners
 
 
 def _best(
@@ -344,9 +343,7 @@ def propose(
     parts: list[NDArray[np.float64]] = []
     exhausted = False
     for i, shard in enumerate(shards):
-        places, scores, ran_out = shard.propose(
-            query, idfs, averages, shard.eligible(view, allowed), depth, deadline
-        )
+        places, scores, ran_out = shard.propose(query, idfs, averages, shard.eligible(view, allowed), depth, deadline)
         exhausted |= ran_out
         # A user's own unit hides a global one of the same id.
         own = [not any(shard.ids[p] in before.place_of_id for before in shards[:i]) for p in places]

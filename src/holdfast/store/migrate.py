@@ -71,9 +71,7 @@ def translated(location: str) -> Iterator[None]:
 def open_connection(location: str, settings: StoreSettings) -> sqlite3.Connection:
     """Return a connection to a store that is ours, whole and of the present schema; create it when missing."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
-        raise StoreError(
-            f"SQLite {sqlite3.sqlite_version} is too old; Holdfast needs 3.38, so use a newer Python"
-        )
+        raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Holdfast needs 3.38, so use a newer Python")
     if location != ":memory:":
         _prepare_file(Path(location))
     with translated(location):
@@ -120,9 +118,7 @@ def _prepare_file(path: Path) -> None:
 def _configure(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")  # law 17: a commit that returned survives a power cut
-    connection.execute(
-        "PRAGMA secure_delete = ON"
-    )  # law 16: deleted bytes are overwritten, on every connection
+    connection.execute("PRAGMA secure_delete = ON")  # law 16: deleted bytes are overwritten, on every connection
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -7,28 +7,25 @@ that two processes on one file read each other's writes.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
-from holdfast.errors import ClosedStoreError, DamagedStoreError, NotFoundError, shown
+from holdfast.errors import ClosedStoreError, NotFoundError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store import index
 from holdfast.store.base import Analyse, LexicalEvidence, LexicalQuery, Order, Problem, Proposal
-from holdfast.store.filters import SqliteFilter, matches
 from holdfast.store.migrate import open_connection, schema_version, translated
 from holdfast.store.queries import queries
-from holdfast.types import JSON, Analysis, Deadline, Draft, Stats, Unit, View, Written, from_iso, iso
+from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, hidden_by, unit_of, where
+from holdfast.types import JSON, Analysis, Deadline, Draft, Stats, Unit, View, Written, from_iso
 
-GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot hold NULL
 _EVERYTHING = -1  # SQLite's "no limit"
-
-Row = tuple[int, str, int, str | None, int]
 
 
 class SqliteStore:
@@ -69,10 +66,10 @@ class SqliteStore:
         row = self._find(unit.tenant, unit.user, unit.id)
         if row is None:
             unit = self._placed(unit)
-            key = self._run("insert_unit", _columns(unit)).lastrowid
+            key = self._run("insert_unit", columns(unit)).lastrowid
             assert key is not None  # noqa: S101 - an INSERT that did not raise has a row id
         else:
-            key, known = row[0], _unit(row)
+            key, known = row[0], unit_of(row)
             unit = unit.evolve(
                 position=known.position,
                 version=known.version,
@@ -97,7 +94,7 @@ class SqliteStore:
                 raise NotFoundError(
                     f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner"
                 )
-            known = _unit(row)
+            known = unit_of(row)
             unit, analysis = revise(known)
             unit = unit.evolve(version=known.version + 1)
             self._replace(row[0], unit)
@@ -113,14 +110,12 @@ class SqliteStore:
 
     def _replace(self, key: int, unit: Unit) -> None:
         self._run("archive_version", {"key": key})
-        self._run("replace_unit", {**_columns(unit), "key": key})
+        self._run("replace_unit", {**columns(unit), "key": key})
 
     def _supersede(self, unit: Unit, target: str) -> None:
         row = self._find(unit.tenant, unit.user, target)
         if row is None or target == unit.id:
-            raise NotFoundError(
-                f"{shown(target)} cannot be superseded: the owner has no other unit of that id"
-            )
+            raise NotFoundError(f"{shown(target)} cannot be superseded: the owner has no other unit of that id")
         self._run("supersede_unit", {"by": unit.id, "key": row[0]})
         self._record(row[0], unit)
 
@@ -133,15 +128,15 @@ class SqliteStore:
         """See `Store.units`."""
         with self._read():
             rows = ((unit_id, self._visible_row(view, unit_id)) for unit_id in dict.fromkeys(ids))
-            return {unit_id: _unit(row) for unit_id, row in rows if row is not None}
+            return {unit_id: unit_of(row) for unit_id, row in rows if row is not None}
 
     def scan(self, view: View, *, order: Order, limit: int | None) -> Iterator[Unit]:
         """See `Store.scan`."""
         with self._read():
-            where, values = _where(view)
+            visible, values = where(view)
             values["limit"] = _EVERYTHING if limit is None else limit
-            rows = self._run(f"scan_{order}", values, where=where).fetchall()
-        return map(_unit, rows)
+            rows = self._run(f"scan_{order}", values, visible=visible).fetchall()
+        return map(unit_of, rows)
 
     def history(self, view: View, unit_id: str) -> list[Unit]:
         """See `Store.history`."""
@@ -149,25 +144,25 @@ class SqliteStore:
             row = self._visible_row(view, unit_id)
             if row is None:
                 return []
-            return [_unit(old) for old in self._run("unit_versions", {"key": row[0]})] + [_unit(row)]
+            return [unit_of(old) for old in self._run("unit_versions", {"key": row[0]})] + [unit_of(row)]
 
     def neighbours(self, view: View, unit_id: str, *, before: int, after: int) -> list[Unit]:
         """See `Store.neighbours`."""
         with self._read():
             row = self._visible_row(view, unit_id)
-            if row is None or (unit := _unit(row)).session is None:
+            if row is None or (unit := unit_of(row)).session is None:
                 return []
-            values = _columns(unit)
+            values = columns(unit)
             earlier = self._run("session_before", {**values, "limit": before}).fetchall()
             later = self._run("session_after", {**values, "limit": after}).fetchall()
-        around = [_unit(found) for found in (*reversed(earlier), *later)]
-        return [unit for unit in around if _agent_matches(view, unit)]
+        around = [unit_of(found) for found in (*reversed(earlier), *later)]
+        return [unit for unit in around if agent_matches(view, unit)]
 
     def visible(self, view: View, unit_id: str) -> str | None:
         """See `Store.visible`."""
         with self._read():
             row = self._visible_row(view, unit_id)
-        return "not found" if row is None else _hidden_by(view, _unit(row), row[3])
+        return "not found" if row is None else hidden_by(view, unit_of(row), row[3])
 
     def speakers(self, view: View) -> tuple[str, ...]:
         """See `Store.speakers`."""
@@ -182,8 +177,8 @@ class SqliteStore:
         with self._read():
             allowed = None
             if view.filters is not None:
-                where, values = _where(view)
-                allowed = frozenset(key for (key,) in self._run("matching_keys", values, where=where))
+                visible, values = where(view)
+                allowed = frozenset(key for (key,) in self._run("matching_keys", values, visible=visible))
             return index.propose(self._owner_shards(view), view, query, depth, deadline, allowed)
 
     def lexical_evidence(self, view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
@@ -204,7 +199,7 @@ class SqliteStore:
     def _load(self, tenant: str, user: str) -> index.Shard:
         shard = index.Shard()
         for row in self._run("owner_units", {"tenant": tenant, "user": user}):
-            unit = _unit(row)
+            unit = unit_of(row)
             shard.add(row[0], unit, self._analyse(unit), superseded=row[3] is not None)
         return shard
 
@@ -228,7 +223,7 @@ class SqliteStore:
         if row is None:
             shard.remove(key)
         else:
-            unit = _unit(row)
+            unit = unit_of(row)
             shard.add(key, unit, analysis or self._analyse(unit), superseded=row[3] is not None)
 
     # ------------------------------------------------------------------------------------------ operating
@@ -264,10 +259,12 @@ class SqliteStore:
                 for (line,) in self._connection.execute("PRAGMA integrity_check")
                 if line != "ok"
             ]
-            for name in ("all_units", "all_versions"):
-                for row in self._run(name, {}):
-                    if zlib.crc32(row[1].encode()) != row[2]:
-                        problems.append(Problem(f"unit row {row[0]} fails its checksum", "restore a backup"))
+            rows = chain(self._run("all_units", {}), self._run("all_versions", {}))
+            problems += [
+                Problem(f"unit row {key} fails its checksum", "restore a backup")
+                for key, body, checksum, *_ in rows
+                if zlib.crc32(body.encode()) != checksum
+            ]
             return problems
 
     def close(self) -> None:
@@ -280,9 +277,9 @@ class SqliteStore:
 
     # ------------------------------------------------------------------------------------------ plumbing
 
-    def _run(self, name: str, values: Mapping[str, JSON], *, where: str = "") -> sqlite3.Cursor:
+    def _run(self, name: str, values: Mapping[str, JSON], *, visible: str = "") -> sqlite3.Cursor:
         statement = queries()[name]
-        return self._connection.execute(statement.replace("{where}", where) if where else statement, values)
+        return self._connection.execute(statement.replace("{where}", visible) if visible else statement, values)
 
     def _find(self, tenant: str, user: str | None, unit_id: str) -> Row | None:
         keys = {"tenant": tenant, "user": user or GLOBAL, "id": unit_id}
@@ -293,7 +290,7 @@ class SqliteStore:
         """Return the owner's unit of that id, else the global one; None for any other owner's."""
         for user in (view.user, None):
             row = self._find(view.tenant, user, unit_id)
-            if row is not None and (view.agent is None or _agent_matches(view, _unit(row))):
+            if row is not None and (view.agent is None or agent_matches(view, unit_of(row))):
                 return row
         return None
 
@@ -323,74 +320,3 @@ class SqliteStore:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-
-def _columns(unit: Unit) -> dict[str, JSON]:
-    body = json.dumps(unit.to_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return {
-        "tenant": unit.tenant,
-        "user": unit.user or GLOBAL,
-        "id": unit.id,
-        "version": unit.version,
-        "session": unit.session,
-        "position": unit.position,
-        "event_time": iso(unit.event_time),
-        "body": body,
-        "checksum": zlib.crc32(body.encode()),
-    }
-
-
-def _unit(row: Row) -> Unit:
-    key, body, checksum, _, access_count = row
-    if zlib.crc32(body.encode()) != checksum:
-        raise DamagedStoreError(
-            f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup"
-        )
-    unit = Unit.from_json(json.loads(body))
-    return unit.evolve(access_count=access_count) if access_count else unit
-
-
-def _agent_matches(view: View, unit: Unit) -> bool:
-    return view.agent is None or unit.agent in (view.agent, None)
-
-
-def _where(view: View) -> tuple[str, dict[str, JSON]]:
-    """Compile a view: the same rules as the index's mask and as `_hidden_by`."""
-    values: dict[str, JSON] = {"tenant": view.tenant, "user": view.user, "now": iso(view.now)}
-    clauses = [
-        "tenant = :tenant AND user IN (:user, '')",
-        "(json_extract(body, '$.pinned') OR coalesce(json_extract(body, '$.expires_at'), '~') > :now)",
-    ]
-    if view.agent is not None:
-        values["agent"] = view.agent
-        clauses.append("coalesce(json_extract(body, '$.agent'), :agent) = :agent")
-    if view.only_session:
-        values["session"] = view.session
-        clauses.append("session = :session")
-    if view.current_only:
-        values["reference"] = iso(view.reference_time)
-        clauses.append(
-            "superseded_by IS NULL AND coalesce(json_extract(body, '$.valid_from'), '') <= :reference"
-        )
-        clauses.append("coalesce(json_extract(body, '$.valid_to'), '~') > :reference")
-    if view.filters is not None:
-        compiled = SqliteFilter()
-        clauses.append(compiled.compile(view.filters))
-        values |= compiled.values
-    return " AND ".join(clauses), values
-
-
-def _hidden_by(view: View, unit: Unit, superseded_by: str | None) -> str | None:
-    if not unit.pinned and unit.expires_at is not None and unit.expires_at <= view.now:
-        return f"it expired at {iso(unit.expires_at)}"
-    if view.only_session and unit.session != view.session:
-        return f"it belongs to session {unit.session}, and only_session asks for {view.session}"
-    if view.current_only and superseded_by is not None:
-        return f"it was superseded by {superseded_by}"
-    if view.current_only and unit.valid_from is not None and unit.valid_from > view.reference_time:
-        return f"it is valid only from {iso(unit.valid_from)}"
-    if view.current_only and unit.valid_to is not None and unit.valid_to <= view.reference_time:
-        return f"it was valid until {iso(unit.valid_to)}"
-    if view.filters is not None and not matches(view.filters, unit):
-        return "the filters leave it out"
-    return None

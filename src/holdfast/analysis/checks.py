@@ -1,0 +1,184 @@
+"""Checks of what a caller gives: each returns the usable value, or says what is wrong with it and what to do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from holdfast.errors import InputError, shown
+from holdfast.settings import IngestSettings
+from holdfast.types import JSON, SCOPES, Scope
+
+# Outside these years a time is a mix-up of units or a typing error, not a memory.
+EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+# Owner keys and ids are names, not texts.
+MAX_NAME = 256
+# SQLite refuses JSON that is nested deeper than 1,000; people do not nest metadata deeper than this.
+MAX_METADATA_DEPTH = 32
+# Longer than 300 years is for ever; say it by leaving the ttl out.
+_LONGEST_LIFETIME = 1e10
+_INT64 = 2**63
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def check_text(text: object, settings: IngestSettings) -> str:
+    """Return `text` unless it is empty, too long, or holds what no text may hold."""
+    if not isinstance(text, str):
+        raise InputError(f"{shown(text)} is not text; give a str")
+    if not text.strip():
+        raise InputError(f"the text is blank ({shown(text)}); there is nothing to remember")
+    _check_characters("the text", text)
+    size = len(text.encode("utf-8"))
+    if size > settings.max_text_bytes:
+        raise InputError(
+            f"the text has {size:,} bytes, more than ingest.max_text_bytes = {settings.max_text_bytes:,}; "
+            "split it, or raise the limit"
+        )
+    return text
+
+
+def _check_characters(what: str, text: str) -> None:
+    if "\x00" in text:
+        raise InputError(f"{what} holds a NUL character at {text.index(chr(0))}; remove it")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        bad = text[error.start]
+        raise InputError(
+            f"{what} holds a lone surrogate U+{ord(bad):04X} at {error.start}; decode the source as UTF-8"
+        ) from error
+
+
+def check_name(what: str, name: object, *, optional: bool = False) -> str | None:
+    """Return an owner key or id unless it is empty, blank or far too long."""
+    if name is None and optional:
+        return None
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"the {what} is missing or blank ({shown(name)}); name it")
+    _check_characters(f"the {what}", name)
+    if len(name) > MAX_NAME:
+        raise InputError(f"the {what} {shown(name)} has {len(name)} characters; the most is {MAX_NAME}")
+    return name
+
+
+def check_names(what: str, names: object) -> tuple[str, ...]:
+    """Return a tuple of ids from one id, several, or None."""
+    if names is None:
+        return ()
+    if isinstance(names, str):
+        names = (names,)
+    if not isinstance(names, list | tuple):
+        raise InputError(f"{what} takes an id or a list of ids, not {shown(names)}")
+    return tuple(check_name(what, name) or "" for name in names)
+
+
+def check_time(what: str, moment: object) -> datetime | None:
+    """Return an aware UTC time from a datetime or ISO text.
+
+    Raises:
+        InputError: it is naive, not a time, or outside the years a memory can have.
+    """
+    if moment is None:
+        return None
+    example = "write it as 2026-04-02T09:00:00Z"
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError as error:
+            raise InputError(f"{what} = {shown(moment)} is not a time; {example}") from error
+    if not isinstance(moment, datetime):
+        raise InputError(f"{what} = {shown(moment)} is not a time; give a datetime, or {example}")
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise InputError(f"{what} = {moment.isoformat()} has no time zone; {example}")
+    if not EARLIEST <= moment < LATEST:
+        raise InputError(f"{what} = {moment.isoformat()} is outside {EARLIEST.year}–{LATEST.year}; check its unit")
+    return moment.astimezone(UTC)
+
+
+def check_lifetime(ttl: object) -> timedelta | None:
+    """Return a positive time to live from seconds or a timedelta."""
+    if ttl is None:
+        return None
+    if (
+        isinstance(ttl, int | float)
+        and not isinstance(ttl, bool)
+        and math.isfinite(ttl)
+        and 0 < ttl < _LONGEST_LIFETIME
+    ):
+        ttl = timedelta(seconds=ttl)
+    if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
+        raise InputError(f"ttl = {shown(ttl)} is not a positive time; give seconds or a timedelta")
+    return ttl
+
+
+def check_metadata(metadata: object, settings: IngestSettings) -> dict[str, JSON]:
+    """Return `metadata` unless it is not a JSON object that every store can hold."""
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"metadata = {shown(metadata)} is not a JSON object; give a dict")
+    checked: dict[str, JSON] = check_json("metadata", metadata)
+    size = len(json.dumps(checked).encode())
+    if size > settings.max_metadata_bytes:
+        raise InputError(
+            f"metadata has {size:,} bytes, more than ingest.max_metadata_bytes = {settings.max_metadata_bytes:,}"
+        )
+    return checked
+
+
+def check_json(what: str, value: object, depth: int = 0) -> JSON:
+    """Return a deep copy of a JSON value: plain types, finite numbers of 64 bits, text keys."""
+    if depth > MAX_METADATA_DEPTH:
+        raise InputError(f"{what} is nested more than {MAX_METADATA_DEPTH} deep; flatten it")
+    if isinstance(value, str):
+        _check_characters(what, value)
+        return value
+    whole = isinstance(value, int) and -_INT64 <= value < _INT64
+    if value is None or isinstance(value, bool) or whole or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, list | tuple):
+        return [check_json(what, item, depth + 1) for item in value]
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                raise InputError(f"{what} has the key {shown(name)}; JSON keys are text")
+            _check_characters(f"a key of {what}", name)
+        return {name: check_json(what, item, depth + 1) for name, item in value.items()}
+    raise InputError(f"{what} holds {shown(value)}, which is not JSON; use text, numbers, lists and dicts")
+
+
+def choose(what: str, value: object, choices: tuple[Choice, ...]) -> Choice:
+    """Return `value` when it is one of `choices`."""
+    for choice in choices:
+        if choice == value:
+            return choice
+    raise InputError(f"there is no {what} {shown(value)}; choose one of {', '.join(choices)}")
+
+
+def choose_scope(scope: object, session: str | None) -> Scope:
+    """Return the scope asked for, or the one that the owner keys imply."""
+    if scope is None:
+        return "session" if session is not None else "user"
+    chosen = choose("scope", scope, SCOPES)
+    if chosen == "session" and session is None:
+        raise InputError("scope 'session' needs a session; name one, or use scope 'user'")
+    return chosen
+
+
+def check_optional_text(what: str, value: object) -> str | None:
+    """Return text that may be missing or empty."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InputError(f"{what} = {shown(value)} is not text")
+    _check_characters(what, value)
+    return value
+
+
+def check_fraction(what: str, value: object) -> float:
+    """Return a number inside [0, 1]."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        raise InputError(f"{what} = {shown(value)} is outside [0, 1]")
+    return float(value)

@@ -1,0 +1,85 @@
+"""A unit ⇄ a row of the SQLite store, and a view ⇄ the rows it may see."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+from holdfast.errors import DamagedStoreError
+from holdfast.store.filters import SqliteFilter, matches
+from holdfast.types import JSON, Unit, View, iso
+
+GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot hold NULL
+
+Row = tuple[int, str, int, str | None, int]
+
+
+def columns(unit: Unit) -> dict[str, JSON]:
+    """Return a unit as the columns of its row."""
+    body = json.dumps(unit.to_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return {
+        "tenant": unit.tenant,
+        "user": unit.user or GLOBAL,
+        "id": unit.id,
+        "version": unit.version,
+        "session": unit.session,
+        "position": unit.position,
+        "event_time": iso(unit.event_time),
+        "body": body,
+        "checksum": zlib.crc32(body.encode()),
+    }
+
+
+def unit_of(row: Row) -> Unit:
+    """Return the unit of a row whose checksum holds."""
+    key, body, checksum, _, access_count = row
+    if zlib.crc32(body.encode()) != checksum:
+        raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
+    unit = Unit.from_json(json.loads(body))
+    return unit.evolve(access_count=access_count) if access_count else unit
+
+
+def agent_matches(view: View, unit: Unit) -> bool:
+    """Return whether the named agent may see the unit; a unit without an agent is shared."""
+    return view.agent is None or unit.agent in (view.agent, None)
+
+
+def where(view: View) -> tuple[str, dict[str, JSON]]:
+    """Compile a view: the same rules as the index's mask and as `hidden_by`."""
+    values: dict[str, JSON] = {"tenant": view.tenant, "user": view.user, "now": iso(view.now)}
+    clauses = [
+        "tenant = :tenant AND user IN (:user, '')",
+        "(json_extract(body, '$.pinned') OR coalesce(json_extract(body, '$.expires_at'), '~') > :now)",
+    ]
+    if view.agent is not None:
+        values["agent"] = view.agent
+        clauses.append("coalesce(json_extract(body, '$.agent'), :agent) = :agent")
+    if view.only_session:
+        values["session"] = view.session
+        clauses.append("session = :session")
+    if view.current_only:
+        values["reference"] = iso(view.reference_time)
+        clauses.append("superseded_by IS NULL AND coalesce(json_extract(body, '$.valid_from'), '') <= :reference")
+        clauses.append("coalesce(json_extract(body, '$.valid_to'), '~') > :reference")
+    if view.filters is not None:
+        compiled = SqliteFilter()
+        clauses.append(compiled.compile(view.filters))
+        values |= compiled.values
+    return " AND ".join(clauses), values
+
+
+def hidden_by(view: View, unit: Unit, superseded_by: str | None) -> str | None:
+    """Return why the view hides a unit of its owner, or None: `where`, one unit at a time and in words."""
+    expired = not unit.pinned and unit.expires_at is not None and unit.expires_at <= view.now
+    elsewhere = view.only_session and unit.session != view.session
+    early = view.current_only and unit.valid_from is not None and unit.valid_from > view.reference_time
+    late = view.current_only and unit.valid_to is not None and unit.valid_to <= view.reference_time
+    reasons = {
+        f"it expired at {unit.expires_at}": expired,
+        f"it belongs to session {unit.session}, and only_session asks for {view.session}": elsewhere,
+        f"it was superseded by {superseded_by}": view.current_only and superseded_by is not None,
+        f"it is valid only from {unit.valid_from}": early,
+        f"it was valid until {unit.valid_to}": late,
+        "the filters leave it out": view.filters is not None and not matches(view.filters, unit),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
