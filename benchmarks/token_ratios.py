@@ -4,7 +4,7 @@
     python benchmarks/token_ratios.py --texts DIR --out benchmarks/results/token_ratios.json
     python benchmarks/token_ratios.py --out benchmarks/results/token_ratios.json --markdown
 
-Every file of DIR, or of a folder in it, is one class. It is cut into pieces, and each piece is counted by both
+Every file of DIR, or of a folder in it, is one class. It is cut into pieces; each piece is counted by both
 tokenizers and estimated by both recipes. Without `--texts` the committed result is printed again.
 """
 
@@ -85,8 +85,7 @@ def measure(path: Path, root: Path, tokenizers: dict[str, Callable[[str], int]])
         "pieces": len(parts),
         "characters_per_token": {name: round(characters / sum(counts), 3) for name, counts in real.items()},
         "estimate_over_real": {
-            recipe: {name: compare(guesses[recipe], counts) for name, counts in real.items()}
-            for recipe in RECIPES
+            recipe: {name: compare(guesses[recipe], counts) for name, counts in real.items()} for recipe in RECIPES
         },
     }
 
@@ -96,13 +95,14 @@ def run(texts: Path) -> dict[str, Any]:
     tokenizers = load_tokenizers()
     sources = texts / "sources.json"
     files = sorted(path for path in texts.rglob("*") if path.is_file() and path != sources)
-    rows = [measure(path, texts, tokenizers) for path in track(files, "texts", disable=not sys.stdout.isatty())]
+    visible = track(files, "texts", disable=not sys.stdout.isatty())
+    version = importlib.metadata.version(TOKENIZER_PACKAGE)
     return {
-        "tokenizers": {"package": TOKENIZER_PACKAGE, "version": importlib.metadata.version(TOKENIZER_PACKAGE)},
+        "tokenizers": {"package": TOKENIZER_PACKAGE, "version": version},
         "piece_characters": PIECE_CHARS,
         "price_per_character_in_thousandths": {name: asdict(ratios) for name, ratios in RECIPES.items()},
         "sources": json.loads(sources.read_text("utf-8")) if sources.exists() else {},
-        "classes": rows,
+        "classes": [measure(path, texts, tokenizers) for path in visible],
     }
 
 
@@ -143,7 +143,7 @@ def main() -> int:
     """Measure if texts are given, then print the result."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument("--texts", type=Path, help="folder of texts; without it the result in --out is printed")
+    parser.add_argument("--texts", type=Path, help="folder of texts; without it --out is printed")
     parser.add_argument("--out", type=Path, required=True, help="the result, as JSON")
     parser.add_argument("--markdown", action="store_true", help="print the tables for the documentation")
     options = parser.parse_args()

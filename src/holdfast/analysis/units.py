@@ -117,7 +117,7 @@ def _read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
     if author is None:
         raise InputError(f"{shown(role)} is not a message role; use one of {', '.join(_AUTHOR_OF_ROLE)}")
     text, parts = _read_parts(message)
-    fields = {
+    fields: dict[str, Any] = {
         "speaker": check_optional_text("speaker", message.get("speaker", message.get("name"))) or "",
         "message_id": check_name("message id", message.get("message_id", message.get("id")), optional=True),
         "bundle_id": check_name("bundle id", message.get("bundle_id"), optional=True),
