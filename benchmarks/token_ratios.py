@@ -36,6 +36,8 @@ ENCODINGS = {"o200k": "o200k_base", "cl100k": "cl100k_base"}
 RECIPES: dict[str, TokenRatios] = {"reference": REFERENCE_RATIOS, "default": DEFAULT_RATIOS}
 # The low end of the pieces: what a budget should still survive.
 LOW_SHARE = 0.05
+# Eight columns side by side.
+TABLE_WIDTH = 170
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -136,7 +138,10 @@ def show(result: dict[str, Any], split: str) -> None:
     for row in result["classes"]:
         if row["split"] == split:
             table.add_row(*cells(row))
-    Console().print(table)
+    # A piped table must not be folded to 80 columns.
+    console = Console()
+    console.width = max(console.width, TABLE_WIDTH)
+    console.print(table)
 
 
 def main() -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.analysis.query import profile_query
-from holdfast.ranking.fuse import cut, fuse
-from holdfast.ranking.score import score
+from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse
+from holdfast.ranking.score import Scoring
 from holdfast.retrieval.base import Strategy
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.store.base import Store
@@ -57,10 +57,12 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
     query = _profiled(engine, question, view)
     results = _retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
     results = _explained(engine, question, query, results, view) if explain else results
-    candidates = fuse(results, question.profile.strategies, engine.settings.fusion)
+    fusion = Fusion.of(results, question.profile.strategies, engine.settings.fusion)
+    candidates = fuse(results, fusion)
     kept, dropped = cut(candidates, question.profile)
-    ranked = _ranked(engine, question, kept, view)
-    hits, beyond = _limited(question, ranked, explain=explain)
+    measure = _measure(engine, question, fusion, view)
+    ranked = sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
+    hits, beyond = _limited(question, ranked, measure if explain else None)
     trace = Trace(query, question.profile_name, results, candidates, (*dropped, *beyond), view.reference_time)
     return SearchResult(hits, trace)
 
@@ -101,40 +103,36 @@ def _retrieved(
     )
 
 
-def _ranked(
-    engine: Engine, question: Question, kept: Sequence[Candidate], view: View
-) -> list[tuple[Candidate, Contribution]]:
-    """Order by the profile's measure: fused relevance alone, or the hybrid score."""
-    scored = [(candidate, _measure(engine, question, candidate, view)) for candidate in kept]
-    return sorted(scored, key=lambda pair: (-pair[1].value, pair[0].unit.id))
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a profile ranks by: a number for every candidate, and the tree behind it for those that are explained."""
+
+    value: Callable[[Candidate], float]
+    explain: Callable[[Candidate], Contribution]
 
 
-def _measure(engine: Engine, question: Question, candidate: Candidate, view: View) -> Contribution:
+def _measure(engine: Engine, question: Question, fusion: Fusion, view: View) -> Measure:
     if question.profile.rank_by == "fused":
-        fused = candidate.explanation.find("fused")
-        assert fused is not None  # noqa: S101 - every fused candidate carries it
-        return fused
-    return score(candidate, engine.settings.score, session=view.session, at=view.reference_time)
+        return Measure(lambda candidate: candidate.fused, lambda candidate: explain_fused(candidate, fusion))
+    scoring = Scoring(engine.settings.score, view.session, view.reference_time)
+    return Measure(scoring.score, lambda candidate: scoring.explain(candidate, explain_rel(candidate, fusion)))
+
+
+def _best_first(scored: tuple[Candidate, float]) -> tuple[float, str]:
+    return (-scored[1], scored[0].unit.id)
 
 
 def _limited(
-    question: Question, ranked: Sequence[tuple[Candidate, Contribution]], *, explain: bool
+    question: Question, ranked: Sequence[tuple[Candidate, float]], measure: Measure | None
 ) -> tuple[tuple[Hit, ...], list[Dropped]]:
     """Cut at the smaller of the profile's and the caller's maximum."""
     most = min(question.profile.max_results, question.limit or question.profile.max_results)
     hits = tuple(
-        Hit(
-            candidate.unit,
-            measure.value,
-            candidate.rel,
-            rank,
-            measure if explain else None,
-            candidate.merged_ids,
-        )
-        for rank, (candidate, measure) in enumerate(ranked[:most], start=1)
+        Hit(candidate.unit, score, candidate.rel, rank, measure and measure.explain(candidate), candidate.merged_ids)
+        for rank, (candidate, score) in enumerate(ranked[:most], start=1)
     )
     bar = hits[-1].score if hits else 0.0
-    return hits, [Dropped(candidate, "max", bar, measure.value) for candidate, measure in ranked[most:]]
+    return hits, [Dropped(candidate, "max", bar, score) for candidate, score in ranked[most:]]
 
 
 def _explained(
@@ -190,8 +188,8 @@ def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[
             return found(verdict=verdict, rank=hit.rank, score=hit.score, contributions=hit.contributions)
     for drop in result.trace.dropped:
         if unit.id in (drop.candidate.unit.id, *drop.candidate.merged_ids):
-            tree, short = drop.candidate.explanation, drop.needed - drop.had
-            return absent(verdict=_CUTS[drop.cut], score=drop.had, distance_to_cut=short, contributions=tree)
+            short = drop.needed - drop.had
+            return absent(verdict=_CUTS[drop.cut], score=drop.had, distance_to_cut=short)
     if any(standing.rank is not None for standing in standings):
         depth = engine.settings.retrieval.max_candidates
         return absent(verdict=f"not considered: no strategy has it among its best {depth}")

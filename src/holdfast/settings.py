@@ -190,11 +190,12 @@ class StoreSettings:
 
     path: str = _key("holdfast.db", "database file used when none is named; `:memory:` keeps nothing")
     tenant: str = _key("local", "tenant used when none is named")
+    user: str = _key("me", "whose memory the command line opens when none is named; a program always names one")
     busy_timeout_ms: int = _key(10_000, "how long to wait for another process's write before giving up")
 
     def __post_init__(self) -> None:
         _within("store.busy_timeout_ms", self.busy_timeout_ms, 0)
-        for name in ("path", "tenant"):
+        for name in ("path", "tenant", "user"):
             if not getattr(self, name):
                 raise SettingsError(f"store.{name} is empty; give it a name or leave the key out")
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, Self, get_args, overload
+from typing import Any, Literal, NamedTuple, Self, get_args, overload
 
 JSON = Any  # a JSON value; Python's type system cannot say so recursively without pain at every use
 
@@ -176,9 +176,9 @@ class Unit:
         """Return which of the two statement fields this role uses (C1: never both)."""
         return "procedure" if self.role == "Procedure" else "claim"
 
-    def said(self) -> tuple[str, ...]:
+    def said(self) -> tuple[object, ...]:
         """Return what was said, by whom and when: two units that agree in it are copies (C6)."""
-        return (self.kind, self.author, self.speaker, self.text, iso(self.event_time))
+        return (self.text, self.event_time, self.author, self.speaker, self.kind)
 
 
 _TIMES = frozenset({"event_time", "recorded_time", "valid_from", "valid_to", "expires_at"})
@@ -348,8 +348,7 @@ def combine(op: Op, values: Sequence[float]) -> float:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(NamedTuple):
     """One node of a score's explanation: a leaf is `given`, an inner node is combined from its parts."""
 
     name: str
@@ -417,7 +416,6 @@ class Candidate:
     fused: float
     rel: float
     claims: Mapping[str, StrategyCandidate]
-    explanation: Contribution
     merged_ids: tuple[str, ...] = ()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from holdfast.settings import FusionSettings, ProfileSettings
 from holdfast.types import Candidate, Contribution, Dropped, RetrievalResult, StrategyCandidate
@@ -17,54 +18,74 @@ from holdfast.types import Candidate, Contribution, Dropped, RetrievalResult, St
 _UNLISTED_WEIGHT = 1.0
 
 
-def fuse(
-    results: Sequence[RetrievalResult], primary: Sequence[str], settings: FusionSettings
-) -> tuple[Candidate, ...]:
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """What the fusion of one query needs to know: each strategy's best raw score, and F."""
+
+    best: Mapping[str, float]
+    full_marks: float
+    settings: FusionSettings
+
+    @classmethod
+    def of(cls, results: Sequence[RetrievalResult], primary: Sequence[str], settings: FusionSettings) -> Fusion:
+        """Read it off the results; `primary` are the strategies that always run."""
+        best = {result.strategy_id: result.candidates[0].raw_score for result in results if result.candidates}
+        total = 0.0
+        for strategy_id in primary:
+            total = total + settings.weights.get(strategy_id, _UNLISTED_WEIGHT)
+        return cls(best, total + settings.agreement_bonus * (len(primary) - 1), settings)
+
+    def weight(self, strategy_id: str) -> float:
+        """Return the weight of one strategy."""
+        return self.settings.weights.get(strategy_id, _UNLISTED_WEIGHT)
+
+
+def fuse(results: Sequence[RetrievalResult], fusion: Fusion) -> tuple[Candidate, ...]:
     """Return one candidate per unit, copies merged, best first, ties by id."""
     claims: dict[str, dict[str, StrategyCandidate]] = {}
     for result in results:
         for claim in result.candidates:
             claims.setdefault(claim.unit_id, {})[result.strategy_id] = claim
-    best = {result.strategy_id: result.candidates[0].raw_score for result in results if result.candidates}
-    full = full_marks(primary, settings)
-    candidates = [fuse_claims(found, best, full, settings) for found in claims.values()]
-    return merge_copies(sorted(candidates, key=_rank_key))
+    candidates = [_fuse_claims(found, fusion) for found in claims.values()]
+    return merge_copies(sorted(candidates, key=lambda candidate: (-candidate.fused, candidate.unit.id)))
 
 
-def full_marks(primary: Sequence[str], settings: FusionSettings) -> float:
-    """Return F: what a unit gets that every primary strategy puts first."""
-    total = 0.0
-    for strategy_id in primary:
-        total = total + settings.weights.get(strategy_id, _UNLISTED_WEIGHT)
-    return total + settings.agreement_bonus * (len(primary) - 1)
-
-
-def fuse_claims(
-    claims: Mapping[str, StrategyCandidate], best: Mapping[str, float], full: float, settings: FusionSettings
-) -> Candidate:
-    """Return the fused candidate of one unit. `best` is each strategy's best raw score of this query."""
-    parts = [_strategy_part(name, claim, best[name], settings) for name, claim in claims.items()]
+def _fuse_claims(claims: Mapping[str, StrategyCandidate], fusion: Fusion) -> Candidate:
+    fused = 0.0
+    for name, claim in claims.items():
+        fused = fused + fusion.weight(name) * (claim.raw_score / fusion.best[name])
     if len(claims) > 1:
-        bonus = Contribution("agreement bonus", settings.agreement_bonus)
-        others = Contribution("further strategies", float(len(claims) - 1))
-        parts.append(Contribution.of("agreement", "product", bonus, others))
-    fused = Contribution.of("fused", "sum", *parts)
-    share = Contribution.of("share of full marks", "ratio", fused, Contribution("full marks", full))
-    rel = Contribution.of("rel", "minimum", share, Contribution("ceiling", 1.0))
-    unit = next(iter(claims.values())).unit
-    return Candidate(unit, fused.value, rel.value, dict(claims), rel)
+        fused = fused + fusion.settings.agreement_bonus * (len(claims) - 1)
+    return Candidate(next(iter(claims.values())).unit, fused, min(fused / fusion.full_marks, 1.0), claims)
 
 
-def _strategy_part(name: str, claim: StrategyCandidate, best: float, settings: FusionSettings) -> Contribution:
-    weight = Contribution("strategy weight", settings.weights.get(name, _UNLISTED_WEIGHT))
+def explain_fused(candidate: Candidate, fusion: Fusion) -> Contribution:
+    """Return the fused score of a candidate as a tree: the same arithmetic as `fuse`, node by node."""
+    parts = [_explain_strategy(name, claim, fusion) for name, claim in candidate.claims.items()]
+    if len(parts) > 1:
+        bonus = Contribution("agreement bonus", fusion.settings.agreement_bonus)
+        parts.append(
+            Contribution.of("agreement", "product", bonus, Contribution("further strategies", len(parts) - 1.0))
+        )
+    return Contribution.of("fused", "sum", *parts)
+
+
+def explain_rel(candidate: Candidate, fusion: Fusion) -> Contribution:
+    """Return the relevance of a candidate as a tree."""
+    full = Contribution("full marks", fusion.full_marks)
+    share = Contribution.of("share of full marks", "ratio", explain_fused(candidate, fusion), full)
+    return Contribution.of("rel", "minimum", share, Contribution("ceiling", 1.0))
+
+
+def _explain_strategy(name: str, claim: StrategyCandidate, fusion: Fusion) -> Contribution:
     raw = claim.explanation or Contribution("raw score", claim.raw_score)
-    normalised = Contribution.of("normalised", "ratio", raw, Contribution("best of this query", best))
-    return Contribution.of(name, "product", weight, normalised)
+    normalised = Contribution.of("normalised", "ratio", raw, Contribution("best of this query", fusion.best[name]))
+    return Contribution.of(name, "product", Contribution("strategy weight", fusion.weight(name)), normalised)
 
 
 def merge_copies(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Fold copies of the same words, said by the same one at the same time, into the best of them."""
-    kept: dict[tuple[str, ...], Candidate] = {}
+    kept: dict[tuple[object, ...], Candidate] = {}
     for candidate in candidates:
         said = candidate.unit.said()
         first = kept.get(said)
@@ -92,7 +113,3 @@ def cut(
         else:
             kept.append(candidate)
     return tuple(kept), tuple(dropped)
-
-
-def _rank_key(candidate: Candidate) -> tuple[float, str]:
-    return (-candidate.fused, candidate.unit.id)

@@ -6,6 +6,7 @@ R = exp(-λ_scope·age)                 Q = 1 - δ·decay_rate for a summary, el
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from holdfast.kernels.decay import decay
@@ -13,19 +14,45 @@ from holdfast.settings import ScoreSettings
 from holdfast.types import Candidate, Contribution, Unit
 
 
-def score(candidate: Candidate, settings: ScoreSettings, *, session: str | None, at: datetime) -> Contribution:
-    """Return the hybrid score as a tree. `session` is the active one, `at` is t_ref."""
-    unit = candidate.unit
-    alpha, beta, gamma = settings.shares
-    scope, rate = _scope(unit, settings, session)
-    parts = (
-        Contribution.of("relevance", "product", Contribution("alpha", alpha), candidate.explanation),
-        Contribution.of("recency", "product", Contribution("beta", beta), _recency(unit, rate, at)),
-        Contribution.of("scope", "product", Contribution("gamma", gamma), Contribution("S", scope)),
-    )
-    base = Contribution.of("base", "sum", *parts)
-    product = Contribution.of("base × quality", "product", base, Contribution("Q", quality(unit, settings)))
-    return Contribution.of("score", "minimum", product, Contribution("ceiling", 1.0))
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """What the hybrid score of one query needs to know: the active session and t_ref."""
+
+    settings: ScoreSettings
+    session: str | None
+    at: datetime
+
+    def score(self, candidate: Candidate) -> float:
+        """Return the hybrid score, in [0, 1]."""
+        alpha, beta, gamma = self.settings.shares
+        scope, rate = self._scope(candidate.unit)
+        base = alpha * candidate.rel + beta * recency(candidate.unit, rate, self.at) + gamma * scope
+        return min(base * quality(candidate.unit, self.settings), 1.0)
+
+    def explain(self, candidate: Candidate, rel: Contribution) -> Contribution:
+        """Return the score as a tree over the tree of its relevance: the same arithmetic, node by node."""
+        alpha, beta, gamma = self.settings.shares
+        unit = candidate.unit
+        scope, rate = self._scope(unit)
+        recent = Contribution("R", recency(unit, rate, self.at))
+        base = Contribution.of(
+            "base",
+            "sum",
+            Contribution.of("relevance", "product", Contribution("alpha", alpha), rel),
+            Contribution.of("recency", "product", Contribution("beta", beta), recent),
+            Contribution.of("scope", "product", Contribution("gamma", gamma), Contribution("S", scope)),
+        )
+        product = Contribution.of("base × quality", "product", base, Contribution("Q", quality(unit, self.settings)))
+        return Contribution.of("score", "minimum", product, Contribution("ceiling", 1.0))
+
+    def _scope(self, unit: Unit) -> tuple[float, float]:
+        """Return (S, λ) of C1's visibility rule."""
+        settings = self.settings
+        if unit.scope == "global":
+            return settings.scope_rest, settings.lambda_global
+        if self.session is not None and unit.session == self.session:
+            return settings.scope_active, settings.lambda_session
+        return (settings.scope_durable if unit.scope == "user" else settings.scope_rest), settings.lambda_user
 
 
 def quality(unit: Unit, settings: ScoreSettings) -> float:
@@ -33,17 +60,9 @@ def quality(unit: Unit, settings: ScoreSettings) -> float:
     return 1.0 if unit.lineage is None else 1.0 - settings.delta * unit.lineage.decay_rate
 
 
-def _scope(unit: Unit, settings: ScoreSettings, session: str | None) -> tuple[float, float]:
-    """Return (S, λ) of C1's visibility rule."""
-    if unit.scope == "global":
-        return settings.scope_rest, settings.lambda_global
-    if session is not None and unit.session == session:
-        return settings.scope_active, settings.lambda_session
-    return (settings.scope_durable if unit.scope == "user" else settings.scope_rest), settings.lambda_user
-
-
-def _recency(unit: Unit, rate: float, at: datetime) -> Contribution:
-    if unit.kind == "authored":  # an authored rule does not age
-        return Contribution("R", 1.0)
+def recency(unit: Unit, rate: float, at: datetime) -> float:
+    """Return R(d) ∈ [0, 1]; an authored rule does not age, a summary is as old as its last source."""
+    if unit.kind == "authored":
+        return 1.0
     moment = unit.lineage.ends if unit.lineage is not None else unit.event_time
-    return Contribution("R", decay(rate, (at - moment).total_seconds()))
+    return decay(rate, (at - moment).total_seconds())

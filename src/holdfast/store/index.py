@@ -80,6 +80,7 @@ class Shard:
         self.ids: list[str] = []
         self.place_of_key: dict[int, int] = {}
         self.place_of_id: dict[str, int] = {}
+        self.speakers: set[str] = set()
         self.unit_count = 0
         self.field_totals = [0] * len(FIELDS)
         self._columns = {
@@ -114,6 +115,8 @@ class Shard:
         self.ids.append(unit.id)
         self.place_of_key[key] = place
         self.place_of_id[unit.id] = place
+        if unit.speaker:
+            self.speakers.add(unit.speaker)
         lengths = [len(field) for field in analysis.terms]
         row: dict[str, object] = {
             "alive": True,

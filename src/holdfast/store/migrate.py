@@ -23,6 +23,7 @@ from holdfast.store.queries import migrations
 
 # "HOLD": lets `file` and us tell a Holdfast store from any other SQLite file.
 APPLICATION_ID = 0x484F4C44
+SQLITE_VERSION = sqlite3.sqlite_version
 # STRICT tables came with 3.37, JSON functions are always there from 3.38.
 _OLDEST_SQLITE = (3, 38, 0)
 _SQLITE_HEADER = b"SQLite format 3\x00"
@@ -71,7 +72,7 @@ def translated(location: str) -> Iterator[None]:
 def open_connection(location: str, settings: StoreSettings) -> sqlite3.Connection:
     """Return a connection to a store that is ours, whole and of the present schema; create it when missing."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
-        raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Holdfast needs 3.38, so use a newer Python")
+        raise StoreError(f"SQLite {SQLITE_VERSION} is too old; Holdfast needs 3.38, so use a newer Python")
     if location != ":memory:":
         _prepare_file(Path(location))
     with translated(location):

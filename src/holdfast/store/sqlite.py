@@ -7,6 +7,7 @@ that two processes on one file read each other's writes.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -126,9 +127,11 @@ class SqliteStore:
 
     def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
         """See `Store.units`."""
+        keys = {"tenant": view.tenant, "user": view.user, "ids": json.dumps([*ids])}
         with self._read():
-            rows = ((unit_id, self._visible_row(view, unit_id)) for unit_id in dict.fromkeys(ids))
-            return {unit_id: unit_of(row) for unit_id, row in rows if row is not None}
+            rows = self._run("find_units", keys).fetchall()
+        # Global units come first, so that a user's own of the same id takes their place.
+        return {unit.id: unit for unit in map(unit_of, rows) if agent_matches(view, unit)}
 
     def scan(self, view: View, *, order: Order, limit: int | None) -> Iterator[Unit]:
         """See `Store.scan`."""
@@ -167,8 +170,7 @@ class SqliteStore:
     def speakers(self, view: View) -> tuple[str, ...]:
         """See `Store.speakers`."""
         with self._read():
-            rows = self._run("speakers", {"tenant": view.tenant, "user": view.user}).fetchall()
-        return tuple(name for (name,) in rows)
+            return tuple(sorted(set().union(*(shard.speakers for shard in self._owner_shards(view)))))
 
     # ----------------------------------------------------------------------------------------- searching
 

@@ -3,6 +3,11 @@
 -- name: find_unit
 SELECT key, body, checksum, superseded_by, access_count FROM units WHERE tenant = :tenant AND user = :user AND id = :id;
 
+-- name: find_units
+SELECT key, body, checksum, superseded_by, access_count FROM units
+WHERE tenant = :tenant AND user IN (:user, '') AND id IN (SELECT value FROM json_each(:ids))
+ORDER BY user;
+
 -- name: unit_by_key
 SELECT key, body, checksum, superseded_by, access_count FROM units WHERE key = :key;
 
@@ -66,10 +71,6 @@ SELECT key, body, checksum, superseded_by, access_count FROM units
 WHERE tenant = :tenant AND user = :user AND session = :session
     AND (event_time, position, id) > (:event_time, :position, :id)
 ORDER BY event_time, position, id LIMIT :limit;
-
--- name: speakers
-SELECT DISTINCT json_extract(body, '$.speaker') FROM units
-WHERE tenant = :tenant AND user IN (:user, '') AND json_type(body, '$.speaker') = 'text' ORDER BY 1;
 
 -- name: owner_stats
 SELECT count(*), count(DISTINCT session), min(event_time), max(event_time), coalesce(sum(version), 0) FROM units

@@ -1,0 +1,146 @@
+"""Made-up chat for the speed benchmarks: the same words for everybody, from one seed, with no data set to fetch.
+
+A turn has 10 to 40 words. Nearly half are English function words; the rest are made-up words whose frequencies
+fall like those of real chat; one is a rare id that no other turn has. A question is 5 to 10 words of one turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Any number would do; a fixed one makes two runs comparable.
+SEED = 20260301
+WORDS_PER_TURN = (10, 40)
+WORDS_PER_QUESTION = (5, 10)
+# Measured on LoCoMo's 5,882 turns: 46 % of the words are function words.
+FUNCTION_SHARE = 0.46
+# LoCoMo holds 3,811 stems. Zipf's law shifted by ten ranks follows its frequencies: 1.5 % of the content words
+# for the most frequent stem (LoCoMo 1.6 %), 0.84 % for the tenth (0.87 %), 0.04 % for the 400th (0.05 %).
+CONTENT_WORDS = 4000
+RANK_SHIFT = 10
+# In the order of how common they are in speech; each is a stop word of every system measured here.
+FUNCTION_WORDS = (
+    "the to i and a you it that of is in was my for on have me so be with but not are just this at we if what about"
+    " from all they when your can would there how an or been he she had which some"
+).split()
+# Consonants and vowels in turn can be said aloud, so that the stemmer treats the words like English ones.
+ONSETS = tuple("b d f g h k l m n p r s t v w z br dr gr kl pl st tr".split())
+VOWELS = tuple("a e i o u ai ea oo".split())
+CODAS = ("", "", "l", "m", "n", "r", "s", "t", "nd", "rk", "ing", "ed")  # mostly open: the last two meet the stemmer
+SYLLABLES = (2, 3)
+# No vowels, so that no made-up word can equal an id; six places hold 480 million of them.
+ID_LETTERS = "bcdfghjkmnpqrstvwxyz23456789"
+ID_LENGTH = 6
+
+MESSAGES_PER_SESSION = 20
+SPEAKER = "Ada"
+BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
+BETWEEN_SESSIONS = timedelta(hours=3)
+BETWEEN_MESSAGES = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message: its text, the words a question may draw from, and its rare id."""
+
+    text: str
+    words: tuple[str, ...]
+    rare_id: str
+
+
+class Generator:
+    """Turns and questions in a fixed order. Two generators with one seed give the same."""
+
+    def __init__(self, seed: int = SEED) -> None:
+        self._random = np.random.default_rng(seed)
+        content = self._made_up_words(CONTENT_WORDS)
+        weights = [
+            FUNCTION_SHARE * _zipf(len(FUNCTION_WORDS), 0),
+            (1.0 - FUNCTION_SHARE) * _zipf(len(content), RANK_SHIFT),
+        ]
+        self._words = np.array([*FUNCTION_WORDS, *content])
+        self._ladder = np.cumsum(np.concatenate(weights))
+        self._function_words = frozenset(FUNCTION_WORDS)
+        self._used: set[str] = set()
+
+    def turns(self, count: int) -> list[Turn]:
+        """Return the next `count` turns."""
+        return [self._turn() for _ in range(count)]
+
+    def questions(self, turns: list[Turn], count: int) -> list[str]:
+        """Return questions made of words of random turns, in the turn's order.
+
+        The rare id stays out: it would decide the search on its own, and people do not ask that way.
+        """
+        asked = [turn for turn in turns if not set(turn.words) <= self._function_words]
+        return [self._question(asked[i]) for i in self._random.integers(len(asked), size=count)]
+
+    def _turn(self) -> Turn:
+        low, high = WORDS_PER_TURN
+        length = int(self._random.integers(low, high + 1)) - 1  # the id is a word too
+        picks = np.searchsorted(self._ladder, self._random.random(length) * self._ladder[-1])
+        words = tuple(self._words[picks].tolist())
+        rare_id = self._rare_id()
+        place = int(self._random.integers(length + 1))
+        text = " ".join((*words[:place], rare_id, *words[place:]))
+        return Turn(f"{text[0].upper()}{text[1:]}.", words, rare_id)
+
+    def _question(self, turn: Turn) -> str:
+        low, high = WORDS_PER_QUESTION
+        while True:
+            count = min(int(self._random.integers(low, high + 1)), len(turn.words))
+            places = np.sort(self._random.choice(len(turn.words), size=count, replace=False))
+            words = [turn.words[place] for place in places]
+            if not set(words) <= self._function_words:  # a question of function words alone asks for nothing
+                return " ".join(words) + "?"
+
+    def _rare_id(self) -> str:
+        while True:
+            letters = self._random.integers(len(ID_LETTERS), size=ID_LENGTH)
+            rare_id = "x" + "".join(ID_LETTERS[i] for i in letters)
+            if rare_id not in self._used:
+                self._used.add(rare_id)
+                return rare_id
+
+    def _made_up_words(self, count: int) -> list[str]:
+        taken = set(FUNCTION_WORDS)
+        words: list[str] = []
+        while len(words) < count:
+            syllables = int(self._random.integers(SYLLABLES[0], SYLLABLES[1] + 1))
+            word = "".join(self._pick(ONSETS) + self._pick(VOWELS) for _ in range(syllables)) + self._pick(CODAS)
+            if word not in taken:
+                taken.add(word)
+                words.append(word)
+        return words
+
+    def _pick(self, choices: tuple[str, ...]) -> str:
+        return choices[int(self._random.integers(len(choices)))]
+
+
+def sessions(turns: list[Turn]) -> list[tuple[str, list[dict[str, object]]]]:
+    """Return the turns as sessions of messages, user and assistant in turn, each with its time."""
+    result = []
+    for number, start in enumerate(range(0, len(turns), MESSAGES_PER_SESSION)):
+        began = BEGIN + number * BETWEEN_SESSIONS
+        messages = [
+            message(turn, i, began + i * BETWEEN_MESSAGES)
+            for i, turn in enumerate(turns[start : start + MESSAGES_PER_SESSION])
+        ]
+        result.append((f"session-{number}", messages))
+    return result
+
+
+def message(turn: Turn, place: int, at: datetime) -> dict[str, object]:
+    """Return one turn as a chat message."""
+    if place % 2:
+        return {"role": "assistant", "content": turn.text, "at": at}
+    return {"role": "user", "name": SPEAKER, "content": turn.text, "at": at}
+
+
+def _zipf(count: int, shift: int) -> NDArray[np.float64]:
+    weights = 1.0 / (np.arange(count, dtype=np.float64) + 1.0 + shift)
+    return weights / weights.sum()

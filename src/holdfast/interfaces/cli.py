@@ -1,0 +1,374 @@
+"""The command line: translates, calls `Memory`, draws. `--json` on every command, for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import track
+
+from holdfast import __version__
+from holdfast.errors import HoldfastError, InputError, shown
+from holdfast.interfaces import demo as demonstration
+from holdfast.interfaces import doctor as clinic
+from holdfast.interfaces import draw, wire
+from holdfast.memory import Memory
+from holdfast.settings import Settings
+
+app = typer.Typer(
+    help="Long-term memory for AI agents: keeps every word, finds the right ones, says why.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+out, err = Console(), Console(stderr=True)
+
+Database = Annotated[
+    str | None, typer.Option("--db", help="Database file [default: holdfast.db].", show_default=False)
+]
+User = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory [default: me].", show_default=False)]
+Tenant = Annotated[str | None, typer.Option(help="Tenant, when there is more than one.", show_default=False)]
+Session = Annotated[str | None, typer.Option("--session", "-s", help="Session name.", show_default=False)]
+Agent = Annotated[str | None, typer.Option(help="Agent name.", show_default=False)]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", help="Most results.", show_default=False)]
+Filters = Annotated[
+    str | None, typer.Option("--filter", "-f", help='JSON filter, as {"city": "Lisbon"}.', show_default=False)
+]
+Reference = Annotated[
+    str | None, typer.Option(help="Moment the question is asked at, as 2026-04-02T09:00:00Z.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+UnitId = Annotated[str, typer.Argument(help="Id of a unit.", show_default=False)]
+
+
+def main() -> None:
+    """Run the command line; every error of ours becomes one line and its exit code."""
+    try:
+        app(standalone_mode=True)
+    except HoldfastError as error:
+        if "--json" in sys.argv:
+            _print_json(wire.error_json(error))
+        else:
+            err.print(f"[bold red]error:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(error.exit_code)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+def _show(value: object, drawing: Callable[[], RenderableType], *, as_json: bool) -> None:
+    if as_json:
+        _print_json(value)
+    else:
+        out.print(drawing(), highlight=False)
+
+
+def _open(database: str | None) -> tuple[Memory, Settings]:
+    settings = Settings.load()
+    return Memory.open(database, settings=settings), settings
+
+
+def _json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whatever the caller wrote
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{what} {shown(text)} is not JSON: {error}") from error
+
+
+# ---------------------------------------------------------------------------------------------- commands
+
+
+@app.command()
+def remember(
+    text: Annotated[
+        str | None, typer.Argument(help="What to remember; `-` reads standard input.", show_default=False)
+    ] = None,
+    messages: Annotated[
+        Path | None,
+        typer.Option(help="File of messages: a JSON list, or one JSON object a line.", show_default=False),
+    ] = None,
+    at: Annotated[str | None, typer.Option(help="When it was said.", show_default=False)] = None,
+    author: Annotated[
+        str | None, typer.Option(help="Who wrote it: user, assistant, tool …", show_default=False)
+    ] = None,
+    speaker: Annotated[str | None, typer.Option(help="Name of the speaker.", show_default=False)] = None,
+    unit_id: Annotated[str | None, typer.Option("--id", help="Id of your own.", show_default=False)] = None,
+    scope: Annotated[str | None, typer.Option(help="session, user or global.", show_default=False)] = None,
+    metadata: Annotated[str | None, typer.Option("--metadata", "-m", help="JSON object.", show_default=False)] = None,
+    ttl: Annotated[float | None, typer.Option(help="Seconds until it expires.", show_default=False)] = None,
+    pinned: Annotated[bool, typer.Option("--pin", help="Never let it expire.")] = False,
+    user: User = None,
+    session: Session = None,
+    agent: Agent = None,
+    tenant: Tenant = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep a text, or a file of messages, word for word."""
+    if (text is None) == (messages is None):
+        raise InputError("give a text, or --messages FILE; one of the two")
+    memory, settings = _open(db)
+    fields: dict[str, Any] = {
+        "user": user or settings.store.user,
+        "agent": agent,
+        "tenant": tenant,
+        "scope": scope,
+        "at": at,
+        "author": author,
+        "speaker": speaker,
+        "metadata": _json_argument("metadata", metadata),
+        "ttl": ttl,
+        "pinned": pinned,
+    }
+    with memory:
+        if messages is not None:
+            written = [
+                item
+                for name, batch in track(
+                    _batches(messages), "remembering", console=err, disable=as_json, transient=True
+                )
+                for item in memory.remember(batch, session=name or session, **fields)
+            ]
+        else:
+            content = sys.stdin.read() if text == "-" else text or ""
+            written = memory.remember(content, session=session, id=unit_id, **fields)
+    _show(wire.written_json(written), lambda: draw.remembered(written), as_json=as_json)
+
+
+def _batches(path: Path) -> list[tuple[str | None, list[Any]]]:
+    """Return the messages of a file by session, in file order; a message may name its own session."""
+    try:
+        content = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; check its name") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error}") from error
+    batches: dict[str | None, list[Any]] = {}
+    for message in _records(path, content):
+        name = message.pop("session", None) if isinstance(message, dict) else None
+        batches.setdefault(name, []).append(message)
+    return list(batches.items())
+
+
+def _records(path: Path, content: str) -> Iterable[Any]:
+    if content.lstrip().startswith("["):
+        return list(_json_argument(f"{path}:", content))
+    lines = [(number, line) for number, line in enumerate(content.splitlines(), start=1) if line.strip()]
+    return [_json_argument(f"{path}, line {number}:", line) for number, line in lines]
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="The question.", show_default=False)],
+    profile: Annotated[str, typer.Option(help="Retrieval recipe.")] = "hybrid",
+    explain: Annotated[bool, typer.Option("--explain", help="Show what every score is made of.")] = False,
+    only_session: Annotated[bool, typer.Option("--only-session", help="Search the named session alone.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Superseded and no longer valid units too.")] = False,
+    filters: Filters = None,
+    limit: Limit = None,
+    reference_time: Reference = None,
+    user: User = None,
+    session: Session = None,
+    agent: Agent = None,
+    tenant: Tenant = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find units by words; every score can be explained."""
+    memory, settings = _open(db)
+    with memory:
+        result = memory.search(
+            query,
+            user=user or settings.store.user,
+            session=session,
+            agent=agent,
+            tenant=tenant,
+            profile=profile,
+            limit=limit,
+            filters=_json_argument("filter", filters),
+            only_session=only_session,
+            current_only=not everything,
+            reference_time=reference_time,
+            explain=explain,
+        )
+    _show(wire.search_json(result), lambda: draw.hits(result), as_json=as_json)
+
+
+@app.command()
+def why(
+    query: Annotated[str, typer.Argument(help="The question.", show_default=False)],
+    unit_id: UnitId,
+    profile: Annotated[str, typer.Option(help="Retrieval recipe.")] = "hybrid",
+    filters: Filters = None,
+    limit: Limit = None,
+    reference_time: Reference = None,
+    user: User = None,
+    session: Session = None,
+    tenant: Tenant = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a unit is, or is not, among the hits of a question."""
+    memory, settings = _open(db)
+    with memory:
+        verdict = memory.why(
+            query,
+            unit_id,
+            user=user or settings.store.user,
+            session=session,
+            tenant=tenant,
+            profile=profile,
+            limit=limit,
+            filters=_json_argument("filter", filters),
+            reference_time=reference_time,
+        )
+    _show(wire.why_json(verdict), lambda: draw.why(verdict), as_json=as_json)
+
+
+@app.command()
+def show(
+    unit_id: UnitId, user: User = None, tenant: Tenant = None, db: Database = None, as_json: AsJson = False
+) -> None:
+    """Show one unit with every field."""
+    memory, settings = _open(db)
+    with memory:
+        unit = memory.get(unit_id, user=user or settings.store.user, tenant=tenant)
+    _show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
+
+
+@app.command(name="list")
+def list_units(
+    filters: Filters = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Most results.")] = 50,
+    oldest: Annotated[bool, typer.Option("--oldest", help="Oldest first.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Superseded and no longer valid units too.")] = False,
+    user: User = None,
+    session: Session = None,
+    agent: Agent = None,
+    tenant: Tenant = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List units by time, newest first."""
+    memory, settings = _open(db)
+    with memory:
+        found = memory.list(
+            user=user or settings.store.user,
+            session=session,
+            agent=agent,
+            tenant=tenant,
+            limit=limit,
+            filters=_json_argument("filter", filters),
+            current_only=not everything,
+            order="oldest" if oldest else "newest",
+        )
+    _show([wire.unit_json(unit) for unit in found], lambda: draw.units(found), as_json=as_json)
+
+
+@app.command()
+def update(
+    unit_id: UnitId,
+    text: Annotated[str | None, typer.Option(help="New words.", show_default=False)] = None,
+    topic: Annotated[str | None, typer.Option(help="New topic.", show_default=False)] = None,
+    metadata: Annotated[
+        str | None, typer.Option("--metadata", "-m", help="New JSON object.", show_default=False)
+    ] = None,
+    pinned: Annotated[bool | None, typer.Option("--pin/--unpin", help="Pin or unpin.", show_default=False)] = None,
+    ttl: Annotated[float | None, typer.Option(help="Seconds until it expires.", show_default=False)] = None,
+    user: User = None,
+    tenant: Tenant = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new version of one unit; the old one stays in its history."""
+    given = {
+        "text": text,
+        "topic": topic,
+        "metadata": _json_argument("metadata", metadata),
+        "pinned": pinned,
+        "ttl": ttl,
+    }
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    memory, settings = _open(db)
+    with memory:
+        unit = memory.update(unit_id, user=user or settings.store.user, tenant=tenant, **changes)
+    _show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
+
+
+@app.command()
+def history(
+    unit_id: UnitId, user: User = None, tenant: Tenant = None, db: Database = None, as_json: AsJson = False
+) -> None:
+    """Show every version of one unit."""
+    memory, settings = _open(db)
+    with memory:
+        found = memory.history(unit_id, user=user or settings.store.user, tenant=tenant)
+    _show([wire.unit_json(unit) for unit in found], lambda: draw.versions(found), as_json=as_json)
+
+
+@app.command()
+def stats(user: User = None, tenant: Tenant = None, db: Database = None, as_json: AsJson = False) -> None:
+    """Show how much is remembered."""
+    memory, settings = _open(db)
+    with memory:
+        found = memory.stats(user=user or settings.store.user, tenant=tenant)
+    _show(wire.stats_json(found), lambda: draw.stats(found), as_json=as_json)
+
+
+@app.command()
+def settings(as_json: AsJson = False) -> None:
+    """Print every setting with its value and where it came from."""
+    found = Settings.load()
+    _show(wire.settings_json(found), lambda: draw.settings(found), as_json=as_json)
+
+
+@app.command()
+def doctor(db: Database = None, as_json: AsJson = False) -> None:
+    """Prove a live write, read and crash-safe reopen; check a store."""
+    found = Settings.load()
+    checks = []
+    for check in clinic.examine(Path(db or found.store.path), found):
+        checks.append(check)
+        if not as_json:
+            mark = "[green]✓[/]" if check.passed else "[bold red]✗[/]"
+            out.print(f"{mark} {check.name}: {_escaped(check.detail)}", highlight=False)
+    if as_json:
+        _print_json([{"name": c.name, "passed": c.passed, "detail": c.detail} for c in checks])
+    if not all(check.passed for check in checks):
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    db: Annotated[str | None, typer.Option("--db", help="Keep the sample store here.", show_default=False)] = None,
+) -> None:
+    """Show remembering, searching, explaining and "why not" on a sample history."""
+    found = Settings.load()
+    if db is not None:
+        demonstration.run(out, Path(db), found)
+        return
+    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
+        demonstration.run(out, Path(folder) / "demo.db", found)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    *, show_version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False
+) -> None:
+    """Long-term memory for AI agents: keeps every word, finds the right ones, says why."""
+    if show_version:
+        out.print(f"holdfast {__version__}", highlight=False)
+        raise typer.Exit

@@ -1,0 +1,106 @@
+"""`holdfast demo`: the product in one go, on the sample history. Its clock is fixed, so it always shows the same."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+from holdfast import sample
+from holdfast.interfaces import draw
+from holdfast.memory import Memory
+from holdfast.settings import Settings
+from holdfast.types import Unit
+
+TODAY = datetime(2026, 6, 30, 9, 0, tzinfo=UTC)
+
+
+def run(console: Console, database: Path, settings: Settings) -> None:
+    """Remember, search, explain, correct, ask why not, reopen."""
+    with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
+        _remember(console, memory)
+        _search(console, memory)
+        _languages(console, memory)
+        _filter(console, memory)
+        _correct(console, memory)
+        _why_not(console, memory)
+        before = _answers(memory)
+    _reopen(console, database, settings, before)
+
+
+def _remember(console: Console, memory: Memory) -> None:
+    draw.rule(console, "1 · Remember: six months of two people's conversations")
+    sessions = list(sample.sessions())
+    for session, messages in track(sessions, "remembering", console=console, transient=True):
+        memory.remember(messages, user=sample.USER, session=session)
+    again = [
+        item
+        for session, messages in sessions
+        for item in memory.remember(messages, user=sample.USER, session=session)
+    ]
+    stats = memory.stats(user=sample.USER)
+    console.print(
+        f"{stats.units} turns of {stats.sessions} sessions, {stats.earliest:%d %B} to {stats.latest:%d %B %Y}."
+    )
+    added = sum(item.status == "added" for item in again)
+    console.print(f"Sent a second time: {added} added, {len(again) - added} recognised. Nothing is kept twice.")
+
+
+def _search(console: Console, memory: Memory) -> None:
+    question = "To which date was the opening of the bakery postponed?"
+    draw.rule(console, f"2 · Search: {question}")
+    console.print(draw.hits(memory.search(question, user=sample.USER, limit=4)))
+    console.print("\nWhy is the first one first? Its score, down to the last word:\n")
+    console.print(draw.hits(memory.search(question, user=sample.USER, limit=1, explain=True)))
+
+
+def _languages(console: Console, memory: Memory) -> None:
+    draw.rule(console, "3 · Other languages, without spaces too")
+    for question in ("A quantos graus vai o folar ao forno?", "いつ京都へ行きますか。"):
+        console.print(f"[bold]{question}")
+        console.print(draw.hits(memory.search(question, user=sample.USER, limit=1)))
+
+
+def _filter(console: Console, memory: Memory) -> None:
+    filters = {"and": [{"speaker": "Mara"}, {"event_time": {"gte": "2026-04-01T00:00:00Z"}}]}
+    draw.rule(console, "4 · Filters: database, said by Mara, since April")
+    console.print(draw.hits(memory.search("database", user=sample.USER, filters=filters, limit=3)))
+
+
+def _correct(console: Console, memory: Memory) -> None:
+    draw.rule(console, "5 · Change a memory, keep its history")
+    unit = _turn(memory, "s08-05")
+    memory.update(
+        unit.id, user=sample.USER, text="The opening is postponed to Saturday 23 May, one week later still."
+    )
+    console.print(draw.versions(memory.history(unit.id, user=sample.USER)))
+
+
+def _why_not(console: Console, memory: Memory) -> None:
+    question = "How do I reset the oven when it shows error E-37?"
+    draw.rule(console, f"6 · Why not? {question}")
+    console.print(draw.hits(memory.search(question, user=sample.USER, limit=3)))
+    for message_id in ("s04-05", "s12-01"):
+        console.print("\n[bold]Why is this one not there?")
+        console.print(draw.why(memory.why(question, _turn(memory, message_id).id, user=sample.USER)))
+
+
+def _answers(memory: Memory) -> list[list[tuple[str, float]]]:
+    asked = (memory.search(question["question"], user=sample.USER) for question in sample.questions())
+    return [[(hit.unit.id, hit.score) for hit in result] for result in asked]
+
+
+def _reopen(console: Console, database: Path, settings: Settings, before: list[list[tuple[str, float]]]) -> None:
+    draw.rule(console, "7 · Close and reopen")
+    with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
+        same = _answers(memory) == before
+    hits = sum(len(answer) for answer in before)
+    console.print(f"{len(before)} questions, {hits} hits: the same ids and the same scores, bit for bit: {same}.")
+    console.print("\nNext: [bold]holdfast remember[/] something of yours, then [bold]holdfast search[/] for it.")
+
+
+def _turn(memory: Memory, message_id: str) -> Unit:
+    [unit] = memory.list(user=sample.USER, filters={"message_id": message_id}, limit=1)
+    return unit

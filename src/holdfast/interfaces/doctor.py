@@ -1,0 +1,105 @@
+"""`holdfast doctor`: prove a live write, a read and a crash-safe reopen on this machine, and name what is wrong."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast import sample
+from holdfast.errors import HoldfastError
+from holdfast.memory import Memory
+from holdfast.settings import Settings
+from holdfast.store.migrate import SQLITE_VERSION
+
+# The child acknowledges its write and then kills itself without any goodbye.
+_CRASH = """
+import os, signal, sys
+from holdfast import Memory
+memory = Memory.open(sys.argv[1])
+memory.remember("the lighthouse keeper counts every wave", user="doctor")
+print("acknowledged", flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+_CRASH_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing the doctor looked at."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def examine(database: Path | None, settings: Settings) -> Iterator[Check]:
+    """Yield every check as it is done; `database` is looked at, never changed."""
+    yield Check("Python and SQLite", True, f"Python {sys.version.split()[0]}, SQLite {SQLITE_VERSION}")
+    with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as folder:
+        yield _check("a live write and read", lambda: _write_and_read(Path(folder) / "live.db", settings))
+        yield _check("words found again", lambda: _questions(Path(folder) / "sample.db", settings))
+        yield _check("a killed writer loses nothing", lambda: _crash(Path(folder) / "crash.db", settings))
+    if database is not None and database.exists():
+        yield _check(f"the store {database}", lambda: _verify(database, settings))
+
+
+def _check(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except (HoldfastError, AssertionError, OSError, subprocess.SubprocessError) as error:
+        return Check(name, False, str(error) or type(error).__name__)
+
+
+def _expect(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise AssertionError(otherwise)
+
+
+def _write_and_read(path: Path, settings: Settings) -> str:
+    with Memory.open(path, settings=settings) as memory:
+        [written] = memory.remember("the doctor was here", user="doctor")
+    with Memory.open(path, settings=settings) as memory:
+        unit = memory.get(written.id, user="doctor")
+    _expect(unit.text == "the doctor was here", "what was read is not what was written; check the disk")
+    return "written, closed, reopened, read back word for word"
+
+
+def _questions(path: Path, settings: Settings) -> str:
+    with Memory.open(path, settings=settings) as memory:
+        for session, messages in sample.sessions():
+            memory.remember(messages, user=sample.USER, session=session)
+        asked = [question for question in sample.questions() if question["kind"] == "words"]
+        found = 0
+        for question in asked:
+            hits = memory.search(question["question"], user=sample.USER, limit=5)
+            found += any(hit.unit.message_id in question["gold"] for hit in hits)
+    share = f"{found} of {len(asked)} sample questions answered in the first five hits"
+    _expect(found >= 0.8 * len(asked), f"only {share}; check the settings of analysis and lexical")
+    return share
+
+
+def _crash(path: Path, settings: Settings) -> str:
+    child = subprocess.run(  # noqa: S603 - our own interpreter, our own program
+        [sys.executable, "-c", _CRASH, str(path)], capture_output=True, text=True, timeout=_CRASH_TIMEOUT, check=False
+    )
+    killed = child.returncode == -signal.SIGKILL and child.stdout.strip() == "acknowledged"
+    _expect(killed, f"the writing child did not get as far as its kill: {child.stderr.strip()[-200:]}")
+    with Memory.open(path, settings=settings) as memory:
+        hits = memory.search("lighthouse keeper", user="doctor")
+        _expect(len(hits) == 1, "an acknowledged write was lost; the disk does not keep its promise of fsync")
+        problems = memory.store.verify()
+    _expect(not problems, "; ".join(problem.what for problem in problems))
+    return "killed with SIGKILL after its acknowledgement; reopened whole"
+
+
+def _verify(path: Path, settings: Settings) -> str:
+    with Memory.open(path, settings=settings) as memory:
+        problems = memory.store.verify()
+        _expect(not problems, "; ".join(f"{problem.what}: {problem.remedy}" for problem in problems))
+        stats = memory.stats(user=sample.USER)
+    return f"{stats.store_units:,} units, every checksum holds"

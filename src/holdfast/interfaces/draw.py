@@ -1,0 +1,208 @@
+"""Values → what a person looks at in a terminal: tables, score bars, explanation trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from holdfast.settings import Settings
+from holdfast.types import Contribution, Hit, SearchResult, Stats, Unit, Why, Written
+
+_BAR_WIDTH = 40
+_JOINTS = {"sum": " + ", "product": " × ", "ratio": " ÷ ", "minimum": ", "}
+_PART_STYLES = ("green", "blue", "magenta")
+_STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
+
+
+def who(unit: Unit) -> str:
+    """Return who said it: the name where there is one, else the author."""
+    return unit.speaker or unit.author
+
+
+def when(unit: Unit) -> str:
+    """Return the event time, to the minute, in UTC."""
+    return unit.event_time.strftime("%Y-%m-%d %H:%M")
+
+
+def one_line(text: str) -> str:
+    """Return a text without its line breaks."""
+    return " ".join(text.split())
+
+
+def remembered(written: Sequence[Written]) -> RenderableType:
+    """Draw what `remember` did, message by message."""
+    table = Table("status", "id", "version", box=None, pad_edge=False)
+    for item in written:
+        table.add_row(Text(item.status, _STATUS_STYLES[item.status]), item.id, str(item.version))
+    return table
+
+
+def hits(result: SearchResult) -> RenderableType:
+    """Draw hits as a table, or with their explanations when they carry them."""
+    if not result.hits:
+        terms = ", ".join(result.trace.query.terms) or "none"
+        return Text(f"Nothing found. Words searched for: {terms}", "yellow")
+    if result.hits[0].contributions is not None:
+        return Group(*(explained(hit) for hit in result))
+    table = Table(box=None, pad_edge=False, expand=True)
+    for name, style in (("#", "dim"), ("score", "bold"), ("when", "dim"), ("who", "cyan")):
+        table.add_column(name, style=style, no_wrap=True)
+    table.add_column("text", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("id", style="dim", no_wrap=True)
+    for hit in result:
+        table.add_row(
+            str(hit.rank),
+            f"{hit.score:.4f}",
+            when(hit.unit),
+            who(hit.unit),
+            Text(one_line(hit.unit.text)),
+            hit.unit.id,
+        )
+    return table
+
+
+def explained(hit: Hit) -> RenderableType:
+    """Draw one hit with the bar and the tree of its score."""
+    head = Text.assemble(
+        (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f} ", "bold"), (f"{who(hit.unit)} ", "cyan"),
+        (f"{when(hit.unit)}  {hit.unit.id}", "dim"),
+    )  # fmt: skip
+    body: list[RenderableType] = [head, Text(f"   {one_line(hit.unit.text)}", overflow="ellipsis", no_wrap=True)]
+    if hit.contributions is not None:
+        body += [Padding(bar(hit.contributions), (0, 0, 0, 3)), Padding(tree(hit.contributions), (0, 0, 1, 3))]
+    return Group(*body)
+
+
+def bar(score: Contribution) -> Text:
+    """Draw the shares of a score as one bar of fixed width: a full bar is a score of 1."""
+    base = score.find("base")
+    parts = base.parts if base is not None else (score,)
+    drawn, legend = Text(), Text()
+    for part, style in zip(parts, _PART_STYLES, strict=False):
+        drawn.append("█" * round(part.value * _BAR_WIDTH), style)
+        legend.append(f"  {part.name} {part.value:.4f}", style)
+    drawn.append("·" * max(0, _BAR_WIDTH - len(drawn)), "dim")
+    return drawn + legend
+
+
+def tree(node: Contribution) -> Tree:
+    """Draw a contribution and its parts; a node of leaves alone takes one line."""
+    root = Tree(_label(node))
+    _grow(root, node)
+    return root
+
+
+def _grow(branch: Tree, node: Contribution) -> None:
+    if all(part.op == "given" for part in node.parts):
+        return
+    for part in node.parts:
+        _grow(branch.add(_label(part)), part)
+
+
+def _label(node: Contribution) -> Text:
+    label = Text.assemble((node.name, "bold" if node.parts else ""), f" {_number(node.value)}")
+    if node.parts:
+        leaves = all(part.op == "given" for part in node.parts)
+        shown = (f"{part.name} {_number(part.value)}" if leaves else part.name for part in node.parts)
+        formula = _JOINTS[node.op].join(shown)
+        label.append(f" = {'min' if node.op == 'minimum' else ''}({formula})", "dim")
+    return label
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def why(verdict: Why) -> RenderableType:
+    """Draw why a unit is, or is not, among the hits."""
+    style = "green" if verdict.returned else "yellow"
+    lines: list[RenderableType] = [
+        Text(
+            f"{who(verdict.unit)} {when(verdict.unit)}: {one_line(verdict.unit.text)}",
+            no_wrap=True,
+            overflow="ellipsis",
+        ),
+        Text(verdict.verdict, style),
+    ]
+    if verdict.distance_to_cut is not None and verdict.score is not None:
+        lines.append(Text(f"score {verdict.score:.4f}, short of the cut by {verdict.distance_to_cut:.4f}"))
+    for standing in verdict.standings:
+        rank = f"rank {standing.rank} of {standing.found}" if standing.rank else f"not among its {standing.found}"
+        matched, missing = ", ".join(standing.matched) or "nothing", ", ".join(standing.missing) or "nothing"
+        lines.append(
+            Text(f"{standing.strategy_id}: {rank}, score {standing.score:.4f}; matched {matched}; missing {missing}")
+        )
+    if verdict.contributions is not None:
+        lines.append(tree(verdict.contributions))
+    return Group(*lines)
+
+
+def units(found: Iterable[Unit]) -> RenderableType:
+    """Draw units as a table."""
+    table = Table(box=None, pad_edge=False, expand=True)
+    for name, style in (("when", "dim"), ("who", "cyan"), ("session", "dim")):
+        table.add_column(name, style=style, no_wrap=True)
+    table.add_column("text", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("id", style="dim", no_wrap=True)
+    for unit in found:
+        table.add_row(when(unit), who(unit), unit.session or "", Text(one_line(unit.text)), unit.id)
+    return table
+
+
+def unit(found: Unit) -> RenderableType:
+    """Draw one unit: its words, then every field it has."""
+    table = Table("field", "value", box=None, pad_edge=False)
+    for name, value in found.to_json().items():
+        if name != "text":
+            table.add_row(Text(name, "dim"), Text(str(value)))
+    table.add_row(Text("version", "dim"), str(found.version))
+    return Group(Text(found.text), Text(), table)
+
+
+def versions(found: Sequence[Unit]) -> RenderableType:
+    """Draw the versions of one unit, oldest first."""
+    table = Table("version", "recorded", "text", box=None, pad_edge=False)
+    for version in found:
+        table.add_row(
+            str(version.version), version.recorded_time.strftime("%Y-%m-%d %H:%M"), Text(one_line(version.text))
+        )
+    return table
+
+
+def stats(found: Stats) -> RenderableType:
+    """Draw how much is remembered."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    rows = {
+        "units": f"{found.units:,}",
+        "versions": f"{found.versions:,}",
+        "sessions": f"{found.sessions:,}",
+        "kinds": ", ".join(f"{name} {count:,}" for name, count in found.by_kind.items()),
+        "scopes": ", ".join(f"{name} {count:,}" for name, count in found.by_scope.items()),
+        "from": f"{found.earliest:%Y-%m-%d}" if found.earliest else "",
+        "to": f"{found.latest:%Y-%m-%d}" if found.latest else "",
+        "whole store": f"{found.store_units:,} units, {found.store_bytes:,} bytes, schema {found.schema_version}",
+        "place": found.location,
+    }
+    for name, value in rows.items():
+        table.add_row(Text(name, "dim"), Text(value))
+    return table
+
+
+def settings(found: Settings) -> RenderableType:
+    """Draw every setting with its origin."""
+    table = Table("key", "value", "from", "what it does", box=None, pad_edge=False)
+    for row in found.describe():
+        origin_style = "dim" if row.origin.endswith("recipe") else "green"
+        table.add_row(row.key, Text(str(row.value), "bold"), Text(row.origin, origin_style), Text(row.doc, "dim"))
+    return table
+
+
+def rule(console: Console, title: str) -> None:
+    """Draw a heading across the terminal."""
+    console.print()
+    console.rule(f"[bold]{title}", align="left", style="dim")

@@ -1,0 +1,103 @@
+"""Values ⇄ JSON, the same at every door."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.errors import HoldfastError
+from holdfast.settings import Settings
+from holdfast.types import Hit, SearchResult, Stats, Unit, Why, Written, iso
+
+
+def unit_json(unit: Unit) -> dict[str, Any]:
+    """Return a unit with every field it has, the repeated statement included."""
+    row = unit.to_json()
+    row.setdefault(unit.statement_field, getattr(unit, unit.statement_field))
+    return (
+        {"id": unit.id, "kind": unit.kind, "author": unit.author, "role": unit.role}
+        | row
+        | {
+            "version": unit.version,
+            "access_count": unit.access_count,
+        }
+    )
+
+
+def written_json(written: list[Written]) -> list[dict[str, Any]]:
+    """Return what `remember` did."""
+    return [dataclasses.asdict(item) for item in written]
+
+
+def hit_json(hit: Hit) -> dict[str, Any]:
+    """Return one hit; contributions only when they were asked for."""
+    row: dict[str, Any] = {"rank": hit.rank, "score": hit.score, "rel": hit.rel, "unit": unit_json(hit.unit)}
+    if hit.merged_ids:
+        row["merged_ids"] = list(hit.merged_ids)
+    if hit.contributions is not None:
+        row["contributions"] = hit.contributions.to_json()
+    return row
+
+
+def search_json(result: SearchResult) -> dict[str, Any]:
+    """Return the hits and a short account of the stages."""
+    trace = result.trace
+    return {
+        "hits": [hit_json(hit) for hit in result],
+        "profile": trace.profile,
+        "query": {
+            "text": trace.query.text,
+            "terms": list(trace.query.terms),
+            "act": trace.query.act,
+            "participants": list(trace.query.participants),
+            "perspective": trace.query.perspective,
+        },
+        "reference_time": iso(trace.reference_time),
+        "strategies": [
+            {
+                "id": r.strategy_id,
+                "found": len(r.candidates),
+                "duration_ms": r.duration_ms,
+                "exhausted_budget": r.exhausted_budget,
+            }
+            for r in trace.results
+        ],
+        "dropped": [
+            {"id": d.candidate.unit.id, "cut": d.cut, "needed": d.needed, "had": d.had} for d in trace.dropped
+        ],
+    }
+
+
+def why_json(why: Why) -> dict[str, Any]:
+    """Return a verdict with its reasons."""
+    row = {
+        "id": why.unit.id,
+        "returned": why.returned,
+        "verdict": why.verdict,
+        "rank": why.rank,
+        "score": why.score,
+        "distance_to_cut": why.distance_to_cut,
+        "standings": [dataclasses.asdict(standing) for standing in why.standings],
+    }
+    if why.contributions is not None:
+        row["contributions"] = why.contributions.to_json()
+    return row
+
+
+def stats_json(stats: Stats) -> dict[str, Any]:
+    """Return the counts of one owner and of the store."""
+    row = dataclasses.asdict(stats)
+    for name in ("earliest", "latest"):
+        row[name] = iso(row[name]) if row[name] else None
+    return row
+
+
+def settings_json(settings: Settings) -> list[dict[str, Any]]:
+    """Return every key with its value and origin."""
+    return [dataclasses.asdict(origin) for origin in settings.describe()]
+
+
+def error_json(error: HoldfastError) -> Mapping[str, Any]:
+    """Return an error as every door reports it."""
+    return {"error": {"type": type(error).__name__, "message": str(error), "exit_code": error.exit_code}}
