@@ -127,8 +127,9 @@ def _limited(
 ) -> tuple[tuple[Hit, ...], list[Dropped]]:
     """Cut at the smaller of the profile's and the caller's maximum."""
     most = min(question.profile.max_results, question.limit or question.profile.max_results)
+    explain = measure.explain if measure is not None else lambda _: None
     hits = tuple(
-        Hit(candidate.unit, score, candidate.rel, rank, measure and measure.explain(candidate), candidate.merged_ids)
+        Hit(candidate.unit, score, candidate.rel, rank, explain(candidate), candidate.merged_ids)
         for rank, (candidate, score) in enumerate(ranked[:most], start=1)
     )
     bar = hits[-1].score if hits else 0.0

@@ -1,4 +1,4 @@
-"""Fielded BM25 (C4). The formula exists once: `scores` computes whatever is shown, `accumulate` only proposes.
+"""Fielded BM25 (C4). The formula exists once, here; an index may add `saturation` up in any order to propose candidates.
 
 idf(t)  = ln(1 + (N - df + 0.5) / (df + 0.5))
 part    = tf·(k1 + 1) / (tf + k1·(1 - b + b·dl/avgdl))
@@ -47,7 +47,7 @@ def scores(
     over fields, left to right, so that an explanation can repeat them bit for bit.
     """
     total = np.zeros(tf.shape[0], dtype=np.float64)
-    for f in range(tf.shape[1]):
+    for f in np.flatnonzero(tf.any(axis=(0, 2))):  # a field that no unit matches would add 0.0
         length = lengths[:, f].astype(np.float64)
         field = np.zeros_like(total)
         for t in range(tf.shape[2]):

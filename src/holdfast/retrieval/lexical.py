@@ -91,11 +91,8 @@ class LexicalStrategy:
     def _candidate(
         self, query: QueryProfile, evidence: LexicalEvidence, row: int, raw: float, best: float, unit: Unit
     ) -> StrategyCandidate:
-        matched = evidence.tf[row].any(axis=0).tolist()
-        notes = (
-            self.id,
-            *(f"matched: {term}" for term, yes in zip(query.terms, matched, strict=True) if yes),
-        )
+        matched = evidence.matched[row]
+        notes = (self.id, *(f"matched: {term}" for term, yes in zip(query.terms, matched, strict=True) if yes))
         normalized = raw / best if best > 0.0 else 0.0
         where: Literal["session", "kb"] = "session" if unit.kind in ("turn", "summary") else "kb"
         return StrategyCandidate(unit.id, where, raw, normalized, unit, notes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
@@ -41,7 +42,7 @@ class Proposal:
     exhausted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LexicalEvidence:
     """The exact integers of C4 for some units and terms.
 
@@ -56,6 +57,12 @@ class LexicalEvidence:
     unit_count: int
     df: tuple[int, ...]
     field_totals: tuple[int, ...]
+
+    @cached_property
+    def matched(self) -> list[list[bool]]:
+        """Return, unit by unit, which terms it holds in any field."""
+        found: list[list[bool]] = self.tf.any(axis=1).tolist()
+        return found
 
     @property
     def averages(self) -> NDArray[np.float64]:

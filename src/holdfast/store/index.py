@@ -95,7 +95,8 @@ class Shard:
             "lengths": Column(np.int32, len(FIELDS)),
         }
         self._names: dict[str | None, int] = {None: 0}
-        self._vocabulary: dict[tuple[int, str], int] = {}
+        self._vocabulary: list[dict[str, int]] = [{} for _ in FIELDS]
+        self._lists = 0
         self._starts = np.zeros(1, dtype=np.int64)
         self._block = _EMPTY
         self._tail: dict[int, tuple[array[int], array[int]]] = {}
@@ -155,7 +156,10 @@ class Shard:
         for term in terms:
             counts[term] = counts.get(term, 0) + 1
         for term, count in counts.items():
-            number = self._vocabulary.setdefault((field, term), len(self._vocabulary))
+            number = self._vocabulary[field].get(term)
+            if number is None:
+                number = self._vocabulary[field][term] = self._lists
+                self._lists += 1
             entry = self._tail.get(number)
             if entry is None:
                 entry = self._tail[number] = (array("i"), array("i"))
@@ -178,8 +182,8 @@ class Shard:
             self._renumber(alive)
         # Stable: inside a term, block before tail, and both ascend.
         order = np.argsort(terms, kind="stable")
-        self._starts = np.zeros(len(self._vocabulary) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(terms, minlength=len(self._vocabulary)), out=self._starts[1:])
+        self._starts = np.zeros(self._lists + 1, dtype=np.int64)
+        np.cumsum(np.bincount(terms, minlength=self._lists), out=self._starts[1:])
         self._block = Postings(units[order], counts[order])
         self._tail, self._tail_size = {}, 0
 
@@ -197,11 +201,12 @@ class Shard:
 
     # ------------------------------------------------------------------------------------------- reading
 
-    def postings(self, field: int, term: str) -> Postings:
-        """Return the places that hold `term` in a field, ascending; dead places may be among them."""
-        number = self._vocabulary.get((field, term))
-        if number is None:
-            return _EMPTY
+    def postings(self, term: str) -> list[tuple[int, Postings]]:
+        """Return, field by field, the places that hold `term`, ascending; dead places may be among them."""
+        numbers = ((f, words[term]) for f, words in enumerate(self._vocabulary) if term in words)
+        return [(f, self._posting_list(number)) for f, number in numbers]
+
+    def _posting_list(self, number: int) -> Postings:
         found = _EMPTY
         if number < len(self._starts) - 1:
             span = slice(self._starts[number], self._starts[number + 1])
@@ -216,7 +221,7 @@ class Shard:
 
     def df(self, term: str) -> int:
         """Return how many living units hold `term` in any field."""
-        lists = [p.units for f in range(len(FIELDS)) if len((p := self.postings(f, term)).units)]
+        lists = [found.units for _, found in self.postings(term)]
         if not lists:
             return 0
         units = lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
@@ -265,10 +270,10 @@ class Shard:
         for i, term in enumerate(terms):
             if i and deadline.expired():
                 return (*_best(scores, seen, eligible, depth), True)
-            for f, weight in enumerate(query.weights):
-                found = self.postings(f, term)
-                if weight and len(found.units):
-                    self._accumulate(scores, found, f, idfs[term] * weight, averages[f], query, boosts, seen)
+            for f, found in self.postings(term):
+                if len(found.units):
+                    weight = idfs[term] * query.weights[f]
+                    self._accumulate(scores, found, f, weight, averages[f], query, boosts, seen)
             if seen is None and i + 1 < len(terms):
                 seen = _closed(scores, eligible, depth, sum(ceilings[i + 1 :]))
         return (*_best(scores, seen, eligible, depth), False)
@@ -290,9 +295,8 @@ class Shard:
     def counts(self, terms: Sequence[str], places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return how often each place holds each term, per field: places × fields × terms."""
         tf = np.zeros((len(places), len(FIELDS), len(terms)), dtype=np.int64)
-        for f in range(len(FIELDS)):
-            for t, term in enumerate(terms):
-                found = self.postings(f, term)
+        for t, term in enumerate(terms):
+            for f, found in self.postings(term):
                 if len(found.units):
                     at = np.searchsorted(found.units, places)
                     at[at == len(found.units)] = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from functools import lru_cache
 
 from holdfast.errors import DamagedStoreError
 from holdfast.store.filters import SqliteFilter, matches
@@ -33,10 +34,16 @@ def columns(unit: Unit) -> dict[str, JSON]:
 def unit_of(row: Row) -> Unit:
     """Return the unit of a row whose checksum holds."""
     key, body, checksum, _, access_count = row
+    unit = _read(key, body, checksum)
+    return unit.evolve(access_count=access_count) if access_count else unit
+
+
+# The same units are recalled again and again, and a unit is a value: reading a body twice gives the same.
+@lru_cache(maxsize=4096)
+def _read(key: int, body: str, checksum: int) -> Unit:
     if zlib.crc32(body.encode()) != checksum:
         raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
-    unit = Unit.from_json(json.loads(body))
-    return unit.evolve(access_count=access_count) if access_count else unit
+    return Unit.from_json(json.loads(body))
 
 
 def agent_matches(view: View, unit: Unit) -> bool:
