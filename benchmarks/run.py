@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
 import importlib.util
 import json
 import os
@@ -37,14 +38,26 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+import holdfast
 import holdfast.memory
 from holdfast import Memory, Settings
 from holdfast.analysis import analyse
 from holdfast.analysis.query import profile_query
 from holdfast.retrieval.lexical import LexicalStrategy
-from holdfast.store.base import LexicalQuery, Store
+from holdfast.store.base import LexicalQuery, Proposal, Store
 from holdfast.store.sqlite import SqliteStore
-from holdfast.types import FIELDS, Analysis, Budget, Deadline, Draft, SearchResult, Unit, View, Written
+from holdfast.types import (
+    FIELDS,
+    Analysis,
+    Budget,
+    Deadline,
+    Draft,
+    QueryProfile,
+    RetrievalResult,
+    Unit,
+    View,
+    Written,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -55,6 +68,15 @@ USER = "ada"
 SHORT_COMMIT = 12
 # The settings measured are the defaults, never the environment's or a local file's.
 SETTINGS = Settings()
+# What a ratio may be taken over, with its name in tables.
+PEERS = {"bm25s": "bm25s", "bm25s_select": "bm25s+", "fts5": "FTS5"}
+OURS = {
+    "hybrid": "search, profile hybrid",
+    "fast": "search, profile fast",
+    "lexical_retrieve": "lexical stage: retrieve",
+    "lexical_propose": "lexical stage: propose",
+}
+SYSTEMS = len(OURS) + len(PEERS)
 # After the last of a hundred thousand turns; a fixed clock gives every run the same ages.
 NOW = synthetic.BEGIN + timedelta(days=3650)
 MS = 1000.0
@@ -82,6 +104,25 @@ class Effort:
 QUICK = Effort(questions=20, rounds=2, warm_up=3, singles=10, opens=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question, as each system takes it."""
+
+    text: str
+    profile: QueryProfile
+    match: str
+
+
+Ask = Callable[[Question], Any]
+
+
+def question_of(text: str) -> Question:
+    """Prepare a question."""
+    from peers import match_any
+
+    return Question(text, profile_query(text), match_any(text))
+
+
 # ---------------------------------------------------------------------------------------------- timing
 
 
@@ -104,18 +145,23 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def in_turns(
-    systems: dict[str, list[Callable[[], object]]], effort: Effort, advance: Callable[[], None]
-) -> dict[str, dict[str, float]]:
-    """Time every system on the same questions, a block of them at a time."""
-    for calls in systems.values():
-        for call in calls[: effort.warm_up]:
-            call()
+    systems: dict[str, Ask], asked: Sequence[Question], warm_up: Sequence[Question], rounds: int,
+    advance: Callable[[], None],
+) -> dict[str, dict[str, float]]:  # fmt: skip
+    """Time every system on the same questions, a block of them at a time.
+
+    Each begins at another question: what one system has just read would otherwise lie ready for the next.
+    """
+    for ask in systems.values():
+        for question in warm_up:
+            ask(question)
     settle()
     times: dict[str, list[float]] = {name: [] for name in systems}
-    for begin in range(effort.rounds):
-        for name, calls in systems.items():
-            for call in calls[begin :: effort.rounds]:
-                times[name].append(timed(call))
+    for block in range(rounds):
+        for place, (name, ask) in enumerate(systems.items()):
+            begin = place * len(asked) // len(systems)
+            for question in (*asked[begin:], *asked[:begin])[block::rounds]:
+                times[name].append(timed(partial(ask, question)))
                 advance()
     return {name: summary(found) for name, found in times.items()}
 
@@ -235,52 +281,56 @@ def _insert(connection: sqlite3.Connection, text: str) -> object:
 # ---------------------------------------------------------------------------------------------- search
 
 
+def systems_of(memory: Memory, view: View, bm25s: Any, fts5: Any) -> dict[str, Ask]:
+    """Return everything that is asked, Holdfast's four doors first; the peers get their questions ready-made."""
+    strategy = LexicalStrategy(SETTINGS)
+    limits = SETTINGS.retrieval
+    budget = Budget(limits.timeout_ms, limits.max_candidates)
+
+    def retrieve(question: Question) -> RetrievalResult:
+        deadline = Deadline.start(perf_counter, limits.timeout_ms)
+        return strategy.retrieve(question.profile, view, memory.store, budget, deadline)
+
+    def propose(question: Question) -> Proposal:
+        deadline = Deadline.start(perf_counter, limits.timeout_ms)
+        return memory.store.lexical_candidates(view, lexical_query(question.profile), TOP, deadline)
+
+    return {
+        "hybrid": lambda question: memory.search(question.text, user=USER),
+        "fast": lambda question: memory.search(question.text, user=USER, profile="fast"),
+        "lexical_retrieve": retrieve,
+        "lexical_propose": propose,
+        "bm25s": lambda question: bm25s.search(question.profile.terms),
+        "bm25s_select": lambda question: bm25s.search_selecting(question.profile.terms),
+        "fts5": lambda question: fts5.search(question.match),
+    }
+
+
 def measure_search(
-    memory: Memory, turns: list[synthetic.Turn], questions: list[str], folder: Path, effort: Effort,
+    memory: Memory, turns: list[synthetic.Turn], asked: list[Question], folder: Path, effort: Effort,
     advance: Callable[[], None],
 ) -> dict[str, Any]:  # fmt: skip
-    """Ask every system the same questions; the peers get theirs ready-made, Holdfast reads the text itself."""
-    from peers import Bm25s, Fts5, match_any
+    """Ask Holdfast and its peers the same questions."""
+    from peers import Bm25s, Fts5
 
     view = View(tenant=SETTINGS.store.tenant, user=USER, now=NOW, reference_time=NOW)
     units = {unit.text: unit for unit in memory.store.scan(view, order="oldest", limit=None)}
     terms = [_claim_terms(units[turn.text]) for turn in turns]
-    profiles = [profile_query(question) for question in questions]
-
     began = perf_counter()
     bm25s = Bm25s(terms, SETTINGS.lexical.k1, SETTINGS.lexical.b)
-    built_bm25s = perf_counter() - began
-    fts5_path = folder / "fts5.db"
-    began = perf_counter()
-    fts5 = Fts5([turn.text for turn in turns], fts5_path)
-    built_fts5 = perf_counter() - began
-
-    strategy = LexicalStrategy(SETTINGS)
-
-    def retrieve(profile: Any) -> object:
-        deadline = Deadline.start(perf_counter, SETTINGS.retrieval.timeout_ms)
-        budget = Budget(SETTINGS.retrieval.timeout_ms, SETTINGS.retrieval.max_candidates)
-        return strategy.retrieve(profile, view, memory.store, budget, deadline)
-
-    def propose(profile: Any) -> object:
-        deadline = Deadline.start(perf_counter, SETTINGS.retrieval.timeout_ms)
-        return memory.store.lexical_candidates(view, lexical_query(profile), TOP, deadline)
-
-    systems: dict[str, list[Callable[[], object]]] = {
-        "hybrid": [partial(memory.search, question, user=USER) for question in questions],
-        "fast": [partial(memory.search, question, user=USER, profile="fast") for question in questions],
-        "lexical_retrieve": [partial(retrieve, profile) for profile in profiles],
-        "lexical_propose": [partial(propose, profile) for profile in profiles],
-        "bm25s": [partial(bm25s.search, profile.terms) for profile in profiles],
-        "fts5": [partial(fts5.search, match_any(question)) for question in questions],
-    }
-    times = in_turns(systems, effort, advance)
+    built_bm25s = perf_counter()
+    fts5 = Fts5([turn.text for turn in turns], folder / "fts5.db")
+    built_fts5 = perf_counter()
+    systems = systems_of(memory, view, bm25s, fts5)
+    questions, warm_up = asked[: effort.questions], asked[effort.questions :]
+    times = in_turns(systems, questions, warm_up, effort.rounds, advance)
+    found = [systems["lexical_retrieve"](question) for question in questions]
     result = {
         "times": times,
         "ratios": ratios(times),
-        "bm25s_agreement": agreement(retrieve, bm25s.search, profiles, turns),
-        "out_of_time": sum(_ran_out(memory.search(question, user=USER)) for question in questions),
-        "build_s": {"bm25s": round(built_bm25s, 3), "fts5": round(built_fts5, 3)},
+        "bm25s_agreement": agreement(found, [systems["bm25s"](question) for question in questions], turns),
+        "out_of_time": sum(result.exhausted_budget for result in found),
+        "build_s": {"bm25s": round(built_bm25s - began, 3), "fts5": round(built_fts5 - built_bm25s, 3)},
     }
     fts5.close()
     return result
@@ -288,36 +338,33 @@ def measure_search(
 
 def ratios(times: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     """Return Holdfast's time over each peer's: below 1 is faster than the peer."""
-    ours = ("hybrid", "fast", "lexical_retrieve", "lexical_propose")
     return {
         f"{name}/{peer}": {
             point: round(times[name][f"{point}_ms"] / times[peer][f"{point}_ms"], 3) for point in ("p50", "p95")
         }
-        for name in ours
-        for peer in ("bm25s", "fts5")
+        for name in OURS
+        for peer in PEERS
     }
 
 
 def agreement(
-    retrieve: Callable[[Any], Any], peer: Callable[[Sequence[str]], list[int]], profiles: Sequence[Any],
-    turns: list[synthetic.Turn],
-) -> float:  # fmt: skip
+    ours: Sequence[RetrievalResult], theirs: Sequence[Sequence[int]], turns: Sequence[synthetic.Turn]
+) -> float:
     """Return the mean share of bm25s's hits that score no worse here than as many of the lexical stage's own.
 
     It must be 1, or nearly: otherwise the two did different work, and their times must not be compared. Scores are
     compared and not ids, because each breaks ties in its own way.
     """
     shares = []
-    for profile in profiles:
-        scores = {claim.unit.text: claim.raw_score for claim in retrieve(profile).candidates}
-        bars = sorted(scores.values(), reverse=True)[:TOP]
-        theirs = [turns[place].text for place in peer(profile.terms)[: len(bars)]]
-        good = sum(scores.get(text, 0.0) >= bars[-1] - SAME_SCORE for text in theirs)
-        shares.append(good / max(1, len(theirs)))
+    for result, places in zip(ours, theirs, strict=True):
+        scores = {claim.unit.text: claim.raw_score for claim in result.candidates}
+        best = sorted(scores.values(), reverse=True)[:TOP]
+        good = [scores.get(turns[place].text, 0.0) >= best[-1] - SAME_SCORE for place in places[: len(best)]]
+        shares.append(sum(good) / max(1, len(good)))
     return round(float(np.mean(shares)), 4)
 
 
-def lexical_query(profile: Any) -> LexicalQuery:
+def lexical_query(profile: QueryProfile) -> LexicalQuery:
     """Return what the lexical strategy asks a store for."""
     lexical = SETTINGS.lexical
     weights = tuple(lexical.weights[name] for name in FIELDS)
@@ -327,10 +374,6 @@ def lexical_query(profile: Any) -> LexicalQuery:
 def _claim_terms(unit: Unit) -> list[str]:
     """Return the stems of a turn's words; a turn has no other indexed field than its claim and its role."""
     return list(analyse(unit, SETTINGS.analysis).terms[FIELDS.index("claim")])
-
-
-def _ran_out(result: SearchResult) -> bool:
-    return any(found.exhausted_budget for found in result.trace.results)
 
 
 # ------------------------------------------------------------------------------------- fresh processes
@@ -382,10 +425,10 @@ def measure(size: int, folder: Path, effort: Effort, progress: Progress) -> dict
     generator = synthetic.Generator()
     turns = generator.turns(size)
     singles = generator.turns(effort.singles + effort.warm_up)
-    questions = generator.questions(turns, effort.questions)
+    asked = [question_of(text) for text in generator.questions(turns, effort.questions + effort.warm_up)]
     path = folder / "memory.db"
     parts = ("ingest", "open", "search", "findable")
-    totals = (-(-size // synthetic.MESSAGES_PER_SESSION), effort.opens, 6 * effort.questions, len(singles))
+    totals = (-(-size // synthetic.MESSAGES_PER_SESSION), effort.opens, SYSTEMS * effort.questions, len(singles))
     tasks = {
         part: progress.add_task(f"{size:,} units: {part}", total=total)
         for part, total in zip(parts, totals, strict=True)
@@ -397,7 +440,7 @@ def measure(size: int, folder: Path, effort: Effort, progress: Progress) -> dict
     result: dict[str, Any] = {"units": size}
     result["ingest"] = measure_ingest(path, turns, step("ingest"))
     disk = sum(file.stat().st_size for file in folder.glob("memory.db*"))
-    probes = measure_open(path, questions[0], effort, step("open"))
+    probes = measure_open(path, asked[0].text, effort, step("open"))
     result["open"] = {
         "open": summary([found["open"] for found in probes]),
         "first_search": summary([found["first_search"] for found in probes]),
@@ -409,7 +452,7 @@ def measure(size: int, folder: Path, effort: Effort, progress: Progress) -> dict
         "text_bytes_per_unit": round(sum(len(turn.text) for turn in turns) / size, 1),
     }
     with open_memory(path) as memory:
-        result["search"] = measure_search(memory, turns, questions, folder, effort, step("search"))
+        result["search"] = measure_search(memory, turns, asked, folder, effort, step("search"))
         result["findable"] = measure_findable(memory, singles, folder, effort, step("findable"))
     gc.unfreeze()
     return result
@@ -420,11 +463,9 @@ def measure(size: int, folder: Path, effort: Effort, progress: Progress) -> dict
 
 def describe(sizes: list[int], effort: Effort, command: str) -> dict[str, Any]:
     """Return what a reader needs to judge the numbers: the commit, the versions, the machine, the parameters."""
-    commit = _git("rev-parse", "HEAD") or "unknown"
     return {
-        "commit": commit[:SHORT_COMMIT],
-        # Only what is measured counts: a page being written elsewhere in the folder changes no number.
-        "dirty": bool(_git("status", "--porcelain", "--", "src", ":(glob)benchmarks/*.py")),
+        "commit": (_git("rev-parse", "HEAD") or "unknown")[:SHORT_COMMIT],
+        "dirty": is_changed(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
         "versions": {
@@ -452,6 +493,22 @@ def describe(sizes: list[int], effort: Effort, command: str) -> dict[str, Any]:
     }
 
 
+def is_changed() -> bool:
+    """Return whether the measured code is anything but the commit's.
+
+    Only what is measured counts: a page being written elsewhere in the folder changes no number. The package may
+    be an installed copy, so its files are compared with the folder's.
+    """
+    changes = _git("status", "--porcelain", "--", "src", ":(glob)benchmarks/*.py")
+    return bool(changes) or fingerprint(Path(holdfast.__file__).parent) != fingerprint(ROOT / "src" / "holdfast")
+
+
+def fingerprint(package: Path) -> str:
+    """Return a hash of a package's files, without what Python and tools leave in it."""
+    files = [file for suffix in ("*.py", "*.sql") for file in sorted(package.rglob(suffix))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
 def _git(*arguments: str) -> str:
     """Return what git says, or nothing outside a repository."""
     try:
@@ -469,11 +526,9 @@ def _cpu_model() -> str:
 
 
 LABELS = {
-    "hybrid": "search, profile hybrid",
-    "fast": "search, profile fast",
-    "lexical_retrieve": "lexical stage: retrieve",
-    "lexical_propose": "lexical stage: propose",
+    **OURS,
     "bm25s": "bm25s retrieve",
+    "bm25s_select": "bm25s+ scores, our selection",
     "fts5": "FTS5 match",
     "bare_commit": "one bare commit",
     "remember": "one remember",
@@ -488,11 +543,11 @@ def show(result: dict[str, Any], console: Console) -> None:
     """Print one table per size."""
     for found in result["results"]:
         table = Table(title=f"{found['units']:,} units, commit {result['commit']}{' + changes' * result['dirty']}")
-        for name in ("measure", "p50 ms", "p95 ms", "min ms", "÷ bm25s", "÷ FTS5"):
+        for name in ("measure", "p50 ms", "p95 ms", "min ms", *(f"÷ {peer}" for peer in PEERS.values())):
             table.add_column(name, justify="left" if name == "measure" else "right", no_wrap=True)
         search = found["search"]
         for name, times in search["times"].items():
-            beside = [search["ratios"].get(f"{name}/{peer}", {}).get("p50", "") for peer in ("bm25s", "fts5")]
+            beside = [search["ratios"].get(f"{name}/{peer}", {}).get("p50", "") for peer in PEERS]
             _row(table, LABELS[name], times, *beside)
         for name, times in {**found["findable"], **found["open"]}.items():
             _row(table, LABELS[name], times)
@@ -506,7 +561,7 @@ def show(result: dict[str, Any], console: Console) -> None:
 
 
 def _row(table: Table, name: str, times: dict[str, float], *beside: object) -> None:
-    table.add_row(name, *(f"{times[f'{point}_ms']:,.3f}" for point in ("p50", "p95", "min")), *map(str, beside))
+    table.add_row(name, *(f"{times[f'{point}_ms']:,.2f}" for point in ("p50", "p95", "min")), *map(str, beside))
 
 
 # ------------------------------------------------------------------------------------------------ main
@@ -529,16 +584,18 @@ def main(arguments: Sequence[str]) -> None:
     effort = QUICK if given.quick else Effort()
     console = Console(stderr=True)
     # Where the databases and the result lie is this machine's affair.
-    command = f"python benchmarks/run.py{' --quick' * given.quick}" + f" --sizes {given.sizes}" * (given.sizes != SIZES)
-    result = describe(sizes, effort, command)
-    before = os.getloadavg()[0]
+    options = [" --quick"] * given.quick + [f" --sizes {given.sizes}"] * (given.sizes != SIZES)
+    result = describe(sizes, effort, f"python benchmarks/run.py{''.join(options)}")
+    before, measured = os.getloadavg()[0], fingerprint(Path(holdfast.__file__).parent)
     bar = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     result["results"] = []
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), *bar, console=console) as progress:
         for size in sizes:
             with tempfile.TemporaryDirectory(dir=given.dir, prefix="holdfast-bench-") as folder:
                 result["results"].append(measure(size, Path(folder), effort, progress))
-    result["machine"]["load_before"], result["machine"]["load_after"] = before, os.getloadavg()[0]
+    result["machine"] |= {"load_before": round(before, 2), "load_after": round(os.getloadavg()[0], 2)}
+    # Fresh processes would have measured a newer source than the one this process began with.
+    result["dirty"] = result["dirty"] or is_changed() or fingerprint(Path(holdfast.__file__).parent) != measured
     out = given.out or RESULTS / f"{result['commit']}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Fielded BM25 (C4). The formula exists once, here; an index may add `saturation` up in any order to propose candidates.
+"""Fielded BM25 (C4). The formula exists once, here; an index may add its parts in any order to propose.
 
 idf(t)  = ln(1 + (N - df + 0.5) / (df + 0.5))
 part    = tf·(k1 + 1) / (tf + k1·(1 - b + b·dl/avgdl))

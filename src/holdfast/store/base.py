@@ -61,8 +61,8 @@ class LexicalEvidence:
     @cached_property
     def matched(self) -> list[list[bool]]:
         """Return, unit by unit, which terms it holds in any field."""
-        found: list[list[bool]] = self.tf.any(axis=1).tolist()
-        return found
+        found: NDArray[np.bool_] = np.any(self.tf, axis=1)
+        return [[bool(yes) for yes in row] for row in found.tolist()]
 
     @property
     def averages(self) -> NDArray[np.float64]:

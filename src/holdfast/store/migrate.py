@@ -67,6 +67,8 @@ def translated(location: str) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         kind, remedy = _TRANSLATION.get(code & 0xFF if code else 0, (StoreError, "run `holdfast doctor`"))
         raise kind(f"{location}: {remedy} (SQLite: {error})") from error
+    except UnicodeDecodeError as error:  # sqlite3 lets it through when damaged bytes are no longer text
+        raise DamagedStoreError(f"{location}: {_TRANSLATION[sqlite3.SQLITE_CORRUPT][1]} ({error})") from error
 
 
 def open_connection(location: str, settings: StoreSettings) -> sqlite3.Connection:

@@ -1,1 +1,14 @@
-"""Contract suites for third parties: a store or a strategy that passes is one of ours."""
+"""Contract suites for third parties: a store or a strategy that passes is one of ours.
+
+    from holdfast.testing import StoreContract
+
+    class TestMyStore(StoreContract):
+        def open_store(self, place): return MyStore(place)
+
+The suites need pytest to run them and import nothing of it.
+"""
+
+from holdfast.testing.store import StoreContract
+from holdfast.testing.strategy import StrategyContract
+
+__all__ = ["StoreContract", "StrategyContract"]

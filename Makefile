@@ -1,0 +1,60 @@
+# Each target builds what it needs, from nothing: Python 3.11 or newer with venv and pip is all it asks for.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+SOURCE := $(shell find src -type f -not -path '*/__pycache__/*')
+
+.PHONY: demo test test-long check format bench docs clean
+
+demo: $(VENV)/.demo  ## remember, search, explain and "why not" on a sample history
+	$(BIN)/holdfast demo
+
+test: $(VENV)/.wheel  ## the whole suite, against the built wheel
+	$(BIN)/python -m pytest
+
+test-long: $(VENV)/.wheel  ## the same laws on many more generated cases, and 500 kills
+	HOLDFAST_EXAMPLES=2000 HOLDFAST_KILLS=500 $(BIN)/python -m pytest
+
+check: $(VENV)/.check  ## lint, format, types and import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports
+
+format: $(VENV)/.check
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.wheel $(VENV)/.bench  ## measure, and write docs/benchmarks.md
+	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/report.py
+
+docs: $(VENV)/.wheel  ## run every command shown in the docs again and write down what it prints
+	$(BIN)/python scripts/docs.py
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/.made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Holdfast needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) "pip>=25.1"
+	touch $@
+
+# The demo needs the product alone; the tests need the wheel a user would get.
+$(VENV)/.demo: $(VENV)/.made pyproject.toml $(SOURCE)
+	$(PIP) .
+	touch $@
+
+$(VENV)/.wheel: $(VENV)/.test $(SOURCE)
+	rm -rf dist
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist . > /dev/null
+	$(PIP) dist/*.whl
+	$(PIP) --force-reinstall --no-deps dist/*.whl
+	touch $@ $(VENV)/.demo
+
+$(VENV)/.test $(VENV)/.check $(VENV)/.bench: $(VENV)/.%: $(VENV)/.made pyproject.toml
+	$(PIP) --group $*
+	touch $@

@@ -1,0 +1,42 @@
+"""Small builders that the tests share: a fixed moment, a memory that keeps nothing, units, views and deadlines."""
+
+from datetime import UTC, datetime, timedelta
+
+from holdfast import Memory, Settings
+from holdfast.types import Deadline, Unit, View
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+
+
+def opened(settings=None, now=NOW):
+    """Open an empty memory whose clock stands at `now` (a moment, or a function that returns one)."""
+    return Memory.open(":memory:", settings=settings or Settings(), now=now if callable(now) else lambda: now)
+
+
+def later(**spans):
+    """Return a moment after `NOW`; negative spans lie before it."""
+    return NOW + timedelta(**spans)
+
+
+def make_unit(unit_id="u1", text="the kettle is on the left shelf", **fields):
+    """Build a user's turn; its claim is its text unless a statement is given."""
+    given = {"tenant": "local", "user": "ana", "scope": "user", "event_time": NOW, "recorded_time": NOW}
+    if not fields.keys() & {"claim", "procedure"}:
+        given["procedure" if fields.get("role") == "Procedure" else "claim"] = text
+    return Unit(id=unit_id, text=text, **{**given, **fields})
+
+
+def make_view(**fields):
+    """Build what one call may see."""
+    return View(**{"tenant": "local", "user": "ana", "now": NOW, "reference_time": NOW, **fields})
+
+
+def patient():
+    """Return a deadline that never expires."""
+    return Deadline(lambda: 0.0, 0.0, 1.0)
+
+
+def expired_after(checks):
+    """Return a deadline that has time for so many checks and then none."""
+    ticks = iter(range(checks + 1))
+    return Deadline(lambda: 0.0 if next(ticks, checks) < checks else 1.0, 0.0, 1.0)

@@ -1,0 +1,13 @@
+from functools import partial
+from pathlib import Path
+
+from holdfast.analysis import analyse
+from holdfast.settings import Settings
+from holdfast.store.sqlite import SqliteStore
+from holdfast.testing import StoreContract
+
+
+class TestSqliteStore(StoreContract):
+    def open_store(self, place: Path) -> SqliteStore:
+        settings = Settings()
+        return SqliteStore.open(place / "store.db", settings.store, partial(analyse, settings=settings.analysis))

@@ -1,0 +1,103 @@
+"""Temporal anchors (C13): A(d) = min(distinct anchors / 3, 1)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import make_unit
+from holdfast.analysis import analyse
+from holdfast.analysis.anchors import anchor_density, anchors
+from holdfast.settings import AnalysisSettings
+
+# One anchor each, by pattern group.
+EXAMPLES = {
+    "ISO date": ["2026-03-29", "1999-12-31"],
+    "numeric date": ["3/29", "12/24", "3/29/26", "29/3/2026", "03/04/2025"],
+    "month and day": ["March 29", "march 29th", "Mar. 3", "Sept 1st, 2025", "29 March", "3rd of June 2024", "May 5"],
+    "weekday": ["Monday", "tuesdays", "WEDNESDAY"],
+    "relative": [
+        "today",
+        "Yesterday",
+        "tomorrow",
+        "tonight",
+        "last week",
+        "next month",
+        "last  night",
+        "next Friday",
+    ],
+    "middle of": ["mid-June", "mid-week", "mid-2024"],
+    "clock time": ["9:30", "09:30", "23:59", "9:30 pm", "7:05am", "7:05 a.m."],
+    "year": ["1987", "2031"],
+    "epoch": ["1774780000", "1774780000000"],
+}
+
+
+@pytest.mark.parametrize("anchor", [a for group in EXAMPLES.values() for a in group])
+def test_each_pattern_counts_as_one_anchor_inside_a_sentence(anchor):
+    assert anchors(f"We met ({anchor}), and it rained.") == {" ".join(anchor.lower().split())}
+    assert anchor_density(f"We met ({anchor}), and it rained.") == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The midfielder scored in the middle of the mid-season lull",
+        "a mid-range phone",
+        "the ratio was 16/9, the odds 50/50",
+        "care around the clock, 24/7",
+        "the 50/30/20 rule of saving",
+        "a mix of 70/20/10",
+        "a score of 3:2 and a lap of 25:99",
+        "running Python 3.11 on kernel 6.8.12",
+        "firmware 10.4.2021 and build 1.2.1999",
+        "release 2023.10.1 of the tool",
+        "it cost 1999.99 euros",
+        "flat 12, 305 steps, 90210",
+        "room v2024b and model X1987",
+        "an account of 123456789 or 12345678901234",
+        "she may march on and will decide in summer",
+        "",
+    ],
+)
+def test_what_only_looks_like_a_date_is_no_anchor(text):
+    assert anchors(text) == frozenset()
+    assert anchor_density(text) == 0.0
+
+
+@pytest.mark.parametrize("date", ["2026-03-29", "3/29/2026", "March 29, 2026", "29 March 2026"])
+def test_one_date_is_one_anchor_and_not_a_date_and_a_year(date):
+    assert len(anchors(f"Paid on {date}.")) == 1
+
+
+def test_two_timestamps_of_one_year_are_two_anchors():
+    found = anchors("started 2026-03-29T10:15:00Z, stopped 2026-05-01T18:00:00Z")
+    assert len(found) >= 2
+    assert {text[:10] for text in found} >= {"2026-03-29", "2026-05-01"}
+
+
+def test_a_range_of_years_is_two_anchors():
+    assert anchors("from 2019-2021") == {"2019", "2021"}
+
+
+def test_equal_anchors_count_once_whatever_their_case_and_spacing():
+    assert anchors("Monday, monday and MONDAY") == {"monday"}
+    assert anchors("last week … last\nweek … Last  Week") == {"last week"}
+
+
+def test_density_is_a_third_for_each_anchor_and_saturates_at_three():
+    said = "On Monday at 9:30 we flew; back on 2026-04-02, then 5 June."
+    assert [anchor_density(text) for text in ("On Monday", "On Monday at 9:30")] == pytest.approx([1 / 3, 2 / 3])
+    assert anchor_density("Monday 9:30 2026-04-02") == 1.0
+    assert len(anchors(said)) == 4
+    assert anchor_density(said) == 1.0
+
+
+def test_density_is_derived_from_the_raw_text_and_stored_with_the_unit():
+    unit = make_unit(text="The boiler was mended on Tuesday.", claim="The boiler works.")
+    assert analyse(unit, AnalysisSettings()).anchor_density == pytest.approx(1 / 3)
+
+
+@given(st.lists(st.sampled_from([a for group in EXAMPLES.values() for a in group]), max_size=6), st.text(max_size=30))
+def test_density_lies_in_zero_to_one_and_never_falls_when_text_is_added(parts, tail):
+    text = " — ".join(parts)
+    assert 0.0 <= anchor_density(text) <= anchor_density(f"{text} — {tail}") <= 1.0
