@@ -82,7 +82,7 @@ def _why_not(console: Console, memory: Memory) -> None:
     question = "How do I reset the oven when it shows error E-37?"
     draw.rule(console, f"6 · Why not? {question}")
     console.print(draw.hits(memory.search(question, user=sample.USER, limit=3)))
-    for message_id in ("s04-05", "s12-01"):
+    for message_id in ("s13-07", "s12-01"):
         console.print("\n[bold]Why is this one not there?")
         console.print(draw.why(memory.why(question, _turn(memory, message_id).id, user=sample.USER)))
 

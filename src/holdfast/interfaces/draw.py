@@ -91,7 +91,8 @@ def bar(score: Contribution) -> Text:
 
 
 def tree(node: Contribution) -> Tree:
-    """Draw a contribution and its parts; a node of leaves alone takes one line."""
+    """Draw a contribution and its parts; steps that change nothing are passed over (JSON has them all)."""
+    node = _essence(node)
     root = Tree(_label(node))
     _grow(root, node)
     return root
@@ -102,6 +103,20 @@ def _grow(branch: Tree, node: Contribution) -> None:
         return
     for part in node.parts:
         _grow(branch.add(_label(part)), part)
+
+
+def _essence(node: Contribution) -> Contribution:
+    """Return the node without neutral steps: a ceiling that does not bind, a factor or divisor of 1, a sum of one."""
+    parts = tuple(_essence(part) for part in node.parts)
+    if node.op == "minimum":
+        telling = tuple(part for part in parts if part.value == node.value)[:1]
+    elif node.op in ("product", "ratio"):
+        telling = tuple(part for part in parts if part.op != "given" or part.value != 1.0)
+    else:
+        telling = parts
+    if len(telling) == 1 and telling[0].parts:
+        return telling[0]._replace(name=node.name)
+    return node._replace(parts=parts)
 
 
 def _label(node: Contribution) -> Text:

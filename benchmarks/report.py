@@ -1,0 +1,342 @@
+"""Write a result of `run.py` as a page with plots: docs/benchmarks.md and docs/img/bench-*.svg.
+
+    python benchmarks/report.py                  # the newest result
+    python benchmarks/report.py FILE --out-dir DIR
+
+The same result always gives the same bytes: nothing here reads the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+INSTALL = "pip install --group bench"
+
+LABELS = {
+    "hybrid": "Holdfast `search`, profile hybrid",
+    "fast": "Holdfast `search`, profile fast",
+    "lexical_retrieve": "Holdfast lexical stage, 100 units read and scored",
+    "lexical_propose": "Holdfast lexical stage, 20 candidates proposed",
+    "bm25s": "bm25s `retrieve`",
+    "bm25s_select": "bm25s+ (its scores, another selection)",
+    "fts5": "SQLite FTS5",
+    "bare_commit": "one bare SQLite commit",
+    "remember": "one `remember`",
+    "remember_and_search": "one `remember`, then found by `search`",
+    "open": "`Memory.open`",
+    "first_search": "first `search`, which builds the index",
+    "open_and_first_search": "both",
+}
+PEERS = {"bm25s": "bm25s", "bm25s_select": "bm25s+", "fts5": "FTS5"}
+GIB = 2**30
+
+# Plots lie on white and on near-black pages, so the background stays clear and nothing is dark or light: this grey
+# has a contrast of 4.5 on white and 4.2 on the darkest common page colour.
+INK = "#767676"
+FAINT = "#76767640"
+COLOURS = {"ours": "#2b8cbe", "ours_light": "#7fb8d6", "peer": "#d98032", "rest": "#9a86c4"}
+FONT_SIZE = 11
+WIDTH_INCHES = 8.0
+# One bar, in inches: the plot grows with what it shows.
+ROW_INCHES = 0.34
+FRAME_INCHES = 1.1
+# Matplotlib names SVG elements at random unless it is given something to hash.
+HASH_SALT = "holdfast"
+
+
+# ------------------------------------------------------------------------------------------------ input
+
+
+def newest(folder: Path) -> Path:
+    """Return the result of the latest run by its own date: file times do not survive a checkout."""
+    dated = {}
+    for file in sorted(folder.glob("*.json")):
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(content, dict) and {"date", "commit", "results"} <= content.keys():
+            dated[file] = content["date"]
+    if not dated:
+        raise SystemExit("there is no result yet; run: python benchmarks/run.py")
+    return max(dated, key=lambda file: dated[file])
+
+
+# ------------------------------------------------------------------------------------------------- page
+
+
+def page(result: dict[str, Any], source: str) -> Iterator[str]:
+    """Yield the page, block by block."""
+    machine, versions = result["machine"], result["versions"]
+    changed = ", with uncommitted changes" if result["dirty"] else ""
+    yield "# Speed and size"
+    yield f"<!-- Written by `python benchmarks/report.py` from {source}; run that again instead of editing. -->"
+    yield (
+        f"Measured at commit `{result['commit']}`{changed} on {result['date'][:10]} by `{result['command']}`, on"
+        f" {machine['cores']} cores ({machine['cpu']}, {machine['memory_bytes'] / GIB:.0f} GiB,"
+        f" {machine['system']}) with Python {versions['python']}, numpy {versions['numpy']}, SQLite"
+        f" {versions['sqlite']} and bm25s {versions['bm25s']}. The machine's load was {machine['load_before']} before"
+        f" and {machine['load_after']} after."
+    )
+    yield (
+        "Milliseconds belong to this machine and this hour. The ratios were taken in one run, the systems by turns,"
+        " and travel better: 0.5 means that Holdfast took half the peer's time."
+    )
+    yield from _search(result)
+    yield from _goals(result)
+    yield from _writing(result)
+    yield from _room(result)
+    yield from _method(result)
+
+
+def _search(result: dict[str, Any]) -> Iterator[str]:
+    yield "## Finding"
+    yield "![Time of one search by system and number of units](img/bench-search.svg)"
+    for found in result["results"]:
+        search = found["search"]
+        yield f"### {found['units']:,} units of one user"
+        rows = [
+            [
+                LABELS[name],
+                *_times(times),
+                *(_ratio(search["ratios"].get(f"{name}/{peer}")) for peer in PEERS),
+            ]
+            for name, times in search["times"].items()
+        ]
+        yield _table(["", "p50 ms", "p95 ms", "min ms", *(f"p50 ÷ {peer}" for peer in PEERS.values())], rows)
+    agreed = ", ".join(f"{found['search']['bm25s_agreement']:.1%}" for found in result["results"])
+    late = sum(found["search"]["out_of_time"] for found in result["results"])
+    yield (
+        "The three peers index words and nothing else; `search` also reads the question, fetches the units from the"
+        f" file, checks them, and ranks by relevance, age and scope. {agreed} of bm25s's hits score no worse in"
+        f" Holdfast's lexical stage than its own, so both did the same work. {late or 'No'} question ran out of its"
+        " time budget."
+    )
+    yield (
+        "bm25s is given Holdfast's stems and a finished index. Its `retrieve` leaves the choice of the best to"
+        " numpy's `argpartition`, which is slow when most scores are zero; bm25s+ chooses among the others only."
+        " Nobody ships it, but it is the harder opponent. FTS5 uses the porter tokenizer and an OR of the"
+        " question's words without function words."
+    )
+
+
+def _goals(result: dict[str, Any]) -> Iterator[str]:
+    rows = [row for found in result["results"] for row in _goals_of(found)]
+    if rows:
+        yield "## Goals"
+        yield _table(["goal", "measured", "met"], rows)
+
+
+def _goals_of(found: dict[str, Any]) -> Iterator[list[str]]:
+    """Yield the project's goals for one size. What is set for a size nobody measured here is left out."""
+    units, times = found["units"], found["search"]["times"]
+    slow_search = {10_000: 5.0, 100_000: 12.0}.get(units)
+    if slow_search is not None:
+        p95 = times["hybrid"]["p95_ms"]
+        yield [f"`search` at {units:,} units, p95 ≤ {slow_search:g} ms", f"{p95:.1f} ms", _met(p95 <= slow_search)]
+    if units < 10_000:
+        return
+    beside = found["search"]["ratios"]["lexical_propose/bm25s"]["p50"]
+    yield [f"lexical stage at {units:,} units ≤ 1 × bm25s", f"{beside:.2f} ×", _met(beside <= 1.0)]
+    findable, commit = (found["findable"][name]["p50_ms"] for name in ("remember_and_search", "bare_commit"))
+    above = findable - commit
+    yield [
+        f"remembered to findable at {units:,} units ≤ 5 ms + one commit",
+        f"{above:.1f} ms + one",
+        _met(above <= 5.0),
+    ]
+    if units == 100_000:
+        ready = found["open"]["open_and_first_search"]["p50_ms"]
+        yield ["open 100,000 units and search ≤ 1 s", f"{ready / 1000:.1f} s", _met(ready <= 1000.0)]
+        room = found["size"]["resident_bytes_per_unit"]
+        yield ["memory per unit ≤ 2.5 kB", f"{room / 1000:.1f} kB", _met(room <= 2500.0)]
+
+
+def _writing(result: dict[str, Any]) -> Iterator[str]:
+    yield "## Remembering"
+    yield "![Where the time of one remembered unit goes](img/bench-ingest.svg)"
+    session = result["parameters"]["messages_per_session"]
+    rows = [
+        [
+            f"{found['units']:,}",
+            f"{found['ingest']['units_per_s']:,.0f}",
+            *_times(found["ingest"]["call"])[:2],
+            f"{found['ingest']['late_over_early']:.2f}",
+        ]
+        for found in result["results"]
+    ]
+    yield _table(["units", "units/s", "call p50 ms", "call p95 ms", "last tenth ÷ first tenth"], rows)
+    yield (
+        f"Each call remembers a session of {session} messages and returns when they survive a power cut. The index is"
+        " loaded and follows every call. The last column compares the median call at the end with the one at the"
+        " beginning: 1 means that a growing memory does not slow down."
+    )
+    rows = [
+        [f"{found['units']:,}", LABELS[name], *_times(times)]
+        for found in result["results"]
+        for name, times in found["findable"].items()
+    ]
+    yield _table(["units", "", "p50 ms", "p95 ms", "min ms"], rows)
+
+
+def _room(result: dict[str, Any]) -> Iterator[str]:
+    yield "## Opening, memory and disk"
+    rows = [
+        [f"{found['units']:,}", LABELS[name], *_times(times)]
+        for found in result["results"]
+        for name, times in found["open"].items()
+    ]
+    yield _table(["units", "", "p50 ms", "p95 ms", "min ms"], rows)
+    rows = [
+        [
+            f"{found['units']:,}",
+            *(f"{found['size'][f'{name}_bytes_per_unit']:,.0f}" for name in ("resident", "disk", "text")),
+        ]
+        for found in result["results"]
+    ]
+    yield _table(["units", "resident bytes per unit", "bytes on disk per unit", "of which text"], rows)
+    yield (
+        "Measured in fresh processes, with the file in the system's cache. Resident memory is what the process grew"
+        " by between an empty memory that had been used and this one after its first search."
+    )
+
+
+def _method(result: dict[str, Any]) -> Iterator[str]:
+    used = result["parameters"]
+    (low, high), (few, many) = used["words_per_turn"], used["words_per_question"]
+    yield "## How"
+    yield (
+        f"The texts are made up from seed {used['seed']}: turns of {low} to {high} words, nearly half of them function"
+        " words, the rest with the frequencies of real chat, and one id that no other turn has. A question is"
+        f" {few} to {many} words of one turn, without its id. {used['questions']} questions are timed after"
+        f" {used['warm_up']} others that are not, in {used['rounds']} rounds; {used['singles']} single turns are"
+        f" remembered and searched; the store is opened {used['opens']} times."
+    )
+    yield "Run it with `pip install --group bench`, `python benchmarks/run.py` and `python benchmarks/report.py`."
+
+
+def _times(times: dict[str, float]) -> list[str]:
+    return [f"{times[f'{point}_ms']:,.2f}" for point in ("p50", "p95", "min")]
+
+
+def _ratio(ratio: dict[str, float] | None) -> str:
+    return "" if ratio is None else f"{ratio['p50']:.2f}"
+
+
+def _met(reached: bool) -> str:  # noqa: FBT001 - one word in, one word out
+    return "yes" if reached else "**no**"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; what begins with a digit or is a head over it stands right."""
+    numeric = [all(not row[i] or row[i][0].isdigit() for row in rows) and i > 0 for i in range(len(head))]
+    rule = ["---:" if right else "---" for right in numeric]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+# ------------------------------------------------------------------------------------------------ plots
+
+
+def prepare_plots() -> Any:
+    """Return pyplot, set up so that equal results give equal bytes."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams.update(
+        {
+            "svg.hashsalt": HASH_SALT,
+            "svg.fonttype": "none",  # text stays text: smaller, searchable, and read aloud
+            "font.size": FONT_SIZE,
+            "text.color": INK,
+            "axes.labelcolor": INK,
+            "axes.edgecolor": FAINT,
+            "xtick.color": INK,
+            "ytick.color": INK,
+        }
+    )
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def plot_search(result: dict[str, Any], pyplot: Any, file: Path) -> None:
+    """Draw p50 as a bar and p95 as the end of a line, by system and size; logarithmic, to hold the peers."""
+    rows = [
+        (f"{LABELS[name].replace('`', '').replace('Holdfast ', '')} · {found['units']:,}", name, times)
+        for name in LABELS
+        for found in result["results"]
+        if (times := found["search"]["times"].get(name))
+    ]
+    figure, axes = pyplot.subplots(figsize=(WIDTH_INCHES, FRAME_INCHES + ROW_INCHES * len(rows)))
+    for y, (_, name, times) in enumerate(rows):
+        colour = COLOURS["peer" if name in PEERS else "ours" if name in ("hybrid", "fast") else "ours_light"]
+        axes.barh(y, times["p50_ms"], color=colour, height=0.7)
+        axes.plot([times["p50_ms"], times["p95_ms"]], [y, y], color=INK, linewidth=1.5, marker="|", markevery=[1])
+        axes.annotate(
+            f"{times['p50_ms']:.2g} ms", (times["p95_ms"], y), xytext=(6, 0), textcoords="offset points", va="center"
+        )
+    axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.margins(x=0.15)
+    axes.set_xlabel("milliseconds per question: bar p50, line to p95 (blue: Holdfast, orange: peers)")
+    _save(figure, axes, pyplot, file)
+
+
+def plot_ingest(result: dict[str, Any], pyplot: Any, file: Path) -> None:
+    """Draw where the microseconds of one remembered unit go."""
+    found = result["results"]
+    figure, axes = pyplot.subplots(figsize=(WIDTH_INCHES, FRAME_INCHES + 2 * ROW_INCHES * len(found)))
+    left = [0.0] * len(found)
+    stages = {"analysis": "ours_light", "store": "ours", "rest": "rest"}
+    names = {"analysis": "analysis of the words", "store": "store: commit and index", "rest": "checks and the rest"}
+    for stage, colour in stages.items():
+        widths = [entry["ingest"]["stages_us_per_unit"][stage] for entry in found]
+        axes.barh(range(len(found)), widths, left=left, color=COLOURS[colour], height=0.6, label=names[stage])
+        left = [before + width for before, width in zip(left, widths, strict=True)]
+    axes.set_yticks(range(len(found)), [f"{entry['units']:,} units" for entry in found])
+    axes.invert_yaxis()
+    axes.set_xlabel("microseconds per remembered unit")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(stages), frameon=False)
+    _save(figure, axes, pyplot, file)
+
+
+def _save(figure: Any, axes: Any, pyplot: Any, file: Path) -> None:
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(length=0)
+    axes.grid(axis="x", color=FAINT)
+    axes.set_axisbelow(True)
+    figure.savefig(file, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
+    pyplot.close(figure)
+
+
+# ------------------------------------------------------------------------------------------------- main
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("result", type=Path, nargs="?", help="result of run.py (default: the newest)")
+    parser.add_argument("--out-dir", type=Path, default=ROOT / "docs", help="folder of the page (default: docs)")
+    given = parser.parse_args(arguments)
+    if importlib.util.find_spec("matplotlib") is None:
+        raise SystemExit(f"matplotlib is not installed; run: {INSTALL}")
+    source = given.result or newest(RESULTS)
+    result = json.loads(source.read_text(encoding="utf-8"))
+    images = given.out_dir / "img"
+    images.mkdir(parents=True, exist_ok=True)
+    pyplot = prepare_plots()
+    plot_search(result, pyplot, images / "bench-search.svg")
+    plot_ingest(result, pyplot, images / "bench-ingest.svg")
+    text = "\n\n".join(page(result, f"benchmarks/results/{source.name}"))
+    (given.out_dir / "benchmarks.md").write_text(text + "\n", encoding="utf-8")
+    print("written: benchmarks.md, img/bench-search.svg, img/bench-ingest.svg")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,92 @@
+"""Write into the docs what the commands they show really print, and the reference tables that settings generate.
+
+A block in a Markdown file:
+
+    <!-- run: holdfast search "oven" --db sample.db -->
+    (replaced)
+    <!-- end -->
+
+`python scripts/docs.py` rewrites every block; `--check` fails when one is stale. Blocks of one page run in order in
+one empty folder, on a terminal of fixed width without colours. `# setup:` lines run and are not shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"<!-- run: (?P<command>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+# Wide enough for tables, narrow enough for a page.
+COLUMNS = "100"
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def rewritten(page: Path) -> str:
+    """Return the page with every block run again."""
+    text = page.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="holdfast-docs-") as folder:
+        return BLOCK.sub(lambda match: _block(match["command"], Path(folder)), text)
+
+
+def _block(command: str, folder: Path) -> str:
+    output = _run(command, folder)
+    if command.startswith("table "):
+        shown = f"{output}\n"
+    elif command.startswith("quietly "):
+        shown = ""
+    else:
+        shown = f"```console\n$ {command}\n{output}\n```\n"
+    return f"<!-- run: {command} -->\n{shown}<!-- end -->"
+
+
+def _run(command: str, folder: Path) -> str:
+    words = shlex.split(command.removeprefix("table ").removeprefix("quietly "))
+    program = str(Path(sys.executable).with_name("holdfast")) if words[0] == "holdfast" else sys.executable
+    arguments = words[1:] if words[0] == "holdfast" else [str(ROOT / words[1]), *words[2:]]
+    keep = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "FORCE_COLOR"))}
+    environment = keep | {"COLUMNS": COLUMNS, "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [program, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+    )
+    output = done.stdout + done.stderr
+    if done.returncode and not done.stderr.startswith("error:"):
+        raise SystemExit(f"{command} failed with {done.returncode}:\n{output}")
+    return "\n".join(line.rstrip() for line in output.strip("\n").splitlines())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when a page is stale")
+    parser.add_argument("pages", nargs="*", type=Path, help="only these pages")
+    options = parser.parse_args()
+    stale = []
+    for page in [path.resolve() for path in options.pages] or pages():
+        new = rewritten(page)
+        if new != page.read_text(encoding="utf-8"):
+            stale.append(str(page.relative_to(ROOT)))
+            if not options.check:
+                page.write_text(new, encoding="utf-8")
+    if stale:
+        print(("stale: " if options.check else "rewritten: ") + ", ".join(stale))
+    if stale and options.check:
+        raise SystemExit("run `make docs` and commit what changed")
+
+
+if __name__ == "__main__":
+    main()
