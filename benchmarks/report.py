@@ -23,8 +23,8 @@ INSTALL = "pip install --group bench"
 LABELS = {
     "hybrid": "Holdfast `search`, profile hybrid",
     "fast": "Holdfast `search`, profile fast",
-    "lexical_retrieve": "Holdfast lexical stage, 100 units read and scored",
-    "lexical_propose": "Holdfast lexical stage, 20 candidates proposed",
+    "lexical_retrieve": "Holdfast lexical stage, units read and scored",
+    "lexical_propose": "Holdfast lexical stage, candidates only",
     "bm25s": "bm25s `retrieve`",
     "bm25s_select": "bm25s+ (its scores, another selection)",
     "fts5": "SQLite FTS5",
@@ -259,39 +259,41 @@ def prepare_plots() -> Any:
             "ytick.color": INK,
         }
     )
-    from matplotlib import pyplot
+    from matplotlib import pyplot as plt
 
-    return pyplot
+    return plt
 
 
-def plot_search(result: dict[str, Any], pyplot: Any, file: Path) -> None:
-    """Draw p50 as a bar and p95 as the end of a line, by system and size; logarithmic, to hold the peers."""
+def plot_search(result: dict[str, Any], plt: Any, file: Path) -> None:
+    """Draw p50 as a dot and p95 as the end of a line, by system and size. Dots, because a logarithm has no zero."""
+    from matplotlib.ticker import FuncFormatter
+
     rows = [
-        (f"{LABELS[name].replace('`', '').replace('Holdfast ', '')} · {found['units']:,}", name, times)
+        (f"{LABELS[name].replace('`', '')} · {found['units']:,}", name, times)
         for name in LABELS
         for found in result["results"]
         if (times := found["search"]["times"].get(name))
     ]
-    figure, axes = pyplot.subplots(figsize=(WIDTH_INCHES, FRAME_INCHES + ROW_INCHES * len(rows)))
+    figure, axes = plt.subplots(figsize=(WIDTH_INCHES, FRAME_INCHES + ROW_INCHES * len(rows)))
     for y, (_, name, times) in enumerate(rows):
-        colour = COLOURS["peer" if name in PEERS else "ours" if name in ("hybrid", "fast") else "ours_light"]
-        axes.barh(y, times["p50_ms"], color=colour, height=0.7)
-        axes.plot([times["p50_ms"], times["p95_ms"]], [y, y], color=INK, linewidth=1.5, marker="|", markevery=[1])
-        axes.annotate(
-            f"{times['p50_ms']:.2g} ms", (times["p95_ms"], y), xytext=(6, 0), textcoords="offset points", va="center"
-        )
+        p50, p95 = times["p50_ms"], times["p95_ms"]
+        colour = COLOURS["peer" if name in PEERS else "ours"]
+        axes.plot([p50, p95], [y, y], color=colour, linewidth=2, marker="|", markevery=[1])
+        axes.plot([p50], [y], color=colour, marker="o", markersize=8)
+        axes.annotate(f"{p50:.2g}", (p95, y), xytext=(7, 0), textcoords="offset points", va="center")
     axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
     axes.invert_yaxis()
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.margins(x=0.15)
-    axes.set_xlabel("milliseconds per question: bar p50, line to p95 (blue: Holdfast, orange: peers)")
-    _save(figure, axes, pyplot, file)
+    axes.set_xlabel("milliseconds per question (dot: p50, end of line: p95) · number of units behind each name")
+    _save(figure, axes, plt, file)
 
 
-def plot_ingest(result: dict[str, Any], pyplot: Any, file: Path) -> None:
+def plot_ingest(result: dict[str, Any], plt: Any, file: Path) -> None:
     """Draw where the microseconds of one remembered unit go."""
     found = result["results"]
-    figure, axes = pyplot.subplots(figsize=(WIDTH_INCHES, FRAME_INCHES + 2 * ROW_INCHES * len(found)))
+    figure, axes = plt.subplots(figsize=(WIDTH_INCHES, FRAME_INCHES + 2 * ROW_INCHES * len(found)))
     left = [0.0] * len(found)
     stages = {"analysis": "ours_light", "store": "ours", "rest": "rest"}
     names = {"analysis": "analysis of the words", "store": "store: commit and index", "rest": "checks and the rest"}
@@ -303,17 +305,19 @@ def plot_ingest(result: dict[str, Any], pyplot: Any, file: Path) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("microseconds per remembered unit")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(stages), frameon=False)
-    _save(figure, axes, pyplot, file)
+    _save(figure, axes, plt, file)
 
 
-def _save(figure: Any, axes: Any, pyplot: Any, file: Path) -> None:
+def _save(figure: Any, axes: Any, plt: Any, file: Path) -> None:
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(length=0)
     axes.grid(axis="x", color=FAINT)
     axes.set_axisbelow(True)
-    figure.savefig(file, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
-    pyplot.close(figure)
+    figure.savefig(
+        file, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None, "Creator": None}
+    )
+    plt.close(figure)
 
 
 # ------------------------------------------------------------------------------------------------- main
@@ -330,9 +334,9 @@ def main(arguments: Sequence[str]) -> None:
     result = json.loads(source.read_text(encoding="utf-8"))
     images = given.out_dir / "img"
     images.mkdir(parents=True, exist_ok=True)
-    pyplot = prepare_plots()
-    plot_search(result, pyplot, images / "bench-search.svg")
-    plot_ingest(result, pyplot, images / "bench-ingest.svg")
+    plt = prepare_plots()
+    plot_search(result, plt, images / "bench-search.svg")
+    plot_ingest(result, plt, images / "bench-ingest.svg")
     text = "\n\n".join(page(result, f"benchmarks/results/{source.name}"))
     (given.out_dir / "benchmarks.md").write_text(text + "\n", encoding="utf-8")
     print("written: benchmarks.md, img/bench-search.svg, img/bench-ingest.svg")

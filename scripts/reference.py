@@ -10,20 +10,22 @@ import typer
 from holdfast import HoldfastError, Memory, Settings, errors
 from holdfast.interfaces.cli import app
 
+Table = list[tuple[str, ...]]
 
-def settings() -> list[tuple[str, ...]]:
+
+def settings() -> Table:
     """Both recipes side by side: a value in bold differs from the contract's."""
     reference = {row.key: row.value for row in Settings.reference().describe()}
-    rows = [("key", "default", "reference", "what it does")]
+    rows: Table = [("key", "default", "reference", "what it does")]
     for row in Settings().describe():
         ours, theirs = f"`{row.value}`", f"`{reference[row.key]}`"
         rows.append((f"`{row.key}`", ours if ours == theirs else f"**{ours}**", theirs, row.doc))
     return rows
 
 
-def error_tree() -> list[tuple[str, ...]]:
+def error_tree() -> Table:
     """Every error with its exit code."""
-    rows = [("error", "exit code", "meaning")]
+    rows: Table = [("error", "exit code", "meaning")]
     for name in errors.__all__:
         kind = getattr(errors, name)
         assert issubclass(kind, HoldfastError)
@@ -31,10 +33,10 @@ def error_tree() -> list[tuple[str, ...]]:
     return rows
 
 
-def commands() -> list[tuple[str, ...]]:
+def commands() -> Table:
     """Every command with its options."""
     group = typer.main.get_command(app)
-    rows = [("command", "does", "options")]
+    rows: Table = [("command", "does", "options")]
     for name, command in sorted(getattr(group, "commands").items()):  # noqa: B009 - typed as a plain command
         options = ", ".join(
             f"`{option}`" for param in command.params for option in param.opts if option.startswith("--")
@@ -43,9 +45,9 @@ def commands() -> list[tuple[str, ...]]:
     return rows
 
 
-def verbs() -> list[tuple[str, ...]]:
+def verbs() -> Table:
     """Every public verb of Memory with its signature."""
-    rows = [("verb", "does")]
+    rows: Table = [("verb", "does")]
     for name, member in inspect.getmembers(Memory, callable):
         if not name.startswith("_"):
             names = [n for n in inspect.signature(member).parameters if n not in ("self", "cls")]
