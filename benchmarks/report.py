@@ -211,7 +211,7 @@ def _method(result: dict[str, Any]) -> Iterator[str]:
     (low, high), (few, many) = used["words_per_turn"], used["words_per_question"]
     yield "## How"
     yield (
-        f"The texts are made up from seed {used['seed']}: turns of {low} to {high} words, nearly half of them function"
+        f"The texts are made up from seed {used['seed']}: turns of {low} to {high} words, nearly half function"
         " words, the rest with the frequencies of real chat, and one id that no other turn has. A question is"
         f" {few} to {many} words of one turn, without its id. {used['questions']} questions are timed after"
         f" {used['warm_up']} others that are not, in {used['rounds']} rounds; {used['singles']} single turns are"

@@ -1,0 +1,184 @@
+"""The command line, run as a user runs it: a process, its output, its exit code."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import Contribution
+
+HOLDFAST = Path(sys.executable).with_name("holdfast")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that runs `holdfast` in an empty folder."""
+    keep = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+
+    def command(*arguments, given=None, code=0, **environment):
+        done = subprocess.run(
+            [str(HOLDFAST), *arguments],
+            cwd=tmp_path,
+            env=keep | {"COLUMNS": "120", "NO_COLOR": "1"} | environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return json.loads(done.stdout) if "--json" in arguments else done.stdout + done.stderr
+
+    return command
+
+
+def test_a_memory_through_its_whole_life(run):
+    [written] = run("remember", "I moved to Lisbon in March", "--at", "2026-04-02T09:00:00Z", "--json")
+    assert written["status"] == "added"
+    assert (
+        run("remember", "I moved to Lisbon in March", "--at", "2026-04-02T09:00:00Z", "--json")[0]["status"]
+        == "duplicate"
+    )
+    [hit] = run("search", "moved to Lisbon", "--json")["hits"]
+    assert hit["unit"]["id"] == written["id"]
+    assert run("update", written["id"], "--text", "I moved to Porto in March", "--json")["version"] == 2
+    assert [row["text"] for row in run("history", written["id"], "--json")] == [
+        "I moved to Lisbon in March",
+        "I moved to Porto in March",
+    ]
+    assert run("search", "Lisbon", "--json")["hits"] == []
+    assert run("show", written["id"], "--json")["text"] == "I moved to Porto in March"
+    assert [row["id"] for row in run("list", "--json")] == [written["id"]]
+    assert run("stats", "--json")["versions"] == 2
+    assert "Porto" in run("show", written["id"])
+    assert "Porto" in run("list")
+    assert "Porto" in run("history", written["id"])
+    assert "versions" in run("stats")
+
+
+def test_json_contributions_compose_to_the_score(run):
+    for text in ("the red boat leaks", "the red kite flies", "a boat in the harbour"):
+        run("remember", text)
+    found = run("search", "red boat", "--explain", "--json")
+    assert found["hits"]
+    for hit in found["hits"]:
+        assert Contribution.from_json(hit["contributions"]).compose() == hit["score"]
+
+
+def test_explain_draws_the_words_behind_a_score(run):
+    run("remember", "the red boat leaks")
+    drawn = run("search", "red boat", "--explain")
+    assert "term boat" in drawn
+    assert "relevance" in drawn
+    assert "█" in drawn
+
+
+def test_why_says_what_is_missing(run):
+    [written] = run("remember", "the oven is broken", "--json")
+    run("remember", "the boat leaks")
+    verdict = run("why", "boat", written["id"], "--json")
+    assert verdict["returned"] is False
+    assert verdict["standings"][0]["missing"] == ["boat"]
+    assert "shares no word" in run("why", "boat", written["id"])
+
+
+def test_messages_come_from_a_file_by_session(run, tmp_path):
+    lines = [
+        {"session": "s1", "role": "user", "content": "one", "id": "1"},
+        {"session": "s1", "role": "assistant", "content": "two", "id": "2"},
+        {"session": "s2", "role": "user", "content": "three", "id": "3"},
+    ]
+    (tmp_path / "talk.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "talk.json").write_text(json.dumps(lines))
+    assert [row["status"] for row in run("remember", "--messages", "talk.jsonl", "--json")] == ["added"] * 3
+    assert [row["status"] for row in run("remember", "--messages", "talk.json", "--json")] == ["duplicate"] * 3
+    assert [row["text"] for row in run("list", "-s", "s1", "--oldest", "--json")] == ["one", "two"]
+
+
+def test_standard_input_is_read(run):
+    run("remember", "-", given="words from a pipe")
+    assert run("search", "pipe", "--json")["hits"][0]["unit"]["text"] == "words from a pipe"
+
+
+def test_filters_and_metadata(run):
+    run("remember", "lamp in the hall", "-m", '{"room": "hall"}')
+    run("remember", "lamp in the attic", "-m", '{"room": "attic"}')
+    [hit] = run("search", "lamp", "-f", '{"room": "attic"}', "--json")["hits"]
+    assert hit["unit"]["metadata"] == {"room": "attic"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["remember", "  "], 2, "blank"),
+        (["remember"], 2, "one of the two"),
+        (["remember", "x", "--at", "noon"], 2, "'noon'"),
+        (["remember", "x", "-m", "{oops"], 2, "not JSON"),
+        (["remember", "--messages", "nowhere.json"], 2, "nowhere.json"),
+        (["search", "x", "--profile", "psychic"], 2, "choose one of"),
+        (["search", "x", "-f", '{"a": {"like": 1}}'], 2, "not an operator"),
+        (["show", "nobody"], 3, "no unit 'nobody'"),
+        (["history", "nobody"], 3, "no unit 'nobody'"),
+        (["stats", "--db", "no/where.db"], 5, "does not exist"),
+    ],
+)
+def test_errors_are_one_line_with_a_stable_exit_code(run, arguments, code, expected):
+    said = run(*arguments, code=code)
+    assert said.startswith("error: ")
+    assert expected in said
+    assert run(*arguments, "--json", code=code)["error"]["exit_code"] == code
+
+
+def test_settings_show_where_each_value_came_from(run, tmp_path):
+    (tmp_path / "holdfast.toml").write_text("[lexical]\nb = 0.4\n[lexical.weights]\ntopic = 2.0\n")
+    rows = {row["key"]: row for row in run("settings", "--json", HOLDFAST_LEXICAL__K1="1.5")}
+    assert (rows["lexical.b"]["value"], rows["lexical.b"]["origin"]) == (0.4, "file holdfast.toml")
+    assert (rows["lexical.k1"]["value"], rows["lexical.k1"]["origin"]) == (1.5, "environment HOLDFAST_LEXICAL__K1")
+    assert rows["lexical.weights.topic"]["value"] == 2.0
+    assert rows["lexical.weights.claim"]["origin"] == "default recipe"
+    assert all(row["doc"] for row in rows.values())
+    assert "lexical.k1" in run("settings")
+
+
+def test_a_wrong_setting_stops_every_command(run):
+    assert "there is no setting 'lexical.k9'" in run("stats", code=4, HOLDFAST_LEXICAL__K9="1")
+    assert "lexical.b = 7.0 is outside" in run("stats", code=4, HOLDFAST_LEXICAL__B="7")
+
+
+def test_doctor_proves_a_live_write_and_a_crash_safe_reopen(run):
+    run("remember", "something", "--db", "mine.db")
+    checks = run("doctor", "--db", "mine.db", "--json")
+    assert len(checks) == 5
+    assert all(check["passed"] for check in checks)
+    assert run("doctor").count("✓") == 4
+
+
+def test_doctor_names_a_damaged_store(run, tmp_path):
+    run("remember", "an unmistakable sentence", "--db", "mine.db")
+    data = bytearray((tmp_path / "mine.db").read_bytes())
+    data[data.index(b"unmistakable")] ^= 1
+    (tmp_path / "mine.db").write_bytes(data)
+    assert "✗ the store mine.db: unit row 1 fails its checksum" in run("doctor", "--db", "mine.db", code=1)
+
+
+def test_the_demo_shows_remembering_searching_explaining_and_why_not(run):
+    shown = run("demo")
+    for piece in (
+        "159 turns",
+        "0 added",
+        "term postpon",
+        "十一月",
+        "short of the cut",
+        "shares no word",
+        "bit for bit: True",
+    ):
+        assert piece in shown
+    assert run("demo") == shown
+
+
+def test_help_and_version(run):
+    assert "remember" in run("--help")
+    assert run("--version").startswith("holdfast ")

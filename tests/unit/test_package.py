@@ -1,0 +1,68 @@
+"""The shape of the package: what it promises, what importing costs, how large its parts may grow."""
+
+import ast
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import holdfast
+from holdfast import HoldfastError, errors
+from holdfast.store.queries import migrations, queries
+
+SOURCE = Path(holdfast.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def test_the_public_face_is_what_it_says():
+    public = {name for name in vars(holdfast) if not name.startswith("_")}
+    modules = {path.stem if path.stem != "__init__" else path.parent.name for path in MODULES}
+    assert public - modules == set(holdfast.__all__) - {"__version__"}
+
+
+def test_every_error_is_exported_and_under_one_root():
+    classes = [value for value in vars(errors).values() if isinstance(value, type)]
+    own = [kind for kind in classes if kind.__module__ == "holdfast.errors"]
+    assert all(issubclass(kind, HoldfastError) for kind in own)
+    assert {kind.__name__ for kind in own} == set(errors.__all__)
+    assert set(errors.__all__) <= set(holdfast.__all__)
+    assert all(f"{kind.__name__} " in (errors.__doc__ or "") for kind in own)
+
+
+def test_importing_does_nothing_to_the_world(tmp_path):
+    program = "import sys, holdfast; print('typer' in sys.modules, 'rich' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_files_are_in_the_package():
+    assert (resources.files("holdfast") / "py.typed").is_file()
+    assert (resources.files("holdfast.sample") / "history.jsonl").is_file()
+    assert len(migrations()) >= 1
+    assert "find_unit" in queries()
+
+
+def test_every_named_query_is_used():
+    code = (SOURCE / "store" / "sqlite.py").read_text()
+    for name in queries():
+        assert f'"{name}"' in code or f'f"{name.rsplit("_", 1)[0]}_' in code, name
+
+
+def test_modules_and_functions_stay_readable():
+    for path in MODULES:
+        text = path.read_text(encoding="utf-8")
+        assert text.count("\n") <= 550, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                assert (node.end_lineno or 0) - node.lineno <= 75, (path, node.name)
+
+
+def test_no_broad_except_and_no_print():
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ExceptHandler):
+                bare = node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "Exception")
+                assert not bare or path.name == "tokens.py", path
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id != "print", path
