@@ -12,6 +12,6 @@ def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
     """Return everything that is derived from one unit's words."""
     separators = settings.compound_separators
     return Analysis(
-        terms=tuple(tuple(terms(unit.field_text(name), separators)) for name in FIELDS),
+        terms=tuple(tuple(terms(text, separators)) if (text := unit.field_text(name)) else () for name in FIELDS),
         anchor_density=anchor_density(unit.text),
     )

@@ -10,7 +10,9 @@ there is no second copy that could drift.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -80,7 +82,7 @@ class Shard:
         self.ids: list[str] = []
         self.place_of_key: dict[int, int] = {}
         self.place_of_id: dict[str, int] = {}
-        self.speakers: set[str] = set()
+        self.speakers: Counter[str] = Counter()
         self.unit_count = 0
         self.field_totals = [0] * len(FIELDS)
         self._columns = {
@@ -89,12 +91,17 @@ class Shard:
             "role": Column(np.uint8),
             "session": Column(np.int32),
             "agent": Column(np.int32),
+            "speaker": Column(np.int32),
+            "anchor_density": Column(np.float32),
             "expires": Column(np.float64),
             "valid_from": Column(np.float64),
             "valid_to": Column(np.float64),
             "lengths": Column(np.int32, len(FIELDS)),
         }
         self._names: dict[str | None, int] = {None: 0}
+        # Whether any unit expires or is valid for a time only: most shards can skip looking.
+        self._bounded = False
+        self._folding = True
         self._vocabulary: list[dict[str, int]] = [{} for _ in FIELDS]
         self._lists = 0
         self._starts = np.zeros(1, dtype=np.int64)
@@ -116,8 +123,9 @@ class Shard:
         self.ids.append(unit.id)
         self.place_of_key[key] = place
         self.place_of_id[unit.id] = place
-        if unit.speaker:
-            self.speakers.add(unit.speaker)
+        self.speakers[unit.speaker] += 1
+        self._bounded |= not unit.pinned and unit.expires_at is not None
+        self._bounded |= unit.valid_from is not None or unit.valid_to is not None
         lengths = [len(field) for field in analysis.terms]
         row: dict[str, object] = {
             "alive": True,
@@ -125,6 +133,8 @@ class Shard:
             "role": ROLES.index(unit.role),
             "session": self._code(unit.session),
             "agent": self._code(unit.agent),
+            "speaker": self._code(unit.speaker),
+            "anchor_density": analysis.anchor_density,
             "expires": _NEVER if unit.pinned else _seconds(unit.expires_at, _NEVER),
             "valid_from": _seconds(unit.valid_from, _LONG_AGO),
             "valid_to": _seconds(unit.valid_to, _NEVER),
@@ -136,8 +146,18 @@ class Shard:
         for f, field in enumerate(analysis.terms):
             self.field_totals[f] += lengths[f]
             self._append_postings(f, field, place)
-        if self._tail_size > max(_SMALL_TAIL, _TAIL_SHARE * len(self._block.units)):
+        if self._folding and self._tail_size > max(_SMALL_TAIL, _TAIL_SHARE * len(self._block.units)):
             self._fold()
+
+    @contextmanager
+    def bulk(self) -> Iterator[None]:
+        """Add many units and fold once, at the end."""
+        self._folding = False
+        try:
+            yield
+        finally:
+            self._folding = True
+        self._fold()
 
     def remove(self, key: int) -> None:
         """Forget a unit; unknown keys are fine."""
@@ -145,6 +165,10 @@ class Shard:
         if place is None:
             return
         self.column("alive")[place] = False
+        speaker = self._name(int(self.column("speaker")[place]))
+        self.speakers[speaker] -= 1
+        if not self.speakers[speaker]:
+            del self.speakers[speaker]
         if self.place_of_id.get(self.ids[place]) == place:
             del self.place_of_id[self.ids[place]]
         self.unit_count -= 1
@@ -199,6 +223,9 @@ class Shard:
     def _code(self, name: str | None) -> int:
         return self._names.setdefault(name, len(self._names))
 
+    def _name(self, code: int) -> str:
+        return next(name or "" for name, known in self._names.items() if known == code)
+
     # ------------------------------------------------------------------------------------------- reading
 
     def postings(self, term: str) -> list[tuple[int, Postings]]:
@@ -235,10 +262,12 @@ class Shard:
             mask &= (agents == self._names.get(view.agent, -1)) | (agents == 0)
         if view.only_session:
             mask &= self.column("session") == self._names.get(view.session, -1)
-        mask &= self.column("expires") > view.now.timestamp()
+        if self._bounded:
+            mask &= self.column("expires") > view.now.timestamp()
         if view.current_only:
-            moment = view.reference_time.timestamp()
             mask &= ~self.column("superseded").astype(np.bool_)
+        if view.current_only and self._bounded:
+            moment = view.reference_time.timestamp()
             mask &= (self.column("valid_from") <= moment) & (self.column("valid_to") > moment)
         if allowed is not None:
             places = [self.place_of_key[key] for key in allowed if key in self.place_of_key]
@@ -263,14 +292,18 @@ class Shard:
         """
         scores = np.zeros(len(eligible), dtype=np.float64)
         boosts = np.where(self.role_mask(query.boosted_roles), query.role_boost, 1.0)
+        most = query.role_boost if query.boosted_roles else 1.0
         terms = sorted(query.terms, key=lambda term: (-idfs[term], term))
-        most = query.role_boost * sum(query.weights)
-        ceilings = [bm25.ceiling(idfs[term], most, query.k1) for term in terms]
+        lists = [self.postings(term) for term in terms]
+        ceilings = [
+            bm25.ceiling(idfs[term], most * sum(query.weights[f] for f, _ in found), query.k1)
+            for term, found in zip(terms, lists, strict=True)
+        ]
         seen: NDArray[np.intp] | None = None
         for i, term in enumerate(terms):
             if i and deadline.expired():
                 return (*_best(scores, seen, eligible, depth), True)
-            for f, found in self.postings(term):
+            for f, found in lists[i]:
                 if len(found.units):
                     weight = idfs[term] * query.weights[f]
                     self._accumulate(scores, found, f, weight, averages[f], query, boosts, seen)

@@ -31,19 +31,26 @@ def columns(unit: Unit) -> dict[str, JSON]:
     }
 
 
-def unit_of(row: Row) -> Unit:
-    """Return the unit of a row whose checksum holds."""
+def unit_of(row: Row, *, remember: bool = True) -> Unit:
+    """Return the unit of a row whose checksum holds; `remember` it unless it is one of very many."""
     key, body, checksum, _, access_count = row
-    unit = _read(key, body, checksum)
+    unit = (_read_again if remember else _read)(key, body, checksum)
     return unit.evolve(access_count=access_count) if access_count else unit
 
 
-# The same units are recalled again and again, and a unit is a value: reading a body twice gives the same.
-@lru_cache(maxsize=4096)
 def _read(key: int, body: str, checksum: int) -> Unit:
     if zlib.crc32(body.encode()) != checksum:
         raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
     return Unit.from_json(json.loads(body))
+
+
+# The same units are recalled again and again, and a unit is a value: reading a body twice gives the same.
+_read_again = lru_cache(maxsize=4096)(_read)
+
+
+def forget_read_rows() -> None:
+    """Drop what was remembered of rows, so that closing a store leaves none of its words behind."""
+    _read_again.cache_clear()
 
 
 def agent_matches(view: View, unit: Unit) -> bool:

@@ -23,7 +23,7 @@ from holdfast.store import index
 from holdfast.store.base import Analyse, LexicalEvidence, LexicalQuery, Order, Problem, Proposal
 from holdfast.store.migrate import open_connection, schema_version, translated
 from holdfast.store.queries import queries
-from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, hidden_by, unit_of, where
+from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, forget_read_rows, hidden_by, unit_of, where
 from holdfast.types import JSON, Analysis, Deadline, Draft, Stats, Unit, View, Written, from_iso
 
 _EVERYTHING = -1  # SQLite's "no limit"
@@ -170,7 +170,8 @@ class SqliteStore:
     def speakers(self, view: View) -> tuple[str, ...]:
         """See `Store.speakers`."""
         with self._read():
-            return tuple(sorted(set().union(*(shard.speakers for shard in self._owner_shards(view)))))
+            names = {name for shard in self._owner_shards(view) for name in shard.speakers if name}
+        return tuple(sorted(names))
 
     # ----------------------------------------------------------------------------------------- searching
 
@@ -200,9 +201,10 @@ class SqliteStore:
 
     def _load(self, tenant: str, user: str) -> index.Shard:
         shard = index.Shard()
-        for row in self._run("owner_units", {"tenant": tenant, "user": user}):
-            unit = unit_of(row)
-            shard.add(row[0], unit, self._analyse(unit), superseded=row[3] is not None)
+        with shard.bulk():
+            for row in self._run("owner_units", {"tenant": tenant, "user": user}):
+                unit = unit_of(row, remember=False)
+                shard.add(row[0], unit, self._analyse(unit), superseded=row[3] is not None)
         return shard
 
     def _follow(self, fresh: Mapping[int, Analysis]) -> None:
@@ -276,6 +278,7 @@ class SqliteStore:
                 self._connection.close()
             self._closed = True
             self._shards.clear()
+            forget_read_rows()
 
     # ------------------------------------------------------------------------------------------ plumbing
 
