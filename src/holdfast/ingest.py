@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -47,6 +47,7 @@ def _unit(said: Said, owned: Owned, seen: dict[tuple[object, ...], int]) -> Unit
     fields = {"claim": said.text, **said.fields, **owned.fields}
     if said.fields.get("role") == "Procedure":
         fields["claim"] = ""
+    said = replace(said, author=fields.pop("author", said.author), at=said.at or owned.at)
     return Unit(
         id=said.id or owned.id or identity(said, owner, seen),
         text=said.text,
@@ -55,8 +56,8 @@ def _unit(said: Said, owned: Owned, seen: dict[tuple[object, ...], int]) -> Unit
         session=owned.session,
         agent=owned.agent,
         scope=owned.scope,
-        author=fields.pop("author", said.author),
-        event_time=said.at or owned.at or owned.now,
+        author=said.author,
+        event_time=said.at or owned.now,
         recorded_time=owned.now,
         **fields,
     )

@@ -13,6 +13,8 @@ from typing import Any, Self
 from holdfast import ingest, recall
 from holdfast.analysis import analyse
 from holdfast.analysis.checks import (
+    check_flag,
+    check_given_text,
     check_lifetime,
     check_metadata,
     check_name,
@@ -127,7 +129,7 @@ class Memory:
             "speaker": check_name("speaker", speaker, optional=True),
             "metadata": None if metadata is None else check_metadata(metadata, self._settings.ingest),
             "expires_at": None if lifetime is None else now + lifetime,
-            "pinned": pinned or None,
+            "pinned": check_flag("pinned", pinned) or None,
             "valid_from": check_time("valid_from", valid_from),
             "valid_to": check_time("valid_to", valid_to),
             "supersedes": check_names("supersedes", supersedes) or None,
@@ -175,9 +177,9 @@ class Memory:
         now = self._now()
         checks: dict[str, tuple[object, Callable[[Any], object]]] = {
             "text": (text, lambda value: check_text(value, self._settings.ingest)),
-            "topic": (topic, str),
+            "topic": (topic, lambda value: check_given_text("topic", value)),
             "metadata": (metadata, lambda value: check_metadata(value, self._settings.ingest)),
-            "pinned": (pinned, bool),
+            "pinned": (pinned, lambda value: check_flag("pinned", value)),
             "expires_at": (ttl, lambda value: now + life if (life := check_lifetime(value)) else None),
             "valid_from": (valid_from, lambda value: check_time("valid_from", value)),
             "valid_to": (valid_to, lambda value: check_time("valid_to", value)),
@@ -187,7 +189,7 @@ class Memory:
         if not changes:
             raise InputError(f"nothing to change; give update one of {', '.join(checks)}")
         view = self._view(user=user, agent=agent, tenant=tenant)
-        return self._store.revise(view, id, ingest.revise(changes, now, self._analyse))
+        return self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, now, self._analyse))
 
     # -------------------------------------------------------------------------------------------- reading
 

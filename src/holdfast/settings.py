@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -166,10 +167,10 @@ class ProfileSettings:
         _within("max_results", self.max_results, 1)
         _within("min_score", self.min_score, 0.0)
         _within("gap", self.gap, 0.0, 1.0)
-        if self.rank_by not in ("fused", "score") or not self.strategies:
-            raise SettingsError(
-                f"a profile ranks by `fused` or `score`, not {shown(self.rank_by)}, and has a strategy"
-            )
+        if self.rank_by not in ("fused", "score"):
+            raise SettingsError(f"rank_by = {shown(self.rank_by)}; choose fused or score")
+        if not self.strategies or not all(self.strategies):
+            raise SettingsError(f"strategies = {shown(self.strategies)} names no strategy; list at least one id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,7 @@ class Settings:
         for name, text in environ.items():
             if name.startswith(ENV_PREFIX) and name != f"{ENV_PREFIX}SETTINGS":
                 key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
-                given[key] = (_from_text(text), f"environment {name}")
+                given[key] = (_Unread(text), f"environment {name}")
         given |= {key: (value, "argument") for key, value in _flatten(overrides or {}).items()}
         return cls._build(given)
 
@@ -279,12 +280,9 @@ class Settings:
                 if isinstance(converted, dict):
                     converted = {**groups[group].get(name, {}), **converted}  # type: ignore[dict-item]
                 groups[group][name] = converted
-        merged = {
-            group: dataclasses.replace(getattr(start, group), **_merge_tables(getattr(start, group), changes))
-            for group, changes in groups.items()
-        }
+        merged = {group: _changed(start, group, changes) for group, changes in groups.items()}
         origins = {key: origin for key, (_, origin) in given.items()}
-        return dataclasses.replace(start, **merged, origins=origins)
+        return dataclasses.replace(start, origins=origins, **merged)
 
     def describe(self) -> list[Origin]:
         """Return every key with its value, where the value came from, and what it does."""
@@ -303,6 +301,15 @@ class Settings:
 
 PROFILES = ("fast", "hybrid")
 _GROUPS = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("recipe", "origins"))
+
+
+def _changed(settings: Settings, group: str, changes: Mapping[str, object]) -> Any:  # noqa: ANN401 - that group
+    current = getattr(settings, group)
+    try:
+        return dataclasses.replace(current, **_merge_tables(current, changes))
+    except SettingsError as error:
+        # A profile does not know under which name it is kept.
+        raise SettingsError(f"{group}.{error}" if group in PROFILES else str(error)) from error
 
 
 def _merge_tables(group: object, changes: Mapping[str, object]) -> dict[str, object]:
@@ -362,16 +369,17 @@ def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]
     return flat
 
 
-def _from_text(text: str) -> object:
-    """Read an environment value: a JSON scalar where it is one, else the text itself."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+class _Unread(str):
+    """Text from the environment: what it means depends on the setting it is for."""
+
+    __slots__ = ()
 
 
 def _typed(key: str, value: object, current: object) -> object:
     """Return `value` as the type of the setting's present value."""
+    if isinstance(value, _Unread) and not isinstance(current, str | tuple):
+        with contextlib.suppress(json.JSONDecodeError):
+            value = json.loads(value)
     if isinstance(current, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     if isinstance(current, str) and isinstance(value, (str, int, float)) and not isinstance(value, bool):

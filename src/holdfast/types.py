@@ -400,12 +400,17 @@ class StrategyCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """What one strategy returned, best first."""
+    """What one strategy returned, best first.
+
+    `scale` is what its raw scores are divided by: normalised = min(raw / scale, 1). The lexical strategy divides by
+    its best score; one whose scores mean something by themselves (a cosine) leaves it at 1.
+    """
 
     strategy_id: str
     candidates: tuple[StrategyCandidate, ...]
     duration_ms: float = field(compare=False)  # law 11 leaves durations out of determinism
     exhausted_budget: bool = False
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ _YEAR = r"(?:19|20)\d\d"
 # Earlier alternatives win at the same place, so the longer readings come first.
 _ANCHOR = re.compile(
     rf"""
-    (?<![\w.])(?:
-        \d{{4}}-\d\d-\d\d                                                  # 2026-03-29
-      | \d{{1,2}}/\d{{1,2}}/(?:\d{{4}}|\d\d)                               # 3/29/26
+    (?<![\w./])(?:
+        \d{{4}}-\d\d-\d\d(?:[t\ ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?   # 2026-03-29T09:30Z
+      | (?:0?[1-9]|[12]\d|3[01])/(?:0?[1-9]|[12]\d|3[01])/(?:\d{{4}}|\d\d)              # 3/29/26
       | (?:0?[1-9]|1[0-2])/(?:0?[1-9]|[12]\d|3[01])                        # 3/29
       | {_MONTH}\.?\s+{_DAY}(?:,?\s+{_YEAR})?                              # March 29th, 2026
       | {_DAY}\s+(?:of\s+)?{_MONTH}\.?(?:,?\s+{_YEAR})?                    # 29 March 2026
@@ -35,7 +35,7 @@ _ANCHOR = re.compile(
       | (?:[01]?\d|2[0-3]):[0-5]\d(?:\s?[ap]\.?m\b\.?)?                    # 9:30 pm
       | {_YEAR}
       | \d{{10}} | \d{{13}}                                                # epoch seconds or milliseconds
-    )(?!\w)
+    )(?!\w|[./]\d)
     """,
     re.IGNORECASE | re.VERBOSE,
 )

@@ -167,6 +167,20 @@ def choose_scope(scope: object, session: str | None) -> Scope:
     return chosen
 
 
+def check_flag(what: str, value: object) -> bool:
+    """Return a true or false."""
+    if not isinstance(value, bool):
+        raise InputError(f"{what} = {shown(value)} is neither True nor False")
+    return value
+
+
+def check_given_text(what: str, value: object) -> str:
+    """Return text that may be empty, and not missing."""
+    if value is None:
+        raise InputError(f"{what} = None is not text; give '' to empty it")
+    return check_optional_text(what, value) or ""
+
+
 def check_optional_text(what: str, value: object) -> str | None:
     """Return text that may be missing or empty."""
     if value is None:

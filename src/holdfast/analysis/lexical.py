@@ -45,6 +45,11 @@ def terms(text: str, separators: str = _DEFAULT_SEPARATORS) -> list[str]:
     return found
 
 
+def words(text: str) -> list[str]:
+    """Return the bare words of `text`: lower case, no edge punctuation, no possessive; nothing dropped or stemmed."""
+    return [bare for word in unicodedata.normalize("NFC", text).lower().split() if (bare := _bare(word))]
+
+
 # Words repeat: a bounded memo makes analysis several times faster and cannot grow without limit.
 @lru_cache(maxsize=65_536)
 def _word_terms(word: str, separators: str) -> tuple[str, ...]:
@@ -53,17 +58,16 @@ def _word_terms(word: str, separators: str) -> tuple[str, ...]:
     found: list[str] = []
     for piece in _UNSPACED_RUN.split(word):
         if _UNSPACED_RUN.fullmatch(piece):
-            found.extend(piece)
-            found.extend(piece[i : i + 2] for i in range(len(piece) - 1))
+            for run in "".join(c if _is_word_character(c) else " " for c in piece).split():
+                found.extend(run)
+                found.extend(run[i : i + 2] for i in range(len(run) - 1))
         else:
             found.extend(_spaced_terms(piece, separators))
     return tuple(found)
 
 
 def _spaced_terms(word: str, separators: str) -> list[str]:
-    bare = _strip(word)
-    if bare.endswith(_POSSESSIVES):
-        bare = _strip(bare[:-2])
+    bare = _bare(word)
     if not bare or bare in STOP_WORDS:
         return []
     found = [bare]
@@ -77,6 +81,11 @@ def _spaced_terms(word: str, separators: str) -> list[str]:
 def _stem(term: str) -> str:
     # Porter leaves words of one or two letters alone; the library would turn "s" into nothing.
     return str(_porter.stemWord(term)) if len(term) > 2 else term
+
+
+def _bare(word: str) -> str:
+    bare = _strip(word)
+    return _strip(bare[:-2]) if bare.endswith(_POSSESSIVES) else bare
 
 
 def _split(word: str, separators: str) -> list[str]:

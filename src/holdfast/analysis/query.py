@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from holdfast.analysis.lexical import terms
+from holdfast.analysis.lexical import terms, words
 from holdfast.types import Act, QueryProfile, Role
 
 ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {
@@ -78,7 +78,7 @@ _ASSISTANT_WORDS = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(i|i'm|i've|i'd|me|my|mine|we|our|us)\b", re.IGNORECASE)
-_HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)\b", re.IGNORECASE)
+_HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
 
 # A question with fewer content terms than this cannot stand alone: it continues the previous one (C7).
 _FOLLOW_UP_TERMS = 3
@@ -115,8 +115,8 @@ def _distinct(found: Iterable[str]) -> tuple[str, ...]:
 
 
 def _named(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
-    words = set(re.findall(r"\w+", text.lower()))
-    return tuple(name for name in speakers if name and set(name.lower().split()) <= words)
+    asked = set(words(text))
+    return tuple(name for name in speakers if (parts := words(name)) and asked.issuperset(parts))
 
 
 def _perspective(text: str, participants: tuple[str, ...]) -> str | None:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.analysis.checks import (
+    check_flag,
     check_fraction,
     check_json,
     check_metadata,
@@ -104,8 +105,8 @@ def _read_one(item: object, settings: IngestSettings) -> Said:
 
 def unit_fields(unit: Unit) -> dict[str, JSON]:
     """Return an existing unit as a mapping that can be remembered again, under another owner if need be."""
-    given = {name: value for name, value in unit.to_json().items() if name in _UNIT_FIELDS and name != "fact"}
-    given |= {"id": unit.id, "text": unit.text, "at": unit.event_time, "role": unit.role}
+    names = _UNIT_FIELDS & set(Unit.__dataclass_fields__)
+    given = {name: getattr(unit, name) for name in names} | {"at": unit.event_time}
     if unit.fact is not None:
         given |= {name: getattr(unit.fact, name) for name in ("subject", "relation", "object", "confidence")}
     return given
@@ -180,7 +181,7 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
         "fact": _read_fact(given),
         "supersedes": check_names("supersedes", given.get("supersedes")),
         "links": check_names("links", given.get("links")),
-        "pinned": given.get("pinned") is True,
+        "pinned": check_flag("pinned", given.get("pinned", False)),
         "authority": check_fraction("authority", given.get("authority", 0.0)),
         "origin": choose("origin", given.get("origin", "document"), ORIGINS),
     }

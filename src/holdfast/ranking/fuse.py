@@ -20,20 +20,20 @@ _UNLISTED_WEIGHT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """What the fusion of one query needs to know: each strategy's best raw score, and F."""
+    """What the fusion of one query needs to know: what each strategy's raw scores are divided by, and F."""
 
-    best: Mapping[str, float]
+    scales: Mapping[str, float]
     full_marks: float
     settings: FusionSettings
 
     @classmethod
     def of(cls, results: Sequence[RetrievalResult], primary: Sequence[str], settings: FusionSettings) -> Fusion:
         """Read it off the results; `primary` are the strategies that always run."""
-        best = {result.strategy_id: result.candidates[0].raw_score for result in results if result.candidates}
+        scales = {result.strategy_id: result.scale for result in results}
         total = 0.0
         for strategy_id in primary:
             total = total + settings.weights.get(strategy_id, _UNLISTED_WEIGHT)
-        return cls(best, total + settings.agreement_bonus * (len(primary) - 1), settings)
+        return cls(scales, total + settings.agreement_bonus * (len(primary) - 1), settings)
 
     def weight(self, strategy_id: str) -> float:
         """Return the weight of one strategy."""
@@ -53,7 +53,7 @@ def fuse(results: Sequence[RetrievalResult], fusion: Fusion) -> tuple[Candidate,
 def _fuse_claims(claims: Mapping[str, StrategyCandidate], fusion: Fusion) -> Candidate:
     fused = 0.0
     for name, claim in claims.items():
-        fused = fused + fusion.weight(name) * (claim.raw_score / fusion.best[name])
+        fused = fused + fusion.weight(name) * claim.normalized_score
     if len(claims) > 1:
         fused = fused + fusion.settings.agreement_bonus * (len(claims) - 1)
     return Candidate(next(iter(claims.values())).unit, fused, min(fused / fusion.full_marks, 1.0), claims)
@@ -79,7 +79,10 @@ def explain_rel(candidate: Candidate, fusion: Fusion) -> Contribution:
 
 def _explain_strategy(name: str, claim: StrategyCandidate, fusion: Fusion) -> Contribution:
     raw = claim.explanation or Contribution("raw score", claim.raw_score)
-    normalised = Contribution.of("normalised", "ratio", raw, Contribution("best of this query", fusion.best[name]))
+    share = Contribution.of(
+        "share of the best", "ratio", raw, Contribution("best of this query", fusion.scales[name])
+    )
+    normalised = Contribution.of("normalised", "minimum", share, Contribution("ceiling", 1.0))
     return Contribution.of(name, "product", Contribution("strategy weight", fusion.weight(name)), normalised)
 
 

@@ -56,7 +56,7 @@ class LexicalStrategy:
         # Another process may have erased a unit between proposal and reading.
         found = [(i, units[evidence.ids[i]]) for i in order if evidence.ids[i] in units]
         candidates = tuple(self._candidate(query, evidence, i, float(scores[i]), best, unit) for i, unit in found)
-        return RetrievalResult(self.id, candidates, deadline.elapsed_ms(), proposal.exhausted)
+        return RetrievalResult(self.id, candidates, deadline.elapsed_ms(), proposal.exhausted, best or 1.0)
 
     def score(
         self, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
@@ -93,7 +93,7 @@ class LexicalStrategy:
     ) -> StrategyCandidate:
         matched = evidence.matched[row]
         notes = (self.id, *(f"matched: {term}" for term, yes in zip(query.terms, matched, strict=True) if yes))
-        normalized = raw / best if best > 0.0 else 0.0
+        normalized = min(raw / best, 1.0) if best > 0.0 else 0.0
         where: Literal["session", "kb"] = "session" if unit.kind in ("turn", "summary") else "kb"
         return StrategyCandidate(unit.id, where, raw, normalized, unit, notes)
 

@@ -11,6 +11,7 @@ else is false. `contains` looks for a piece of a text, or for a member of a list
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from datetime import datetime
@@ -48,8 +49,9 @@ FIELD_DEFAULTS: dict[str, JSON] = {
     "authority": 0.0,
     "version": 1,
 }
-# A deeper filter would overflow SQLite's own limit on nested expressions.
+# SQLite limits expressions to a depth of 1,000, and a chain of conditions is as deep as it is long.
 _MAX_DEPTH = 16
+_MAX_CONDITIONS = 256
 _INT64 = 2**63
 
 
@@ -62,7 +64,16 @@ def parse_filter(given: object) -> Filter | None:
     Raises:
         FilterError: the filter is not understood; the message names the part.
     """
-    return None if given is None else _parse(given, 0)
+    if given is None:
+        return None
+    parsed = _parse(given, 0)
+    if (size := _size(parsed)) > _MAX_CONDITIONS:
+        raise FilterError(f"the filter has {size} conditions, more than {_MAX_CONDITIONS}; use `in` for many values")
+    return parsed
+
+
+def _size(condition: Filter) -> int:
+    return 1 if isinstance(condition, Condition) else sum(map(_size, condition.parts))
 
 
 def _parse(given: object, depth: int) -> Filter:
@@ -98,8 +109,11 @@ def _target(name: str) -> tuple[Literal["metadata", "field"], tuple[str, ...]]:
     if name in FIELD_DEFAULTS:
         return "field", (name,)
     path = tuple(name.removeprefix("metadata.").split("."))
-    if not all(path) or '"' in name or "\x00" in name:
-        raise FilterError(f"{shown(name)} is not a path; join metadata keys with dots and leave quotes out")
+    # SQLite compares the key as JSON writes it, and JSON escapes these.
+    if not all(path) or any(character in '"\\' or character < " " for character in name) or not _encodable(name):
+        raise FilterError(
+            f"{shown(name)} is not a path; join metadata keys with dots, without quotes or control characters"
+        )
     return "metadata", path
 
 
@@ -117,7 +131,13 @@ def _test(name: str, op: object, operand: object) -> tuple[Ops, JSON]:
     return known, value
 
 
+def _encodable(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _scalar(name: str, value: object) -> JSON:
+    if isinstance(value, str) and not _encodable(value):
+        raise FilterError(f"{shown(value)} on {shown(name)} holds a lone surrogate; decode the source as UTF-8")
     if isinstance(value, datetime) and value.tzinfo is not None:
         return iso(value)
     if isinstance(value, str) and name in _TIMES:
@@ -215,7 +235,7 @@ class SqliteFilter:
         if condition.op == "ne":
             return f"NOT {self._equal(value, kind, wanted)}"
         if condition.op == "in":
-            return f"({' OR '.join(self._equal(value, kind, item) for item in wanted) or '0'})"
+            return self._among(value, kind, wanted)
         if condition.op == "contains":
             return self._contains(path, value, kind, wanted)
         if condition.op == "eq":
@@ -243,6 +263,15 @@ class SqliteFilter:
         if wanted is not None and not isinstance(wanted, bool):
             test += f" AND {value} = {self._bind(wanted)}"
         return f"({test})"
+
+    def _among(self, value: str, kind: str, wanted: list[JSON]) -> str:
+        """Compare with a list of any length in one lookup per kind."""
+        tests = [self._equal(value, kind, item) for item in (None, True, False) if any(item is one for one in wanted)]
+        for name in ("number", "str"):
+            if same := [item for item in wanted if _kind(item) == name]:
+                listed = f"SELECT value FROM json_each({self._bind(json.dumps(same))})"  # noqa: S608 - bound
+                tests.append(f"({kind} IN {_sql_kinds(same[0])} AND {value} IN ({listed}))")
+        return f"({' OR '.join(tests) or '0'})"
 
     def _contains(self, path: str, value: str, kind: str, wanted: JSON) -> str:
         member = self._equal("item.value", "item.type", wanted)

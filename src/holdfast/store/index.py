@@ -254,6 +254,13 @@ class Shard:
         units = lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
         return int(np.count_nonzero(self.column("alive")[units]))
 
+    def shows(self, unit_id: str, view: View) -> bool:
+        """Return whether the unit is here and the named agent may see it."""
+        place = self.place_of_id.get(unit_id)
+        if place is None or view.agent is None:
+            return place is not None
+        return int(self.column("agent")[place]) in (self._names.get(view.agent), 0)
+
     def eligible(self, view: View, allowed: frozenset[int] | None) -> Bools:
         """Return which places the view may see; `allowed` are the keys that pass its filters."""
         mask = self.column("alive").astype(np.bool_)
@@ -386,14 +393,14 @@ def propose(
         places, scores, ran_out = shard.propose(query, idfs, averages, shard.eligible(view, allowed), depth, deadline)
         exhausted |= ran_out
         # A user's own unit hides a global one of the same id.
-        own = [not any(shard.ids[p] in before.place_of_id for before in shards[:i]) for p in places]
+        own = [not any(before.shows(shard.ids[p], view) for before in shards[:i]) for p in places]
         ids += [shard.ids[p] for p, kept in zip(places.tolist(), own, strict=True) if kept]
         parts.append(scores[np.array(own, dtype=np.bool_)])
     best = topk.at_least_top(np.concatenate(parts), depth)
     return Proposal(tuple(ids[i] for i in best), exhausted)
 
 
-def evidence(shards: Sequence[Shard], terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
+def evidence(shards: Sequence[Shard], view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
     """Return the exact counts of `ids`, wherever they are, and the statistics of all shards together."""
     found: list[str] = []
     roles: list[Role] = []
@@ -401,8 +408,8 @@ def evidence(shards: Sequence[Shard], terms: Sequence[str], ids: Sequence[str]) 
     lengths: list[NDArray[np.int64]] = [np.zeros((0, len(FIELDS)), dtype=np.int64)]
     left = list(dict.fromkeys(ids))
     for shard in shards:
-        here = [unit_id for unit_id in left if unit_id in shard.place_of_id]
-        left = [unit_id for unit_id in left if unit_id not in shard.place_of_id]
+        here = [unit_id for unit_id in left if shard.shows(unit_id, view)]
+        left = [unit_id for unit_id in left if not shard.shows(unit_id, view)]
         places = np.array([shard.place_of_id[unit_id] for unit_id in here], dtype=np.intp)
         found += here
         roles += [ROLES[code] for code in shard.column("role")[places].tolist()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import zlib
 from functools import lru_cache
@@ -35,7 +36,11 @@ def unit_of(row: Row, *, remember: bool = True) -> Unit:
     """Return the unit of a row whose checksum holds; `remember` it unless it is one of very many."""
     key, body, checksum, _, access_count = row
     unit = (_read_again if remember else _read)(key, body, checksum)
-    return unit.evolve(access_count=access_count) if access_count else unit
+    if not (access_count or unit.metadata or unit.parts):
+        return unit
+    # What a caller does to the JSON of a unit it was given must not reach the next caller.
+    own = {"metadata": copy.deepcopy(unit.metadata), "parts": copy.deepcopy(unit.parts)}
+    return unit.evolve(access_count=access_count, **own)
 
 
 def _read(key: int, body: str, checksum: int) -> Unit:
@@ -61,13 +66,17 @@ def agent_matches(view: View, unit: Unit) -> bool:
 def where(view: View) -> tuple[str, dict[str, JSON]]:
     """Compile a view: the same rules as the index's mask and as `hidden_by`."""
     values: dict[str, JSON] = {"tenant": view.tenant, "user": view.user, "now": iso(view.now)}
-    clauses = [
-        "tenant = :tenant AND user IN (:user, '')",
-        "(json_extract(body, '$.pinned') OR coalesce(json_extract(body, '$.expires_at'), '~') > :now)",
-    ]
+    agent = ""
     if view.agent is not None:
         values["agent"] = view.agent
-        clauses.append("coalesce(json_extract(body, '$.agent'), :agent) = :agent")
+        agent = " AND coalesce(json_extract({}.body, '$.agent'), :agent) = :agent"
+    # A user's own unit hides a global one of the same id.
+    same = f"own.tenant = :tenant AND own.user = :user AND own.id = units.id{agent.format('own')}"
+    own = f"SELECT 1 FROM units AS own WHERE {same}"  # noqa: S608 - bound names only
+    clauses = [
+        f"tenant = :tenant AND (user = :user OR (user = '' AND NOT EXISTS ({own}))){agent.format('units')}",
+        "(json_extract(body, '$.pinned') OR coalesce(json_extract(body, '$.expires_at'), '~') > :now)",
+    ]
     if view.only_session:
         values["session"] = view.session
         clauses.append("session = :session")

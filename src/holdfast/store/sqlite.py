@@ -115,7 +115,8 @@ class SqliteStore:
 
     def _supersede(self, unit: Unit, target: str) -> None:
         row = self._find(unit.tenant, unit.user, target)
-        if row is None or target == unit.id:
+        hidden = row is not None and unit.agent is not None and unit_of(row).agent not in (unit.agent, None)
+        if row is None or hidden or target == unit.id:
             raise NotFoundError(f"{shown(target)} cannot be superseded: the owner has no other unit of that id")
         self._run("supersede_unit", {"by": unit.id, "key": row[0]})
         self._record(row[0], unit)
@@ -187,7 +188,7 @@ class SqliteStore:
     def lexical_evidence(self, view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
         """See `Store.lexical_evidence`."""
         with self._read():
-            return index.evidence(self._owner_shards(view), terms, ids)
+            return index.evidence(self._owner_shards(view), view, terms, ids)
 
     def _owner_shards(self, view: View) -> list[index.Shard]:
         self._follow({})

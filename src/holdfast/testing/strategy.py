@@ -52,7 +52,9 @@ class StrategyContract(ABC):
     def test_scores_are_finite_ordered_and_normalised(self, tmp_path: Path) -> None:
         store, seen = self.sample_store(tmp_path)
         for question in sample.questions():
-            claims = self.ask(question["question"], store, seen).candidates
+            result = self.ask(question["question"], store, seen)
+            claims = result.candidates
+            assert all(claim.normalized_score == min(claim.raw_score / result.scale, 1.0) for claim in claims)
             keys = [(-claim.raw_score, claim.unit_id) for claim in claims]
             assert keys == sorted(keys)
             assert len({claim.unit_id for claim in claims}) == len(claims)
