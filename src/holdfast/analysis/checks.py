@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -74,6 +74,14 @@ def check_names(what: str, names: object) -> tuple[str, ...]:
     if not isinstance(names, list | tuple):
         raise InputError(f"{what} takes an id or a list of ids, not {shown(names)}")
     return tuple(check_name(what, name) or "" for name in names)
+
+
+def check_list(what: str, given: Mapping[str, object], default: Sequence[object] = ()) -> Sequence[object]:
+    """Return the list that `given` holds under a name, or the default."""
+    value = given.get(what, default)
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{what} takes a list, not {shown(value)}")
+    return value
 
 
 def check_time(what: str, moment: object) -> datetime | None:

@@ -11,6 +11,7 @@ from holdfast.analysis.checks import (
     check_flag,
     check_fraction,
     check_json,
+    check_list,
     check_metadata,
     check_name,
     check_names,
@@ -132,7 +133,7 @@ def _read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
 
 def _read_parts(message: Mapping[str, Any]) -> tuple[str, tuple[JSON, ...]]:
     """Return a message's words, and its structure when it is more than words (C1)."""
-    content, calls = message.get("content"), message.get("tool_calls") or ()
+    content, calls = message.get("content"), check_list("tool_calls", message) if message.get("tool_calls") else ()
     extras = {name: value for name, value in message.items() if name not in _MESSAGE_KEYS and value is not None}
     if isinstance(content, str) and not calls and not extras:
         return content, ()
@@ -177,7 +178,7 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
         "kind": kind,
         "role": role,
         "procedure" if role == "Procedure" else "claim": statement,
-        "utility_acts": tuple(choose("act", act, ACTS) for act in given.get("utility_acts", default_acts)),
+        "utility_acts": tuple(choose("act", act, ACTS) for act in check_list("utility_acts", given, default_acts)),
         "fact": _read_fact(given),
         "supersedes": check_names("supersedes", given.get("supersedes")),
         "links": check_names("links", given.get("links")),
@@ -193,7 +194,7 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
         fields[name] = check_time(name, given.get(name))
     if given.get("metadata") is not None:
         fields["metadata"] = check_metadata(given["metadata"], settings)
-    fields["parts"] = tuple(check_json("parts", part) for part in given.get("parts", ()))
+    fields["parts"] = tuple(check_json("parts", part) for part in check_list("parts", given))
     author = choose("author", given.get("author", "document" if kind == "knowledge" else "user"), AUTHORS)
     return Said(
         text,

@@ -390,12 +390,17 @@ def propose(
     parts: list[NDArray[np.float64]] = []
     exhausted = False
     for i, shard in enumerate(shards):
-        places, scores, ran_out = shard.propose(query, idfs, averages, shard.eligible(view, allowed), depth, deadline)
+        eligible = shard.eligible(view, allowed)
+        while True:
+            places, scores, ran_out = shard.propose(query, idfs, averages, eligible, depth, deadline)
+            # A user's own unit hides a global one of the same id; look again, so that the next best takes its place.
+            hidden = [p for p in places.tolist() if any(own.shows(shard.ids[p], view) for own in shards[:i])]
+            if not hidden:
+                break
+            eligible[hidden] = False
         exhausted |= ran_out
-        # A user's own unit hides a global one of the same id.
-        own = [not any(before.shows(shard.ids[p], view) for before in shards[:i]) for p in places]
-        ids += [shard.ids[p] for p, kept in zip(places.tolist(), own, strict=True) if kept]
-        parts.append(scores[np.array(own, dtype=np.bool_)])
+        ids += [shard.ids[p] for p in places.tolist()]
+        parts.append(scores)
     best = topk.at_least_top(np.concatenate(parts), depth)
     return Proposal(tuple(ids[i] for i in best), exhausted)
 

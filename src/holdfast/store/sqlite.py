@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from holdfast.errors import ClosedStoreError, NotFoundError, shown
+from holdfast.errors import ClosedStoreError, InputError, NotFoundError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store import index
 from holdfast.store.base import Analyse, LexicalEvidence, LexicalQuery, Order, Problem, Proposal
@@ -71,7 +71,12 @@ class SqliteStore:
             assert key is not None  # noqa: S101 - an INSERT that did not raise has a row id
         else:
             key, known = row[0], unit_of(row)
+            if known.agent not in (unit.agent, None):
+                raise InputError(f"the id {shown(unit.id)} is taken by another agent's unit; choose another")
             unit = unit.evolve(
+                # Owner keys are fixed at the first version, as the id is.
+                agent=known.agent,
+                session=known.session,
                 position=known.position,
                 version=known.version,
                 recorded_time=known.recorded_time,
