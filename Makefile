@@ -33,6 +33,7 @@ bench: $(VENV)/.wheel $(VENV)/.bench  ## measure, and write docs/benchmarks.md
 
 docs: $(VENV)/.wheel  ## run every command shown in the docs again and write down what it prints
 	$(BIN)/python scripts/docs.py
+	$(BIN)/python tests/docs/blocks.py
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

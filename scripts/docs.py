@@ -7,7 +7,8 @@ A block in a Markdown file:
     <!-- end -->
 
 `python scripts/docs.py` rewrites every block; `--check` fails when one is stale. Blocks of one page run in order in
-one empty folder, on a terminal of fixed width without colours. `# setup:` lines run and are not shown.
+one empty folder, on a terminal of fixed width without colours. `quietly …` runs and is not shown, `table …` is shown
+as the Markdown it prints.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _run(command: str, folder: Path) -> str:
     output = done.stdout + done.stderr
     if done.returncode and not done.stderr.startswith("error:"):
         raise SystemExit(f"{command} failed with {done.returncode}:\n{output}")
-    return "\n".join(line.rstrip() for line in output.strip("\n").splitlines())
+    return "\n".join(line.rstrip() for line in output.splitlines()).strip("\n")
 
 
 def main() -> None:

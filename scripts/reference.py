@@ -39,7 +39,10 @@ def commands() -> Table:
     rows: Table = [("command", "does", "options")]
     for name, command in sorted(getattr(group, "commands").items()):  # noqa: B009 - typed as a plain command
         options = ", ".join(
-            f"`{option}`" for param in command.params for option in param.opts if option.startswith("--")
+            f"`{option}`"
+            for param in command.params
+            for option in (*param.opts, *param.secondary_opts)
+            if option.startswith("--")
         )
         rows.append((f"`holdfast {name}`", str(command.help).split("\n", 1)[0], options))
     return rows

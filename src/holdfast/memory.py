@@ -314,7 +314,7 @@ class Memory:
         text, previous = _asked(query)
         profile = find_profile(profile_name, self._settings)
         return recall.Question(
-            text=check_text(text, self._settings.ingest),
+            text=check_text(text, self._settings.ingest, "the question"),
             previous=previous,
             profile_name=profile_name,
             profile=profile,

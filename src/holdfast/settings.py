@@ -138,6 +138,8 @@ class ScoreSettings:
         total = clamped[0] + clamped[1] + clamped[2]
         if total == 0.0:
             return (0.7, 0.2, 0.1)
+        if math.isclose(total, 1.0, rel_tol=1e-12):  # .7 + .2 + .1 is not 1 in floats; dividing would only add noise
+            return (clamped[0], clamped[1], clamped[2])
         return (clamped[0] / total, clamped[1] / total, clamped[2] / total)
 
 
@@ -286,7 +288,11 @@ class Settings:
 
     def describe(self) -> list[Origin]:
         """Return every key with its value, where the value came from, and what it does."""
-        rows = [Origin("recipe", self.recipe, self.origins.get("recipe", "default"), _doc(Settings, "recipe"))]
+        rows = [
+            Origin(
+                "recipe", self.recipe, self.origins.get("recipe", f"{self.recipe} recipe"), _doc(Settings, "recipe")
+            )
+        ]
         for group in _GROUPS:
             settings = getattr(self, group)
             for f in dataclasses.fields(settings):

@@ -123,9 +123,11 @@ def test_filters_and_metadata(run):
         (["show", "nobody"], 3, "no unit 'nobody'"),
         (["history", "nobody"], 3, "no unit 'nobody'"),
         (["stats", "--db", "no/where.db"], 5, "does not exist"),
+        (["search", "x", "--db", "mistyped.db"], 5, "mistyped.db does not exist"),
     ],
 )
 def test_errors_are_one_line_with_a_stable_exit_code(run, arguments, code, expected):
+    run("remember", "something to look in")
     said = run(*arguments, code=code)
     assert said.startswith("error: ")
     assert expected in said

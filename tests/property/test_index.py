@@ -53,6 +53,8 @@ def units(draw, unit_id):
         topic=draw(st.just("") | texts),
         session=draw(st.sampled_from([None, "s1", "s2"])),
         agent=draw(st.sampled_from([None, "cook", "clerk"])),
+        speaker=draw(st.sampled_from(["", "Berta", "Carla"])),
+        valid_to=draw(st.sampled_from([None, None, later(hours=-1), later(hours=1)])),
     )
 
 
@@ -78,10 +80,15 @@ def applied(changes):
 
 def rebuilt(left, order=sorted):
     shard = index.Shard()
-    for key in order(left):
-        unit, superseded = left[key]
-        shard.add(key, unit, analysed(unit), superseded=superseded)
+    with shard.bulk():
+        for key in order(left):
+            unit, superseded = left[key]
+            shard.add(key, unit, analysed(unit), superseded=superseded)
     return shard
+
+
+def evidence_of(shards, terms, ids):
+    return index.evidence(shards, make_view(), terms, ids)
 
 
 @st.composite
@@ -106,12 +113,18 @@ views = st.builds(
 
 
 def assert_same_evidence(first, second, ids):
-    one, two = (index.evidence([shard], TERMS, ids) for shard in (first, second))
+    one, two = (evidence_of([shard], TERMS, ids) for shard in (first, second))
     assert one.ids == two.ids
     assert one.roles == two.roles
     assert (one.unit_count, one.df, one.field_totals) == (two.unit_count, two.df, two.field_totals)
     assert np.array_equal(one.tf, two.tf)
     assert np.array_equal(one.lengths, two.lengths)
+    assert first.speakers == second.speakers
+    for name in ("superseded", "anchor_density", "expires", "valid_from", "valid_to"):
+        columns = [
+            {key: s.column(name)[place].item() for key, place in s.place_of_id.items()} for s in (first, second)
+        ]
+        assert columns[0] == columns[1]
 
 
 @given(operations, tails, lexical_queries(), views, st.integers(1, 10))
@@ -131,7 +144,7 @@ def test_the_integers_behind_the_scores_are_those_of_the_words_that_are_left(cha
     with folding_at(tail):
         shard, left = applied(changes)
     words = {unit.id: analysed(unit).terms for unit, _ in left.values()}
-    found = index.evidence([shard], TERMS, [*words, "unknown"])
+    found = evidence_of([shard], TERMS, [*words, "unknown"])
     assert set(found.ids) == set(words)
     assert found.unit_count == len(words)
     assert found.df == tuple(sum(any(t in field for field in unit) for unit in words.values()) for t in TERMS)
@@ -144,7 +157,7 @@ def test_the_integers_behind_the_scores_are_those_of_the_words_that_are_left(cha
 def test_removing_an_unknown_key_changes_nothing():
     shard = rebuilt({1: (make_unit(text="oak"), False)})
     shard.remove(99)
-    assert index.evidence([shard], ("oak",), ["u1"]).df == (1,)
+    assert evidence_of([shard], ("oak",), ["u1"]).df == (1,)
 
 
 # ------------------------------------------------------------------------------------------------ proposals
@@ -152,7 +165,7 @@ def test_removing_an_unknown_key_changes_nothing():
 
 def exhaustive(shards, query, ids):
     """Score every unit with the exact kernel: {id: score}."""
-    found = index.evidence(shards, query.terms, ids)
+    found = evidence_of(shards, query.terms, ids)
     idfs = np.array([bm25.idf(found.unit_count, df) for df in found.df])
     boosts = np.where([role in query.boosted_roles for role in found.roles], query.role_boost, 1.0)
     weights = np.array(query.weights)
@@ -258,8 +271,10 @@ def histories(draw):
             "valid_from": draw(moments),
             "valid_to": draw(moments),
         }
-        if i and draw(st.booleans()):
-            fields["supersedes"] = f"u{draw(st.integers(0, i - 1))}"
+        # An agent can supersede what it can see: its own units and shared ones; a call that names no agent sees all.
+        seen = [key for key, _, others in said if fields["agent"] in (None, others["agent"]) or not others["agent"]]
+        if seen and draw(st.booleans()):
+            fields["supersedes"] = draw(st.sampled_from(seen))
         said.append((f"u{i}", f"oak {draw(texts)}", fields))
     return said
 
@@ -316,6 +331,17 @@ def test_the_stores_index_equals_one_loaded_afresh_after_any_history(steps, tail
                     for shard in (followed, fresh)
                 ]
                 assert eligible[0] == eligible[1]
+
+
+def test_the_names_that_speak_are_those_of_a_rebuilt_index_after_a_speaker_has_changed(tmp_path):
+    path = tmp_path / "speakers.db"
+    with Memory.open(path, settings=Settings()) as memory:
+        memory.remember("the oak is old", id="u", user="ana", speaker="Berta")
+        assert memory.store.speakers(make_view()) == ("Berta",)
+        memory.remember("the oak is old", id="u", user="ana", speaker="Carla")
+        followed = memory.store.speakers(make_view())
+    with Memory.open(path, settings=Settings()) as memory:
+        assert followed == memory.store.speakers(make_view()) == ("Carla",)
 
 
 def test_a_second_memory_on_the_same_file_follows_the_first(tmp_path):

@@ -25,17 +25,17 @@ _INT64 = 2**63
 Choice = TypeVar("Choice", bound=str)
 
 
-def check_text(text: object, settings: IngestSettings) -> str:
+def check_text(text: object, settings: IngestSettings, what: str = "the text") -> str:
     """Return `text` unless it is empty, too long, or holds what no text may hold."""
     if not isinstance(text, str):
-        raise InputError(f"{shown(text)} is not text; give a str")
+        raise InputError(f"{what} {shown(text)} is not text; give a str")
     if not text.strip():
-        raise InputError(f"the text is blank ({shown(text)}); there is nothing to remember")
-    _check_characters("the text", text)
+        raise InputError(f"{what} is blank ({shown(text)}); write some words")
+    _check_characters(what, text)
     size = len(text.encode("utf-8"))
     if size > settings.max_text_bytes:
         raise InputError(
-            f"the text has {size:,} bytes, more than ingest.max_text_bytes = {settings.max_text_bytes:,}; "
+            f"{what} has {size:,} bytes, more than ingest.max_text_bytes = {settings.max_text_bytes:,}; "
             "split it, or raise the limit"
         )
     return text

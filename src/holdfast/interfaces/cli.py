@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.progress import track
 
 from holdfast import __version__
-from holdfast.errors import HoldfastError, InputError, shown
+from holdfast.errors import HoldfastError, InputError, StoreError, shown
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
 from holdfast.interfaces import draw, wire
@@ -30,9 +30,9 @@ app = typer.Typer(
 out, err = Console(), Console(stderr=True)
 
 Database = Annotated[
-    str | None, typer.Option("--db", help="Database file [default: holdfast.db].", show_default=False)
+    str | None, typer.Option("--db", help="Database file \\[default: holdfast.db].", show_default=False)
 ]
-User = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory [default: me].", show_default=False)]
+User = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory \\[default: me].", show_default=False)]
 Tenant = Annotated[str | None, typer.Option(help="Tenant, when there is more than one.", show_default=False)]
 Session = Annotated[str | None, typer.Option("--session", "-s", help="Session name.", show_default=False)]
 Agent = Annotated[str | None, typer.Option(help="Agent name.", show_default=False)]
@@ -43,7 +43,12 @@ Filters = Annotated[
 Reference = Annotated[
     str | None, typer.Option(help="Moment the question is asked at, as 2026-04-02T09:00:00Z.", show_default=False)
 ]
+ValidFrom = Annotated[str | None, typer.Option(help="True from this moment on.", show_default=False)]
+ValidTo = Annotated[str | None, typer.Option(help="True until this moment.", show_default=False)]
+Links = Annotated[list[str] | None, typer.Option("--link", help="Id it points to; repeatable.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+OnlySession = Annotated[bool, typer.Option("--only-session", help="The named session alone.")]
+Everything = Annotated[bool, typer.Option("--all", help="Superseded and no longer valid units too.")]
 UnitId = Annotated[str, typer.Argument(help="Id of a unit.", show_default=False)]
 
 
@@ -74,9 +79,13 @@ def _show(value: object, drawing: Callable[[], RenderableType], *, as_json: bool
         out.print(drawing(), highlight=False)
 
 
-def _open(database: str | None) -> tuple[Memory, Settings]:
+def _open(database: str | None, *, create: bool = False) -> tuple[Memory, Settings]:
+    """Open the store; only `remember` makes a new one, so that a mistyped name is not an empty memory."""
     settings = Settings.load()
-    return Memory.open(database, settings=settings), settings
+    path = database or settings.store.path
+    if not create and path != ":memory:" and not Path(path).exists():
+        raise StoreError(f"{path} does not exist; check --db, or remember something first")
+    return Memory.open(path, settings=settings), settings
 
 
 def _json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whatever the caller wrote
@@ -110,6 +119,12 @@ def remember(
     metadata: Annotated[str | None, typer.Option("--metadata", "-m", help="JSON object.", show_default=False)] = None,
     ttl: Annotated[float | None, typer.Option(help="Seconds until it expires.", show_default=False)] = None,
     pinned: Annotated[bool, typer.Option("--pin", help="Never let it expire.")] = False,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+    supersedes: Annotated[
+        list[str] | None, typer.Option(help="Id it replaces; repeatable.", show_default=False)
+    ] = None,
+    links: Links = None,
     user: User = None,
     session: Session = None,
     agent: Agent = None,
@@ -120,7 +135,7 @@ def remember(
     """Keep a text, or a file of messages, word for word."""
     if (text is None) == (messages is None):
         raise InputError("give a text, or --messages FILE; one of the two")
-    memory, settings = _open(db)
+    memory, settings = _open(db, create=True)
     fields: dict[str, Any] = {
         "user": user or settings.store.user,
         "agent": agent,
@@ -132,6 +147,10 @@ def remember(
         "metadata": _json_argument("metadata", metadata),
         "ttl": ttl,
         "pinned": pinned,
+        "valid_from": valid_from,
+        "valid_to": valid_to,
+        "supersedes": supersedes,
+        "links": links,
     }
     with memory:
         if messages is not None:
@@ -175,8 +194,8 @@ def search(
     query: Annotated[str, typer.Argument(help="The question.", show_default=False)],
     profile: Annotated[str, typer.Option(help="Retrieval recipe.")] = "hybrid",
     explain: Annotated[bool, typer.Option("--explain", help="Show what every score is made of.")] = False,
-    only_session: Annotated[bool, typer.Option("--only-session", help="Search the named session alone.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Superseded and no longer valid units too.")] = False,
+    only_session: OnlySession = False,
+    everything: Everything = False,
     filters: Filters = None,
     limit: Limit = None,
     reference_time: Reference = None,
@@ -212,11 +231,14 @@ def why(
     query: Annotated[str, typer.Argument(help="The question.", show_default=False)],
     unit_id: UnitId,
     profile: Annotated[str, typer.Option(help="Retrieval recipe.")] = "hybrid",
+    only_session: OnlySession = False,
+    everything: Everything = False,
     filters: Filters = None,
     limit: Limit = None,
     reference_time: Reference = None,
     user: User = None,
     session: Session = None,
+    agent: Agent = None,
     tenant: Tenant = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -229,10 +251,13 @@ def why(
             unit_id,
             user=user or settings.store.user,
             session=session,
+            agent=agent,
             tenant=tenant,
             profile=profile,
             limit=limit,
             filters=_json_argument("filter", filters),
+            only_session=only_session,
+            current_only=not everything,
             reference_time=reference_time,
         )
     _show(wire.why_json(verdict), lambda: draw.why(verdict), as_json=as_json)
@@ -240,12 +265,17 @@ def why(
 
 @app.command()
 def show(
-    unit_id: UnitId, user: User = None, tenant: Tenant = None, db: Database = None, as_json: AsJson = False
+    unit_id: UnitId,
+    user: User = None,
+    agent: Agent = None,
+    tenant: Tenant = None,
+    db: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show one unit with every field."""
     memory, settings = _open(db)
     with memory:
-        unit = memory.get(unit_id, user=user or settings.store.user, tenant=tenant)
+        unit = memory.get(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
     _show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
 
 
@@ -254,7 +284,7 @@ def list_units(
     filters: Filters = None,
     limit: Annotated[int, typer.Option("--limit", "-n", help="Most results.")] = 50,
     oldest: Annotated[bool, typer.Option("--oldest", help="Oldest first.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Superseded and no longer valid units too.")] = False,
+    everything: Everything = False,
     user: User = None,
     session: Session = None,
     agent: Agent = None,
@@ -287,8 +317,14 @@ def update(
         str | None, typer.Option("--metadata", "-m", help="New JSON object.", show_default=False)
     ] = None,
     pinned: Annotated[bool | None, typer.Option("--pin/--unpin", help="Pin or unpin.", show_default=False)] = None,
-    ttl: Annotated[float | None, typer.Option(help="Seconds until it expires.", show_default=False)] = None,
+    ttl: Annotated[
+        float | None, typer.Option(help="Seconds until it expires; 0 for ever.", show_default=False)
+    ] = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+    links: Links = None,
     user: User = None,
+    agent: Agent = None,
     tenant: Tenant = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -300,22 +336,32 @@ def update(
         "metadata": _json_argument("metadata", metadata),
         "pinned": pinned,
         "ttl": ttl,
+        "valid_from": valid_from,
+        "valid_to": valid_to,
+        "links": links,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if ttl == 0:
+        changes["ttl"] = None
     memory, settings = _open(db)
     with memory:
-        unit = memory.update(unit_id, user=user or settings.store.user, tenant=tenant, **changes)
+        unit = memory.update(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant, **changes)
     _show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
 
 
 @app.command()
 def history(
-    unit_id: UnitId, user: User = None, tenant: Tenant = None, db: Database = None, as_json: AsJson = False
+    unit_id: UnitId,
+    user: User = None,
+    agent: Agent = None,
+    tenant: Tenant = None,
+    db: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show every version of one unit."""
     memory, settings = _open(db)
     with memory:
-        found = memory.history(unit_id, user=user or settings.store.user, tenant=tenant)
+        found = memory.history(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
     _show([wire.unit_json(unit) for unit in found], lambda: draw.versions(found), as_json=as_json)
 
 

@@ -14,6 +14,8 @@ from holdfast.settings import Settings
 from holdfast.types import Contribution, Hit, SearchResult, Stats, Unit, Why, Written
 
 _BAR_WIDTH = 40
+# What is smaller changes no rank that anybody looks at; JSON has every digit.
+_SMALLEST_DRAWN = 1e-6
 _JOINTS = {"sum": " + ", "product": " × ", "ratio": " ÷ ", "minimum": ", "}
 _PART_STYLES = ("green", "blue", "magenta")
 _STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
@@ -114,7 +116,7 @@ def _essence(node: Contribution) -> Contribution:
         telling = tuple(part for part in parts if part.op != "given" or part.value != 1.0)
     else:
         telling = parts
-    if len(telling) == 1 and telling[0].parts:
+    if len(telling) == 1 and telling[0].parts and not telling[0].name.startswith("term "):
         return telling[0]._replace(name=node.name)
     return node._replace(parts=parts)
 
@@ -130,7 +132,7 @@ def _label(node: Contribution) -> Text:
 
 
 def _number(value: float) -> str:
-    return f"{value:.6g}"
+    return f"{value:.6g}" if value == 0.0 or abs(value) >= _SMALLEST_DRAWN else "≈0"
 
 
 def why(verdict: Why) -> RenderableType:
@@ -213,8 +215,14 @@ def settings(found: Settings) -> RenderableType:
     table = Table("key", "value", "from", "what it does", box=None, pad_edge=False)
     for row in found.describe():
         origin_style = "dim" if row.origin.endswith("recipe") else "green"
-        table.add_row(row.key, Text(str(row.value), "bold"), Text(row.origin, origin_style), Text(row.doc, "dim"))
+        table.add_row(
+            row.key, Text(_setting(row.value), "bold"), Text(row.origin, origin_style), Text(row.doc, "dim")
+        )
     return table
+
+
+def _setting(value: object) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def rule(console: Console, title: str) -> None:

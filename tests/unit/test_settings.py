@@ -1,0 +1,341 @@
+"""Settings: two recipes, four origins, and a refusal that names the key and the value."""
+
+import dataclasses
+import math
+
+import pytest
+
+from holdfast.errors import SettingsError
+from holdfast.settings import PROFILES, ProfileSettings, ScoreSettings, Settings
+
+# Every constant of the contract that the engine has so far, written out by hand.
+REFERENCE = {
+    "recipe": "reference",
+    "analysis.compound_separators": "-",
+    "tokens.ratios": "reference",
+    "lexical.k1": 1.2,
+    "lexical.b": 0.75,
+    "lexical.role_boost": 1.3,
+    "lexical.weights.topic": 1.5,
+    "lexical.weights.claim": 1.0,
+    "lexical.weights.procedure": 1.0,
+    "lexical.weights.utility_acts": 0.8,
+    "lexical.weights.utility_note": 0.6,
+    "lexical.weights.condition": 0.6,
+    "lexical.weights.role": 0.5,
+    "fusion.weights.lexical": 1.0,
+    "fusion.weights.hdc-vsa": 0.7,
+    "fusion.weights.thinkingdb-symbolic": 0.85,
+    "fusion.weights.dense": 1.0,
+    "fusion.agreement_bonus": 0.15,
+    "score.alpha": 0.7,
+    "score.beta": 0.2,
+    "score.gamma": 0.1,
+    "score.lambda_session": 1e-4,
+    "score.lambda_user": 1e-5,
+    "score.lambda_global": 2e-6,
+    "score.scope_active": 1.0,
+    "score.scope_durable": 0.6,
+    "score.scope_rest": 0.3,
+    "score.delta": 0.5,
+    "fast.max_results": 3,
+    "fast.min_score": 0.30,
+    "fast.gap": 0.50,
+    "fast.rank_by": "fused",
+    "hybrid.max_results": 20,
+    "hybrid.min_score": 0.12,
+    "hybrid.gap": 0.25,
+    "hybrid.rank_by": "score",
+}
+
+
+def load(overrides=None, *, file=None, **environ):
+    return Settings.load(overrides, file=file, environ=environ)
+
+
+def values(settings):
+    return {row.key: row.value for row in settings.describe()}
+
+
+def origin(settings, key):
+    return next(row.origin for row in settings.describe() if row.key == key)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that writes a settings file and returns its path."""
+
+    def write(text):
+        path = tmp_path / "holdfast.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+# ------------------------------------------------------------------------------------------------- recipes
+
+
+def test_the_reference_recipe_carries_the_constants_of_the_contract():
+    found = values(Settings.reference())
+    assert {key: found.get(key) for key in REFERENCE} == REFERENCE
+
+
+def test_the_recipe_can_be_named_and_then_changed_key_by_key():
+    assert load({"recipe": "reference"}) == Settings.reference()
+    assert load(HOLDFAST_RECIPE="reference") == Settings.reference()
+    assert load({"recipe": "reference", "lexical.k1": 2.0}).tokens.ratios == "reference"
+
+
+def test_without_anything_given_the_default_recipe_is_loaded():
+    assert load() == Settings()
+    assert Settings().recipe == "default"
+
+
+def test_an_unknown_recipe_is_refused():
+    with pytest.raises(SettingsError, match=r"recipe = 'tasty'.*default, reference"):
+        load({"recipe": "tasty"})
+
+
+def test_every_named_profile_is_a_group_of_settings():
+    assert all(isinstance(getattr(Settings(), name), ProfileSettings) for name in PROFILES)
+
+
+# ------------------------------------------------------------------------------------------- what is described
+
+
+def test_every_key_is_described_once_with_its_value_and_its_origin():
+    rows = Settings().describe()
+    assert len({row.key for row in rows}) == len(rows)
+    assert all(row.doc.strip() for row in rows)
+    assert all(row.origin in ("default", "default recipe") for row in rows)
+
+
+def test_every_field_of_every_group_is_described():
+    settings = Settings()
+    described = {row.key for row in settings.describe()}
+    for group in dataclasses.fields(settings):
+        if dataclasses.is_dataclass(getattr(settings, group.name)):
+            for field in dataclasses.fields(getattr(settings, group.name)):
+                key = f"{group.name}.{field.name}"
+                assert key in described or any(row.startswith(f"{key}.") for row in described), key
+
+
+def test_every_described_key_can_be_set_to_the_value_it_has():
+    for row in Settings().describe():
+        assert load({row.key: row.value}) == Settings(), row.key
+
+
+# ----------------------------------------------------------------------------------------------------- origins
+
+
+def test_argument_beats_environment_beats_file_beats_recipe(written):
+    file = written("[lexical]\nk1 = 1.1\nb = 0.6\nrole_boost = 1.5\n")
+    settings = load(
+        {"lexical.k1": 1.9},
+        file=file,
+        HOLDFAST_LEXICAL__K1="1.8",
+        HOLDFAST_LEXICAL__B="0.5",
+        HOLDFAST_FAST__GAP="0.4",
+    )
+    assert (settings.lexical.k1, settings.lexical.b, settings.lexical.role_boost) == (1.9, 0.5, 1.5)
+    assert settings.fast.gap == 0.4
+    assert origin(settings, "lexical.k1") == "argument"
+    assert origin(settings, "lexical.b") == "environment HOLDFAST_LEXICAL__B"
+    assert origin(settings, "lexical.role_boost") == "file holdfast.toml"
+    assert origin(settings, "hybrid.gap") == "default recipe"
+
+
+def test_the_file_is_the_named_one_or_the_environments_or_the_one_beside(written, tmp_path, monkeypatch):
+    beside = written("[score]\nalpha = 0.4\n")
+    other = tmp_path / "other.toml"
+    other.write_text("[score]\nalpha = 0.5\n")
+    assert load(file=other, HOLDFAST_SETTINGS=str(beside)).score.alpha == 0.5
+    assert load(HOLDFAST_SETTINGS=str(other)).score.alpha == 0.5
+    monkeypatch.chdir(tmp_path)
+    assert load().score.alpha == 0.4
+
+
+def test_arguments_may_be_nested_or_dotted():
+    assert load({"lexical": {"k1": 2.0, "weights": {"topic": 2.0}}}) == load(
+        {"lexical.k1": 2.0, "lexical.weights.topic": 2.0}
+    )
+
+
+def test_variables_that_are_not_ours_are_left_alone():
+    assert load(HOLDING="1", PATH="/bin", holdfast_lexical__k1="9") == Settings()
+
+
+def test_tables_are_merged_entry_by_entry_over_all_origins(written):
+    file = written("[lexical.weights]\ntopic = 2.0\nclaim = 1.1\n")
+    settings = load({"lexical.weights.role": 0.4}, file=file, HOLDFAST_LEXICAL__WEIGHTS__CLAIM="1.2")
+    assert settings.lexical.weights == {**Settings().lexical.weights, "topic": 2.0, "claim": 1.2, "role": 0.4}
+    assert origin(settings, "lexical.weights.topic") == "file holdfast.toml"
+    assert origin(settings, "lexical.weights.claim") == "environment HOLDFAST_LEXICAL__WEIGHTS__CLAIM"
+    assert origin(settings, "lexical.weights.condition") == "default recipe"
+
+
+def test_a_third_partys_strategy_can_be_given_a_weight():
+    assert load({"fusion.weights.colour": 0.3}).fusion.weights["colour"] == 0.3
+
+
+def test_whole_numbers_serve_as_numbers_and_lists_as_names():
+    settings = load(
+        {"lexical.k1": 2}, HOLDFAST_HYBRID__STRATEGIES="lexical,colour", HOLDFAST_RETRIEVAL__TIMEOUT_MS="50"
+    )
+    assert (settings.lexical.k1, settings.retrieval.timeout_ms) == (2.0, 50.0)
+    assert isinstance(settings.lexical.k1, float)
+    assert settings.hybrid.strategies == ("lexical", "colour")
+    assert load({"fast.strategies": ["lexical"]}).fast.strategies == ("lexical",)
+
+
+@pytest.mark.parametrize("text", ["shop", "1.10", "1e5", "007", "true", "12", "NaN", " padded"])
+def test_an_environment_value_of_a_text_setting_is_kept_letter_for_letter(text):
+    assert load(HOLDFAST_STORE__TENANT=text).store.tenant == text
+
+
+def test_one_memorys_settings_are_not_anothers():
+    one, two = Settings(), Settings()
+    assert one.lexical.weights is not two.lexical.weights
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.lexical.k1 = 9.0
+
+
+# ---------------------------------------------------------------------------------------------------- refusing
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "lexical.k9",
+        "lexcal.k1",
+        "k1",
+        "",
+        "lexical",
+        "lexical.",
+        "origins.x",
+        "lexical.k1.x",
+        "fast.weights.topic",
+        ".",
+    ],
+)
+def test_an_unknown_key_is_refused_by_name(key):
+    with pytest.raises(SettingsError) as refusal:
+        load({key: 1.0})
+    assert repr(key) in str(refusal.value)
+
+
+def test_an_unknown_environment_name_is_refused():
+    with pytest.raises(SettingsError, match=r"'lexical\.k9'"):
+        load(HOLDFAST_LEXICAL__K9="1")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("lexical.k1", "fast"),
+        ("lexical.k1", True),
+        ("lexical.k1", None),
+        ("lexical.k1", [1.2]),
+        ("lexical.weights.topic", "high"),
+        ("lexical.weights", 1.0),
+        ("retrieval.max_candidates", 10.5),
+        ("retrieval.max_candidates", True),
+        ("retrieval.max_candidates", "many"),
+        ("store.path", True),
+        ("store.tenant", None),
+        ("hybrid.strategies", 5),
+        ("hybrid.rank_by", True),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_refused_with_its_key(key, value):
+    with pytest.raises(SettingsError) as refusal:
+        load({key: value})
+    assert key in str(refusal.value)
+
+
+NUMBERS = [row.key for row in Settings().describe() if isinstance(row.value, float)]
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_not_a_number_is_refused_everywhere_with_its_key(key):
+    with pytest.raises(SettingsError) as refusal:
+        load({key: math.nan})
+    assert key in str(refusal.value)
+    assert "nan" in str(refusal.value) or "not a number" in str(refusal.value)
+    name = f"HOLDFAST_{key.upper().replace('.', '__')}"
+    with pytest.raises(SettingsError):
+        load(**{name: "NaN"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("lexical.k1", -0.1),
+        ("lexical.k1", math.inf),
+        ("lexical.b", 1.1),
+        ("lexical.b", -0.1),
+        ("lexical.role_boost", 0.9),
+        ("lexical.weights.claim", -1.0),
+        ("fusion.weights.dense", 0.0),
+        ("fusion.agreement_bonus", -0.15),
+        ("score.lambda_session", 0.0),
+        ("score.lambda_user", -1e-5),
+        ("score.lambda_global", math.inf),
+        ("score.delta", 1.5),
+        ("score.scope_rest", -0.3),
+        ("retrieval.timeout_ms", 0.0),
+        ("retrieval.max_candidates", 0),
+        ("fast.max_results", 0),
+        ("fast.min_score", -0.3),
+        ("hybrid.gap", 1.5),
+        ("hybrid.rank_by", "luck"),
+        ("hybrid.strategies", []),
+        ("ingest.max_text_bytes", 0),
+        ("ingest.max_metadata_bytes", 1),
+        ("store.busy_timeout_ms", -1),
+        ("store.path", ""),
+        ("store.tenant", ""),
+        ("tokens.ratios", "cheap"),
+        ("lexical.weights.colour", 1.0),
+    ],
+)
+def test_a_value_outside_its_domain_is_refused_with_key_and_value(key, value):
+    with pytest.raises(SettingsError) as refusal:
+        load({key: value})
+    message = str(refusal.value)
+    if key == "lexical.weights.colour":
+        assert "lexical.weights" in message
+        assert "'colour'" in message
+        return
+    assert key in message
+    assert str(value) in message or "empty" in message or "()" in message
+
+
+def test_settings_built_directly_are_validated_too():
+    with pytest.raises(SettingsError, match=r"score\.delta = 2"):
+        ScoreSettings(delta=2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("lexical = [", "not valid TOML"),
+        ("[lexical]\nk9 = 1\n", "'lexical.k9'"),
+        ("k1 = 3\n", "'k1'"),
+        ("\ud800", "TOML"),
+    ],
+)
+def test_a_bad_settings_file_is_refused(text, part, tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(SettingsError) as refusal:
+        load(file=path)
+    assert part in str(refusal.value)
+
+
+@pytest.mark.parametrize("named", ["argument", "environment"])
+def test_a_named_file_that_is_not_there_is_an_error_that_names_it(named, tmp_path):
+    path = tmp_path / "absent.toml"
+    with pytest.raises(SettingsError, match=r"absent\.toml"):
+        load(file=path) if named == "argument" else load(HOLDFAST_SETTINGS=str(path))
