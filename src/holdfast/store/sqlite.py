@@ -74,7 +74,10 @@ class SqliteStore:
             if known.agent not in (unit.agent, None):
                 raise InputError(f"the id {shown(unit.id)} is taken by another agent's unit; choose another")
             unit = unit.evolve(
-                agent=known.agent,  # fixed at the first version: nobody who saw the unit loses it
+                # Where a unit belongs is fixed at its first version, as its id is: nobody who saw it loses it.
+                agent=known.agent,
+                session=known.session,
+                scope=known.scope,
                 position=known.position,
                 version=known.version,
                 recorded_time=known.recorded_time,
@@ -83,7 +86,6 @@ class SqliteStore:
             if not draft.id_given or unit == known:
                 return Written(known.id, "duplicate", known.version)
             unit = unit.evolve(version=known.version + 1, recorded_time=draft.unit.recorded_time)
-            unit = unit if unit.session == known.session else self._placed(unit)
             self._replace(key, unit)
         self._record(key, unit)
         for target in unit.supersedes:
