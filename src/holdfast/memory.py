@@ -12,6 +12,8 @@ from typing import Any, Self
 
 from holdfast import ingest, recall
 from holdfast.analysis import analyse
+from holdfast.derivation import derivation
+from holdfast.embedding import Embedding
 from holdfast.analysis.checks import (
     check_flag,
     check_given_text,
@@ -46,7 +48,8 @@ class Memory:
         self._settings = settings
         self._now = now
         self._analyse = partial(analyse, settings=settings.analysis)
-        self._engine = recall.Engine(store, settings, time.perf_counter)
+        self._vectors = Embedding(store, settings.embedding)
+        self._engine = recall.Engine(store, settings, time.perf_counter, self._vectors.embedder)
 
     @classmethod
     def open(
@@ -65,11 +68,12 @@ class Memory:
         """
         settings = Settings.load() if settings is None else settings
         location = settings.store.path if path is None else path
-        store = SqliteStore.open(location, settings.store, partial(analyse, settings=settings.analysis))
+        store = SqliteStore.open(location, settings.store, derivation(settings))
         return cls(store, settings, now or (lambda: datetime.now(UTC)))
 
     def close(self) -> None:
         """Release the store."""
+        self._vectors.close()
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -149,7 +153,10 @@ class Memory:
             id=given_id,
             fields={name: value for name, value in fields.items() if value is not None},
         )
-        return ingest.remember(content, owned, store=self._store, settings=self._settings, analyse=self._analyse)
+        embedder = self._vectors.embedder()
+        return ingest.remember(
+            content, owned, store=self._store, settings=self._settings, analyse=self._analyse, embedder=embedder
+        )
 
     def update(
         self,
@@ -189,7 +196,19 @@ class Memory:
         if not changes:
             raise InputError(f"nothing to change; give update one of {', '.join(checks)}")
         view = self._view(user=user, agent=agent, tenant=tenant)
-        return self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, now, self._analyse))
+        unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, now, self._analyse))
+        ingest.embed([unit], self._store, self._vectors.embedder())
+        return unit
+
+    def reembed(self, *, progress: Callable[[int], None] | None = None) -> int:
+        """Give every unit a vector of the embedder in force, in its space; return how many still wait.
+
+        The other strategies keep serving meanwhile. Interrupted, it goes on where it stopped when called again.
+
+        Raises:
+            EmbedderError: the settings name no embedder, or it cannot be used.
+        """
+        return self._vectors.replace_all(progress)
 
     # -------------------------------------------------------------------------------------------- reading
 
@@ -318,7 +337,8 @@ class Memory:
             previous=previous,
             profile_name=profile_name,
             profile=profile,
-            strategies=build_strategies(profile, self._settings),
+            strategies=build_strategies(profile.strategies, self._settings),
+            escalation=build_strategies(profile.escalation, self._settings),
             limit=_limit(limit),
         )
 

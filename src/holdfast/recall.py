@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.analysis.query import profile_query
-from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse
+from holdfast.embedders.base import Embedder
+from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, refusal
 from holdfast.ranking.score import Scoring
 from holdfast.retrieval.base import Strategy
 from holdfast.settings import ProfileSettings, Settings
@@ -38,6 +39,7 @@ class Engine:
     store: Store
     settings: Settings
     clock: Callable[[], float]
+    embedder: Callable[[], Embedder | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Question:
     profile_name: str
     profile: ProfileSettings
     strategies: Sequence[Strategy]
+    escalation: Sequence[Strategy] = ()
     limit: int | None = None
 
 
@@ -56,14 +59,16 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
     """Answer a question with ranked hits."""
     query = _profiled(engine, question, view)
     results = _retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
-    results = _explained(engine, question, query, results, view) if explain else results
-    fusion = Fusion.of(results, question.profile.strategies, engine.settings.fusion)
-    candidates = fuse(results, fusion)
-    kept, dropped = cut(candidates, question.profile)
+    fusion = Fusion.of(results, question.profile, engine.settings.fusion)
+    pool = _completed(engine, question, query, results, view) if question.profile.mix else results
+    pool = _explained(engine, question, query, pool, view) if explain else pool
+    candidates = fuse(pool, fusion)
+    refused = refusal(candidates, engine.settings.refusal) if query.vector is not None else ""
+    kept, dropped = cut(() if refused else candidates, question.profile)
     measure = _measure(engine, question, fusion, view)
     ranked = sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
     hits, beyond = _limited(question, ranked, measure if explain else None)
-    trace = Trace(query, question.profile_name, results, candidates, (*dropped, *beyond), view.reference_time)
+    trace = Trace(query, question.profile_name, results, candidates, (*dropped, *beyond), view.reference_time, refused)
     return SearchResult(hits, trace)
 
 
@@ -73,7 +78,7 @@ def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
     everything = _retrieved(engine, question, result.trace.query, view, _NO_LIMIT)
     standings = tuple(
         _standing(engine, strategy, found, result.trace.query, unit, view)
-        for strategy, found in zip(question.strategies, everything, strict=True)
+        for strategy, found in zip((*question.strategies, *question.escalation), everything, strict=False)
     )
     hidden = engine.store.visible(view, unit.id)
     if hidden is not None:
@@ -85,22 +90,46 @@ def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
 
 
 def _profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
-    return profile_query(
+    query = profile_query(
         question.text,
         previous=question.previous,
         speakers=engine.store.speakers(view),
         separators=engine.settings.analysis.compound_separators,
     )
+    embedder = engine.embedder() if "dense" in question.profile.strategies else None
+    if embedder is None:
+        return query
+    text = f"{query.borrowed}\n{query.text}" if query.borrowed else query.text
+    return dataclasses.replace(query, vector=embedder.embed_query(text), space=embedder.space)
 
 
 def _retrieved(
     engine: Engine, question: Question, query: QueryProfile, view: View, depth: int
 ) -> tuple[RetrievalResult, ...]:
+    """Let the profile's strategies look, and its escalation too when the first of them finds too little."""
     budget = Budget(engine.settings.retrieval.timeout_ms, depth)
-    return tuple(
-        strategy.retrieve(query, view, engine.store, budget, Deadline.start(engine.clock, budget.timeout_ms))
-        for strategy in question.strategies
-    )
+
+    def look(strategy: Strategy) -> RetrievalResult:
+        deadline = Deadline.start(engine.clock, budget.timeout_ms)
+        return strategy.retrieve(query, view, engine.store, budget, deadline)
+
+    results = [look(strategy) for strategy in question.strategies]
+    if len(results[0].candidates) < question.profile.escalate_below:
+        results += [look(strategy) for strategy in question.escalation]
+    return tuple(results)
+
+
+def _completed(
+    engine: Engine, question: Question, query: QueryProfile, results: Sequence[RetrievalResult], view: View
+) -> tuple[RetrievalResult, ...]:
+    """Let every primary strategy score what only another one found: a mix needs all its parts."""
+    pool = dict.fromkeys(claim.unit_id for result in results for claim in result.candidates)
+    completed = []
+    for strategy, result in zip(question.strategies, results, strict=False):
+        missing = [unit_id for unit_id in pool if unit_id not in {claim.unit_id for claim in result.candidates}]
+        claims = strategy.score(query, view, engine.store, missing) if missing else {}
+        completed.append(dataclasses.replace(result, candidates=(*result.candidates, *claims.values())))
+    return (*completed, *results[len(completed) :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +170,7 @@ def _explained(
 ) -> tuple[RetrievalResult, ...]:
     """Let every claim carry its strategy's own tree instead of a bare raw score."""
     explained = []
-    for strategy, result in zip(question.strategies, results, strict=True):
+    for strategy, result in zip((*question.strategies, *question.escalation), results, strict=False):
         trees = strategy.score(query, view, engine.store, [claim.unit_id for claim in result.candidates])
         claims = tuple(
             dataclasses.replace(claim, explanation=trees[claim.unit_id].explanation)
@@ -182,6 +211,8 @@ def _standing(
 def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[StrategyStanding, ...]) -> Why:
     found = partial(Why, unit, standings=standings, returned=True)
     absent = partial(Why, unit, standings=standings, returned=False)
+    if result.trace.refused:
+        return absent(verdict=f"the question was refused: {result.trace.refused}")
     for hit in result:
         if unit.id in (hit.unit.id, *hit.merged_ids):
             copy = f", as a copy of {hit.unit.id}" if unit.id != hit.unit.id else ""
@@ -194,4 +225,4 @@ def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[
     if any(standing.rank is not None for standing in standings):
         depth = engine.settings.retrieval.max_candidates
         return absent(verdict=f"not considered: no strategy has it among its best {depth}")
-    return absent(verdict="not found: it shares no word with the question")
+    return absent(verdict="not found: no strategy sees anything in common with the question")

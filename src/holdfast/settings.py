@@ -119,6 +119,48 @@ class LexicalSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DenseSettings:
+    """The Matryoshka cascade (C10)."""
+
+    early_exit: bool = _key(default=False, doc="stop at the first tier that is sure enough (lossy); else the funnel")
+    exit_64: float = _key(0.65, "early exit: the best cosine at 64 dimensions that is sure enough")
+    exit_256: float = _key(0.75, "early exit: the best cosine at 256 dimensions that is sure enough")
+
+    def __post_init__(self) -> None:
+        _within("dense.exit_64", self.exit_64, -1.0, 1.0)
+        _within("dense.exit_256", self.exit_256, -1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class HyperSettings:
+    """Hypervectors (C5)."""
+
+    positional: bool = _key(
+        default=False, doc="bind single words to their place; a word elsewhere then does not match"
+    )
+    weights: Mapping[str, float] = _key(
+        {"topic": 0.35, "claim": 0.35, "role": 0.2, "acts": 0.1}, "weight of each field's similarity (C5)"
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("topic", "claim", "role", "acts"):
+            _within(f"hyper.weights.{name}", self.weights.get(name, math.nan), 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalSettings:
+    """When a question is answered with nothing at all (C4): its best hit is too far in words and meaning together."""
+
+    enabled: bool = _key(default=True, doc="refuse plainly unrelated questions")
+    coverage: float = _key(0.5, "share of the question's idf mass that is enough by itself")
+    cosine: float = _key(0.35, "cosine that is enough by itself; below both, the two shares are added")
+
+    def __post_init__(self) -> None:
+        _within("refusal.coverage", self.coverage, 0.0, 1.0, open_low=True)
+        _within("refusal.cosine", self.cosine, 0.0, 1.0, open_low=True)
+
+
+@dataclass(frozen=True, slots=True)
 class FusionSettings:
     """Fusion of the strategies' scores (C6)."""
 
@@ -191,8 +233,17 @@ class ProfileSettings:
     min_score: float = _key(0.0, "candidates with a lower fused score are dropped")
     gap: float = _key(0.0, "candidates below this share of the best fused score are dropped")
     rank_by: str = _key("score", "`fused` ranks by relevance alone (C6), `score` by the hybrid score (C9)")
+    escalation: tuple[str, ...] = _key((), "strategies that run when the first one finds too little")
+    escalate_below: int = _key(4, "how few candidates of the first strategy are too little")
+    mix: Mapping[str, float] = _key({}, "convex mix of the strategies' scores; empty means C6's weights and bonus")
+    normalise: str = _key("own", "`own` takes normalised scores as a strategy gives them, `best` divides by the best")
 
     def __post_init__(self) -> None:
+        for name, share in self.mix.items():
+            _within(f"mix.{name}", share, 0.0, 1.0)
+        _within("escalate_below", self.escalate_below, 0)
+        if self.normalise not in ("own", "best"):
+            raise SettingsError(f"normalise = {shown(self.normalise)}; choose own or best")
         _within("max_results", self.max_results, 1)
         _within("min_score", self.min_score, 0.0)
         _within("gap", self.gap, 0.0, 1.0)
@@ -249,15 +300,27 @@ class Settings:
     tokens: TokenSettings = field(default_factory=TokenSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     lexical: LexicalSettings = field(default_factory=LexicalSettings)
+    dense: DenseSettings = field(default_factory=DenseSettings)
+    hyper: HyperSettings = field(default_factory=HyperSettings)
+    refusal: RefusalSettings = field(default_factory=RefusalSettings)
     fusion: FusionSettings = field(default_factory=FusionSettings)
     score: ScoreSettings = field(default_factory=ScoreSettings)
     retrieval: RetrievalSettings = field(default_factory=RetrievalSettings)
     fast: ProfileSettings = field(
         default_factory=lambda: ProfileSettings(max_results=3, min_score=0.30, gap=0.50, rank_by="fused")
     )
-    hybrid: ProfileSettings = field(
-        default_factory=lambda: ProfileSettings(max_results=20, min_score=0.12, gap=0.25, rank_by="score")
+    balanced: ProfileSettings = field(
+        default_factory=lambda: ProfileSettings(
+            max_results=7, min_score=0.15, gap=0.35, rank_by="fused", escalation=("hdc-vsa",)
+        )
     )
+    # Provisional: the mix of a first exploration, to be tuned and validated by the evaluation harness.
+    hybrid: ProfileSettings = field(
+        default_factory=lambda: ProfileSettings(
+            strategies=("lexical", "dense"), max_results=20, min_score=0.12, gap=0.25, rank_by="score",
+            escalation=("hdc-vsa",), mix={"dense": 0.6, "lexical": 0.4, "hdc-vsa": 0.1}, normalise="best",
+        )
+    )  # fmt: skip
     ingest: IngestSettings = field(default_factory=IngestSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -265,7 +328,17 @@ class Settings:
     @classmethod
     def reference(cls) -> Self:
         """Return the reference recipe: every constant exactly as the contract gives it."""
-        return cls(recipe="reference", tokens=TokenSettings(ratios="reference"))
+        return cls(
+            recipe="reference",
+            tokens=TokenSettings(ratios="reference"),
+            dense=DenseSettings(early_exit=True),
+            hyper=HyperSettings(positional=True),
+            refusal=RefusalSettings(enabled=False),
+            # C7: there, sim is the dense cosine and rel = max(0, sim).
+            hybrid=dataclasses.replace(
+                cls().hybrid, mix={"dense": 1.0, "lexical": 0.0, "hdc-vsa": 0.0}, normalise="own"
+            ),
+        )
 
     @classmethod
     def load(
@@ -335,7 +408,7 @@ class Settings:
         return rows
 
 
-PROFILES = ("fast", "hybrid")
+PROFILES = ("fast", "balanced", "hybrid")
 _SECRETS = frozenset({"api_key"})
 _GROUPS = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("recipe", "origins"))
 

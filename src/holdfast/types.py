@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Self, get_args, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 JSON = Any  # a JSON value; Python's type system cannot say so recursively without pain at every use
 
 Kind = Literal["turn", "knowledge", "summary", "authored"]
@@ -294,6 +297,9 @@ class QueryProfile:
     participants: tuple[str, ...] = ()
     perspective: Literal["user", "assistant"] | str | None = None  # noqa: PYI051 - a speaker's name otherwise
     borrowed: str | None = None
+    # The question's vector and its embedding space, when the profile asks for meaning and there is an embedder.
+    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,6 +402,7 @@ class StrategyCandidate:
     unit: Unit
     notes: tuple[str, ...] = ()
     explanation: Contribution | None = None
+    coverage: float = 0.0  # the share of the question's idf mass that the unit's words match (C4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,6 +466,7 @@ class Trace:
     candidates: tuple[Candidate, ...]
     dropped: tuple[Dropped, ...]
     reference_time: datetime
+    refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
 
 
 @dataclass(frozen=True, slots=True)

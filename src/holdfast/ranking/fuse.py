@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.settings import FusionSettings, ProfileSettings
+from holdfast.settings import FusionSettings, ProfileSettings, RefusalSettings
 from holdfast.types import Candidate, Contribution, Dropped, RetrievalResult, StrategyCandidate
 
 # A strategy nobody gave a weight counts like the lexical one.
@@ -20,24 +20,36 @@ _UNLISTED_WEIGHT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """What the fusion of one query needs to know: what each strategy's raw scores are divided by, and F."""
+    """What the fusion of one query needs to know: weights, what raw scores are divided by, the bonus, and F."""
 
+    weights: Mapping[str, float]
     scales: Mapping[str, float]
+    bonus: float
     full_marks: float
-    settings: FusionSettings
 
     @classmethod
-    def of(cls, results: Sequence[RetrievalResult], primary: Sequence[str], settings: FusionSettings) -> Fusion:
-        """Read it off the results; `primary` are the strategies that always run."""
-        scales = {result.strategy_id: result.scale for result in results}
+    def of(cls, results: Sequence[RetrievalResult], profile: ProfileSettings, settings: FusionSettings) -> Fusion:
+        """Read it off the results: C6's weights and bonus, or the profile's own convex mix without a bonus."""
+        weights, bonus = (profile.mix, 0.0) if profile.mix else (settings.weights, settings.agreement_bonus)
+        scales = {result.strategy_id: _scale(result, profile) for result in results}
         total = 0.0
-        for strategy_id in primary:
-            total = total + settings.weights.get(strategy_id, _UNLISTED_WEIGHT)
-        return cls(scales, total + settings.agreement_bonus * (len(primary) - 1), settings)
+        for strategy_id in profile.strategies:
+            total = total + weights.get(strategy_id, _UNLISTED_WEIGHT)
+        return cls(weights, scales, bonus, total + bonus * (len(profile.strategies) - 1))
 
     def weight(self, strategy_id: str) -> float:
         """Return the weight of one strategy."""
-        return self.settings.weights.get(strategy_id, _UNLISTED_WEIGHT)
+        return self.weights.get(strategy_id, _UNLISTED_WEIGHT)
+
+    def normalised(self, claim: StrategyCandidate, strategy_id: str) -> float:
+        """Return a claim's score in [0, 1]."""
+        return min(claim.raw_score / self.scales[strategy_id], 1.0)
+
+
+def _scale(result: RetrievalResult, profile: ProfileSettings) -> float:
+    if profile.normalise == "own" or not result.candidates:
+        return result.scale
+    return result.candidates[0].raw_score or 1.0
 
 
 def fuse(results: Sequence[RetrievalResult], fusion: Fusion) -> tuple[Candidate, ...]:
@@ -53,20 +65,23 @@ def fuse(results: Sequence[RetrievalResult], fusion: Fusion) -> tuple[Candidate,
 def _fuse_claims(claims: Mapping[str, StrategyCandidate], fusion: Fusion) -> Candidate:
     fused = 0.0
     for name, claim in claims.items():
-        fused = fused + fusion.weight(name) * claim.normalized_score
-    if len(claims) > 1:
-        fused = fused + fusion.settings.agreement_bonus * (len(claims) - 1)
+        fused = fused + fusion.weight(name) * fusion.normalised(claim, name)
+    if (others := _further(claims)) and fusion.bonus:
+        fused = fused + fusion.bonus * others
     return Candidate(next(iter(claims.values())).unit, fused, min(fused / fusion.full_marks, 1.0), claims)
+
+
+def _further(claims: Mapping[str, StrategyCandidate]) -> float:
+    """Return how many strategies beyond the first found the unit; a score of 0 is not a find."""
+    return max(0.0, sum(claim.raw_score > 0.0 for claim in claims.values()) - 1.0)
 
 
 def explain_fused(candidate: Candidate, fusion: Fusion) -> Contribution:
     """Return the fused score of a candidate as a tree: the same arithmetic as `fuse`, node by node."""
     parts = [_explain_strategy(name, claim, fusion) for name, claim in candidate.claims.items()]
-    if len(parts) > 1:
-        bonus = Contribution("agreement bonus", fusion.settings.agreement_bonus)
-        parts.append(
-            Contribution.of("agreement", "product", bonus, Contribution("further strategies", len(parts) - 1.0))
-        )
+    if (others := _further(candidate.claims)) and fusion.bonus:
+        bonus = Contribution("agreement bonus", fusion.bonus)
+        parts.append(Contribution.of("agreement", "product", bonus, Contribution("further strategies", others)))
     return Contribution.of("fused", "sum", *parts)
 
 
@@ -116,3 +131,19 @@ def cut(
         else:
             kept.append(candidate)
     return tuple(kept), tuple(dropped)
+
+
+def refusal(candidates: Sequence[Candidate], settings: RefusalSettings) -> str:
+    """Return why the best candidate is too far from the question to answer it (C4), or nothing.
+
+    Words and meaning are weighed together: coverage / enough + cosine / enough must reach 1.
+    """
+    if not settings.enabled or not candidates:
+        return ""
+    claims = candidates[0].claims.values()
+    coverage = max((claim.coverage for claim in claims), default=0.0)
+    dense = candidates[0].claims.get("dense")
+    cosine = dense.raw_score if dense is not None else 0.0
+    if coverage / settings.coverage + cosine / settings.cosine >= 1.0:
+        return ""
+    return f"the best candidate covers {coverage:.2f} of its words and has a cosine of {cosine:.2f}"

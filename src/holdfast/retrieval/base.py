@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from holdfast.settings import Settings
 from holdfast.store.base import Store
-from holdfast.types import Budget, Deadline, QueryProfile, RetrievalResult, StrategyCandidate, View
+from holdfast.types import Budget, Deadline, QueryProfile, RetrievalResult, StrategyCandidate, Unit, View
 
 
 class Strategy(Protocol):
@@ -34,3 +34,8 @@ class Strategy(Protocol):
         A unit it would not find has raw score 0. Scores equal those of `retrieve`, bit for bit.
         """
         ...
+
+
+def kind_of_store(unit: Unit) -> Literal["session", "kb"]:
+    """Return which of C7's two stores a unit counts to: what was said, or what is known."""
+    return "session" if unit.kind in ("turn", "summary") else "kb"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25
+from holdfast.retrieval.base import kind_of_store
 from holdfast.settings import Settings
 from holdfast.store.base import LexicalEvidence, LexicalQuery, Store
 from holdfast.types import (
@@ -94,8 +94,10 @@ class LexicalStrategy:
         matched = evidence.matched[row]
         notes = (self.id, *(f"matched: {term}" for term, yes in zip(query.terms, matched, strict=True) if yes))
         normalized = min(raw / best, 1.0) if best > 0.0 else 0.0
-        where: Literal["session", "kb"] = "session" if unit.kind in ("turn", "summary") else "kb"
-        return StrategyCandidate(unit.id, where, raw, normalized, unit, notes)
+        idfs = [bm25.idf(evidence.unit_count, df) for df in evidence.df]
+        mass = sum(idf for idf, yes in zip(idfs, matched, strict=True) if yes)
+        coverage = mass / sum(idfs) if idfs else 0.0
+        return StrategyCandidate(unit.id, kind_of_store(unit), raw, normalized, unit, notes, coverage=coverage)
 
     def _explain(self, query: QueryProfile, evidence: LexicalEvidence, row: int, unit: Unit) -> Contribution:
         """Return the raw score as the tree of C4; what a term does not touch adds 0 and is left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import entry_points
 
@@ -44,10 +45,10 @@ def _strategy_class(strategy_id: str) -> type[Strategy]:
     return found
 
 
-def build_strategies(profile: ProfileSettings, settings: Settings) -> list[Strategy]:
-    """Return the profile's strategies, in its order.
+def build_strategies(ids: Sequence[str], settings: Settings) -> list[Strategy]:
+    """Return the strategies called `ids`, in their order.
 
     Raises:
         UnknownProfileError: one of them is not installed.
     """
-    return [_strategy_class(strategy_id)(settings) for strategy_id in profile.strategies]
+    return [_strategy_class(strategy_id)(settings) for strategy_id in ids]

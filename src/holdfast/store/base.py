@@ -16,7 +16,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.types import Analysis, Deadline, Draft, Role, Stats, Unit, View, Written
+from holdfast.kernels.hypervectors import Hypervector
+from holdfast.types import Act, Analysis, Deadline, Draft, Role, Stats, Unit, View, Written
 
 Analyse = Callable[[Unit], Analysis]
 Order = Literal["newest", "oldest"]
@@ -69,6 +70,71 @@ class LexicalEvidence:
         """Return avgdl per field, over units with an empty field too; 0 for an empty store."""
         count = max(self.unit_count, 1)
         return np.array([total / count for total in self.field_totals], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class DenseQuery:
+    """What a store needs to propose by meaning (C10). `tier` asks for one tier's order; None for the funnel."""
+
+    space: str
+    vector: NDArray[np.float32]
+    tier: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DenseEvidence:
+    """The stored vectors of some units, row by row, in one embedding space."""
+
+    ids: tuple[str, ...]
+    vectors: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class HyperQuery:
+    """The hypervectors of a question (C5): its needed roles, its words, its act; None where there is none."""
+
+    role: Hypervector | None
+    text: Hypervector | None
+    act: Hypervector | None
+
+
+# The order of the columns of `HyperEvidence.distances`.
+HYPER_FIELDS = ("topic", "claim", "role", "acts")
+MISSING_FIELD = -1
+
+
+@dataclass(frozen=True, slots=True)
+class HyperEvidence:
+    """In how many bits each unit differs from the question, field by field.
+
+    `MISSING_FIELD` stands where one side is empty.
+    """
+
+    ids: tuple[str, ...]
+    distances: NDArray[np.int64]
+    unit_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitHypervectors:
+    """The hypervectors of one unit; those of role and acts are shared by all units that have the same."""
+
+    topic: Hypervector | None
+    claim: Hypervector | None
+    role: Role
+    acts: tuple[Act, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How a store that searches in this process derives its index from units: injected, so that it stays pure.
+
+    `fingerprint` names the way: an index derived in another way does not fit.
+    """
+
+    analyse: Analyse
+    hypervectors: Callable[[Unit, Analysis], UnitHypervectors]
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +193,48 @@ class Store(Protocol):
 
     def lexical_evidence(self, view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
         """Return the exact counts behind the score of `ids`; ids the owner cannot see are left out."""
+        ...
+
+    def space(self) -> str | None:
+        """Return the embedding space the store agreed on, or None before the first vector."""
+        ...
+
+    def agree_on_space(self, space: str) -> None:
+        """Let `space` be the one that is searched from now on; vectors of any other wait to be replaced."""
+        ...
+
+    def waiting(self, space: str, limit: int) -> list[Unit]:
+        """Return some units, of any owner, that have no vector of their present words in `space`."""
+        ...
+
+    def waiting_count(self, space: str) -> int:
+        """Return how many units wait for a vector in `space`."""
+        ...
+
+    def put_vectors(self, space: str, units: Sequence[Unit], vectors: NDArray[np.float32]) -> int:
+        """Write one vector for each unit in one transaction; return how many were still wanted.
+
+        A unit that has changed since it was read is left waiting.
+
+        Raises:
+            EmbedderError: the store has agreed on another space.
+        """
+        ...
+
+    def dense_candidates(self, view: View, query: DenseQuery, depth: int, deadline: Deadline) -> Proposal:
+        """Return visible units that may be among the `depth` nearest."""
+        ...
+
+    def dense_evidence(self, view: View, space: str, ids: Sequence[str]) -> DenseEvidence:
+        """Return the stored vectors of `ids`; units that wait for one are left out."""
+        ...
+
+    def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
+        """Return at least the `depth` visible units whose words are nearest to the question's, above the noise."""
+        ...
+
+    def hyper_evidence(self, view: View, query: HyperQuery, ids: Sequence[str]) -> HyperEvidence:
+        """Return the exact distances behind the hyperdimensional score of `ids`."""
         ...
 
     def stats(self, view: View) -> Stats:

@@ -21,7 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25, topk
-from holdfast.store.base import LexicalEvidence, LexicalQuery, Proposal
+from holdfast.store.base import LexicalQuery
+from holdfast.store.column import Column
+from holdfast.store.dense import DenseBlock
+from holdfast.store.hyper import HyperCache
+from holdfast.store.snapshot import pack_words, unpack_words
 from holdfast.types import FIELDS, ROLES, Analysis, Deadline, Role, Unit, View
 
 # Below this the tail is not worth folding; above it, folding at a quarter keeps the total work linear.
@@ -45,35 +49,6 @@ class Postings:
 _EMPTY = Postings(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 
 
-class Column:
-    """A numpy array that can be appended to."""
-
-    def __init__(self, dtype: object, width: int = 0) -> None:
-        self._shape = (width,) if width else ()
-        self._data = np.zeros((16, *self._shape), dtype=dtype)  # type: ignore[call-overload]
-        self._size = 0
-
-    def append(self, value: object) -> None:
-        """Add one row."""
-        if self._size == len(self._data):
-            grown = np.zeros((2 * self._size, *self._shape), dtype=self._data.dtype)
-            grown[: self._size] = self._data
-            self._data = grown
-        self._data[self._size] = value
-        self._size += 1
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """Return the rows written so far, as a view."""
-        written: NDArray[Any] = self._data[: self._size]
-        return written
-
-    def keep(self, mask: Bools) -> None:
-        """Drop the rows that `mask` does not name."""
-        kept = self._data[: self._size][mask]
-        self._data, self._size = kept if len(kept) else self._data[:16], len(kept)
-
-
 class Shard:
     """Everything that is searched for one owner."""
 
@@ -88,6 +63,7 @@ class Shard:
         self._columns = {
             "alive": Column(np.bool_),
             "superseded": Column(np.bool_),
+            "content": Column(np.int64),
             "role": Column(np.uint8),
             "session": Column(np.int32),
             "agent": Column(np.int32),
@@ -98,6 +74,8 @@ class Shard:
             "valid_to": Column(np.float64),
             "lengths": Column(np.int32, len(FIELDS)),
         }
+        self.dense: DenseBlock | None = None
+        self.hyper = HyperCache()
         self._names: dict[str | None, int] = {None: 0}
         # Whether any unit expires or is valid for a time only: most shards can skip looking.
         self._bounded = False
@@ -115,8 +93,15 @@ class Shard:
 
     # ------------------------------------------------------------------------------------------ changing
 
-    def add(self, key: int, unit: Unit, analysis: Analysis, *, superseded: bool) -> None:
-        """Add a unit, or replace the version of it that is here."""
+    def holds(self, key: int, content: int, *, superseded: bool) -> bool:
+        """Return whether the unit is here just as it is."""
+        place = self.place_of_key.get(key)
+        if place is None:
+            return False
+        return int(self.column("content")[place]) == content and bool(self.column("superseded")[place]) == superseded
+
+    def add(self, key: int, unit: Unit, analysis: Analysis, *, content: int, superseded: bool) -> None:
+        """Add a unit, or replace the version of it that is here; `content` is the checksum of all it says."""
         self.remove(key)
         place = len(self.keys)
         self.keys.append(key)
@@ -130,6 +115,7 @@ class Shard:
         row: dict[str, object] = {
             "alive": True,
             "superseded": superseded,
+            "content": content,
             "role": ROLES.index(unit.role),
             "session": self._code(unit.session),
             "agent": self._code(unit.agent),
@@ -148,6 +134,16 @@ class Shard:
             self._append_postings(f, field, place)
         if self._folding and self._tail_size > max(_SMALL_TAIL, _TAIL_SHARE * len(self._block.units)):
             self._fold()
+
+    def add_vectors(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
+        """Add the vectors of units that are here; a store whose space has changed starts a new block."""
+        known = [i for i, key in enumerate(keys) if key in self.place_of_key]
+        if not known:
+            return
+        if self.dense is None or self.dense.dims != matrix.shape[1]:
+            self.dense = DenseBlock(matrix.shape[1])
+        places = np.array([self.place_of_key[keys[i]] for i in known], dtype=np.int32)
+        self.dense.add(places, matrix[known])
 
     @contextmanager
     def bulk(self) -> Iterator[None]:
@@ -171,6 +167,7 @@ class Shard:
             del self.speakers[speaker]
         if self.place_of_id.get(self.ids[place]) == place:
             del self.place_of_id[self.ids[place]]
+        self.hyper.invalidate(self.ids[place])
         self.unit_count -= 1
         for f, length in enumerate(self.column("lengths")[place].tolist()):
             self.field_totals[f] -= length
@@ -219,12 +216,63 @@ class Shard:
         self.place_of_id = {unit_id: place for place, unit_id in enumerate(self.ids)}
         for column in self._columns.values():
             column.keep(alive)
+        if self.dense is not None:
+            self.dense.renumber(alive)
 
     def _code(self, name: str | None) -> int:
         return self._names.setdefault(name, len(self._names))
 
     def _name(self, code: int) -> str:
         return next(name or "" for name, known in self._names.items() if known == code)
+
+    # -------------------------------------------------------------------------------------------- saving
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything that is searched as arrays; `from_arrays` gives the same shard again."""
+        self._fold()
+        arrays: dict[str, NDArray[Any]] = {f"column {name}": self.column(name) for name in self._columns}
+        arrays |= {"keys": np.array(self.keys, dtype=np.int64), "ids": pack_words(self.ids)}
+        arrays |= {"starts": self._starts, "units": self._block.units, "counts": self._block.counts}
+        arrays["names"] = pack_words([name for name in self._names if name is not None])
+        for f, known in enumerate(self._vocabulary):
+            arrays |= {
+                f"words {f}": pack_words([*known]),
+                f"numbers {f}": np.array([*known.values()], dtype=np.int64),
+            }
+        if self.dense is not None:
+            arrays |= {f"dense {name}": array for name, array in self.dense.to_arrays().items()}
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Shard:
+        """Read what `to_arrays` gave; a fold leaves no dead places, so every row is a living unit."""
+        shard = cls()
+        for name, column in shard._columns.items():
+            column.replace(arrays[f"column {name}"])
+        shard.keys, shard.ids = arrays["keys"].tolist(), unpack_words(arrays["ids"])
+        shard.place_of_key = {key: place for place, key in enumerate(shard.keys)}
+        shard.place_of_id = {unit_id: place for place, unit_id in enumerate(shard.ids)}
+        shard._names |= {name: code for code, name in enumerate(unpack_words(arrays["names"]), start=1)}
+        shard._starts = arrays["starts"]
+        shard._block = Postings(arrays["units"], arrays["counts"])
+        shard._vocabulary = [
+            dict(zip(unpack_words(arrays[f"words {f}"]), arrays[f"numbers {f}"].tolist(), strict=True))
+            for f in range(len(FIELDS))
+        ]
+        shard._lists = len(shard._starts) - 1
+        shard.unit_count = len(shard.keys)
+        shard.field_totals = shard.column("lengths").sum(axis=0, dtype=np.int64).tolist()
+        codes, counts = np.unique(shard.column("speaker"), return_counts=True)
+        shard.speakers = Counter({shard._name(int(c)): int(n) for c, n in zip(codes, counts, strict=True)})
+        limits = (
+            shard.column("expires") < _NEVER,
+            shard.column("valid_from") > _LONG_AGO,
+            shard.column("valid_to") < _NEVER,
+        )
+        shard._bounded = bool(np.any(limits))
+        dense = {name.removeprefix("dense "): array for name, array in arrays.items() if name.startswith("dense ")}
+        shard.dense = DenseBlock.from_arrays(dense) if dense else None
+        return shard
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -367,65 +415,3 @@ def _best(
     places = np.flatnonzero((scores > 0.0) & eligible) if seen is None else seen
     best = places[topk.at_least_top(scores[places], depth)]
     return best, scores[best]
-
-
-# ------------------------------------------------------------------------------------- several shards as one
-
-
-def term_weights(shards: Sequence[Shard], terms: Sequence[str]) -> dict[str, float]:
-    """Return idf over all `shards` together."""
-    units = sum(shard.unit_count for shard in shards)
-    return {term: bm25.idf(units, sum(shard.df(term) for shard in shards)) for term in terms}
-
-
-def propose(
-    shards: Sequence[Shard], view: View, query: LexicalQuery, depth: int, deadline: Deadline,
-    allowed: frozenset[int] | None,
-) -> Proposal:  # fmt: skip
-    """Return the best of several shards, scored with their common statistics."""
-    idfs = term_weights(shards, query.terms)
-    units = max(1, sum(shard.unit_count for shard in shards))
-    averages = [sum(shard.field_totals[f] for shard in shards) / units for f in range(len(FIELDS))]
-    ids: list[str] = []
-    parts: list[NDArray[np.float64]] = []
-    exhausted = False
-    for i, shard in enumerate(shards):
-        eligible = shard.eligible(view, allowed)
-        while True:
-            places, scores, ran_out = shard.propose(query, idfs, averages, eligible, depth, deadline)
-            # A user's own unit hides a global one of the same id; look again, so that the next best takes its place.
-            hidden = [p for p in places.tolist() if any(own.shows(shard.ids[p], view) for own in shards[:i])]
-            if not hidden:
-                break
-            eligible[hidden] = False
-        exhausted |= ran_out
-        ids += [shard.ids[p] for p in places.tolist()]
-        parts.append(scores)
-    best = topk.at_least_top(np.concatenate(parts), depth)
-    return Proposal(tuple(ids[i] for i in best), exhausted)
-
-
-def evidence(shards: Sequence[Shard], view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
-    """Return the exact counts of `ids`, wherever they are, and the statistics of all shards together."""
-    found: list[str] = []
-    roles: list[Role] = []
-    tf: list[NDArray[np.int64]] = [np.zeros((0, len(FIELDS), len(terms)), dtype=np.int64)]
-    lengths: list[NDArray[np.int64]] = [np.zeros((0, len(FIELDS)), dtype=np.int64)]
-    left = list(dict.fromkeys(ids))
-    for shard in shards:
-        here = [unit_id for unit_id in left if shard.shows(unit_id, view)]
-        left = [unit_id for unit_id in left if not shard.shows(unit_id, view)]
-        places = np.array([shard.place_of_id[unit_id] for unit_id in here], dtype=np.intp)
-        found += here
-        roles += [ROLES[code] for code in shard.column("role")[places].tolist()]
-        tf.append(shard.counts(terms, places))
-        lengths.append(shard.column("lengths")[places].astype(np.int64))
-    return LexicalEvidence(
-        ids=tuple(found),
-        roles=tuple(roles),
-        tf=np.concatenate(tf),
-        lengths=np.concatenate(lengths),
-        unit_count=sum(shard.unit_count for shard in shards),
-        df=tuple(sum(shard.df(term) for shard in shards) for term in terms),
-        field_totals=tuple(sum(shard.field_totals[f] for shard in shards) for f in range(len(FIELDS))),
-    )

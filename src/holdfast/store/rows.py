@@ -7,6 +7,9 @@ import json
 import zlib
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.errors import DamagedStoreError
 from holdfast.store.filters import SqliteFilter, matches
 from holdfast.types import JSON, Unit, View, iso
@@ -47,6 +50,14 @@ def _read(key: int, body: str, checksum: int) -> Unit:
     if zlib.crc32(body.encode()) != checksum:
         raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
     return Unit.from_json(json.loads(body))
+
+
+def vector_of(row: tuple[int, bytes, int]) -> NDArray[np.float32]:
+    """Return the vector of a row whose checksum holds."""
+    key, data, checksum = row
+    if zlib.crc32(data) != checksum:
+        raise DamagedStoreError(f"the vector of unit row {key} fails its checksum; run `holdfast reembed`")
+    return np.frombuffer(data, dtype="<f4").astype(np.float32, copy=False)
 
 
 # The same units are recalled again and again, and a unit is a value: reading a body twice gives the same.

@@ -17,40 +17,64 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from holdfast.errors import ClosedStoreError, InputError, NotFoundError, shown
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import ClosedStoreError, EmbedderError, InputError, NotFoundError, shown
 from holdfast.settings import StoreSettings
-from holdfast.store import index
-from holdfast.store.base import Analyse, LexicalEvidence, LexicalQuery, Order, Problem, Proposal
+from holdfast.store import shards as searching
+from holdfast.store.base import (
+    HYPER_FIELDS,
+    DenseEvidence,
+    DenseQuery,
+    Derivation,
+    HyperEvidence,
+    HyperQuery,
+    LexicalEvidence,
+    LexicalQuery,
+    Order,
+    Problem,
+    Proposal,
+)
+from holdfast.store.live import LiveIndex
 from holdfast.store.migrate import open_connection, schema_version, translated
 from holdfast.store.queries import queries
-from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, forget_read_rows, hidden_by, unit_of, where
+from holdfast.store.rows import (
+    GLOBAL,
+    Row,
+    agent_matches,
+    columns,
+    forget_read_rows,
+    hidden_by,
+    unit_of,
+    vector_of,
+    where,
+)
 from holdfast.types import JSON, Analysis, Deadline, Draft, Stats, Unit, View, Written, from_iso
 
 _EVERYTHING = -1  # SQLite's "no limit"
+_SPACE, _IDENTITY = "space", "identity"
 
 
 class SqliteStore:
     """Units in one SQLite file. Shared between threads by a lock; refuses to be used across a fork."""
 
-    def __init__(self, connection: sqlite3.Connection, location: str, analyse: Analyse) -> None:
+    def __init__(self, connection: sqlite3.Connection, location: str, derivation: Derivation) -> None:
         self._connection = connection
         self._location = location
-        self._analyse = analyse
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._closed = False
-        self._shards: dict[tuple[str, str], index.Shard] = {}
-        self._followed = 0
-        self._data_version = -1
+        self._index = LiveIndex(self._run, derivation, _beside(location), self._fingerprint(derivation))
 
     @classmethod
-    def open(cls, location: str | Path, settings: StoreSettings, analyse: Analyse) -> SqliteStore:
+    def open(cls, location: str | Path, settings: StoreSettings, derivation: Derivation) -> SqliteStore:
         """Open or create the store at `location` (`:memory:` keeps nothing).
 
         Raises:
             StoreError: the file is foreign, newer, damaged, read-only or busy; the message says what to do.
         """
-        return cls(open_connection(str(location), settings), str(location), analyse)
+        return cls(open_connection(str(location), settings), str(location), derivation)
 
     # ------------------------------------------------------------------------------------------- writing
 
@@ -59,7 +83,8 @@ class SqliteStore:
         fresh: dict[int, Analysis] = {}
         with self._write():
             written = [self._put_one(draft, fresh) for draft in drafts]
-        self._follow(fresh)
+        with self._read():
+            self._index.follow(fresh)
         return written
 
     def _put_one(self, draft: Draft, fresh: dict[int, Analysis]) -> Written:
@@ -106,7 +131,8 @@ class SqliteStore:
             unit = unit.evolve(version=known.version + 1)
             self._replace(row[0], unit)
             self._record(row[0], unit)
-        self._follow({row[0]: analysis})
+        with self._read():
+            self._index.follow({row[0]: analysis})
         return unit.evolve(access_count=row[4])
 
     def _placed(self, unit: Unit) -> Unit:
@@ -128,6 +154,7 @@ class SqliteStore:
         self._record(row[0], unit)
 
     def _record(self, key: int, unit: Unit) -> None:
+        self._index.changed()
         self._run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
 
     # ------------------------------------------------------------------------------------------- reading
@@ -177,7 +204,7 @@ class SqliteStore:
     def speakers(self, view: View) -> tuple[str, ...]:
         """See `Store.speakers`."""
         with self._read():
-            names = {name for shard in self._owner_shards(view) for name in shard.speakers if name}
+            names = {name for shard in self._index.shards(view) for name in shard.speakers if name}
         return tuple(sorted(names))
 
     # ----------------------------------------------------------------------------------------- searching
@@ -185,57 +212,101 @@ class SqliteStore:
     def lexical_candidates(self, view: View, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
         """See `Store.lexical_candidates`."""
         with self._read():
-            allowed = None
-            if view.filters is not None:
-                visible, values = where(view)
-                allowed = frozenset(key for (key,) in self._run("matching_keys", values, visible=visible))
-            return index.propose(self._owner_shards(view), view, query, depth, deadline, allowed)
+            return searching.propose(self._index.shards(view), view, query, depth, deadline, self._allowed(view))
 
     def lexical_evidence(self, view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
         """See `Store.lexical_evidence`."""
         with self._read():
-            return index.evidence(self._owner_shards(view), view, terms, ids)
+            return searching.evidence(self._index.shards(view), view, terms, ids)
 
-    def _owner_shards(self, view: View) -> list[index.Shard]:
-        self._follow({})
-        return [self._shard(view.tenant, view.user), self._shard(view.tenant, GLOBAL)]
+    def dense_candidates(self, view: View, query: DenseQuery, depth: int, deadline: Deadline) -> Proposal:
+        """See `Store.dense_candidates`. The funnel is one sweep of a few milliseconds: it is not cut short."""
+        with self._read():
+            if self.space() != query.space:
+                return Proposal(())
+            found = searching.propose_dense(self._index.shards(view), view, query, depth, self._allowed(view))
+            return Proposal(found.ids, exhausted=deadline.expired())
 
-    def _shard(self, tenant: str, user: str) -> index.Shard:
-        shard = self._shards.get((tenant, user))
-        if shard is None:
-            shard = self._shards[tenant, user] = self._load(tenant, user)
-        return shard
+    def dense_evidence(self, view: View, space: str, ids: Sequence[str]) -> DenseEvidence:
+        """See `Store.dense_evidence`."""
+        with self._read():
+            places = searching.located(self._index.shards(view), view, ids)
+            keys = {shard.keys[shard.place_of_id[unit_id]]: unit_id for shard, unit_id in places}
+            rows = self._run("vectors_of_units", {"space": space, "keys": json.dumps([*keys])}).fetchall()
+        matrix = [vector_of(row) for row in rows]
+        return DenseEvidence(tuple(keys[row[0]] for row in rows), np.array(matrix, dtype=np.float32))
 
-    def _load(self, tenant: str, user: str) -> index.Shard:
-        shard = index.Shard()
-        with shard.bulk():
-            for row in self._run("owner_units", {"tenant": tenant, "user": user}):
-                unit = unit_of(row, remember=False)
-                shard.add(row[0], unit, self._analyse(unit), superseded=row[3] is not None)
-        return shard
+    def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
+        """See `Store.hyper_candidates`."""
+        with self._read():
+            shards = self._index.shards(view)
+            for shard in shards:
+                self._index.encode(shard, shard.ids, deadline)
+            return searching.propose_hyper(shards, view, query, depth, self._allowed(view))
 
-    def _follow(self, fresh: Mapping[int, Analysis]) -> None:
-        """Bring the loaded shards up to date with the feed; `fresh` holds analyses this process already has."""
-        with self._lock, self._reading():
-            version = self._connection.execute("PRAGMA data_version").fetchone()[0]
-            if version == self._data_version and not fresh:
-                return
-            if not self._shards:
-                self._followed = self._run("last_change", {}).fetchone()[0]
-            for seq, tenant, user, key in self._run("changes_since", {"seq": self._followed}).fetchall():
-                self._followed = seq
-                shard = self._shards.get((tenant, user))
-                if shard is not None:
-                    self._refresh(shard, key, fresh.get(key))
-            self._data_version = version
+    def hyper_evidence(self, view: View, query: HyperQuery, ids: Sequence[str]) -> HyperEvidence:
+        """See `Store.hyper_evidence`."""
+        with self._read():
+            shards = self._index.shards(view)
+            places = searching.located(shards, view, ids)
+            parts = [np.zeros((0, len(HYPER_FIELDS)), dtype=np.int64)]
+            for shard in shards:
+                here = [unit_id for owner, unit_id in places if owner is shard]
+                self._index.encode(shard, here, None)
+                parts.append(shard.hyper.distances(query, here))
+            found = tuple(unit_id for shard in shards for owner, unit_id in places if owner is shard)
+            return HyperEvidence(found, np.concatenate(parts), sum(shard.unit_count for shard in shards))
 
-    def _refresh(self, shard: index.Shard, key: int, analysis: Analysis | None) -> None:
-        row = self._run("unit_by_key", {"key": key}).fetchone()
-        if row is None:
-            shard.remove(key)
-        else:
-            unit = unit_of(row)
-            shard.add(key, unit, analysis or self._analyse(unit), superseded=row[3] is not None)
+    def _allowed(self, view: View) -> frozenset[int] | None:
+        """Return the keys that pass the view's filters, or None when it has none."""
+        if view.filters is None:
+            return None
+        visible, values = where(view)
+        return frozenset(key for (key,) in self._run("matching_keys", values, visible=visible))
+
+    # ------------------------------------------------------------------------------------------- vectors
+
+    def space(self) -> str | None:
+        """See `Store.space`."""
+        with self._read():
+            return self._index.space()
+
+    def agree_on_space(self, space: str) -> None:
+        """See `Store.agree_on_space`."""
+        with self._write():
+            self._run("agree", {"name": _SPACE, "value": space})
+        self._index.clear()
+
+    def waiting(self, space: str, limit: int) -> list[Unit]:
+        """See `Store.waiting`."""
+        with self._read():
+            rows = self._run("waiting_units", {"space": space, "limit": limit}).fetchall()
+        return [unit_of(row) for row in rows]
+
+    def waiting_count(self, space: str) -> int:
+        """See `Store.waiting_count`."""
+        with self._read():
+            return int(self._run("waiting_count", {"space": space}).fetchone()[0])
+
+    def put_vectors(self, space: str, units: Sequence[Unit], vectors: NDArray[np.float32]) -> int:
+        """See `Store.put_vectors`."""
+        written = 0
+        with self._write():
+            agreed = self.space()
+            if agreed is None:
+                self._run("agree", {"name": _SPACE, "value": space})
+            elif agreed != space:
+                raise EmbedderError(f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`")
+            for unit, vector in zip(units, vectors, strict=True):
+                data = np.ascontiguousarray(vector, dtype="<f4").tobytes()
+                row = {**columns(unit), "space": space, "vector": data, "checksum": zlib.crc32(data)}
+                found = self._run("put_vector", row).fetchall()
+                for (key,) in found:
+                    self._record(key, unit)
+                written += len(found)
+        with self._read():
+            self._index.follow()
+        return written
 
     # ------------------------------------------------------------------------------------------ operating
 
@@ -272,6 +343,11 @@ class SqliteStore:
             ]
             rows = chain(self._run("all_units", {}), self._run("all_versions", {}))
             problems += [
+                Problem(f"vector of unit row {key} fails its checksum", "run `holdfast reembed`")
+                for key, vector, checksum in self._run("all_vectors", {})
+                if zlib.crc32(vector) != checksum
+            ]
+            problems += [
                 Problem(f"unit row {key} fails its checksum", "restore a backup")
                 for key, body, checksum, *_ in rows
                 if zlib.crc32(body.encode()) != checksum
@@ -282,12 +358,26 @@ class SqliteStore:
         """See `Store.close`."""
         with self._lock:
             if not self._closed and os.getpid() == self._process:
-                self._connection.close()
+                try:
+                    with translated(self._location):
+                        self._index.save()
+                finally:
+                    self._connection.close()
             self._closed = True
-            self._shards.clear()
+            self._index.clear()
             forget_read_rows()
 
     # ------------------------------------------------------------------------------------------ plumbing
+
+    def _fingerprint(self, derivation: Derivation) -> str:
+        """Return what a snapshot must agree with: this store, and the way its index is derived."""
+        with self._read():
+            [identity] = self._run("agreed", {"name": _IDENTITY}).fetchone() or [""]
+        if not identity:
+            identity = os.urandom(16).hex()
+            with self._write():
+                self._run("agree", {"name": _IDENTITY, "value": identity})
+        return f"{identity} {derivation.fingerprint}"
 
     def _run(self, name: str, values: Mapping[str, JSON], *, visible: str = "") -> sqlite3.Cursor:
         statement = queries()[name]
@@ -332,3 +422,8 @@ class SqliteStore:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def _beside(location: str) -> Path | None:
+    """Return where the snapshot of a store lies; a store in memory has none."""
+    return None if location == ":memory:" else Path(f"{location}.index")

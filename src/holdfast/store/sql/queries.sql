@@ -34,6 +34,12 @@ INSERT INTO changes (tenant, user, unit_key) VALUES (:tenant, :user, :key);
 -- name: changes_since
 SELECT seq, tenant, user, unit_key FROM changes WHERE seq > :seq ORDER BY seq;
 
+-- name: owner_changes_since
+SELECT seq, unit_key FROM changes WHERE seq > :seq AND tenant = :tenant AND user = :user ORDER BY seq;
+
+-- name: data_version
+PRAGMA data_version;
+
 -- name: last_change
 SELECT coalesce(max(seq), 0) FROM changes;
 
@@ -86,3 +92,45 @@ WHERE tenant = :tenant AND user IN (:user, '') GROUP BY 1 ORDER BY 1;
 
 -- name: store_units
 SELECT count(*) FROM units;
+
+-- name: agreed
+SELECT value FROM agreements WHERE name = :name;
+
+-- name: agree
+INSERT INTO agreements (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: waiting_units
+SELECT key, body, checksum, superseded_by, access_count FROM units
+WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key AND space = :space AND vectors.version = units.version)
+ORDER BY key LIMIT :limit;
+
+-- name: waiting_count
+SELECT count(*) FROM units
+WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key AND space = :space AND vectors.version = units.version);
+
+-- name: put_vector
+INSERT INTO vectors (unit_key, space, version, vector, checksum)
+SELECT key, :space, version, :vector, :checksum FROM units
+WHERE tenant = :tenant AND user = :user AND id = :id AND version = :version
+ON CONFLICT (unit_key) DO UPDATE SET space = excluded.space, version = excluded.version, vector = excluded.vector,
+    checksum = excluded.checksum
+RETURNING unit_key;
+
+-- name: vector_of_unit
+SELECT vector, checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
+WHERE unit_key = :key AND space = :space;
+
+-- name: vectors_of_units
+SELECT key, vector, vectors.checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
+WHERE space = :space AND key IN (SELECT value FROM json_each(:keys));
+
+-- name: owner_vectors
+SELECT key, vector, vectors.checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
+WHERE tenant = :tenant AND user = :user AND space = :space ORDER BY key;
+
+-- name: units_by_key
+SELECT key, body, checksum, superseded_by, access_count FROM units
+WHERE key IN (SELECT value FROM json_each(:keys));
+
+-- name: all_vectors
+SELECT unit_key, vector, checksum FROM vectors ORDER BY unit_key;

@@ -1,0 +1,88 @@
+"""The embedder of one memory: loaded when first needed, checked against the store's space, and catching up.
+
+Units are committed before they are embedded. Those that a crash or a failing endpoint left behind are found by the
+other strategies meanwhile, and completed here: a few at once, many in the background.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from holdfast.embedders import Embedder, build_embedder
+from holdfast.errors import EmbedderError
+from holdfast.ingest import embed_waiting
+from holdfast.settings import EmbeddingSettings
+from holdfast.store.base import Store
+
+# As many as are embedded within about a second: nobody minds that at the first question after a crash.
+_AT_ONCE = 200
+
+
+class Embedding:
+    """One memory's embedder. Safe to share between threads."""
+
+    def __init__(self, store: Store, settings: EmbeddingSettings) -> None:
+        self._store = store
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._loaded: Embedder | None = None
+        self._stop = threading.Event()
+        self._worker: threading.Thread | None = None
+
+    def embedder(self) -> Embedder | None:
+        """Return the embedder, or None when the settings ask for none.
+
+        Raises:
+            EmbedderError: it cannot be loaded, or the store's vectors are of another space.
+        """
+        if self._settings.embedder == "none":
+            return None
+        with self._lock:
+            if self._loaded is None:
+                loaded = build_embedder(self._settings)
+                assert loaded is not None  # noqa: S101 - `none` has been answered above
+                self._refuse_another_space(loaded)
+                self._loaded = loaded
+                self._catch_up(loaded)
+            return self._loaded
+
+    def replace_all(self, progress: Callable[[int], None] | None) -> int:
+        """Let the store agree on this embedder's space and embed whatever has no vector in it."""
+        if self._settings.embedder == "none":
+            raise EmbedderError("embedding.embedder is `none`; name an embedder to embed with")
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = build_embedder(self._settings)
+        assert self._loaded is not None  # noqa: S101 - loaded just above
+        if self._store.space() != self._loaded.space:
+            self._store.agree_on_space(self._loaded.space)
+        return embed_waiting(self._store, self._loaded, stop=self._stop.is_set, done=progress)
+
+    def close(self) -> None:
+        """Stop catching up."""
+        self._stop.set()
+        if self._worker is not None:
+            self._worker.join()
+
+    def _refuse_another_space(self, loaded: Embedder) -> None:
+        agreed = self._store.space()
+        if agreed is not None and agreed != loaded.space:
+            raise EmbedderError(
+                f"the store's vectors are of {agreed}, the settings name {loaded.space}, and the two cannot be compared; "
+                "run `holdfast reembed`, or set embedding.embedder back"
+            )
+
+    def _catch_up(self, loaded: Embedder) -> None:
+        waiting = self._store.waiting_count(loaded.space)
+        if 0 < waiting <= _AT_ONCE:
+            embed_waiting(self._store, loaded)
+        elif waiting:
+            self._worker = threading.Thread(
+                target=embed_waiting,
+                args=(self._store, loaded),
+                kwargs={"stop": self._stop.is_set},
+                name="holdfast-catching-up",
+                daemon=True,
+            )
+            self._worker.start()

@@ -1,0 +1,176 @@
+"""The index of one store in this process: loaded owner by owner, in step with the feed, saved beside the file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from holdfast.store import snapshot
+from holdfast.store.base import Derivation
+from holdfast.store.index import Shard
+from holdfast.store.rows import GLOBAL, Row, unit_of, vector_of
+from holdfast.types import JSON, Analysis, Deadline, View
+
+# Smaller owners are built again faster than a file is read.
+_WORTH_SAVING = 1000
+# Large enough that a batch costs more than its call, small enough to stop soon when time runs out.
+_ENCODED_TOGETHER = 64
+_VECTORS_TOGETHER = 4096
+
+
+class Run(Protocol):
+    """Runs one named statement."""
+
+    def __call__(self, name: str, values: Mapping[str, JSON]) -> sqlite3.Cursor:
+        """Return the cursor of the statement called `name`."""
+        ...
+
+
+class LiveIndex:
+    """Shards by owner. The caller holds the store's lock and has checked that it is open."""
+
+    def __init__(self, run: Run, derivation: Derivation, path: Path | None, fingerprint: str) -> None:
+        self._run = run
+        self._derivation = derivation
+        self._path = path
+        self._fingerprint = fingerprint
+        self._shards: dict[tuple[str, str], Shard] = {}
+        self._followed = 0
+        self._stale = True
+        self._data_version = -1
+        self._saved: dict[tuple[str, str], int] = {}
+
+    def shards(self, view: View) -> list[Shard]:
+        """Return the shards a view may see, up to date: the user's own, then the global one."""
+        self.follow()
+        return [self._shard(view.tenant, view.user), self._shard(view.tenant, GLOBAL)]
+
+    def changed(self) -> None:
+        """Say that this process has written: SQLite reports other processes' writes only."""
+        self._stale = True
+
+    def clear(self) -> None:
+        """Forget everything; what is asked for next is loaded again."""
+        self._shards.clear()
+
+    # -------------------------------------------------------------------------------------------- following
+
+    def follow(self, fresh: Mapping[int, Analysis] | None = None) -> None:
+        """Bring the loaded shards up to date with the feed; `fresh` holds analyses this process already has."""
+        version = self._run("data_version", {}).fetchone()[0]
+        if version == self._data_version and not self._stale:
+            return
+        if not self._shards:
+            self._followed = self._last_change()
+        space = self.space()
+        for seq, tenant, user, key in self._run("changes_since", {"seq": self._followed}).fetchall():
+            self._followed = seq
+            shard = self._shards.get((tenant, user))
+            if shard is not None:
+                self._refresh(shard, key, space, (fresh or {}).get(key))
+        self._data_version, self._stale = version, False
+
+    def space(self) -> str | None:
+        """Return the embedding space the store agreed on."""
+        row = self._run("agreed", {"name": "space"}).fetchone()
+        return None if row is None else str(row[0])
+
+    def _last_change(self) -> int:
+        return int(self._run("last_change", {}).fetchone()[0])
+
+    def _refresh(self, shard: Shard, key: int, space: str | None, analysis: Analysis | None = None) -> None:
+        row = self._run("unit_by_key", {"key": key}).fetchone()
+        if row is None:
+            shard.remove(key)
+            return
+        if not shard.holds(key, row[2], superseded=row[3] is not None):
+            self._add(shard, row, analysis)
+        found = self._run("vector_of_unit", {"key": key, "space": space}).fetchone() if space else None
+        if found is not None:
+            shard.add_vectors([key], vector_of((key, *found))[None, :])
+
+    def _add(self, shard: Shard, row: Row, analysis: Analysis | None = None) -> None:
+        unit = unit_of(row, remember=False)
+        analysis = analysis or self._derivation.analyse(unit)
+        shard.add(row[0], unit, analysis, content=row[2], superseded=row[3] is not None)
+
+    # ---------------------------------------------------------------------------------------------- loading
+
+    def _shard(self, tenant: str, user: str) -> Shard:
+        shard = self._shards.get((tenant, user))
+        if shard is None:
+            shard = self._shards[tenant, user] = self._restored(tenant, user) or self._built(tenant, user)
+        return shard
+
+    def _restored(self, tenant: str, user: str) -> Shard | None:
+        """Return the owner's shard from the snapshot, brought up to date, or None."""
+        for segment in self._segments((tenant, user)):
+            try:
+                shard = Shard.from_arrays(snapshot.unpack(segment.data))
+            except snapshot.UNREADABLE:
+                return None
+            space, owner = self.space(), {"tenant": tenant, "user": user}
+            for _, key in self._run("owner_changes_since", {**owner, "seq": segment.seq}).fetchall():
+                self._refresh(shard, key, space)
+            self._saved[tenant, user] = segment.seq
+            return shard
+        return None
+
+    def _segments(self, owner: tuple[str, str] | None = None) -> list[snapshot.Segment]:
+        """Return the segments that are not from the future of this file, as after a restored backup."""
+        if self._path is None:
+            return []
+        last = self._last_change()
+        return [one for one in snapshot.read(self._path, self._fingerprint, owner) if one.seq <= last]
+
+    def _built(self, tenant: str, user: str) -> Shard:
+        shard, owner = Shard(), {"tenant": tenant, "user": user}
+        with shard.bulk():
+            for row in self._run("owner_units", owner):
+                self._add(shard, row)
+        space = self.space()
+        if space is not None:
+            cursor = self._run("owner_vectors", {**owner, "space": space})
+            while rows := cursor.fetchmany(_VECTORS_TOGETHER):
+                shard.add_vectors([row[0] for row in rows], np.array([vector_of(row) for row in rows]))
+        return shard
+
+    # ----------------------------------------------------------------------------------------------- saving
+
+    def save(self) -> None:
+        """Write the snapshot when a large owner has changed since; owners that are not loaded keep their segment."""
+        if self._path is None:
+            return
+        self.follow()
+        large = {owner: shard for owner, shard in self._shards.items() if shard.unit_count >= _WORTH_SAVING}
+        if all(self._saved.get(owner) == self._followed for owner in large):
+            return
+        kept = [one for one in self._segments() if (one.tenant, one.user) not in large]
+        fresh = [
+            snapshot.Segment(*owner, self._followed, snapshot.pack(shard.to_arrays()))
+            for owner, shard in large.items()
+        ]
+        snapshot.write(self._path, self._fingerprint, [*kept, *fresh])
+        self._saved |= dict.fromkeys(large, self._followed)
+
+    # --------------------------------------------------------------------------------------------- encoding
+
+    def encode(self, shard: Shard, ids: Sequence[str], deadline: Deadline | None) -> None:
+        """Fill the shard's cache of hypervectors for `ids`, as far as time allows."""
+        contents = shard.column("content")
+        living = [unit_id for unit_id in dict.fromkeys(ids) if unit_id in shard.place_of_id]
+        missing = shard.hyper.missing([(i, int(contents[shard.place_of_id[i]])) for i in living])
+        for start in range(0, len(missing), _ENCODED_TOGETHER):
+            if deadline is not None and deadline.expired():
+                return
+            batch = missing[start : start + _ENCODED_TOGETHER]
+            keys = [shard.keys[shard.place_of_id[unit_id]] for unit_id in batch]
+            for row in self._run("units_by_key", {"keys": json.dumps(keys)}).fetchall():
+                unit = unit_of(row, remember=False)
+                vectors = self._derivation.hypervectors(unit, self._derivation.analyse(unit))
+                shard.hyper.add(unit.id, row[2], vectors)

@@ -1,0 +1,125 @@
+"""Several shards searched as one: a user's own and the global one, with common statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.kernels import bm25, topk
+from holdfast.kernels import hypervectors as hv
+from holdfast.store.base import MISSING_FIELD, DenseQuery, HyperQuery, LexicalEvidence, LexicalQuery, Proposal
+from holdfast.store.index import Shard
+from holdfast.types import FIELDS, ROLES, Deadline, Role, View
+
+Bools = NDArray[np.bool_]
+
+
+def term_weights(shards: Sequence[Shard], terms: Sequence[str]) -> dict[str, float]:
+    """Return idf over all `shards` together."""
+    units = sum(shard.unit_count for shard in shards)
+    return {term: bm25.idf(units, sum(shard.df(term) for shard in shards)) for term in terms}
+
+
+Proposer = Callable[[Shard, Bools], tuple[NDArray[np.intp], NDArray[np.float64], bool]]
+
+
+def propose(
+    shards: Sequence[Shard], view: View, query: LexicalQuery, depth: int, deadline: Deadline,
+    allowed: frozenset[int] | None,
+) -> Proposal:  # fmt: skip
+    """Return the lexically best of several shards, scored with their common statistics."""
+    idfs = term_weights(shards, query.terms)
+    units = max(1, sum(shard.unit_count for shard in shards))
+    averages = [sum(shard.field_totals[f] for shard in shards) / units for f in range(len(FIELDS))]
+    return best_of(
+        shards, view, depth, allowed,
+        lambda shard, eligible: shard.propose(query, idfs, averages, eligible, depth, deadline),
+    )  # fmt: skip
+
+
+def propose_dense(
+    shards: Sequence[Shard], view: View, query: DenseQuery, depth: int, allowed: frozenset[int] | None
+) -> Proposal:
+    """Return the nearest of several shards."""
+
+    def nearest(shard: Shard, eligible: Bools) -> tuple[NDArray[np.intp], NDArray[np.float64], bool]:
+        if shard.dense is None or shard.dense.dims != len(query.vector):
+            return np.zeros(0, dtype=np.intp), np.zeros(0), False
+        return (*shard.dense.propose(query.vector, eligible, depth, query.tier), False)
+
+    return best_of(shards, view, depth, allowed, nearest)
+
+
+def propose_hyper(
+    shards: Sequence[Shard], view: View, query: HyperQuery, depth: int, allowed: frozenset[int] | None
+) -> Proposal:
+    """Return the units of several shards whose words are nearest to the question's; only cached ones are seen."""
+
+    def nearest(shard: Shard, eligible: Bools) -> tuple[NDArray[np.intp], NDArray[np.float64], bool]:
+        places = np.array(
+            [p for p in np.flatnonzero(eligible).tolist() if shard.ids[p] in shard.hyper], dtype=np.intp
+        )
+        distances = shard.hyper.distances(query, [shard.ids[p] for p in places])[:, :2]
+        near = np.where(distances == MISSING_FIELD, hv.BITS, distances).min(axis=1, initial=hv.BITS)
+        scores = hv.shifted(hv.similarity(near))
+        best = np.flatnonzero(scores >= hv.noise_floor(sum(one.unit_count for one in shards)))
+        best = best[topk.at_least_top(scores[best], depth)]
+        return places[best], scores[best], len(places) < int(np.count_nonzero(eligible))
+
+    return best_of(shards, view, depth, allowed, nearest)
+
+
+def best_of(
+    shards: Sequence[Shard], view: View, depth: int, allowed: frozenset[int] | None, look: Proposer
+) -> Proposal:
+    """Return what `look` finds best in several shards; a user's own unit hides a global one of the same id."""
+    ids: list[str] = []
+    parts: list[NDArray[np.float64]] = []
+    exhausted = False
+    for i, shard in enumerate(shards):
+        eligible = shard.eligible(view, allowed)
+        while True:
+            places, scores, ran_out = look(shard, eligible)
+            hidden = [p for p in places.tolist() if any(own.shows(shard.ids[p], view) for own in shards[:i])]
+            if not hidden:
+                break
+            eligible[hidden] = False  # look again, so that the next best takes its place
+        exhausted |= ran_out
+        ids += [shard.ids[p] for p in places.tolist()]
+        parts.append(scores)
+    best = topk.at_least_top(np.concatenate(parts), depth)
+    return Proposal(tuple(ids[i] for i in best), exhausted)
+
+
+def located(shards: Sequence[Shard], view: View, ids: Sequence[str]) -> list[tuple[Shard, str]]:
+    """Return each of `ids` with the shard that shows it, the user's own before the global one."""
+    pairs = ((next((s for s in shards if s.shows(unit_id, view)), None), unit_id) for unit_id in dict.fromkeys(ids))
+    return [(shard, unit_id) for shard, unit_id in pairs if shard is not None]
+
+
+def evidence(shards: Sequence[Shard], view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
+    """Return the exact counts of `ids`, wherever they are, and the statistics of all shards together."""
+    found: list[str] = []
+    roles: list[Role] = []
+    tf: list[NDArray[np.int64]] = [np.zeros((0, len(FIELDS), len(terms)), dtype=np.int64)]
+    lengths: list[NDArray[np.int64]] = [np.zeros((0, len(FIELDS)), dtype=np.int64)]
+    left = list(dict.fromkeys(ids))
+    for shard in shards:
+        here = [unit_id for unit_id in left if shard.shows(unit_id, view)]
+        left = [unit_id for unit_id in left if not shard.shows(unit_id, view)]
+        places = np.array([shard.place_of_id[unit_id] for unit_id in here], dtype=np.intp)
+        found += here
+        roles += [ROLES[code] for code in shard.column("role")[places].tolist()]
+        tf.append(shard.counts(terms, places))
+        lengths.append(shard.column("lengths")[places].astype(np.int64))
+    return LexicalEvidence(
+        ids=tuple(found),
+        roles=tuple(roles),
+        tf=np.concatenate(tf),
+        lengths=np.concatenate(lengths),
+        unit_count=sum(shard.unit_count for shard in shards),
+        df=tuple(sum(shard.df(term) for shard in shards) for term in terms),
+        field_totals=tuple(sum(shard.field_totals[f] for shard in shards) for f in range(len(FIELDS))),
+    )

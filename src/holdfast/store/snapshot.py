@@ -1,0 +1,116 @@
+"""The index on disk beside the database (architecture): checksummed, disposable. Losing it costs time, never data.
+
+    magic · length of the header · header (JSON) · segment · segment …
+
+One segment for each owner worth keeping. A segment names the change it is true up to; the feed brings it up to date.
+Whatever does not fit (another store, other settings, a damaged byte) is passed over, and the index is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MAGIC = b"holdfast index 1\n"
+_LENGTH = 8
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The index of one owner: what it was derived from, and its arrays."""
+
+    tenant: str
+    user: str
+    seq: int
+    data: bytes
+
+    @property
+    def digest(self) -> str:
+        """Return the checksum of the arrays."""
+        return hashlib.blake2b(self.data, digest_size=16).hexdigest()
+
+
+def pack(arrays: Arrays) -> bytes:
+    """Return arrays as bytes, without pickles."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def unpack(data: bytes) -> dict[str, NDArray[Any]]:
+    """Read what `pack` wrote."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def pack_words(words: list[str]) -> NDArray[np.uint8]:
+    """Return texts as one array of bytes; JSON keeps any character."""
+    return np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
+
+
+def unpack_words(data: NDArray[Any]) -> list[str]:
+    """Read what `pack_words` wrote."""
+    words: list[str] = json.loads(data.tobytes())
+    return words
+
+
+def write(path: Path, fingerprint: str, segments: list[Segment]) -> None:
+    """Replace the snapshot in one step: a reader finds the old one or the new one, whatever happens in between."""
+    offset, entries = 0, []
+    for one in segments:
+        entries.append([one.tenant, one.user, one.seq, offset, len(one.data), one.digest])
+        offset += len(one.data)
+    header = json.dumps({"fingerprint": fingerprint, "segments": entries}).encode()
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # mode 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_MAGIC + len(header).to_bytes(_LENGTH, "big") + header)
+            for one in segments:
+                file.write(one.data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path, fingerprint: str, owner: tuple[str, str] | None = None) -> list[Segment]:
+    """Return the segments that fit and whose checksums hold, of one owner or of all; none without a snapshot."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                return []
+            length = int.from_bytes(file.read(_LENGTH), "big")
+            header = json.loads(file.read(min(length, path.stat().st_size)))
+            if header["fingerprint"] != fingerprint:
+                return []
+            return [one for entry in header["segments"] if (one := _read_segment(file, length, entry, owner))]
+    except (OSError, ValueError, KeyError, TypeError):  # a damaged header: the index is built again instead
+        return []
+
+
+def _read_segment(
+    file: io.BufferedReader, header: int, entry: list[Any], owner: tuple[str, str] | None
+) -> Segment | None:
+    tenant, user, seq, offset, length, digest = entry
+    if owner is not None and owner != (tenant, user):
+        return None
+    file.seek(len(_MAGIC) + _LENGTH + header + offset)
+    segment = Segment(tenant, user, seq, file.read(length))
+    return segment if segment.digest == digest else None
+
+
+UNREADABLE = (ValueError, KeyError, IndexError, BadZipFile, EOFError)
