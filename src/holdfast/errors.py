@@ -8,6 +8,8 @@
     │   └── UnknownProfileError        2   no such profile or strategy
     ├── NotFoundError                  3   no such unit among those the owner keys may see
     ├── SettingsError                  4   a setting is unknown or outside its domain
+    ├── EmbedderError                  6   an embedder cannot be loaded, reached or trusted
+    │   └── MissingExtraError          6   an optional part is not installed; the message has the install line
     └── StoreError                     5   the store cannot do what was asked
         ├── ForeignStoreError          5   the file is not a Holdfast store
         ├── NewerStoreError            5   the store was written by a newer Holdfast
@@ -27,10 +29,12 @@ __all__ = [
     "BusyStoreError",
     "ClosedStoreError",
     "DamagedStoreError",
+    "EmbedderError",
     "FilterError",
     "ForeignStoreError",
     "HoldfastError",
     "InputError",
+    "MissingExtraError",
     "NewerStoreError",
     "NotFoundError",
     "ReadOnlyStoreError",
@@ -79,6 +83,16 @@ class SettingsError(HoldfastError, ValueError):
     """A setting is unknown, or its value lies outside its domain."""
 
     exit_code = 4
+
+
+class EmbedderError(HoldfastError):
+    """An embedder cannot be loaded, reached or trusted."""
+
+    exit_code = 6
+
+
+class MissingExtraError(EmbedderError):
+    """An optional part of Holdfast is not installed."""
 
 
 class StoreError(HoldfastError):

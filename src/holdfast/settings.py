@@ -59,6 +59,33 @@ class TokenSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """The embedder (C10): which model turns text into vectors."""
+
+    embedder: str = _key("minilm", "`minilm` or `potion` (shipped), `onnx` (a folder), `openai`, `ollama`, or `none`")
+    folder: str = _key("", "`onnx`: folder that holds model.onnx and tokenizer.json")
+    pooling: str = _key("mean", "`onnx`: how token vectors become one: `mean`, `cls` or `none` (the model pools)")
+    query_prefix: str = _key("", "text put before a question, for models trained with one")
+    document_prefix: str = _key("", "text put before a unit, for models trained with one")
+    max_tokens: int = _key(256, "texts are cut here before they are embedded; the words themselves are kept whole")
+    url: str = _key("", "`openai` and `ollama`: base address of the endpoint")
+    model: str = _key("", "`openai` and `ollama`: name of the model")
+    api_key: str = _key("", "`openai`: key sent to the endpoint; never printed")
+    timeout_s: float = _key(30.0, "`openai` and `ollama`: seconds to wait for one answer")
+    threads: int = _key(0, "texts embedded at the same time; 0 means one for each core")
+
+    def __post_init__(self) -> None:
+        kinds = ("minilm", "potion", "onnx", "openai", "ollama", "none")
+        if self.embedder not in kinds:
+            raise SettingsError(f"embedding.embedder = {shown(self.embedder)}; choose one of {', '.join(kinds)}")
+        if self.pooling not in ("mean", "cls", "none"):
+            raise SettingsError(f"embedding.pooling = {shown(self.pooling)}; choose one of mean, cls, none")
+        _within("embedding.max_tokens", self.max_tokens, 1)
+        _within("embedding.timeout_s", self.timeout_s, 0.0, open_low=True)
+        _within("embedding.threads", self.threads, 0)
+
+
+@dataclass(frozen=True, slots=True)
 class LexicalSettings:
     """Fielded BM25 (C4)."""
 
@@ -217,6 +244,7 @@ class Settings:
     recipe: str = _key("default", "which set of constants to start from: `default` or `reference`")
     analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
     tokens: TokenSettings = field(default_factory=TokenSettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     lexical: LexicalSettings = field(default_factory=LexicalSettings)
     fusion: FusionSettings = field(default_factory=FusionSettings)
     score: ScoreSettings = field(default_factory=ScoreSettings)
@@ -294,6 +322,8 @@ class Settings:
             for f in dataclasses.fields(settings):
                 value, key = getattr(settings, f.name), f"{group}.{f.name}"
                 entries = {f"{key}.{entry}": v for entry, v in value.items()} if isinstance(value, Mapping) else {}
+                if f.name in _SECRETS and value:
+                    value = "(hidden)"
                 rows += [
                     Origin(k, v, self.origins.get(k, f"{self.recipe} recipe"), f.metadata["doc"])
                     for k, v in (entries or {key: value}).items()
@@ -302,6 +332,7 @@ class Settings:
 
 
 PROFILES = ("fast", "hybrid")
+_SECRETS = frozenset({"api_key"})
 _GROUPS = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("recipe", "origins"))
 
 
