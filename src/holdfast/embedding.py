@@ -69,8 +69,8 @@ class Embedding:
         agreed = self._store.space()
         if agreed is not None and agreed != loaded.space:
             raise EmbedderError(
-                f"the store's vectors are of {agreed}, the settings name {loaded.space}, and the two cannot be compared; "
-                "run `holdfast reembed`, or set embedding.embedder back"
+                f"the store's vectors are of {agreed}, the settings name {loaded.space}, and the two cannot be "
+                "compared; run `holdfast reembed`, or set embedding.embedder back"
             )
 
     def _catch_up(self, loaded: Embedder) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from holdfast.analysis.units import Said, identity, read_content
-from holdfast.embedders.base import Embedder
-from holdfast.errors import EmbedderError
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import Draft, Scope, Unit, Written
-
 
 log = logging.getLogger("holdfast")
 # Enough to keep every core busy; little enough that a crash costs less than a second of work.

@@ -12,8 +12,6 @@ from typing import Any, Self
 
 from holdfast import ingest, recall
 from holdfast.analysis import analyse
-from holdfast.derivation import derivation
-from holdfast.embedding import Embedding
 from holdfast.analysis.checks import (
     check_flag,
     check_given_text,
@@ -26,6 +24,8 @@ from holdfast.analysis.checks import (
     choose,
     choose_scope,
 )
+from holdfast.derivation import derivation
+from holdfast.embedding import Embedding
 from holdfast.errors import InputError, NotFoundError, shown
 from holdfast.retrieval.profiles import build_strategies, find_profile
 from holdfast.settings import Settings

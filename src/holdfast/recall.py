@@ -68,7 +68,9 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
     measure = _measure(engine, question, fusion, view)
     ranked = sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
     hits, beyond = _limited(question, ranked, measure if explain else None)
-    trace = Trace(query, question.profile_name, results, candidates, (*dropped, *beyond), view.reference_time, refused)
+    trace = Trace(
+        query, question.profile_name, results, candidates, (*dropped, *beyond), view.reference_time, refused
+    )
     return SearchResult(hits, trace)
 
 

@@ -13,6 +13,8 @@ from holdfast.settings import Settings
 from holdfast.store.base import DenseQuery, Store
 from holdfast.types import Budget, Contribution, Deadline, QueryProfile, RetrievalResult, StrategyCandidate, View
 
+Vector = NDArray[np.float32]
+
 
 class DenseStrategy:
     """Cosine of the question's vector with the units' stored ones; needs the question to have been embedded."""
@@ -42,7 +44,7 @@ class DenseStrategy:
         return self._claims(query.vector, len(query.vector), query, view, store, ids)
 
     def _proposed(
-        self, query: QueryProfile, vector: NDArray[np.float32], view: View, store: Store, budget: Budget, deadline: Deadline
+        self, query: QueryProfile, vector: Vector, view: View, store: Store, budget: Budget, deadline: Deadline
     ) -> tuple[int, tuple[str, ...], bool]:  # fmt: skip
         """Return the tier that scores, and the candidates: the funnel's, or the first tier that is sure enough."""
         full, space = len(vector), query.space or ""
@@ -60,7 +62,7 @@ class DenseStrategy:
         return full, found.ids, found.exhausted
 
     def _claims(
-        self, vector: NDArray[np.float32], tier: int, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
+        self, vector: Vector, tier: int, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
     ) -> dict[str, StrategyCandidate]:  # fmt: skip
         evidence = store.dense_evidence(view, query.space or "", ids)
         near = vectors.cosines(evidence.vectors, vector, tier) if evidence.ids else np.zeros(0)

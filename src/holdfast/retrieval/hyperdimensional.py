@@ -60,15 +60,16 @@ class HyperdimensionalStrategy:
         distances = dict(zip(HYPER_FIELDS, evidence.distances[row].tolist(), strict=True))
         shifted = {name: _shifted(distance) for name, distance in distances.items() if distance != MISSING_FIELD}
         heard = max(shifted.get("topic", 0.0), shifted.get("claim", 0.0)) >= hv.noise_floor(evidence.unit_count)
-        parts = [
-            Contribution.of(f"field {name}", "product", Contribution("field weight", weight), Contribution("above chance", value))
-            for name, value in shifted.items()
-            if heard and (weight := self._settings.weights[name])
-        ]  # fmt: skip
+        heard_fields = [(name, value) for name, value in shifted.items() if heard and self._settings.weights[name]]
+        parts = [self._part(name, value) for name, value in heard_fields]
         tree = Contribution.of("hypervectors", "sum", *parts)
         return StrategyCandidate(
             unit.id, kind_of_store(unit), tree.value, min(tree.value, 1.0), unit, (self.id, *shifted), tree
         )
+
+    def _part(self, name: str, value: float) -> Contribution:
+        weight = Contribution("field weight", self._settings.weights[name])
+        return Contribution.of(f"field {name}", "product", weight, Contribution("above chance", value))
 
 
 def _shifted(distance: int) -> float:

@@ -1,4 +1,4 @@
-"""Contract suites for third parties: a store or a strategy that passes is one of ours.
+"""Contract suites for third parties: a store, a strategy or an embedder that passes is one of ours.
 
     from holdfast.testing import StoreContract
 
@@ -8,7 +8,8 @@
 The suites need pytest to run them and import nothing of it.
 """
 
+from holdfast.testing.embedder import EmbedderContract
 from holdfast.testing.store import StoreContract
 from holdfast.testing.strategy import StrategyContract
 
-__all__ = ["StoreContract", "StrategyContract"]
+__all__ = ["EmbedderContract", "StoreContract", "StrategyContract"]

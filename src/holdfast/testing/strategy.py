@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import partial
 from pathlib import Path
 
 from holdfast import sample
-from holdfast.analysis import analyse
 from holdfast.analysis.query import profile_query
+from holdfast.derivation import derivation
 from holdfast.memory import Memory
 from holdfast.retrieval.base import Strategy
 from holdfast.settings import Settings
@@ -95,16 +94,12 @@ class StrategyContract(ABC):
         assert scored[some.id].raw_score == 0.0
 
     def test_nobody_elses_units_are_found(self, tmp_path: Path) -> None:
-        store = SqliteStore.open(
-            tmp_path / "two.db", Settings().store, partial(analyse, settings=Settings().analysis)
-        )
+        store = SqliteStore.open(tmp_path / "two.db", Settings().store, derivation(Settings()))
         store.put([draft("a", "a lamp in the hall"), draft("b", "a lamp in the attic", user="ben")])
         assert [claim.unit_id for claim in self.ask("lamp in the hall", store, view()).candidates] == ["a"]
 
     def test_an_empty_store_holds_nothing(self, tmp_path: Path) -> None:
-        store = SqliteStore.open(
-            tmp_path / "none.db", Settings().store, partial(analyse, settings=Settings().analysis)
-        )
+        store = SqliteStore.open(tmp_path / "none.db", Settings().store, derivation(Settings()))
         assert self.ask("anything at all", store, view()).candidates == ()
 
     def test_time_that_has_run_out_is_reported_and_not_an_error(self, tmp_path: Path) -> None:
