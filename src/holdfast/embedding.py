@@ -57,7 +57,7 @@ class Embedding:
         assert self._loaded is not None  # noqa: S101 - loaded just above
         if self._store.space() != self._loaded.space:
             self._store.agree_on_space(self._loaded.space)
-        return embed_waiting(self._store, self._loaded, stop=self._stop.is_set, done=progress)
+        return embed_waiting(self._store, self._loaded, stop=self._stop.is_set, done=progress or (lambda _: None))
 
     def close(self) -> None:
         """Stop catching up."""

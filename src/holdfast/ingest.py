@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from holdfast.analysis.units import Said, identity, read_content
+from holdfast.embedders.base import Embedder
+from holdfast.errors import EmbedderError
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import Draft, Scope, Unit, Written
@@ -33,12 +35,56 @@ class Owned:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-def remember(content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse) -> list[Written]:
+def remember(
+    content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse, embedder: Embedder | None
+) -> list[Written]:
     """Keep every word of `content`; report what was done with each message."""
     said = read_content(content, settings.ingest)
     units = _units(said, owned)
     drafts = [_draft(unit, words, owned, analyse) for unit, words in zip(units, said, strict=True)]
-    return store.put(drafts)
+    written = store.put(drafts)
+    embed(_fresh(units, written), store, embedder)
+    return written
+
+
+def embed(units: Sequence[Unit], store: Store, embedder: Embedder | None) -> int:
+    """Write the vectors of units that are kept already; return how many.
+
+    An embedder that fails loses nothing: the words are safe, and the units wait for their vectors.
+    """
+    if embedder is None or not units:
+        return 0
+    try:
+        vectors = embedder.embed_documents([unit.text for unit in units])
+    except EmbedderError as error:
+        log.warning("%d units are kept and wait for their vectors: %s", len(units), error)
+        return 0
+    return store.put_vectors(embedder.space, units, vectors)
+
+
+def embed_waiting(
+    store: Store,
+    embedder: Embedder,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    done: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Embed every unit that waits, batch by batch; `done` hears of each batch. Return how many are left.
+
+    A batch of which nothing could be written (the embedder failed) ends the work; its units wait on.
+    """
+    while not stop() and (units := store.waiting(embedder.space, _EMBEDDED_TOGETHER)):
+        written = embed(units, store, embedder)
+        done(written)
+        if not written:
+            break
+    return store.waiting_count(embedder.space)
+
+
+def _fresh(units: Sequence[Unit], written: Sequence[Written]) -> list[Unit]:
+    """Return what was really written, in its version."""
+    pairs = zip(units, written, strict=True)
+    return [unit.evolve(version=done.version) for unit, done in pairs if done.status != "duplicate"]
 
 
 def _units(said: list[Said], owned: Owned) -> list[Unit]:

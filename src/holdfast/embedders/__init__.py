@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 from holdfast.embedders.base import Embedder, Preparation
@@ -13,10 +14,12 @@ from holdfast.settings import EmbeddingSettings
 __all__ = ["Embedder", "build_embedder", "verify_shipped"]
 
 
+@lru_cache(maxsize=4)
 def build_embedder(settings: EmbeddingSettings) -> Embedder | None:
     """Return the embedder the settings name, ready for use; nothing for `none`.
 
-    Libraries are imported here and not before, so that a memory without vectors does not pay for them.
+    Libraries are imported here and not before, so that a memory without vectors does not pay for them. Memories of one
+    process share a loaded model: it holds no state.
 
     Raises:
         EmbedderError: the model cannot be loaded. An endpoint is first asked when a vector is needed.
