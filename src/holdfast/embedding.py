@@ -22,42 +22,48 @@ _AT_ONCE = 200
 class Embedding:
     """One memory's embedder. Safe to share between threads."""
 
-    def __init__(self, store: Store, settings: EmbeddingSettings) -> None:
+    def __init__(self, store: Store, settings: EmbeddingSettings, given: Embedder | None) -> None:
         self._store = store
         self._settings = settings
+        self._given = given
         self._lock = threading.Lock()
-        self._loaded: Embedder | None = None
+        self._ready: Embedder | None = None
         self._stop = threading.Event()
         self._worker: threading.Thread | None = None
 
+    @property
+    def wanted(self) -> bool:
+        """Return whether there is to be any embedder at all."""
+        return self._given is not None or self._settings.embedder != "none"
+
     def embedder(self) -> Embedder | None:
-        """Return the embedder, or None when the settings ask for none.
+        """Return the embedder, ready to use, or None when none is wanted.
 
         Raises:
             EmbedderError: it cannot be loaded, or the store's vectors are of another space.
         """
-        if self._settings.embedder == "none":
+        if not self.wanted:
             return None
         with self._lock:
-            if self._loaded is None:
-                loaded = build_embedder(self._settings)
-                assert loaded is not None  # noqa: S101 - `none` has been answered above
+            if self._ready is None:
+                loaded = self._load()
                 self._refuse_another_space(loaded)
-                self._loaded = loaded
+                self._ready = loaded
                 self._catch_up(loaded)
-            return self._loaded
+            return self._ready
 
-    def replace_all(self, progress: Callable[[int], None] | None) -> int:
+    def replace_all(self, progress: Callable[[int], None]) -> int:
         """Let the store agree on this embedder's space and embed whatever has no vector in it."""
-        if self._settings.embedder == "none":
+        loaded = self._load()
+        if self._store.space() != loaded.space:
+            self._store.agree_on_space(loaded.space)
+        return embed_waiting(self._store, loaded, stop=self._stop.is_set, done=progress)
+
+    def _load(self) -> Embedder:
+        loaded = self._given or build_embedder(self._settings)
+        if loaded is None:
             raise EmbedderError("embedding.embedder is `none`; name an embedder to embed with")
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = build_embedder(self._settings)
-        assert self._loaded is not None  # noqa: S101 - loaded just above
-        if self._store.space() != self._loaded.space:
-            self._store.agree_on_space(self._loaded.space)
-        return embed_waiting(self._store, self._loaded, stop=self._stop.is_set, done=progress or (lambda _: None))
+        return loaded
 
     def close(self) -> None:
         """Stop catching up."""

@@ -25,9 +25,10 @@ from holdfast.analysis.checks import (
     choose_scope,
 )
 from holdfast.derivation import derivation
+from holdfast.embedders.base import Embedder
 from holdfast.embedding import Embedding
 from holdfast.errors import InputError, NotFoundError, shown
-from holdfast.retrieval.profiles import build_strategies, find_profile
+from holdfast.retrieval.profiles import build_strategies, find_profile, without_dense
 from holdfast.settings import Settings
 from holdfast.store.base import Order, Store
 from holdfast.store.filters import parse_filter
@@ -43,12 +44,14 @@ _KEEP: Any = object()  # "leave this as it is", which None cannot say
 class Memory:
     """A long-term memory. Open it with `Memory.open`; share it between threads, not across a fork."""
 
-    def __init__(self, store: Store, settings: Settings, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, now: Callable[[], datetime], embedder: Embedder | None = None
+    ) -> None:
         self._store = store
         self._settings = settings
         self._now = now
         self._analyse = partial(analyse, settings=settings.analysis)
-        self._vectors = Embedding(store, settings.embedding)
+        self._vectors = Embedding(store, settings.embedding, embedder)
         self._engine = recall.Engine(store, settings, time.perf_counter, self._vectors.embedder)
 
     @classmethod
@@ -58,10 +61,12 @@ class Memory:
         *,
         settings: Settings | None = None,
         now: Callable[[], datetime] | None = None,
+        embedder: Embedder | None = None,
     ) -> Self:
         """Open or create the memory at `path` (`./holdfast.db` by default; `:memory:` keeps nothing).
 
-        `settings` defaults to `Settings.load()`; `now` replaces the clock, for tests and replays.
+        `settings` defaults to `Settings.load()`; `now` replaces the clock, for tests and replays; `embedder` is one
+        of your own, in the place of the one that the settings name.
 
         Raises:
             StoreError: the file cannot be used; the message says why and what to do.
@@ -69,7 +74,7 @@ class Memory:
         settings = Settings.load() if settings is None else settings
         location = settings.store.path if path is None else path
         store = SqliteStore.open(location, settings.store, derivation(settings))
-        return cls(store, settings, now or (lambda: datetime.now(UTC)))
+        return cls(store, settings, now or (lambda: datetime.now(UTC)), embedder)
 
     def close(self) -> None:
         """Release the store."""
@@ -200,7 +205,7 @@ class Memory:
         ingest.embed([unit], self._store, self._vectors.embedder())
         return unit
 
-    def reembed(self, *, progress: Callable[[int], None] | None = None) -> int:
+    def reembed(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Give every unit a vector of the embedder in force, in its space; return how many still wait.
 
         The other strategies keep serving meanwhile. Interrupted, it goes on where it stopped when called again.
@@ -332,6 +337,8 @@ class Memory:
     ) -> recall.Question:
         text, previous = _asked(query)
         profile = find_profile(profile_name, self._settings)
+        if not self._vectors.wanted:
+            profile = without_dense(profile)
         return recall.Question(
             text=check_text(text, self._settings.ingest, "the question"),
             previous=previous,

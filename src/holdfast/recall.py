@@ -206,7 +206,7 @@ def _standing(
         found=len(ids),
         score=claim.raw_score if claim else 0.0,
         matched=matched,
-        missing=tuple(term for term in query.terms if term not in matched),
+        missing=tuple(term for term in query.terms if term not in matched) if strategy.id == "lexical" else (),
     )
 
 

@@ -18,8 +18,8 @@ __all__ = ["Embedder", "build_embedder", "verify_shipped"]
 def build_embedder(settings: EmbeddingSettings) -> Embedder | None:
     """Return the embedder the settings name, ready for use; nothing for `none`.
 
-    Libraries are imported here and not before, so that a memory without vectors does not pay for them. Memories of one
-    process share a loaded model: it holds no state.
+    Libraries are imported here and not before, so that a memory without vectors does not pay for them.
+    Memories of one process share a loaded model: it holds no state.
 
     Raises:
         EmbedderError: the model cannot be loaded. An endpoint is first asked when a vector is needed.

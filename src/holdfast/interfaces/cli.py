@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
-from rich.progress import track
+from rich.progress import Progress, track
+from rich.text import Text
 
-from holdfast import __version__
+from holdfast import __version__, sample
 from holdfast.errors import HoldfastError, InputError, StoreError, shown
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
@@ -372,6 +373,19 @@ def stats(user: User = None, tenant: Tenant = None, db: Database = None, as_json
     with memory:
         found = memory.stats(user=user or settings.store.user, tenant=tenant)
     _show(wire.stats_json(found), lambda: draw.stats(found), as_json=as_json)
+
+
+@app.command()
+def reembed(db: Database = None, as_json: AsJson = False) -> None:
+    """Give every unit a vector of the embedder that the settings name; goes on where it stopped."""
+    memory, _ = _open(db)
+    with memory, Progress(console=err, disable=as_json, transient=True) as progress:
+        task = progress.add_task("embedding", total=memory.stats(user=sample.USER).store_units)
+        left = memory.reembed(progress=lambda written: progress.advance(task, written))
+        space = memory.store.space()
+    _show({"space": space, "waiting": left}, lambda: Text(f"{space}: {left} units wait"), as_json=as_json)
+    if left:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -14,6 +14,8 @@ from holdfast.memory import Memory
 from holdfast.settings import Settings
 from holdfast.types import Unit
 
+_MEANING = "Who gets ill from nuts?"
+_UNRELATED = "What is the average complexity of quicksort?"
 TODAY = datetime(2026, 6, 30, 9, 0, tzinfo=UTC)
 
 
@@ -22,6 +24,7 @@ def run(console: Console, database: Path, settings: Settings) -> None:
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         _remember(console, memory)
         _search(console, memory)
+        _meaning(console, memory)
         _languages(console, memory)
         _filter(console, memory)
         _correct(console, memory)
@@ -56,8 +59,15 @@ def _search(console: Console, memory: Memory) -> None:
     console.print(draw.hits(memory.search(question, user=sample.USER, limit=1, explain=True)))
 
 
+def _meaning(console: Console, memory: Memory) -> None:
+    draw.rule(console, f"3 · By meaning, without a word in common: {_MEANING}")
+    console.print(draw.hits(memory.search(_MEANING, user=sample.USER, limit=2)))
+    console.print(f"\nAnd a question that this memory cannot answer: [bold]{_UNRELATED}")
+    console.print(draw.hits(memory.search(_UNRELATED, user=sample.USER, limit=2)))
+
+
 def _languages(console: Console, memory: Memory) -> None:
-    draw.rule(console, "3 · Other languages, without spaces too")
+    draw.rule(console, "4 · Other languages, without spaces too")
     for question in ("A quantos graus vai o folar ao forno?", "いつ京都へ行きますか。"):
         console.print(f"[bold]{question}")
         console.print(draw.hits(memory.search(question, user=sample.USER, limit=1)))
@@ -65,12 +75,12 @@ def _languages(console: Console, memory: Memory) -> None:
 
 def _filter(console: Console, memory: Memory) -> None:
     filters = {"and": [{"speaker": "Mara"}, {"event_time": {"gte": "2026-04-01T00:00:00Z"}}]}
-    draw.rule(console, "4 · Filters: database, said by Mara, since April")
+    draw.rule(console, "5 · Filters: database, said by Mara, since April")
     console.print(draw.hits(memory.search("database", user=sample.USER, filters=filters, limit=3)))
 
 
 def _correct(console: Console, memory: Memory) -> None:
-    draw.rule(console, "5 · Change a memory, keep its history")
+    draw.rule(console, "6 · Change a memory, keep its history")
     unit = _turn(memory, "s08-05")
     memory.update(
         unit.id, user=sample.USER, text="The opening is postponed to Saturday 23 May, one week later still."
@@ -80,7 +90,7 @@ def _correct(console: Console, memory: Memory) -> None:
 
 def _why_not(console: Console, memory: Memory) -> None:
     question = "How do I reset the oven when it shows error E-37?"
-    draw.rule(console, f"6 · Why not? {question}")
+    draw.rule(console, f"7 · Why not? {question}")
     console.print(draw.hits(memory.search(question, user=sample.USER, limit=3)))
     for message_id in ("s13-07", "s12-01"):
         console.print("\n[bold]Why is this one not there?")
@@ -93,7 +103,7 @@ def _answers(memory: Memory) -> list[list[tuple[str, float]]]:
 
 
 def _reopen(console: Console, database: Path, settings: Settings, before: list[list[tuple[str, float]]]) -> None:
-    draw.rule(console, "7 · Close and reopen")
+    draw.rule(console, "8 · Close and reopen")
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         same = _answers(memory) == before
     hits = sum(len(answer) for answer in before)

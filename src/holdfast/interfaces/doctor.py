@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast import sample
+from holdfast.embedders import verify_shipped
 from holdfast.errors import HoldfastError
 from holdfast.memory import Memory
 from holdfast.settings import Settings
@@ -42,6 +43,7 @@ def examine(database: Path | None, settings: Settings) -> Iterator[Check]:
     yield Check("Python and SQLite", True, f"Python {sys.version.split()[0]}, SQLite {SQLITE_VERSION}")
     with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as folder:
         yield _check("a live write and read", lambda: _write_and_read(Path(folder) / "live.db", settings))
+        yield _check("the shipped models", _models)
         yield _check("words found again", lambda: _questions(Path(folder) / "sample.db", settings))
         yield _check("a killed writer loses nothing", lambda: _crash(Path(folder) / "crash.db", settings))
     if database is not None and database.exists():
@@ -67,6 +69,12 @@ def _write_and_read(path: Path, settings: Settings) -> str:
         unit = memory.get(written.id, user="doctor")
     _expect(unit.text == "the doctor was here", "what was read is not what was written; check the disk")
     return "written, closed, reopened, read back word for word"
+
+
+def _models() -> str:
+    problems = verify_shipped()
+    _expect(not problems, "; ".join(problems) + "; install holdfast again")
+    return "every byte is the one that was built"
 
 
 def _questions(path: Path, settings: Settings) -> str:

@@ -48,7 +48,8 @@ def hits(result: SearchResult) -> RenderableType:
     """Draw hits as a table, or with their explanations when they carry them."""
     if not result.hits:
         terms = ", ".join(result.trace.query.terms) or "none"
-        return Text(f"Nothing found. Words searched for: {terms}", "yellow")
+        reason = f" Refused: {result.trace.refused}." if result.trace.refused else ""
+        return Text(f"Nothing found.{reason} Words searched for: {terms}", "yellow")
     if result.hits[0].contributions is not None:
         return Group(*(explained(hit) for hit in result))
     table = Table(box=None, pad_edge=False, expand=True)
@@ -150,10 +151,9 @@ def why(verdict: Why) -> RenderableType:
         lines.append(Text(f"score {verdict.score:.4f}, short of the cut by {verdict.distance_to_cut:.4f}"))
     for standing in verdict.standings:
         rank = f"rank {standing.rank} of {standing.found}" if standing.rank else f"not among its {standing.found}"
-        matched, missing = ", ".join(standing.matched) or "nothing", ", ".join(standing.missing) or "nothing"
-        lines.append(
-            Text(f"{standing.strategy_id}: {rank}, score {standing.score:.4f}; matched {matched}; missing {missing}")
-        )
+        terms = (("matched", standing.matched), ("missing", standing.missing))
+        words = "".join(f"; {name} {', '.join(found)}" for name, found in terms if found)
+        lines.append(Text(f"{standing.strategy_id}: {rank}, score {standing.score:.4f}{words}"))
     if verdict.contributions is not None:
         lines.append(tree(verdict.contributions))
     return Group(*lines)

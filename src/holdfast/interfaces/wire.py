@@ -54,6 +54,7 @@ def search_json(result: SearchResult) -> dict[str, Any]:
             "perspective": trace.query.perspective,
         },
         "reference_time": iso(trace.reference_time),
+        "refused": trace.refused,
         "strategies": [
             {
                 "id": r.strategy_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import entry_points
@@ -33,6 +34,14 @@ def find_profile(name: str, settings: Settings) -> ProfileSettings:
             f"the entry point of profile {shown(name)} is not a ProfileSettings; tell its author"
         )
     return profile
+
+
+def without_dense(profile: ProfileSettings) -> ProfileSettings:
+    """Return the profile for a memory that was told to have no embedder: the other strategies, by C6's weights."""
+    if "dense" not in profile.strategies:
+        return profile
+    others = tuple(strategy_id for strategy_id in profile.strategies if strategy_id != "dense")
+    return dataclasses.replace(profile, strategies=others or ("lexical",), mix={}, normalise="own")
 
 
 @cache

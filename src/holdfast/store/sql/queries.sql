@@ -117,7 +117,7 @@ ON CONFLICT (unit_key) DO UPDATE SET space = excluded.space, version = excluded.
 RETURNING unit_key;
 
 -- name: vector_of_unit
-SELECT vector, checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
+SELECT vector, vectors.checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
 WHERE unit_key = :key AND space = :space;
 
 -- name: vectors_of_units
