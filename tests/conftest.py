@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Modest, so that the whole suite stays quick; the long run raises it.
-DEFAULT_EXAMPLES = 30
+DEFAULT_EXAMPLES = 50
 
 settings.register_profile(
     "holdfast",

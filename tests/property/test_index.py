@@ -198,13 +198,15 @@ def test_no_member_of_the_exact_best_is_lost_whatever_the_depth(own, shared, que
         assert winners(scores, depth) <= set(proposal.ids) <= {key for key, score in scores.items() if score > 0.0}
 
 
-@given(st.integers(0, 2**32), st.permutations(TERMS), st.sampled_from([0.75, 0.0]))
-def test_no_winner_is_lost_when_frequent_words_are_not_read_to_the_end(seed, terms, b):
+@given(st.integers(0, 2**32), st.permutations(TERMS), st.sampled_from([0.75, 0.0]), st.sampled_from([1.3, 9.0]))
+def test_no_winner_is_lost_when_frequent_words_are_not_read_to_the_end(seed, terms, b, boost):
     # A hundred units, and words that are ten times rarer from one to the next: the proposer does stop early here.
     chance = random.Random(seed)
     said = [chance.choices(TERMS, [1000, 300, 30, 10, 3, 1], k=chance.randint(1, 5)) for _ in range(100)]
-    left = {i: (make_unit(f"u{i}", " ".join(words)), False) for i, words in enumerate(said)}
-    shard, query = rebuilt(left), LexicalQuery(tuple(terms), CLAIM_ONLY, 1.2, b, frozenset(), 1.3)
+    roles = chance.choices(["Narrative", "Definition"], [9, 1], k=100)
+    left = {i: (make_unit(f"u{i}", " ".join(words), role=roles[i]), False) for i, words in enumerate(said)}
+    shard = rebuilt(left)
+    query = LexicalQuery(tuple(terms), CLAIM_ONLY, 1.2, b, frozenset({"Definition"}), boost)
     scores = exhaustive([shard], query, [unit.id for unit, _ in left.values()])
     for depth in (1, 2, 3, 5, 8, 20, 100):
         proposal = index.propose([shard], make_view(), query, depth, patient(), None)

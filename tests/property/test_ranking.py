@@ -360,6 +360,14 @@ def test_a_limit_only_cuts_the_list(said, question, profile, limit):
         assert len(everything) <= {"fast": 3, "hybrid": 20}[profile]
 
 
+@pytest.mark.parametrize(("profile", "most"), [("fast", 3), ("hybrid", 20)])
+def test_a_caller_may_ask_for_fewer_than_the_profiles_maximum_and_never_gets_more(profile, most):
+    with opened() as memory:
+        memory.remember([f"boat number {i}" for i in range(30)], user="ana")
+        sizes = [len(memory.search("boat", user="ana", profile=profile, limit=n)) for n in (None, 1, most, 30)]
+        assert sizes == [most, 1, most, most]
+
+
 @given(messages, st.sampled_from(QUESTIONS))
 def test_the_same_question_twice_has_the_same_answer_in_a_fresh_store_too(said, question):
     answers = []
@@ -378,6 +386,22 @@ def test_ties_are_broken_by_id():
             hits = memory.search("boat", user="ana", profile=profile)
             assert [hit.unit.id for hit in hits] == ["a", "b", "c"]
             assert len({hit.score for hit in hits}) == 1
+
+
+def test_ties_are_broken_by_id_when_relevance_differs_and_counts_for_nothing():
+    settings = Settings.load({"score.alpha": 0.0, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={})
+    with opened(settings) as memory:
+        for key, text in (("c", "boat"), ("a", "a boat of oak and elm"), ("b", "boat, boat")):
+            memory.remember(text, id=key, user="ana")
+        hits = memory.search("boat", user="ana")
+        assert len({hit.score for hit in hits}) == 1
+        assert len({hit.rel for hit in hits}) == 3
+        assert [hit.unit.id for hit in hits] == ["a", "b", "c"]
+
+
+def test_ties_between_strategies_are_broken_by_id():
+    results = [result("lexical", {"c": 2.0, "b": 2.0}), result("dense", {"a": 1.0})]
+    assert [c.unit.id for c in fuse(results, ["lexical", "dense"])] == ["a", "b", "c"]
 
 
 # ------------------------------------------------------------------------------------ nothing to find (law 9)
@@ -451,6 +475,7 @@ def test_why_agrees_with_search_and_whatever_it_explains_recomposes(said, questi
             assert why.returned == (unit.id in returned)
             if why.returned:
                 assert (why.rank, why.score) == (returned[unit.id].rank, returned[unit.id].score)
+                assert why.contributions is not None
             if why.distance_to_cut is not None:
                 assert why.distance_to_cut >= 0.0
             if why.contributions is not None:

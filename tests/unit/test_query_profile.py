@@ -57,6 +57,8 @@ def test_every_role_has_the_default_acts_of_the_contract():
         ("Which of the two flats should I take?", "recommend"),
         ("Diagnose the rattle in the van", "diagnose"),
         ("The dishwasher is not working again", "diagnose"),
+        ("My kettle doesn't work any more", "diagnose"),
+        ("My kettle doesn’t work any more", "diagnose"),
         ("How do I descale the coffee machine?", "implement"),
         ("Please implement the new rota", "implement"),
         ("Verify the deposit", "verify"),
@@ -137,6 +139,14 @@ def test_a_follow_up_with_fewer_than_three_terms_borrows_the_previous_message():
     profile = profile_query("and the price?", previous="Which oak table did Marek restore?")
     assert profile.terms == ("price", "oak", "tabl", "marek", "restor")
     assert profile.borrowed == "Which oak table did Marek restore?"
+
+
+def test_two_terms_are_still_too_few_to_stand_alone():
+    assert profile_query("the oak price?", previous="Which lamp did Marek restore?").terms[:3] == (
+        "oak",
+        "price",
+        "lamp",
+    )
 
 
 def test_a_question_with_three_terms_stands_alone():

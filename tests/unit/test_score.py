@@ -1,6 +1,7 @@
 """The hybrid score (C9): its worked numbers, its scopes and its ages."""
 
 import math
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -146,6 +147,13 @@ def test_the_shares_are_those_of_the_contract():
 def test_shares_are_clamped_and_divided_by_their_sum_and_all_zero_gives_the_defaults(given_weights, shares):
     alpha, beta, gamma = given_weights
     assert ScoreSettings(alpha=alpha, beta=beta, gamma=gamma).shares == pytest.approx(shares, rel=1e-15)
+
+
+def test_a_perfect_unit_scores_at_most_one_although_shares_do_not_add_up_exactly():
+    tenths = [n / 10 for n in range(1, 11)]
+    for alpha, beta, gamma in product(tenths, repeat=3):
+        settings = ScoreSettings(alpha=alpha, beta=beta, gamma=gamma)
+        assert scored(1.0, unit_in("session"), settings).value <= 1.0
 
 
 fractions = st.floats(0.0, 1.0)

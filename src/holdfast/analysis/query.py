@@ -88,6 +88,7 @@ def profile_query(
     text: str, *, previous: str | None = None, speakers: Iterable[str] = (), separators: str = "-"
 ) -> QueryProfile:
     """Return what `text` asks for; `previous` is the user's message before it, `speakers` the known names."""
+    plain = text.replace("\u2019", "'")  # phones type the curly apostrophe
     head = _HEAD.match(text)
     verb = head.group(1).lower() if head else ""
     act = _HEAD_VERBS.get(verb) or next(
@@ -105,7 +106,7 @@ def profile_query(
         act=act,
         needed_roles=frozenset(ROLES_FOR_ACT[act]) if act else frozenset(),
         participants=participants,
-        perspective=_perspective(text, participants),
+        perspective=_perspective(plain, participants),
         borrowed=borrowed,
     )
 
