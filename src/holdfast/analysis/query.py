@@ -92,7 +92,7 @@ def profile_query(
     head = _HEAD.match(text)
     verb = head.group(1).lower() if head else ""
     act = _HEAD_VERBS.get(verb) or next(
-        (act for pattern, act in _PHRASES if re.search(pattern, text, re.IGNORECASE)), None
+        (act for pattern, act in _PHRASES if re.search(pattern, plain, re.IGNORECASE)), None
     )
     topic = text[head.end() :] if head and verb in _HEAD_VERBS else text
     found = _distinct(terms(topic, separators)) or _distinct(terms(text, separators))
