@@ -1,16 +1,26 @@
 """Small builders that the tests share: a fixed moment, a memory that keeps nothing, units, views and deadlines."""
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 
 from holdfast import Memory, Settings
+from holdfast.settings import EmbeddingSettings
 from holdfast.types import Deadline, Unit, View
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
 
-def opened(settings=None, now=NOW):
-    """Open an empty memory whose clock stands at `now` (a moment, or a function that returns one)."""
-    return Memory.open(":memory:", settings=settings or Settings(), now=now if callable(now) else lambda: now)
+WORDS_ONLY = EmbeddingSettings(embedder="none")
+
+
+def opened(settings=None, now=NOW, embedder=None, path=":memory:"):
+    """Open an empty memory whose clock stands at `now` (a moment, or a function that returns one).
+
+    It finds by words alone unless an embedder is given: most laws do not need a model to be loaded.
+    """
+    settings = dataclasses.replace(settings or Settings(), embedding=WORDS_ONLY)
+    clock = now if callable(now) else lambda: now
+    return Memory.open(path, settings=settings, now=clock, embedder=embedder)
 
 
 def later(**spans):

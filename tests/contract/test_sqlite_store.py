@@ -1,7 +1,6 @@
-from functools import partial
 from pathlib import Path
 
-from holdfast.analysis import analyse
+from holdfast.derivation import derivation
 from holdfast.settings import Settings
 from holdfast.store.sqlite import SqliteStore
 from holdfast.testing import StoreContract
@@ -10,4 +9,4 @@ from holdfast.testing import StoreContract
 class TestSqliteStore(StoreContract):
     def open_store(self, place: Path) -> SqliteStore:
         settings = Settings()
-        return SqliteStore.open(place / "store.db", settings.store, partial(analyse, settings=settings.analysis))
+        return SqliteStore.open(place / "store.db", settings.store, derivation(settings))

@@ -14,6 +14,7 @@ from holdfast.analysis import analyse
 from holdfast.kernels import bm25
 from holdfast.settings import AnalysisSettings, Settings
 from holdfast.store import index
+from holdfast.store import shards as shards_as_one
 from holdfast.store.base import LexicalQuery
 from holdfast.store.rows import agent_matches, hidden_by
 from holdfast.types import FIELDS, ROLES
@@ -73,7 +74,7 @@ def applied(changes):
             shard.remove(key)
             left.pop(key, None)
         else:
-            shard.add(key, unit, analysed(unit), superseded=superseded)
+            shard.add(key, unit, analysed(unit), content=0, superseded=superseded)
             left[key] = (unit, superseded)
     return shard, left
 
@@ -83,12 +84,12 @@ def rebuilt(left, order=sorted):
     with shard.bulk():
         for key in order(left):
             unit, superseded = left[key]
-            shard.add(key, unit, analysed(unit), superseded=superseded)
+            shard.add(key, unit, analysed(unit), content=0, superseded=superseded)
     return shard
 
 
 def evidence_of(shards, terms, ids):
-    return index.evidence(shards, make_view(), terms, ids)
+    return shards_as_one.evidence(shards, make_view(), terms, ids)
 
 
 @st.composite
@@ -135,7 +136,7 @@ def test_a_changed_shard_equals_one_rebuilt_from_what_is_left(changes, tail, que
     assert_same_evidence(shard, fresh, [f"u{key}" for key in range(9)])
     for order in (sorted, lambda keys: sorted(keys, reverse=True)):
         other = rebuilt(left, order)
-        proposals = [index.propose([s], view, query, depth, patient(), None) for s in (shard, other)]
+        proposals = [shards_as_one.propose([s], view, query, depth, patient(), None) for s in (shard, other)]
         assert sorted(proposals[0].ids) == sorted(proposals[1].ids)
 
 
@@ -192,7 +193,7 @@ def test_no_member_of_the_exact_best_is_lost_whatever_the_depth(own, shared, que
     ids = [unit.id for unit, _ in (*own.values(), *shared.values())]
     scores = exhaustive(shards, query, ids)
     for depth in data.draw(st.sets(st.integers(1, len(ids) + 1), min_size=1, max_size=6)) | {1}:
-        proposal = index.propose(shards, make_view(), query, depth, patient(), None)
+        proposal = shards_as_one.propose(shards, make_view(), query, depth, patient(), None)
         assert not proposal.exhausted
         assert len(set(proposal.ids)) == len(proposal.ids)
         assert winners(scores, depth) <= set(proposal.ids) <= {key for key, score in scores.items() if score > 0.0}
@@ -209,7 +210,7 @@ def test_no_winner_is_lost_when_frequent_words_are_not_read_to_the_end(seed, ter
     query = LexicalQuery(tuple(terms), CLAIM_ONLY, 1.2, b, frozenset({"Definition"}), boost)
     scores = exhaustive([shard], query, [unit.id for unit, _ in left.values()])
     for depth in (1, 2, 3, 5, 8, 20, 100):
-        proposal = index.propose([shard], make_view(), query, depth, patient(), None)
+        proposal = shards_as_one.propose([shard], make_view(), query, depth, patient(), None)
         assert winners(scores, depth) <= set(proposal.ids)
 
 
@@ -217,7 +218,7 @@ def test_no_winner_is_lost_when_frequent_words_are_not_read_to_the_end(seed, ter
 def test_only_allowed_units_are_proposed_and_none_of_their_best_is_lost(left, query, allowed, depth):
     shard = rebuilt(left)
     scores = exhaustive([shard], query, [unit.id for key, (unit, _) in left.items() if key in allowed])
-    proposal = index.propose([shard], make_view(), query, depth, patient(), frozenset(allowed))
+    proposal = shards_as_one.propose([shard], make_view(), query, depth, patient(), frozenset(allowed))
     assert winners(scores, depth) <= set(proposal.ids) <= set(scores)
 
 
@@ -225,14 +226,14 @@ def test_a_global_unit_hidden_by_an_own_one_does_not_crowd_out_the_next_best():
     own = rebuilt({1: (make_unit("a", "elm"), False)})
     shared = rebuilt({2: (make_unit("a", "oak oak oak"), False), 3: (make_unit("b", "oak elm fig"), False)})
     query = LexicalQuery(("oak",), CLAIM_ONLY, 1.2, 0.75, frozenset(), 1.3)
-    assert set(index.propose([own, shared], make_view(), query, 1, patient(), None).ids) == {"b"}
+    assert set(shards_as_one.propose([own, shared], make_view(), query, 1, patient(), None).ids) == {"b"}
 
 
 @given(keyed("u", 25), lexical_queries().filter(lambda query: len(query.terms) > 1), st.integers(0, 4))
 def test_when_time_runs_out_what_there_is_is_returned_and_said_to_be_partial(left, query, checks):
     shard, view = rebuilt(left), make_view()
-    everything = index.propose([shard], view, query, 1000, patient(), None)
-    partial = index.propose([shard], view, query, 1000, expired_after(checks), None)
+    everything = shards_as_one.propose([shard], view, query, 1000, patient(), None)
+    partial = shards_as_one.propose([shard], view, query, 1000, expired_after(checks), None)
     assert set(partial.ids) <= set(everything.ids)
     assert partial.exhausted == (checks < len(query.terms) - 1)
     if not partial.exhausted:
@@ -251,7 +252,7 @@ def test_shards_do_not_know_of_each_other(mine, theirs, tail):
                     if unit is None:
                         shard.remove(key)
                     else:
-                        shard.add(key, unit, analysed(unit), superseded=superseded)
+                        shard.add(key, unit, analysed(unit), content=0, superseded=superseded)
     assert_same_evidence(alone, beside, [unit.id for unit, _ in left.values()])
 
 
@@ -337,18 +338,18 @@ def test_the_stores_index_equals_one_loaded_afresh_after_any_history(steps, tail
 
 def test_the_names_that_speak_are_those_of_a_rebuilt_index_after_a_speaker_has_changed(tmp_path):
     path = tmp_path / "speakers.db"
-    with Memory.open(path, settings=Settings()) as memory:
+    with opened(path=path) as memory:
         memory.remember("the oak is old", id="u", user="ana", speaker="Berta")
         assert memory.store.speakers(make_view()) == ("Berta",)
         memory.remember("the oak is old", id="u", user="ana", speaker="Carla")
         followed = memory.store.speakers(make_view())
-    with Memory.open(path, settings=Settings()) as memory:
+    with opened(path=path) as memory:
         assert followed == memory.store.speakers(make_view()) == ("Carla",)
 
 
 def test_a_second_memory_on_the_same_file_follows_the_first(tmp_path):
     path = tmp_path / "shared.db"
-    with Memory.open(path, settings=Settings()) as one, Memory.open(path, settings=Settings()) as two:
+    with opened(path=path) as one, opened(path=path) as two:
         assert len(two.search("walnut", user="ana")) == 0
         one.remember("a walnut desk", id="w", user="ana")
         assert [hit.unit.id for hit in two.search("walnut", user="ana")] == ["w"]

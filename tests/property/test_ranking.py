@@ -35,8 +35,13 @@ def result(strategy_id, claims, units=None):
     return RetrievalResult(strategy_id, tuple(candidates), 0.0, scale=scale)
 
 
+def ranked_by(primary):
+    """A profile whose primary strategies these are."""
+    return ProfileSettings(strategies=tuple(primary))
+
+
 def fuse(results, primary):
-    return fusing.fuse(results, Fusion.of(results, primary, FusionSettings()))
+    return fusing.fuse(results, Fusion.of(results, ranked_by(primary), FusionSettings()))
 
 
 def unit_called(key):
@@ -67,7 +72,7 @@ def fused_by_hand(results):
     ],
 )
 def test_full_marks_are_the_primary_weights_and_a_bonus_for_each_further_strategy(primary, full):
-    assert Fusion.of([], primary, FusionSettings()).full_marks == pytest.approx(full, rel=1e-15)
+    assert Fusion.of([], ranked_by(primary), FusionSettings()).full_marks == pytest.approx(full, rel=1e-15)
 
 
 def test_a_unit_that_every_primary_strategy_puts_first_has_relevance_one():
@@ -153,13 +158,13 @@ def test_several_strategies_are_fused_by_the_formula(results, primaries):
 @given(several_results())
 def test_fused_scores_stay_within_zero_and_full_marks_when_all_are_primary(results):
     primary = [one.strategy_id for one in results]
-    full = Fusion.of([], primary, FusionSettings()).full_marks
+    full = Fusion.of([], ranked_by(primary), FusionSettings()).full_marks
     assert all(0.0 <= c.fused <= full + 1e-12 for c in fuse(results, primary))
 
 
 @given(several_results())
 def test_fused_trees_recompose_bit_for_bit(results):
-    fusion = Fusion.of(results, ["lexical", "dense"], FusionSettings())
+    fusion = Fusion.of(results, ranked_by(["lexical", "dense"]), FusionSettings())
     for c in fusing.fuse(results, fusion):
         for tree, value in ((explain_fused(c, fusion), c.fused), (explain_rel(c, fusion), c.rel)):
             assert_exact(tree)

@@ -1,0 +1,88 @@
+"""Derive the thresholds of the no-answer rule (C4) from questions asked of the right and of the wrong conversation.
+
+    python benchmarks/refusal.py --data DIR [--out FILE]
+
+DIR holds two-person conversations with evidence in the schema of `locomo/` (see `--help`). A question asked of its
+own conversation has an answer; asked of the next one, it has none. Thresholds are chosen on the even conversations
+(as many refused as possible while at most 2 % of the answerable ones are) and reported on the odd ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import gzip
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from rich.progress import track
+
+from holdfast import Memory, Settings
+from holdfast.settings import RefusalSettings
+
+# Refusing an answerable question is the worse mistake: a caller can ignore a hit, not find one that is not there.
+KEPT = 0.98
+SESSION = re.compile(r"session_\d+")
+OPEN = dataclasses.replace(Settings(), refusal=RefusalSettings(enabled=False))
+
+
+def remembered(conversation: dict) -> Memory:
+    memory = Memory.open(":memory:", settings=OPEN)
+    for name, turns in conversation.items():
+        if SESSION.fullmatch(name):
+            at = datetime.strptime(conversation[f"{name}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+            messages = [
+                {"role": "user", "name": t["speaker"], "id": t["dia_id"], "content": f"{t['speaker']}: {t['text']}"}
+                for t in turns
+            ]
+            memory.remember(messages, user="u", session=name, at=at)
+    return memory
+
+
+def best_evidence(memory: Memory, question: str) -> tuple[float, float]:
+    """Return (coverage, cosine) of the best candidate: what the rule looks at."""
+    candidates = memory.search(question, user="u").trace.candidates
+    if not candidates:
+        return 0.0, 0.0
+    claims = candidates[0].claims
+    dense = claims.get("dense")
+    return max(claim.coverage for claim in claims.values()), dense.raw_score if dense else 0.0
+
+
+def shares(points: np.ndarray, coverage: float, cosine: float) -> float:
+    """Return the share of points that would be answered."""
+    return float(np.mean(points[:, 0] / coverage + points[:, 1] / cosine >= 1.0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "refusal.json")
+    options = parser.parse_args()
+    conversations = json.load(gzip.open(options.data / "locomo" / "locomo10.json.gz"))
+    memories = [remembered(c["conversation"]) for c in track(conversations, "remembering")]
+    points: dict[tuple[int, bool], list[tuple[float, float]]] = {}
+    for i, conversation in enumerate(track(conversations, "asking")):
+        asked = [qa["question"] for qa in conversation["qa"] if qa["category"] != 5 and qa["evidence"]]
+        for answerable, memory in ((True, memories[i]), (False, memories[(i + 1) % len(memories)])):
+            points.setdefault((i % 2, answerable), []).extend(best_evidence(memory, question) for question in asked)
+    sets = {key: np.array(found) for key, found in points.items()}
+    grid = [(c, s) for c in np.arange(0.3, 1.51, 0.05) for s in np.arange(0.3, 1.01, 0.025)]
+    fitting = [(c, s) for c, s in grid if shares(sets[0, True], c, s) >= KEPT]
+    coverage, cosine = min(fitting, key=lambda pair: shares(sets[0, False], *pair))
+    result = {
+        "coverage": round(float(coverage), 3),
+        "cosine": round(float(cosine), 3),
+        "even": {"kept": shares(sets[0, True], coverage, cosine), "refused": 1 - shares(sets[0, False], coverage, cosine)},
+        "odd": {"kept": shares(sets[1, True], coverage, cosine), "refused": 1 - shares(sets[1, False], coverage, cosine)},
+        "questions": {f"{'even' if k[0] == 0 else 'odd'} {'own' if k[1] else 'other'}": len(v) for k, v in sets.items()},
+    }
+    options.out.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
