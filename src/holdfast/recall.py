@@ -185,7 +185,8 @@ def _explained(
 
 # --------------------------------------------------------------------------------------------- explaining
 
-_NO_LIMIT = 2**31
+# How far down a rank is counted: beyond it "not among the best 10,000" says enough.
+_NO_LIMIT = 10_000
 _CUTS = {
     "min_score": "dropped: its fused score is below the profile's min_score",
     "gap": "dropped: its fused score is too far below the best hit's (the gap rule)",

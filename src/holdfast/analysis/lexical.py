@@ -26,7 +26,7 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
-_POSSESSIVES = ("'s", "\u2019s")
+_POSSESSIVE = "'s"
 _DEFAULT_SEPARATORS = "-"
 
 _porter = Stemmer.Stemmer("porter")
@@ -40,14 +40,19 @@ def terms(text: str, separators: str = _DEFAULT_SEPARATORS) -> list[str]:
     is given as single characters and overlapping pairs.
     """
     found: list[str] = []
-    for word in unicodedata.normalize("NFC", text).lower().split():
+    for word in _folded(text).split():
         found.extend(_word_terms(word, separators))
     return found
 
 
+def _folded(text: str) -> str:
+    """Return the text in one normal form and case; phones type the curly apostrophe, keyboards the straight one."""
+    return unicodedata.normalize("NFC", text).lower().replace("\u2019", "'")
+
+
 def words(text: str) -> list[str]:
     """Return the bare words of `text`: lower case, no edge punctuation, no possessive; nothing dropped or stemmed."""
-    return [bare for word in unicodedata.normalize("NFC", text).lower().split() if (bare := _bare(word))]
+    return [bare for word in _folded(text).split() if (bare := _bare(word))]
 
 
 # Words repeat: a bounded memo makes analysis several times faster and cannot grow without limit.
@@ -85,7 +90,7 @@ def _stem(term: str) -> str:
 
 def _bare(word: str) -> str:
     bare = _strip(word)
-    return _strip(bare[:-2]) if bare.endswith(_POSSESSIVES) else bare
+    return _strip(bare[:-2]) if bare.endswith(_POSSESSIVE) else bare
 
 
 def _split(word: str, separators: str) -> list[str]:

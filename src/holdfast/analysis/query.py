@@ -62,8 +62,8 @@ _HEAD_VERBS: dict[str, Act] = {
 _PHRASES: tuple[tuple[str, Act], ...] = (
     (r"\b(difference between|versus|vs\.?|compared? (to|with)|better than)(?!\w)", "compare"),
     (r"^\s*(why|how come)\b", "explain"),
-    (r"\bwhat does\b.*\bmean\b|^\s*what (is|are) an? ", "define"),
-    (r"\b(what|which)\b.*\bshould (i|we)\b|^\s*any (advice|tips|ideas)\b", "recommend"),
+    (r"\bwhat does\b.{0,200}\bmean\b|^\s*what (is|are) an? ", "define"),
+    (r"\b(what|which)\b.{0,200}\bshould (i|we)\b|^\s*any (advice|tips|ideas)\b", "recommend"),
     (r"^\s*how (do|can|could|should|to)\b", "implement"),
     (r"\b(went wrong|not working|does(n't| not) work|fail(s|ed|ing)?|broken|error)\b", "diagnose"),
     (r"^\s*(which|who|whom|whose|when|where|what|how (many|much|long|old|often|far))\b", "identify"),
@@ -82,14 +82,17 @@ _HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
 
 # A question with fewer content terms than this cannot stand alone: it continues the previous one (C7).
 _FOLLOW_UP_TERMS = 3
+# A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
+_MOST_TERMS = 256
+_MOST_CHARACTERS = 2000
 
 
 def profile_query(
     text: str, *, previous: str | None = None, speakers: Iterable[str] = (), separators: str = "-"
 ) -> QueryProfile:
     """Return what `text` asks for; `previous` is the user's message before it, `speakers` the known names."""
-    plain = text.replace("\u2019", "'")  # phones type the curly apostrophe
-    head = _HEAD.match(text)
+    plain = text[:_MOST_CHARACTERS].replace("\u2019", "'")  # phones type the curly apostrophe
+    head = _HEAD.match(plain)
     verb = head.group(1).lower() if head else ""
     act = _HEAD_VERBS.get(verb) or next(
         (act for pattern, act in _PHRASES if re.search(pattern, plain, re.IGNORECASE)), None
@@ -102,7 +105,7 @@ def profile_query(
     participants = _named(text, speakers)
     return QueryProfile(
         text=text,
-        terms=found,
+        terms=found[:_MOST_TERMS],
         act=act,
         needed_roles=frozenset(ROLES_FOR_ACT[act]) if act else frozenset(),
         participants=participants,

@@ -354,6 +354,7 @@ class Shard:
             bm25.ceiling(idfs[term], most * sum(query.weights[f] for f, _ in found), query.k1)
             for term, found in zip(terms, lists, strict=True)
         ]
+        to_come = np.append(np.cumsum(ceilings[::-1])[::-1], 0.0)
         seen: NDArray[np.intp] | None = None
         for i, term in enumerate(terms):
             if i and deadline.expired():
@@ -363,7 +364,7 @@ class Shard:
                     weight = idfs[term] * query.weights[f]
                     self._accumulate(scores, found, f, weight, averages[f], query, boosts, seen)
             if seen is None and i + 1 < len(terms):
-                seen = _closed(scores, eligible, depth, sum(ceilings[i + 1 :]))
+                seen = _closed(scores, eligible, depth, float(to_come[i + 1]))
         return (*_best(scores, seen, eligible, depth), False)
 
     def _accumulate(
