@@ -76,9 +76,17 @@ def main() -> None:
     result = {
         "coverage": round(float(coverage), 3),
         "cosine": round(float(cosine), 3),
-        "even": {"kept": shares(sets[0, True], coverage, cosine), "refused": 1 - shares(sets[0, False], coverage, cosine)},
-        "odd": {"kept": shares(sets[1, True], coverage, cosine), "refused": 1 - shares(sets[1, False], coverage, cosine)},
-        "questions": {f"{'even' if k[0] == 0 else 'odd'} {'own' if k[1] else 'other'}": len(v) for k, v in sets.items()},
+        "even": {
+            "kept": shares(sets[0, True], coverage, cosine),
+            "refused": 1 - shares(sets[0, False], coverage, cosine),
+        },
+        "odd": {
+            "kept": shares(sets[1, True], coverage, cosine),
+            "refused": 1 - shares(sets[1, False], coverage, cosine),
+        },
+        "questions": {
+            f"{'even' if k[0] == 0 else 'odd'} {'own' if k[1] else 'other'}": len(v) for k, v in sets.items()
+        },
     }
     options.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))

@@ -325,7 +325,7 @@ def test_the_stores_index_equals_one_loaded_afresh_after_any_history(steps, tail
                 memory.remember(text, id=f"u{i}", user="ana")
         store = memory.store
         for owner in ("ana", ""):
-            followed, fresh = store._shard("local", owner), store._load("local", owner)
+            followed, fresh = store._index._shard("local", owner), store._index._built("local", owner)
             assert_same_evidence(followed, fresh, sorted(fresh.place_of_id))
             assert sorted(followed.place_of_id) == sorted(fresh.place_of_id)
             for view in (make_view(), make_view(current_only=False)):

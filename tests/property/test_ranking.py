@@ -337,7 +337,8 @@ def test_scores_lie_in_their_ranges_and_the_order_is_total(said, units, question
         assert 0.0 < claim.raw_score < math.inf
         assert 0.0 < claim.normalized_score <= 1.0
         assert claim.notes[0] == "lexical"
-    assert all(0.0 <= c.fused <= 1.0 for c in found.trace.candidates)
+    # Full marks of the primary strategy, and what an escalated one may add to them (C6).
+    assert all(0.0 <= c.fused <= 1.0 + 0.7 + 0.15 for c in found.trace.candidates)
 
 
 @given(messages, st.sampled_from(QUESTIONS), st.sampled_from(PROFILES), st.data())
@@ -394,7 +395,9 @@ def test_ties_are_broken_by_id():
 
 
 def test_ties_are_broken_by_id_when_relevance_differs_and_counts_for_nothing():
-    settings = Settings.load({"score.alpha": 0.0, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={})
+    settings = Settings.load(
+        {"score.alpha": 0.0, "hybrid.min_score": 0.0, "hybrid.gap": 0.0, "hybrid.escalate_below": 0}, environ={}
+    )
     with opened(settings) as memory:
         for key, text in (("c", "boat"), ("a", "a boat of oak and elm"), ("b", "boat, boat")):
             memory.remember(text, id=key, user="ana")
@@ -447,7 +450,8 @@ def test_units_without_a_single_term_are_kept_and_break_nothing():
 
 def test_weights_of_zero_find_nothing_and_divide_nothing_by_zero():
     names = "topic claim procedure utility_acts utility_note condition role".split()
-    settings = Settings.load({f"lexical.weights.{name}": 0.0 for name in names}, environ={})
+    zeros = {f"lexical.weights.{name}": 0.0 for name in names}
+    settings = Settings.load({**zeros, "hybrid.escalate_below": 0}, environ={})
     with opened(settings) as memory:
         memory.remember("a boat", user="ana")
         assert list(memory.search("boat", user="ana", explain=True)) == []
