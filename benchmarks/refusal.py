@@ -62,7 +62,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "refusal.json")
     options = parser.parse_args()
-    conversations = json.load(gzip.open(options.data / "locomo" / "locomo10.json.gz"))
+    with gzip.open(options.data / "locomo" / "locomo10.json.gz") as file:
+        conversations = json.load(file)
     memories = [remembered(c["conversation"]) for c in track(conversations, "remembering")]
     points: dict[tuple[int, bool], list[tuple[float, float]]] = {}
     for i, conversation in enumerate(track(conversations, "asking")):

@@ -1,0 +1,94 @@
+"""Measure the Matryoshka cascade (C10) on real turns: the funnel's recall, and thresholds for the early exit.
+
+    python benchmarks/cascade.py --data DIR [--embedder minilm|potion] [--out FILE]
+
+DIR holds conversations in the schema of `locomo/`. All turns form one pool; every third question is asked of it. The
+funnel's recall@10 is against exact search at full length. An early exit is allowed when the best score at a tier
+reaches its threshold: the smallest one whose exits keep 90 % of the exact top ten, chosen on half of the questions
+and reported on the other half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+from rich.progress import track
+
+from holdfast.embedders import build_embedder
+from holdfast.kernels import vectors
+from holdfast.settings import EmbeddingSettings
+from holdfast.store.dense import TIERS, DenseBlock
+
+SESSION = re.compile(r"session_\d+")
+TOP = 10
+# An early exit is a trade: less work for a lossy order. Below this overlap the order is another one.
+LEAST_OVERLAP = 0.90
+NEVER = 1.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--embedder", default="minilm", choices=("minilm", "potion"))
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    with gzip.open(options.data / "locomo" / "locomo10.json.gz") as file:
+        conversations = json.load(file)
+    turns = [
+        f"{turn['speaker']}: {turn['text']}"
+        for c in conversations
+        for name, session in c["conversation"].items()
+        if SESSION.fullmatch(name)
+        for turn in session
+    ]
+    questions = [qa["question"] for c in conversations for qa in c["qa"]][::3]
+    embedder = build_embedder(EmbeddingSettings(embedder=options.embedder))
+    chunks = [turns[i : i + 200] for i in range(0, len(turns), 200)]
+    matrix = np.concatenate([embedder.embed_documents(chunk) for chunk in track(chunks, "embedding turns")])
+    queries = embedder.embed_documents(questions)
+    block = DenseBlock(embedder.dims)
+    block.add(np.arange(len(matrix), dtype=np.int32), matrix)
+    everything = np.ones(len(matrix), dtype=np.bool_)
+    recalls, tiers = [], {tier: [] for tier in TIERS if tier < embedder.dims}
+    for query in track(queries, "asking"):
+        exact = set(np.argsort(-vectors.cosines(matrix, query, embedder.dims), kind="stable")[:TOP].tolist())
+        places, _ = block.propose(query, everything, 100, None)
+        rescored = vectors.cosines(matrix[places], query, embedder.dims)
+        recalls.append(len(exact & set(places[np.argsort(-rescored)[:TOP]].tolist())) / TOP)
+        for tier, found in tiers.items():
+            scores = vectors.cosines(matrix, query, tier)
+            found.append((float(scores.max()), len(exact & set(np.argsort(-scores)[:TOP].tolist())) / TOP))
+    result = {
+        "space": embedder.space,
+        "turns": len(turns),
+        "questions": len(questions),
+        "funnel recall@10": float(np.mean(recalls)),
+        "early exit": {str(tier): threshold(np.array(found)) for tier, found in tiers.items()},
+    }
+    out = options.out or Path(__file__).parent / "results" / f"cascade-{options.embedder}.json"
+    out.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+def threshold(found: np.ndarray) -> dict[str, float]:
+    """Return the smallest threshold whose exits keep enough of the exact top ten, and what it does elsewhere."""
+    chosen, other = found[::2], found[1::2]
+    candidates = np.arange(0.4, 0.96, 0.01)
+    good = [t for t in candidates if (chosen[:, 0] >= t).sum() >= 20 and chosen[chosen[:, 0] >= t, 1].mean() >= LEAST_OVERLAP]
+    best = float(good[0]) if good else NEVER
+    exits = other[other[:, 0] >= best]
+    return {
+        "threshold": round(best, 2),
+        "share of questions that exit": float(len(exits) / len(other)),
+        "overlap@10 of those": float(exits[:, 1].mean()) if len(exits) else 0.0,
+        "overlap@10 of all questions": float(other[:, 1].mean()),
+    }
+
+
+if __name__ == "__main__":
+    main()
