@@ -6,15 +6,18 @@ other strategies meanwhile, and completed here: a few at once, many in the backg
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 from holdfast.embedders import Embedder, build_embedder
-from holdfast.errors import EmbedderError
+from holdfast.errors import EmbedderError, EmbeddingSpaceError
 from holdfast.ingest import embed_waiting
 from holdfast.settings import EmbeddingSettings
 from holdfast.store.base import Store
 
+log = logging.getLogger("holdfast")
+_REMOTE = ("openai", "ollama")
 # As many as are embedded within about a second: nobody minds that at the first question after a crash.
 _AT_ONCE = 200
 
@@ -40,7 +43,8 @@ class Embedding:
         """Return the embedder, ready to use, or None when none is wanted.
 
         Raises:
-            EmbedderError: it cannot be loaded, or the store's vectors are of another space.
+            EmbedderError: it cannot be loaded or reached.
+            EmbeddingSpaceError: the store's vectors are of another space.
         """
         if not self.wanted:
             return None
@@ -51,6 +55,23 @@ class Embedding:
                 self._ready = loaded
                 self._catch_up(loaded)
             return self._ready
+
+    def for_writing(self) -> Embedder | None:
+        """Return the embedder, or None while an endpoint cannot be reached: words are kept, and wait for vectors.
+
+        Raises:
+            EmbedderError: a local model cannot be loaded; nothing has been written yet.
+            EmbeddingSpaceError: the store's vectors are of another space.
+        """
+        try:
+            return self.embedder()
+        except EmbeddingSpaceError:
+            raise
+        except EmbedderError as error:
+            if self._settings.embedder not in _REMOTE:
+                raise
+            log.warning("the words are kept and wait for their vectors: %s", error)
+            return None
 
     def replace_all(self, progress: Callable[[int], None]) -> int:
         """Let the store agree on this embedder's space and embed whatever has no vector in it."""
@@ -74,7 +95,7 @@ class Embedding:
     def _refuse_another_space(self, loaded: Embedder) -> None:
         agreed = self._store.space()
         if agreed is not None and agreed != loaded.space:
-            raise EmbedderError(
+            raise EmbeddingSpaceError(
                 f"the store's vectors are of {agreed}, the settings name {loaded.space}, and the two cannot be "
                 "compared; run `holdfast reembed`, or set embedding.embedder back"
             )

@@ -9,6 +9,7 @@
     ├── NotFoundError                  3   no such unit among those the owner keys may see
     ├── SettingsError                  4   a setting is unknown or outside its domain
     ├── EmbedderError                  6   an embedder cannot be loaded, reached or trusted
+    │   ├── EmbeddingSpaceError        6   the store's vectors were made by another embedder
     │   └── MissingExtraError          6   an optional part is not installed; the message has the install line
     └── StoreError                     5   the store cannot do what was asked
         ├── ForeignStoreError          5   the file is not a Holdfast store
@@ -30,6 +31,7 @@ __all__ = [
     "ClosedStoreError",
     "DamagedStoreError",
     "EmbedderError",
+    "EmbeddingSpaceError",
     "FilterError",
     "ForeignStoreError",
     "HoldfastError",
@@ -89,6 +91,10 @@ class EmbedderError(HoldfastError):
     """An embedder cannot be loaded, reached or trusted."""
 
     exit_code = 6
+
+
+class EmbeddingSpaceError(EmbedderError):
+    """The store's vectors were made by another embedder, and the two cannot be compared."""
 
 
 class MissingExtraError(EmbedderError):

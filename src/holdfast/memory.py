@@ -158,7 +158,7 @@ class Memory:
             id=given_id,
             fields={name: value for name, value in fields.items() if value is not None},
         )
-        embedder = self._vectors.embedder()
+        embedder = self._vectors.for_writing()
         return ingest.remember(
             content, owned, store=self._store, settings=self._settings, analyse=self._analyse, embedder=embedder
         )
@@ -201,8 +201,9 @@ class Memory:
         if not changes:
             raise InputError(f"nothing to change; give update one of {', '.join(checks)}")
         view = self._view(user=user, agent=agent, tenant=tenant)
+        embedder = self._vectors.for_writing()
         unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, now, self._analyse))
-        ingest.embed([unit], self._store, self._vectors.embedder())
+        ingest.embed([unit], self._store, embedder)
         return unit
 
     def reembed(self, *, progress: Callable[[int], None] = lambda _: None) -> int:

@@ -123,8 +123,8 @@ class DenseSettings:
     """The Matryoshka cascade (C10)."""
 
     early_exit: bool = _key(default=False, doc="stop at the first tier that is sure enough (lossy); else the funnel")
-    # The contract's .65 and .75 were made for another embedder. Derived by benchmarks/cascade.py for ours: no threshold
-    # keeps 90 % of the exact top ten (64 dimensions hold 44 % of it, 256 hold 79 %), so neither tier is sure enough.
+    # The contract's .65 and .75 are another embedder's. Derived by benchmarks/cascade.py for ours: no threshold keeps
+    # 90 % of the exact top ten (64 dimensions hold 44 % of it, 256 hold 79 %), so neither tier is sure enough.
     exit_64: float = _key(1.0, "early exit: the best cosine at 64 dimensions that is sure enough")
     exit_256: float = _key(1.0, "early exit: the best cosine at 256 dimensions that is sure enough")
 

@@ -217,7 +217,7 @@ class Store(Protocol):
         A unit that has changed since it was read is left waiting.
 
         Raises:
-            EmbedderError: the store has agreed on another space.
+            EmbeddingSpaceError: the store has agreed on another space.
         """
         ...
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import ClosedStoreError, EmbedderError, InputError, NotFoundError, shown
+from holdfast.errors import ClosedStoreError, EmbeddingSpaceError, InputError, NotFoundError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store import shards as searching
 from holdfast.store.base import (
@@ -296,7 +296,9 @@ class SqliteStore:
             if agreed is None:
                 self._run("agree", {"name": _SPACE, "value": space})
             elif agreed != space:
-                raise EmbedderError(f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`")
+                raise EmbeddingSpaceError(
+                    f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`"
+                )
             for unit, vector in zip(units, vectors, strict=True):
                 data = np.ascontiguousarray(vector, dtype="<f4").tobytes()
                 row = {**columns(unit), "space": space, "vector": data, "checksum": zlib.crc32(data)}
