@@ -49,12 +49,12 @@ class Embedding:
         if not self.wanted:
             return None
         with self._lock:
+            loaded = self._ready or self._load()
+            self._refuse_another_space(loaded)  # every time: another process may have changed the store's space
             if self._ready is None:
-                loaded = self._load()
-                self._refuse_another_space(loaded)
                 self._ready = loaded
                 self._catch_up(loaded)
-            return self._ready
+            return loaded
 
     def for_writing(self) -> Embedder | None:
         """Return the embedder, or None while an endpoint cannot be reached: words are kept, and wait for vectors.

@@ -56,10 +56,10 @@ def embed(units: Sequence[Unit], store: Store, embedder: Embedder | None) -> int
         return 0
     try:
         vectors = embedder.embed_documents([unit.text for unit in units])
+        return store.put_vectors(embedder.space, units, vectors)
     except EmbedderError as error:
         log.warning("%d units are kept and wait for their vectors: %s", len(units), error)
         return 0
-    return store.put_vectors(embedder.space, units, vectors)
 
 
 def embed_waiting(

@@ -129,7 +129,7 @@ def _completed(
     completed = []
     for strategy, result in zip(question.strategies, results, strict=False):
         missing = [unit_id for unit_id in pool if unit_id not in {claim.unit_id for claim in result.candidates}]
-        claims = strategy.score(query, view, engine.store, missing) if missing else {}
+        claims = strategy.score(query, view, engine.store, missing, explain=False) if missing else {}
         completed.append(dataclasses.replace(result, candidates=(*result.candidates, *claims.values())))
     return (*completed, *results[len(completed) :])
 

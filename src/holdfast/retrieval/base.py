@@ -27,11 +27,11 @@ class Strategy(Protocol):
         ...
 
     def score(
-        self, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
+        self, query: QueryProfile, view: View, store: Store, ids: Sequence[str], *, explain: bool = True
     ) -> Mapping[str, StrategyCandidate]:
         """Return this strategy's claim about each of `ids` that the owner may see, found or not.
 
-        A unit it would not find has raw score 0. Scores equal those of `retrieve`, bit for bit.
+        With `explain`, each carries the tree of its raw score. A unit it would not find has raw score 0. Scores equal those of `retrieve`, bit for bit.
         """
         ...
 

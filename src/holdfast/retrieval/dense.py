@@ -36,7 +36,13 @@ class DenseStrategy:
         return RetrievalResult(self.id, tuple(order[: budget.max_candidates]), deadline.elapsed_ms(), exhausted)
 
     def score(
-        self, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
+        self,
+        query: QueryProfile,
+        view: View,
+        store: Store,
+        ids: Sequence[str],
+        *,
+        explain: bool = True,  # noqa: ARG002 - its tree costs nothing
     ) -> dict[str, StrategyCandidate]:
         """See `Strategy.score`: the full vectors' cosines; a unit that waits for its vector scores 0."""
         if query.vector is None:

@@ -42,7 +42,13 @@ class HyperdimensionalStrategy:
         return RetrievalResult(self.id, best, deadline.elapsed_ms(), proposal.exhausted)
 
     def score(
-        self, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
+        self,
+        query: QueryProfile,
+        view: View,
+        store: Store,
+        ids: Sequence[str],
+        *,
+        explain: bool = True,  # noqa: ARG002 - its tree costs nothing
     ) -> dict[str, StrategyCandidate]:
         """See `Strategy.score`."""
         question = HyperQuery(*encode_query(query, self._settings))

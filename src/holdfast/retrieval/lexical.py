@@ -59,7 +59,7 @@ class LexicalStrategy:
         return RetrievalResult(self.id, candidates, deadline.elapsed_ms(), proposal.exhausted, best or 1.0)
 
     def score(
-        self, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
+        self, query: QueryProfile, view: View, store: Store, ids: Sequence[str], *, explain: bool = True
     ) -> dict[str, StrategyCandidate]:
         """See `Strategy.score`. Normalised by the best of `ids`, since it does not see the rest; explained."""
         evidence = store.lexical_evidence(view, query.terms, ids)
@@ -68,7 +68,7 @@ class LexicalStrategy:
         best = float(scores.max(initial=0.0))
         found = [(i, units[unit_id]) for i, unit_id in enumerate(evidence.ids) if unit_id in units]
         claims = [self._candidate(query, evidence, i, float(scores[i]), best, unit) for i, unit in found]
-        trees = [self._explain(query, evidence, i, unit) for i, unit in found]
+        trees = [self._explain(query, evidence, i, unit) if explain else None for i, unit in found]
         return {
             claim.unit_id: dataclasses.replace(claim, explanation=tree)
             for claim, tree in zip(claims, trees, strict=True)
