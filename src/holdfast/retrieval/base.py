@@ -31,7 +31,8 @@ class Strategy(Protocol):
     ) -> Mapping[str, StrategyCandidate]:
         """Return this strategy's claim about each of `ids` that the owner may see, found or not.
 
-        With `explain`, each carries the tree of its raw score. A unit it would not find has raw score 0. Scores equal those of `retrieve`, bit for bit.
+        With `explain`, each carries the tree of its raw score. A unit it would not find has raw score 0.
+        Scores equal those of `retrieve`, bit for bit.
         """
         ...
 
