@@ -128,7 +128,8 @@ def _completed(
     pool = dict.fromkeys(claim.unit_id for result in results for claim in result.candidates)
     completed = []
     for strategy, result in zip(question.strategies, results, strict=False):
-        missing = [unit_id for unit_id in pool if unit_id not in {claim.unit_id for claim in result.candidates}]
+        known = {claim.unit_id for claim in result.candidates}
+        missing = [unit_id for unit_id in pool if unit_id not in known]
         claims = strategy.score(query, view, engine.store, missing, explain=False) if missing else {}
         completed.append(dataclasses.replace(result, candidates=(*result.candidates, *claims.values())))
     return (*completed, *results[len(completed) :])

@@ -221,7 +221,7 @@ class RetrievalSettings:
     """What a strategy may spend (C7)."""
 
     timeout_ms: float = _key(500.0, "time a strategy has for one question before it returns what it has")
-    max_candidates: int = _key(100, "how many candidates a strategy hands to fusion")
+    max_candidates: int = _key(64, "how many candidates a strategy hands to fusion")
 
     def __post_init__(self) -> None:
         _within("retrieval.timeout_ms", self.timeout_ms, 0.0, open_low=True)

@@ -41,10 +41,6 @@ class Fusion:
         """Return the weight of one strategy."""
         return self.weights.get(strategy_id, _UNLISTED_WEIGHT)
 
-    def normalised(self, claim: StrategyCandidate, strategy_id: str) -> float:
-        """Return a claim's score in [0, 1]."""
-        return min(claim.raw_score / self.scales[strategy_id], 1.0)
-
 
 def _scale(result: RetrievalResult, profile: ProfileSettings) -> float:
     if profile.normalise == "own" or not result.candidates:
@@ -55,18 +51,19 @@ def _scale(result: RetrievalResult, profile: ProfileSettings) -> float:
 def fuse(results: Sequence[RetrievalResult], fusion: Fusion) -> tuple[Candidate, ...]:
     """Return one candidate per unit, copies merged, best first, ties by id."""
     claims: dict[str, dict[str, StrategyCandidate]] = {}
+    sums: dict[str, float] = {}
     for result in results:
+        name = result.strategy_id
+        weight, scale = fusion.weight(name), fusion.scales[name]
         for claim in result.candidates:
-            claims.setdefault(claim.unit_id, {})[result.strategy_id] = claim
-    candidates = [_fuse_claims(found, fusion) for found in claims.values()]
+            claims.setdefault(claim.unit_id, {})[name] = claim
+            sums[claim.unit_id] = sums.get(claim.unit_id, 0.0) + weight * min(claim.raw_score / scale, 1.0)
+    candidates = [_candidate(found, sums[unit_id], fusion) for unit_id, found in claims.items()]
     return merge_copies(sorted(candidates, key=lambda candidate: (-candidate.fused, candidate.unit.id)))
 
 
-def _fuse_claims(claims: Mapping[str, StrategyCandidate], fusion: Fusion) -> Candidate:
-    fused = 0.0
-    for name, claim in claims.items():
-        fused = fused + fusion.weight(name) * fusion.normalised(claim, name)
-    if (others := _further(claims)) and fusion.bonus:
+def _candidate(claims: Mapping[str, StrategyCandidate], fused: float, fusion: Fusion) -> Candidate:
+    if fusion.bonus and (others := _further(claims)):
         fused = fused + fusion.bonus * others
     return Candidate(next(iter(claims.values())).unit, fused, min(fused / fusion.full_marks, 1.0), claims)
 

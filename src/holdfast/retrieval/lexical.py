@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -67,20 +66,18 @@ class LexicalStrategy:
         units = store.units(view, evidence.ids)
         best = float(scores.max(initial=0.0))
         found = [(i, units[unit_id]) for i, unit_id in enumerate(evidence.ids) if unit_id in units]
-        claims = [self._candidate(query, evidence, i, float(scores[i]), best, unit) for i, unit in found]
-        trees = [self._explain(query, evidence, i, unit) if explain else None for i, unit in found]
+        trees = {i: self._explain(query, evidence, i, unit) for i, unit in found} if explain else {}
         return {
-            claim.unit_id: dataclasses.replace(claim, explanation=tree)
-            for claim, tree in zip(claims, trees, strict=True)
+            unit.id: self._candidate(query, evidence, i, float(scores[i]), best, unit, trees.get(i))
+            for i, unit in found
         }
 
     def _scores(self, query: QueryProfile, evidence: LexicalEvidence) -> NDArray[np.float64]:
-        idfs = [bm25.idf(evidence.unit_count, df) for df in evidence.df]
         boosted = [role in query.needed_roles for role in evidence.roles]
         return bm25.scores(
             evidence.tf,
             evidence.lengths,
-            np.array(idfs, dtype=np.float64),
+            evidence.idfs,
             evidence.averages,
             np.array(self._weights, dtype=np.float64),
             np.where(boosted, self._settings.role_boost, 1.0),
@@ -89,15 +86,20 @@ class LexicalStrategy:
         )
 
     def _candidate(
-        self, query: QueryProfile, evidence: LexicalEvidence, row: int, raw: float, best: float, unit: Unit
+        self,
+        query: QueryProfile,
+        evidence: LexicalEvidence,
+        row: int,
+        raw: float,
+        best: float,
+        unit: Unit,
+        tree: Contribution | None = None,
     ) -> StrategyCandidate:
         matched = evidence.matched[row]
         notes = (self.id, *(f"matched: {term}" for term, yes in zip(query.terms, matched, strict=True) if yes))
         normalized = min(raw / best, 1.0) if best > 0.0 else 0.0
-        idfs = [bm25.idf(evidence.unit_count, df) for df in evidence.df]
-        mass = sum(idf for idf, yes in zip(idfs, matched, strict=True) if yes)
-        coverage = mass / sum(idfs) if idfs else 0.0
-        return StrategyCandidate(unit.id, kind_of_store(unit), raw, normalized, unit, notes, coverage=coverage)
+        where, coverage = kind_of_store(unit), evidence.coverage[row]
+        return StrategyCandidate(unit.id, where, raw, normalized, unit, notes, tree, coverage)
 
     def _explain(self, query: QueryProfile, evidence: LexicalEvidence, row: int, unit: Unit) -> Contribution:
         """Return the raw score as the tree of C4; what a term does not touch adds 0 and is left out."""
@@ -121,5 +123,5 @@ class LexicalStrategy:
         tf, length = float(evidence.tf[row, f, t]), float(evidence.lengths[row, f])
         average = float(evidence.averages[f])
         part = bm25.saturation(np.array([tf]), np.array([length]), average, self._settings.k1, self._settings.b)
-        rarity = Contribution("idf", bm25.idf(evidence.unit_count, evidence.df[t]))
+        rarity = Contribution("idf", float(evidence.idfs[t]))
         return Contribution.of(f"term {term}", "product", rarity, Contribution("tf part", float(part[0])))

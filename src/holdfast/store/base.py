@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.kernels import bm25
 from holdfast.kernels.hypervectors import Hypervector
 from holdfast.types import Act, Analysis, Deadline, Draft, Role, Stats, Unit, View, Written
 
@@ -58,6 +59,18 @@ class LexicalEvidence:
     unit_count: int
     df: tuple[int, ...]
     field_totals: tuple[int, ...]
+
+    @cached_property
+    def idfs(self) -> NDArray[np.float64]:
+        """Return the weight of each term; one that nobody holds counts with df 0."""
+        return np.array([bm25.idf(self.unit_count, df) for df in self.df], dtype=np.float64)
+
+    @cached_property
+    def coverage(self) -> list[float]:
+        """Return, unit by unit, the share of the terms' idf mass that it matches in any field (C4)."""
+        total = float(self.idfs.sum())
+        shares = np.any(self.tf, axis=1) @ self.idfs / total if total > 0.0 else np.zeros(len(self.ids))
+        return [float(share) for share in shares]
 
     @cached_property
     def matched(self) -> list[list[bool]]:

@@ -13,14 +13,17 @@ import numpy as np
 from holdfast.store import snapshot
 from holdfast.store.base import Derivation
 from holdfast.store.index import Shard
-from holdfast.store.rows import GLOBAL, Row, unit_of, vector_of
-from holdfast.types import JSON, Analysis, Deadline, View
+from holdfast.store.rows import GLOBAL, Row, own_json, unit_of, vector_of
+from holdfast.store.shards import located
+from holdfast.types import JSON, Analysis, Deadline, Unit, View
 
 # Smaller owners are built again faster than a file is read.
 _WORTH_SAVING = 1000
 # Large enough that a batch costs more than its call, small enough to stop soon when time runs out.
 _ENCODED_TOGETHER = 64
 _VECTORS_TOGETHER = 4096
+# The same units are recalled again and again: a few megabytes spare reading and parsing a busy owner's each time.
+_UNITS_KEPT = 8192
 
 
 class Run(Protocol):
@@ -43,12 +46,33 @@ class LiveIndex:
         self._followed = 0
         self._stale = True
         self._data_version = -1
+        self._read: dict[tuple[int, int], Unit] = {}
         self._saved: dict[tuple[str, str], int] = {}
 
     def shards(self, view: View) -> list[Shard]:
         """Return the shards a view may see, up to date: the user's own, then the global one."""
         self.follow()
         return [self._shard(view.tenant, view.user), self._shard(view.tenant, GLOBAL)]
+
+    def __contains__(self, owner: object) -> bool:
+        return owner in self._shards
+
+    def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
+        """Return units by id; those that were read before and have not changed since are not read again."""
+        places = [
+            (unit_id, shard.keys[place], int(shard.column("content")[place]))
+            for shard, unit_id in located(self.shards(view), view, ids)
+            for place in (shard.place_of_id[unit_id],)
+        ]
+        missing = [key for _, key, content in places if (key, content) not in self._read]
+        if len(self._read) + len(missing) > _UNITS_KEPT:
+            self._read.clear()
+            missing = [key for _, key, _ in places]
+        for row in self._run("units_by_key", {"keys": json.dumps(missing)}) if missing else ():
+            self._read[row[0], row[2]] = unit_of(row)
+        # Another process may have changed a unit since: it is then absent here, and found by the next question.
+        found = {unit_id: self._read.get((key, content)) for unit_id, key, content in places}
+        return {unit_id: own_json(unit) for unit_id, unit in found.items() if unit is not None}
 
     def changed(self) -> None:
         """Say that this process has written: SQLite reports other processes' writes only."""
@@ -57,6 +81,7 @@ class LiveIndex:
     def clear(self) -> None:
         """Forget everything; what is asked for next is loaded again."""
         self._shards.clear()
+        self._read.clear()
 
     # -------------------------------------------------------------------------------------------- following
 
@@ -95,7 +120,7 @@ class LiveIndex:
             shard.add_vectors([key], vector_of((key, *found))[None, :])
 
     def _add(self, shard: Shard, row: Row, analysis: Analysis | None = None) -> None:
-        unit = unit_of(row, remember=False)
+        unit = unit_of(row)
         analysis = analysis or self._derivation.analyse(unit)
         shard.add(row[0], unit, analysis, content=row[2], superseded=row[3] is not None)
 
@@ -171,6 +196,6 @@ class LiveIndex:
             batch = missing[start : start + _ENCODED_TOGETHER]
             keys = [shard.keys[shard.place_of_id[unit_id]] for unit_id in batch]
             for row in self._run("units_by_key", {"keys": json.dumps(keys)}).fetchall():
-                unit = unit_of(row, remember=False)
+                unit = unit_of(row)
                 vectors = self._derivation.hypervectors(unit, self._derivation.analyse(unit))
                 shard.hyper.add(unit.id, row[2], vectors)

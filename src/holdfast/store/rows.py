@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import zlib
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,21 +34,20 @@ def columns(unit: Unit) -> dict[str, JSON]:
     }
 
 
-def unit_of(row: Row, *, remember: bool = True) -> Unit:
-    """Return the unit of a row whose checksum holds; `remember` it unless it is one of very many."""
+def unit_of(row: Row) -> Unit:
+    """Return the unit of a row whose checksum holds."""
     key, body, checksum, _, access_count = row
-    unit = (_read_again if remember else _read)(key, body, checksum)
-    if not (access_count or unit.metadata or unit.parts):
-        return unit
-    # What a caller does to the JSON of a unit it was given must not reach the next caller.
-    own = {"metadata": copy.deepcopy(unit.metadata), "parts": copy.deepcopy(unit.parts)}
-    return unit.evolve(access_count=access_count, **own)
-
-
-def _read(key: int, body: str, checksum: int) -> Unit:
     if zlib.crc32(body.encode()) != checksum:
         raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
-    return Unit.from_json(json.loads(body))
+    unit = Unit.from_json(json.loads(body))
+    return unit.evolve(access_count=access_count) if access_count else unit
+
+
+def own_json(unit: Unit) -> Unit:
+    """Return the unit with JSON of its own: what a caller does to it must not reach the next caller."""
+    if not unit.metadata and not unit.parts:
+        return unit
+    return unit.evolve(metadata=copy.deepcopy(unit.metadata), parts=copy.deepcopy(unit.parts))
 
 
 def vector_of(row: tuple[int, bytes, int]) -> NDArray[np.float32]:
@@ -58,15 +56,6 @@ def vector_of(row: tuple[int, bytes, int]) -> NDArray[np.float32]:
     if zlib.crc32(data) != checksum:
         raise DamagedStoreError(f"the vector of unit row {key} fails its checksum; run `holdfast reembed`")
     return np.frombuffer(data, dtype="<f4").astype(np.float32, copy=False)
-
-
-# The same units are recalled again and again, and a unit is a value: reading a body twice gives the same.
-_read_again = lru_cache(maxsize=4096)(_read)
-
-
-def forget_read_rows() -> None:
-    """Drop what was remembered of rows, so that closing a store leaves none of its words behind."""
-    _read_again.cache_clear()
 
 
 def agent_matches(view: View, unit: Unit) -> bool:

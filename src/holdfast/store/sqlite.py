@@ -44,7 +44,6 @@ from holdfast.store.rows import (
     Row,
     agent_matches,
     columns,
-    forget_read_rows,
     hidden_by,
     unit_of,
     vector_of,
@@ -161,8 +160,10 @@ class SqliteStore:
 
     def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
         """See `Store.units`."""
-        keys = {"tenant": view.tenant, "user": view.user, "ids": json.dumps([*ids])}
         with self._read():
+            if (view.tenant, view.user) in self._index:
+                return self._index.units(view, ids)
+            keys = {"tenant": view.tenant, "user": view.user, "ids": json.dumps([*ids])}
             rows = self._run("find_units", keys).fetchall()
         # Global units come first, so that a user's own of the same id takes their place.
         return {unit.id: unit for unit in map(unit_of, rows) if agent_matches(view, unit)}
@@ -367,7 +368,6 @@ class SqliteStore:
                     self._connection.close()
             self._closed = True
             self._index.clear()
-            forget_read_rows()
 
     # ------------------------------------------------------------------------------------------ plumbing
 
