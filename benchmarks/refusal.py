@@ -4,7 +4,8 @@
 
 DIR holds two-person conversations with evidence in the schema of `locomo/` (see `--help`). A question asked of its
 own conversation has an answer; asked of the next one, it has none. Thresholds are chosen on the even conversations
-(as many refused as possible while at most 2 % of the answerable ones are) and reported on the odd ones.
+(as many refused as possible while hardly any answerable one is) and reported on the odd ones; the result lists what
+other choices would have cost.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from holdfast import Memory, Settings
 from holdfast.settings import RefusalSettings
 
 # Refusing an answerable question is the worse mistake: a caller can ignore a hit, not find one that is not there.
-KEPT = 0.98
+# Here every turn and most questions name a speaker; other memories have less in common with their questions.
+KEPT = 0.998
+OTHERS = (0.98, 0.99, 0.995, 1.0)
 SESSION = re.compile(r"session_\d+")
 OPEN = dataclasses.replace(Settings(), refusal=RefusalSettings(enabled=False))
 
@@ -57,6 +60,21 @@ def shares(points: np.ndarray, coverage: float, cosine: float) -> float:
     return float(np.mean(points[:, 0] / coverage + points[:, 1] / cosine >= 1.0))
 
 
+def chosen(sets: dict[tuple[int, bool], np.ndarray], least: float) -> dict[str, object]:
+    """Return the thresholds that refuse most while `least` of the answerable even questions are kept."""
+    grid = [(c, s) for c in np.arange(0.3, 1.51, 0.05) for s in np.arange(0.15, 1.01, 0.025)]
+    fitting = [(c, s) for c, s in grid if shares(sets[0, True], c, s) >= least]
+    coverage, cosine = min(fitting, key=lambda pair: shares(sets[0, False], *pair))
+    measured = {
+        name: {
+            "kept": shares(sets[half, True], coverage, cosine),
+            "refused": 1 - shares(sets[half, False], coverage, cosine),
+        }
+        for half, name in enumerate(("even", "odd"))
+    }
+    return {"coverage": round(float(coverage), 3), "cosine": round(float(cosine), 3), **measured}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -71,23 +89,11 @@ def main() -> None:
         for answerable, memory in ((True, memories[i]), (False, memories[(i + 1) % len(memories)])):
             points.setdefault((i % 2, answerable), []).extend(best_evidence(memory, question) for question in asked)
     sets = {key: np.array(found) for key, found in points.items()}
-    grid = [(c, s) for c in np.arange(0.3, 1.51, 0.05) for s in np.arange(0.3, 1.01, 0.025)]
-    fitting = [(c, s) for c, s in grid if shares(sets[0, True], c, s) >= KEPT]
-    coverage, cosine = min(fitting, key=lambda pair: shares(sets[0, False], *pair))
-    result = {
-        "coverage": round(float(coverage), 3),
-        "cosine": round(float(cosine), 3),
-        "even": {
-            "kept": shares(sets[0, True], coverage, cosine),
-            "refused": 1 - shares(sets[0, False], coverage, cosine),
-        },
-        "odd": {
-            "kept": shares(sets[1, True], coverage, cosine),
-            "refused": 1 - shares(sets[1, False], coverage, cosine),
-        },
+    result = chosen(sets, KEPT) | {
         "questions": {
             f"{'even' if k[0] == 0 else 'odd'} {'own' if k[1] else 'other'}": len(v) for k, v in sets.items()
         },
+        "other choices": {str(kept): chosen(sets, kept) for kept in OTHERS},
     }
     options.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))

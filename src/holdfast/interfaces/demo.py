@@ -14,7 +14,7 @@ from holdfast.memory import Memory
 from holdfast.settings import Settings
 from holdfast.types import Unit
 
-_MEANING = "Who gets ill from nuts?"
+_MEANING = "When do they travel to Japan?"
 _UNRELATED = "What is the average complexity of quicksort?"
 TODAY = datetime(2026, 6, 30, 9, 0, tzinfo=UTC)
 
@@ -94,7 +94,7 @@ def _why_not(console: Console, memory: Memory) -> None:
     console.print(draw.hits(memory.search(question, user=sample.USER, limit=3)))
     for message_id in ("s13-07", "s12-01"):
         console.print("\n[bold]Why is this one not there?")
-        console.print(draw.why(memory.why(question, _turn(memory, message_id).id, user=sample.USER)))
+        console.print(draw.why(memory.why(question, _turn(memory, message_id).id, user=sample.USER, limit=3)))
 
 
 def _answers(memory: Memory) -> list[list[tuple[str, float]]]:
