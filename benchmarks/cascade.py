@@ -29,6 +29,8 @@ TOP = 10
 # An early exit is a trade: less work for a lossy order. Below this overlap the order is another one.
 LEAST_OVERLAP = 0.90
 NEVER = 1.0
+# A threshold that fewer questions reach says nothing.
+FEWEST = 20
 
 
 def main() -> None:
@@ -79,13 +81,14 @@ def threshold(found: np.ndarray) -> dict[str, float]:
     """Return the smallest threshold whose exits keep enough of the exact top ten, and what it does elsewhere."""
     chosen, other = found[::2], found[1::2]
     candidates = np.arange(0.4, 0.96, 0.01)
-    good = [t for t in candidates if (chosen[:, 0] >= t).sum() >= 20 and chosen[chosen[:, 0] >= t, 1].mean() >= LEAST_OVERLAP]
-    best = float(good[0]) if good else NEVER
-    exits = other[other[:, 0] >= best]
+    exits = {float(t): chosen[chosen[:, 0] >= t, 1] for t in candidates}
+    good = [t for t, kept in exits.items() if len(kept) >= FEWEST and kept.mean() >= LEAST_OVERLAP]
+    best = good[0] if good else NEVER
+    left = other[other[:, 0] >= best]
     return {
         "threshold": round(best, 2),
-        "share of questions that exit": float(len(exits) / len(other)),
-        "overlap@10 of those": float(exits[:, 1].mean()) if len(exits) else 0.0,
+        "share of questions that exit": float(len(left) / len(other)),
+        "overlap@10 of those": float(left[:, 1].mean()) if len(left) else 0.0,
         "overlap@10 of all questions": float(other[:, 1].mean()),
     }
 

@@ -1,12 +1,16 @@
-"""Measure how fast Holdfast remembers and finds, and how much room it takes, beside bm25s and SQLite FTS5.
+"""Measure how fast Holdfast remembers and finds, and how much room it takes, beside bm25s, SQLite FTS5 and faiss.
 
-    python benchmarks/run.py                        # 10,000 and 100,000 units, a few minutes
-    python benchmarks/run.py --quick --sizes 1000   # a look
+    python benchmarks/run.py                                       # 10,000 and 100,000 units, some minutes
+    python benchmarks/run.py --quick --sizes 1000 --vectors 1000   # a look
     python benchmarks/report.py                     # the newest result as a page with plots
 
 Everything is timed in one process by a monotonic clock, after a warm-up. The systems take turns, block by block,
 so that whatever else the machine does falls on all of them alike: read the ratios before the milliseconds. Only
-opening a store, and its memory, are measured in fresh processes, where no word has been analysed before.
+opening a store, its memory, and the vectors beside faiss are measured in fresh processes, where no word has been
+analysed before and the number of threads can be chosen.
+
+The shipped models embed a few hundred texts and are timed by themselves. Everywhere else a stand-in looks up vectors
+that were made up beforehand, so that what is measured is Holdfast and not the model.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
@@ -32,8 +36,10 @@ from time import perf_counter
 from typing import Any
 from unittest import mock
 
+import meaning
 import numpy as np
 import synthetic
+import vectors
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -43,8 +49,11 @@ import holdfast.memory
 from holdfast import Memory, Settings
 from holdfast.analysis import analyse
 from holdfast.analysis.query import profile_query
+from holdfast.derivation import derivation
+from holdfast.embedders import Embedder
+from holdfast.retrieval.dense import DenseStrategy
 from holdfast.retrieval.lexical import LexicalStrategy
-from holdfast.store.base import LexicalQuery, Proposal, Store
+from holdfast.store.base import DenseQuery, LexicalQuery, Proposal, Store
 from holdfast.store.sqlite import SqliteStore
 from holdfast.types import (
     FIELDS,
@@ -64,7 +73,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 INSTALL = "pip install --group bench"
 # The spec's two sizes: a heavy personal user, and far more than one person says in years.
 SIZES = "10000,100000"
-USER = "ada"
+# Vectors alone are made up in seconds, so that they can go on to a million.
+VECTOR_SIZES = "10000,100000,1000000"
+USER = meaning.USER
 SHORT_COMMIT = 12
 # The settings measured are the defaults, never the environment's or a local file's.
 SETTINGS = Settings()
@@ -76,7 +87,13 @@ OURS = {
     "lexical_retrieve": "lexical stage: retrieve",
     "lexical_propose": "lexical stage: propose",
 }
-SYSTEMS = len(OURS) + len(PEERS)
+# What no lexical peer can be compared with.
+MEANING = {"dense_retrieve": "dense stage: retrieve", "dense_propose": "dense stage: propose"}
+SYSTEMS = len(OURS) + len(MEANING) + len(PEERS)
+# At larger sizes filling the cache of hypervectors alone takes longer than everything else.
+HYPER_UNITS = 10_000
+# One word that few units have lets hybrid call for hypervectors, until they are there: a few such questions show it.
+RARE_QUESTIONS = 3
 # After the last of a hundred thousand turns; a fixed clock gives every run the same ages.
 NOW = synthetic.BEGIN + timedelta(days=3650)
 MS = 1000.0
@@ -98,10 +115,11 @@ class Effort:
     warm_up: int = 20
     singles: int = 100
     opens: int = 3
+    sessions: int = 20
 
 
 # Enough to see that everything runs; too little to quote.
-QUICK = Effort(questions=20, rounds=2, warm_up=3, singles=10, opens=1)
+QUICK = Effort(questions=20, rounds=2, warm_up=3, singles=10, opens=1, sessions=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +129,19 @@ class Question:
     text: str
     profile: QueryProfile
     match: str
+    vector: Any
 
 
 Ask = Callable[[Question], Any]
 
 
-def question_of(text: str) -> Question:
+def question_of(text: str, embedder: Embedder) -> Question:
     """Prepare a question."""
     from peers import match_any
 
-    return Question(text, profile_query(text), match_any(text))
+    vector = embedder.embed_query(text)
+    profile = replace(profile_query(text), vector=vector, space=embedder.space)
+    return Question(text, profile, match_any(text), vector)
 
 
 # ---------------------------------------------------------------------------------------------- timing
@@ -176,11 +197,12 @@ def settle() -> None:
 
 
 class Stages:
-    """Seconds spent in two stages of `remember`, taken at their own doors."""
+    """Seconds spent in three stages of `remember`, taken at their own doors."""
 
     def __init__(self) -> None:
         self.analysis = 0.0
         self.store = 0.0
+        self.vectors = 0.0
 
     def analyse(self, *args: Any, **kwargs: Any) -> Analysis:
         """Analyse one unit."""
@@ -207,25 +229,34 @@ class WatchedStore:
         self._stages.store += perf_counter() - began
         return written
 
+    def put_vectors(self, *args: Any) -> int:
+        """Write vectors, and count the seconds: a second commit, and the index again."""
+        began = perf_counter()
+        written = self._store.put_vectors(*args)
+        self._stages.vectors += perf_counter() - began
+        return written
 
-def open_memory(path: Path) -> Memory:
-    """Open a memory with the benchmark's settings and clock."""
-    return Memory.open(path, settings=SETTINGS, now=lambda: NOW)
+
+def open_memory(path: Path, embedder: Embedder) -> Memory:
+    """Open a memory with the benchmark's settings, clock and embedder."""
+    return Memory.open(path, settings=SETTINGS, now=lambda: NOW, embedder=embedder)
 
 
-def open_watched(path: Path, stages: Stages) -> Memory:
+def open_watched(path: Path, embedder: Embedder, stages: Stages) -> Memory:
     """Open a memory that tells its stages apart."""
-    store = SqliteStore.open(path, SETTINGS.store, partial(analyse, settings=SETTINGS.analysis))
+    store = SqliteStore.open(path, SETTINGS.store, derivation(SETTINGS))
     with mock.patch.object(holdfast.memory, "analyse", stages.analyse):
-        return Memory(WatchedStore(store, stages), SETTINGS, lambda: NOW)
+        return Memory(WatchedStore(store, stages), SETTINGS, lambda: NOW, embedder)
 
 
-def measure_ingest(path: Path, turns: list[synthetic.Turn], advance: Callable[[], None]) -> dict[str, Any]:
+def measure_ingest(
+    path: Path, turns: list[synthetic.Turn], embedder: Embedder, advance: Callable[[], None]
+) -> dict[str, Any]:
     """Remember every turn, a session per call, into a file, with the index loaded as in a running program."""
     stages = Stages()
     calls: list[float] = []
     talks = synthetic.sessions(turns)
-    with open_watched(path, stages) as memory:
+    with open_watched(path, embedder, stages) as memory:
         memory.search("warm up", user=USER)  # loads the owner's index, which each call then brings up to date
         settle()
         for session, messages in talks:
@@ -233,7 +264,8 @@ def measure_ingest(path: Path, turns: list[synthetic.Turn], advance: Callable[[]
             advance()
     total = sum(calls)
     ends = max(1, int(END_SHARE * len(calls)))
-    per_unit = {"analysis": stages.analysis, "store": stages.store, "rest": total - stages.analysis - stages.store}
+    per_unit = {"analysis": stages.analysis, "store": stages.store, "vectors": stages.vectors}
+    per_unit["rest"] = total - sum(per_unit.values())
     return {
         "units_per_s": round(len(turns) / total, 1),
         "call": summary(calls),
@@ -245,7 +277,10 @@ def measure_ingest(path: Path, turns: list[synthetic.Turn], advance: Callable[[]
 def measure_findable(
     memory: Memory, turns: list[synthetic.Turn], folder: Path, effort: Effort, advance: Callable[[], None]
 ) -> dict[str, Any]:
-    """Remember one turn and find it by its id, beside one bare durable commit of the same text."""
+    """Remember one turn and find it by its id, beside one bare durable commit of the same text.
+
+    The profile is `fast`: hybrid answers a question of one rare word with hypervectors, which is measured apart.
+    """
     commit = bare_commit(folder / "commit.db")
     times: dict[str, list[float]] = {"bare_commit": [], "remember": [], "remember_and_search": []}
     settle()
@@ -254,7 +289,7 @@ def measure_findable(
         bare = timed(partial(commit, turn.text))
         wrote = timed(partial(memory.remember, [message], user=USER, session="singles"))
         began = perf_counter()
-        found = memory.search(turn.rare_id, user=USER)
+        found = memory.search(turn.rare_id, user=USER, profile="fast")
         searched = perf_counter() - began
         if not found or found[0].unit.text != turn.text:
             raise SystemExit(f"a turn was remembered and not found: {turn.text!r}")
@@ -282,8 +317,9 @@ def _insert(connection: sqlite3.Connection, text: str) -> object:
 
 
 def systems_of(memory: Memory, view: View, bm25s: Any, fts5: Any) -> dict[str, Ask]:
-    """Return everything that is asked, Holdfast's four doors first; the peers get their questions ready-made."""
-    strategy = LexicalStrategy(SETTINGS)
+    """Return everything that is asked, Holdfast's doors first; the peers get their questions ready-made."""
+    strategy, dense = LexicalStrategy(SETTINGS), DenseStrategy(SETTINGS)
+    space = memory.store.space() or ""
     limits = SETTINGS.retrieval
     budget = Budget(limits.timeout_ms, limits.max_candidates)
 
@@ -295,11 +331,22 @@ def systems_of(memory: Memory, view: View, bm25s: Any, fts5: Any) -> dict[str, A
         deadline = Deadline.start(perf_counter, limits.timeout_ms)
         return memory.store.lexical_candidates(view, lexical_query(question.profile), TOP, deadline)
 
+    def retrieve_dense(question: Question) -> RetrievalResult:
+        deadline = Deadline.start(perf_counter, limits.timeout_ms)
+        return dense.retrieve(question.profile, view, memory.store, budget, deadline)
+
+    def propose_dense(question: Question) -> Proposal:
+        deadline = Deadline.start(perf_counter, limits.timeout_ms)
+        query = DenseQuery(space, question.vector)
+        return memory.store.dense_candidates(view, query, limits.max_candidates, deadline)
+
     return {
         "hybrid": lambda question: memory.search(question.text, user=USER),
         "fast": lambda question: memory.search(question.text, user=USER, profile="fast"),
         "lexical_retrieve": retrieve,
         "lexical_propose": propose,
+        "dense_retrieve": retrieve_dense,
+        "dense_propose": propose_dense,
         "bm25s": lambda question: bm25s.search(question.profile.terms),
         "bm25s_select": lambda question: bm25s.search_selecting(question.profile.terms),
         "fts5": lambda question: fts5.search(question.match),
@@ -313,7 +360,7 @@ def measure_search(
     """Ask Holdfast and its peers the same questions."""
     from peers import Bm25s, Fts5
 
-    view = View(tenant=SETTINGS.store.tenant, user=USER, now=NOW, reference_time=NOW)
+    view = everything()
     units = {unit.text: unit for unit in memory.store.scan(view, order="oldest", limit=None)}
     terms = [_claim_terms(units[turn.text]) for turn in turns]
     began = perf_counter()
@@ -325,15 +372,27 @@ def measure_search(
     questions, warm_up = asked[: effort.questions], asked[effort.questions :]
     times = in_turns(systems, questions, warm_up, effort.rounds, advance)
     found = [systems["lexical_retrieve"](question) for question in questions]
+    refused = sum(bool(memory.search(question.text, user=USER).trace.refused) for question in questions)
     result = {
         "times": times,
         "ratios": ratios(times),
+        "refused": refused,
         "bm25s_agreement": agreement(found, [systems["bm25s"](question) for question in questions], turns),
         "out_of_time": sum(result.exhausted_budget for result in found),
         "build_s": {"bm25s": round(built_bm25s - began, 3), "fts5": round(built_fts5 - built_bm25s, 3)},
     }
     fts5.close()
     return result
+
+
+def everything() -> View:
+    """Return a view of all that the user has."""
+    return View(tenant=SETTINGS.store.tenant, user=USER, now=NOW, reference_time=NOW)
+
+
+def measure_rare(memory: Memory, turns: Sequence[synthetic.Turn]) -> list[float]:
+    """Return the milliseconds of questions that are one rare word, in their order, in profile hybrid."""
+    return [round(timed(partial(memory.search, turn.rare_id, user=USER)) * MS, 1) for turn in turns[:RARE_QUESTIONS]]
 
 
 def ratios(times: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
@@ -379,33 +438,51 @@ def _claim_terms(unit: Unit) -> list[str]:
 # ------------------------------------------------------------------------------------- fresh processes
 
 
-def measure_open(path: Path, question: str, effort: Effort, advance: Callable[[], None]) -> list[dict[str, float]]:
-    """Open the file and search it in fresh processes, one after the other."""
-    found = []
+def measure_open(path: Path, asked: Question, effort: Effort, advance: Callable[[], None]) -> dict[str, Any]:
+    """Open the file and search it in fresh processes, with the snapshot beside it and without, by turns."""
+    found: dict[str, list[dict[str, float]]] = {"snapshot": [], "built": []}
+    vector, snapshot = path.with_name("question.npy"), path.with_name(f"{path.name}.index")
+    np.save(vector, asked.vector)
     for _ in range(effort.opens):
-        command = [sys.executable, str(Path(__file__).resolve()), "--probe", str(path), question]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        found.append(json.loads(done.stdout))
-        advance()
-    return found
+        for kind, probes in found.items():
+            if kind == "built":
+                snapshot.unlink(missing_ok=True)
+            command = [sys.executable, str(Path(__file__).resolve()), "--probe", str(path), asked.text, str(vector)]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            probes.append(json.loads(done.stdout))
+            advance()
+    times = {
+        kind: {
+            "open": summary([probe["open"] for probe in probes]),
+            "first_search": summary([probe["first_search"] for probe in probes]),
+            "open_and_first_search": summary([probe["open"] + probe["first_search"] for probe in probes]),
+            "close": summary([probe["close"] for probe in probes]),
+        }
+        for kind, probes in found.items()
+    }
+    resident = {kind: float(np.median([probe["resident"] for probe in probes])) for kind, probes in found.items()}
+    # A small owner is not worth a snapshot.
+    return {"times": times, "resident": resident, "bytes": snapshot.stat().st_size if snapshot.exists() else 0}
 
 
-def probe(path: Path, question: str) -> dict[str, float]:
+def probe(path: Path, question: str, vector: Path) -> dict[str, float]:
     """Open a store, search it once, and say what that took. Runs in a process of its own."""
-    with open_memory(Path(":memory:")) as empty:  # imports and caches that no store is to blame for
+    embedder = synthetic.StandIn({"warm up": np.load(vector), question: np.load(vector)})
+    with open_memory(Path(":memory:"), embedder) as empty:  # imports and caches that no store is to blame for
         empty.remember("warm up", user=USER)
         empty.search("warm up", user=USER)
     gc.collect()
     before = resident_bytes()
     began = perf_counter()
-    memory = open_memory(path)
+    memory = open_memory(path, embedder)
     opened = perf_counter()
     memory.search(question, user=USER)
     searched = perf_counter()
     gc.collect()
     found = {"open": opened - began, "first_search": searched - opened, "resident": resident_bytes() - before}
+    closing = perf_counter()
     memory.close()
-    return found
+    return found | {"close": perf_counter() - closing}
 
 
 def resident_bytes() -> int:
@@ -425,10 +502,12 @@ def measure(size: int, folder: Path, effort: Effort, progress: Progress) -> dict
     generator = synthetic.Generator()
     turns = generator.turns(size)
     singles = generator.turns(effort.singles + effort.warm_up)
-    asked = [question_of(text) for text in generator.questions(turns, effort.questions + effort.warm_up)]
+    questions = generator.questions(turns, effort.questions + effort.warm_up)
+    embedder = synthetic.stand_in(turns, questions, [*singles, *turns[:RARE_QUESTIONS]])
+    asked = [question_of(text, embedder) for text, _ in questions]
     path = folder / "memory.db"
     parts = ("ingest", "open", "search", "findable")
-    totals = (-(-size // synthetic.MESSAGES_PER_SESSION), effort.opens, SYSTEMS * effort.questions, len(singles))
+    totals = (-(-size // synthetic.MESSAGES_PER_SESSION), 2 * effort.opens, SYSTEMS * effort.questions, len(singles))
     tasks = {
         part: progress.add_task(f"{size:,} units: {part}", total=total)
         for part, total in zip(parts, totals, strict=True)
@@ -438,22 +517,27 @@ def measure(size: int, folder: Path, effort: Effort, progress: Progress) -> dict
         return lambda: progress.advance(tasks[part])
 
     result: dict[str, Any] = {"units": size}
-    result["ingest"] = measure_ingest(path, turns, step("ingest"))
-    disk = sum(file.stat().st_size for file in folder.glob("memory.db*"))
-    probes = measure_open(path, asked[0].text, effort, step("open"))
-    result["open"] = {
-        "open": summary([found["open"] for found in probes]),
-        "first_search": summary([found["first_search"] for found in probes]),
-        "open_and_first_search": summary([found["open"] + found["first_search"] for found in probes]),
-    }
+    result["ingest"] = measure_ingest(path, turns, embedder, step("ingest"))
+    disk = sum(file.stat().st_size for file in folder.glob("memory.db*") if file.suffix != ".index")
+    opened = measure_open(path, asked[0], effort, step("open"))
+    result["open"] = opened["times"]
     result["size"] = {
-        "resident_bytes_per_unit": round(float(np.median([found["resident"] for found in probes])) / size, 1),
+        "resident_bytes_per_unit": round(opened["resident"]["built"] / size, 1),
+        "restored_bytes_per_unit": round(opened["resident"]["snapshot"] / size, 1),
         "disk_bytes_per_unit": round(disk / size, 1),
+        "snapshot_bytes_per_unit": round(opened["bytes"] / size, 1),
         "text_bytes_per_unit": round(sum(len(turn.text) for turn in turns) / size, 1),
     }
-    with open_memory(path) as memory:
+    with open_memory(path, embedder) as memory:
         result["search"] = measure_search(memory, turns, asked, folder, effort, step("search"))
         result["findable"] = measure_findable(memory, singles, folder, effort, step("findable"))
+    with open_memory(path, embedder) as memory:
+        result["rare_word_ms"] = measure_rare(memory, turns)
+    if size <= HYPER_UNITS:
+        texts = [question.text for question in asked[: effort.questions]]
+        with open_memory(path, embedder) as memory:  # again, so that no hypervector is there yet
+            found = meaning.measure_hyper(memory, everything(), turns, texts)
+        result["hyper"] = found | {"query": summary(found["query"])}
     gc.unfreeze()
     return result
 
@@ -473,6 +557,8 @@ def describe(sizes: list[int], effort: Effort, command: str) -> dict[str, Any]:
             "numpy": np.__version__,
             "sqlite": sqlite3.sqlite_version,
             "bm25s": version("bm25s"),
+            "faiss": version("faiss-cpu") if importlib.util.find_spec("faiss") else None,
+            "onnxruntime": version("onnxruntime"),
             "holdfast": version("holdfast"),
         },
         "machine": {
@@ -488,6 +574,8 @@ def describe(sizes: list[int], effort: Effort, command: str) -> dict[str, Any]:
             "words_per_question": synthetic.WORDS_PER_QUESTION,
             "messages_per_session": synthetic.MESSAGES_PER_SESSION,
             "top": TOP,
+            "turns_per_topic": synthetic.TURNS_PER_TOPIC,
+            "candidates": vectors.DEPTH,
             **asdict(effort),
         },
     }
@@ -527,6 +615,7 @@ def _cpu_model() -> str:
 
 LABELS = {
     **OURS,
+    **MEANING,
     "bm25s": "bm25s retrieve",
     "bm25s_select": "bm25s+ scores, our selection",
     "fts5": "FTS5 match",
@@ -536,7 +625,9 @@ LABELS = {
     "open": "open",
     "first_search": "first search",
     "open_and_first_search": "open and first search",
+    "close": "close",
 }
+KINDS = {"snapshot": "from a snapshot", "built": "without one"}
 
 
 def show(result: dict[str, Any], console: Console) -> None:
@@ -549,15 +640,25 @@ def show(result: dict[str, Any], console: Console) -> None:
         for name, times in search["times"].items():
             beside = [search["ratios"].get(f"{name}/{peer}", {}).get("p50", "") for peer in PEERS]
             _row(table, LABELS[name], times, *beside)
-        for name, times in {**found["findable"], **found["open"]}.items():
+        for name, times in found["findable"].items():
             _row(table, LABELS[name], times)
+        for kind, measured in found["open"].items():
+            for name, times in measured.items():
+                _row(table, f"{LABELS[name]}, {KINDS[kind]}", times)
+        if "hyper" in found:
+            _row(table, "hypervectors: retrieve", found["hyper"]["query"])
         _row(table, f"remember a session of {synthetic.MESSAGES_PER_SESSION}", found["ingest"]["call"])
         console.print(table)
         ingest = found["ingest"]
         stages = ", ".join(f"{name} {value}" for name, value in ingest["stages_us_per_unit"].items())
         room = ", ".join(f"{name.partition('_')[0]} {value}" for name, value in found["size"].items())
         console.print(f"ingest {ingest['units_per_s']:,} units/s; µs per unit: {stages}")
-        console.print(f"bytes per unit: {room}; agreement with bm25s {search['bm25s_agreement']}\n")
+        console.print(f"bytes per unit: {room}; agreement with bm25s {search['bm25s_agreement']}")
+        console.print(f"questions of one rare word, one after the other: {found['rare_word_ms']} ms")
+        if "hyper" in found:
+            console.print({name: value for name, value in found["hyper"].items() if name != "query"})
+        console.print()
+    console.print(result["embedders"], result["vectors"])
 
 
 def _row(table: Table, name: str, times: dict[str, float], *beside: object) -> None:
@@ -571,20 +672,24 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few repetitions: to see that it runs, not to quote")
     parser.add_argument("--sizes", default=SIZES, help=f"units of the user, separated by commas (default {SIZES})")
+    parser.add_argument("--vectors", default=VECTOR_SIZES, help=f"vectors beside faiss (default {VECTOR_SIZES})")
     parser.add_argument("--out", type=Path, help="result file (default benchmarks/results/<commit>.json)")
     parser.add_argument("--dir", type=Path, help="folder for the databases (default: the system's temporary one)")
-    parser.add_argument("--probe", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--probe", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.probe:
-        print(json.dumps(probe(Path(given.probe[0]), given.probe[1])))
+        print(json.dumps(probe(Path(given.probe[0]), given.probe[1], Path(given.probe[2]))))
         return
-    if importlib.util.find_spec("bm25s") is None:
-        raise SystemExit(f"bm25s is not installed; run: {INSTALL}")
-    sizes = [int(size) for size in given.sizes.split(",")]
+    # A look does without faiss; a result to quote does not.
+    for package in ("bm25s", *(["faiss"] if not given.quick else [])):
+        if importlib.util.find_spec(package) is None:
+            raise SystemExit(f"{package} is not installed; run: {INSTALL}")
+    sizes, vector_sizes = ([int(size) for size in text.split(",")] for text in (given.sizes, given.vectors))
     effort = QUICK if given.quick else Effort()
     console = Console(stderr=True)
     # Where the databases and the result lie is this machine's affair.
     options = [" --quick"] * given.quick + [f" --sizes {given.sizes}"] * (given.sizes != SIZES)
+    options += [f" --vectors {given.vectors}"] * (given.vectors != VECTOR_SIZES)
     result = describe(sizes, effort, f"python benchmarks/run.py{''.join(options)}")
     before, measured = os.getloadavg()[0], fingerprint(Path(holdfast.__file__).parent)
     bar = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -593,6 +698,15 @@ def main(arguments: Sequence[str]) -> None:
         for size in sizes:
             with tempfile.TemporaryDirectory(dir=given.dir, prefix="holdfast-bench-") as folder:
                 result["results"].append(measure(size, Path(folder), effort, progress))
+        with tempfile.TemporaryDirectory(dir=given.dir, prefix="holdfast-bench-") as folder:
+            task = progress.add_task("the shipped models", total=1)
+            result["embedders"] = meaning.measure_embedders(Path(folder), effort.sessions, lambda: NOW)
+            progress.advance(task)
+        task = progress.add_task("vectors beside faiss", total=len(vector_sizes))
+        result["vectors"] = []
+        for size in vector_sizes:
+            result["vectors"].append(vectors.measure(size, effort.questions, effort.rounds))
+            progress.advance(task)
     result["machine"] |= {"load_before": round(before, 2), "load_after": round(os.getloadavg()[0], 2)}
     # Fresh processes would have measured a newer source than the one this process began with.
     result["dirty"] = result["dirty"] or is_changed() or fingerprint(Path(holdfast.__file__).parent) != measured

@@ -2,10 +2,13 @@
 
 A turn has 10 to 40 words. Nearly half are English function words; the rest are made-up words whose frequencies
 fall like those of real chat; one is a rare id that no other turn has. A question is 5 to 10 words of one turn.
+
+Vectors are made up too, where a model would take hours: unit vectors in clusters, and a question near its own turn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -35,6 +38,17 @@ SYLLABLES = (2, 3)
 # No vowels, so that no made-up word can equal an id; six places hold 480 million of them.
 ID_LETTERS = "bcdfghjkmnpqrstvwxyz23456789"
 ID_LENGTH = 6
+
+# As many as the shipped model gives.
+DIMS = 384
+# More than any recall is counted over, at every size: a best ten that reaches into the noise would mean nothing.
+TURNS_PER_TOPIC = 50
+# How far a turn lies from its topic and a question from its turn, as a multiple of the length it starts from. They
+# give the cosines of real chat: .8 with the turn itself, about .5 with the others of its topic.
+TURN_SPREAD = 0.75
+QUESTION_SPREAD = 0.75
+# Vectors made in one piece: small enough that a million of them never lie in memory twice.
+PIECE = 50_000
 
 MESSAGES_PER_SESSION = 20
 SPEAKER = "Ada"
@@ -71,13 +85,13 @@ class Generator:
         """Return the next `count` turns."""
         return [self._turn() for _ in range(count)]
 
-    def questions(self, turns: list[Turn], count: int) -> list[str]:
-        """Return questions made of words of random turns, in the turn's order.
+    def questions(self, turns: list[Turn], count: int) -> list[tuple[str, Turn]]:
+        """Return questions made of words of random turns, in the turn's order, each with its turn.
 
         The rare id stays out: it would decide the search on its own, and people do not ask that way.
         """
         asked = [turn for turn in turns if not set(turn.words) <= self._function_words]
-        return [self._question(asked[i]) for i in self._random.integers(len(asked), size=count)]
+        return [(self._question(asked[i]), asked[i]) for i in self._random.integers(len(asked), size=count)]
 
     def _turn(self) -> Turn:
         low, high = WORDS_PER_TURN
@@ -144,3 +158,68 @@ def message(turn: Turn, place: int, at: datetime) -> dict[str, object]:
 def _zipf(count: int, shift: int) -> NDArray[np.float64]:
     weights = 1.0 / (np.arange(count, dtype=np.float64) + 1.0 + shift)
     return weights / weights.sum()
+
+
+# --------------------------------------------------------------------------------------------- vectors
+
+
+class VectorGenerator:
+    """Made-up vectors in a fixed order. Two generators with one seed give the same."""
+
+    def __init__(self, seed: int = SEED) -> None:
+        self._random = np.random.default_rng(seed)
+
+    def turns(self, count: int) -> Iterator[NDArray[np.float32]]:
+        """Yield the vectors of `count` turns, piece by piece."""
+        topics = _unit_rows(self._noise(max(1, count // TURNS_PER_TOPIC)))
+        for start in range(0, count, PIECE):
+            rows = min(PIECE, count - start)
+            picked = topics[self._random.integers(len(topics), size=rows)]
+            yield _unit_rows(picked + TURN_SPREAD * self._noise(rows))
+
+    def questions(self, turns: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return a question near each of some turns."""
+        return _unit_rows(turns + QUESTION_SPREAD * self._noise(len(turns)))
+
+    def _noise(self, rows: int) -> NDArray[np.float32]:
+        return self._random.standard_normal((rows, DIMS), dtype=np.float32) / np.float32(np.sqrt(DIMS))
+
+
+def _unit_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+class StandIn:
+    """An embedder that takes no time: it looks up vectors that were made up beforehand."""
+
+    dims = DIMS
+    space = f"stand-in/{DIMS}/made-up/1"
+
+    def __init__(self, table: dict[str, NDArray[np.float32]]) -> None:
+        self._table = table
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row for each text."""
+        return np.array([self._table[text] for text in texts], dtype=np.float32).reshape(len(texts), DIMS)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a question; one that was not made up beforehand lies anywhere."""
+        found = self._table.get(text)
+        return self._table.setdefault(text, _anywhere()) if found is None else found
+
+
+def _anywhere() -> NDArray[np.float32]:
+    vector = np.zeros(DIMS, dtype=np.float32)
+    vector[0] = 1.0
+    return vector
+
+
+def stand_in(turns: Sequence[Turn], asked: Sequence[tuple[str, Turn]], singles: Sequence[Turn]) -> StandIn:
+    """Return an embedder for these turns and questions; a single turn's rare id lies where the turn does."""
+    generator = VectorGenerator()
+    texts = [turn.text for turn in (*turns, *singles)]
+    table = dict(zip(texts, np.concatenate([*generator.turns(len(texts))]), strict=True))
+    near = generator.questions(np.array([table[turn.text] for _, turn in asked]))
+    table |= dict(zip((text for text, _ in asked), near, strict=True))
+    table |= {turn.rare_id: table[turn.text] for turn in singles}
+    return StandIn(table)

@@ -93,10 +93,11 @@ class DenseBlock:
         places = self.places.values
         rows = np.flatnonzero((places >= 0) & eligible[np.maximum(places, 0)])
         steps = self.tiers if tier is None else (min(tier, self.dims),)
+        searched = len(rows)
         scores = np.zeros(len(rows), dtype=np.float64)
         for step in steps:
             scores = self._scores(rows, whole, step)
-            wanted = depth if step == steps[-1] else self._width(step, depth)
+            wanted = depth if step == steps[-1] else self._width(step, depth, searched)
             best = topk.at_least_top(scores, wanted)
             rows, scores = rows[best], scores[best]
         return places[rows].astype(np.intp), scores
@@ -109,9 +110,8 @@ class DenseBlock:
         )
         return vectors.approximate(matrix, scales, query, tier).astype(np.float64)
 
-    def _width(self, tier: int, depth: int) -> int:
-        """Return how many candidates a tier hands on."""
-        count = len(self.places.values)
+    def _width(self, tier: int, depth: int, searched: int) -> int:
+        """Return how many of the rows that are searched a tier hands on."""
         first = tier == self.tiers[0]
         share, least = (_FUNNEL_SHARE, _FUNNEL_LEAST) if first else (_SECOND_SHARE, _SECOND_LEAST)
-        return max(int(share * count), least, 3 * depth)
+        return max(int(share * searched), least, 3 * depth)
