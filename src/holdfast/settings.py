@@ -154,10 +154,10 @@ class RefusalSettings:
     """When a question is answered with nothing at all (C4): its best hit is too far in words and meaning together."""
 
     enabled: bool = _key(default=True, doc="refuse plainly unrelated questions")
-    # Derived by benchmarks/refusal.py: 98 % of answerable questions kept, 88 % of unanswerable ones refused; 99 % and
-    # 79 % on conversations not derived from.
-    coverage: float = _key(1.1, "what the matched share of the question's idf mass is divided by")
-    cosine: float = _key(0.475, "what the best cosine is divided by; the two must add up to 1")
+    # Derived by benchmarks/refusal.py: 99.9 % of answerable questions kept, 68 % of unanswerable ones refused; 99.9 %
+    # and 58 % on conversations not derived from.
+    coverage: float = _key(1.2, "what the matched share of the question's idf mass is divided by")
+    cosine: float = _key(0.375, "what the best cosine is divided by; the two must add up to 1")
 
     def __post_init__(self) -> None:
         _within("refusal.coverage", self.coverage, 0.0, open_low=True)
