@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.analysis.units import Said, identity, read_content
-from holdfast.embedders.base import Embedder
+from holdfast.embedders.base import Embedder, checked
 from holdfast.errors import EmbedderError
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
@@ -55,7 +55,8 @@ def embed(units: Sequence[Unit], store: Store, embedder: Embedder | None) -> int
     if embedder is None or not units:
         return 0
     try:
-        vectors = embedder.embed_documents([unit.text for unit in units])
+        given = embedder.embed_documents([unit.text for unit in units])
+        vectors = checked(given, len(units), embedder.dims, embedder.space)
         return store.put_vectors(embedder.space, units, vectors)
     except EmbedderError as error:
         log.warning("%d units are kept and wait for their vectors: %s", len(units), error)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.analysis.query import profile_query
-from holdfast.embedders.base import Embedder
+from holdfast.embedders.base import Embedder, checked
 from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, refusal
 from holdfast.ranking.score import Scoring
 from holdfast.retrieval.base import Strategy
@@ -102,7 +102,8 @@ def _profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
     if embedder is None:
         return query
     text = f"{query.borrowed}\n{query.text}" if query.borrowed else query.text
-    return dataclasses.replace(query, vector=embedder.embed_query(text), space=embedder.space)
+    [vector] = checked([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
+    return dataclasses.replace(query, vector=vector, space=embedder.space)
 
 
 def _retrieved(

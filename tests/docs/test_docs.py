@@ -20,7 +20,7 @@ EVERY_PAGE = [*pages(), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 GENERATED = re.compile(r"<!-- run: .+? -->\n.*?<!-- end -->", re.DOTALL)
 # What the picture draws besides stages: a verb of `Memory`, and what the store is made of.
-NOT_STAGES = {"update", "index", "store", "versions", "changes", "another process"}
+NOT_STAGES = {"update", "index", "snapshot", "store", "versions", "changes", "another process"}
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 
 

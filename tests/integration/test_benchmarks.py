@@ -13,9 +13,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 UNITS = 300
+VECTORS = 2000
 OURS = {"hybrid", "fast", "lexical_retrieve", "lexical_propose"}
+MEANING = {"dense_retrieve", "dense_propose"}
 PEERS = {"bm25s", "bm25s_select", "fts5"}
-PLOTS = ("bench-ingest.svg", "bench-search.svg")
+# A look does without faiss.
+VECTOR_SYSTEMS = {"funnel", "faiss"} if importlib.util.find_spec("faiss") else {"funnel"}
+PLOTS = ("bench-ingest.svg", "bench-open.svg", "bench-search.svg", "bench-vectors.svg")
 
 pytest.importorskip("bm25s")
 
@@ -37,7 +41,8 @@ def numbers(value):
 @pytest.fixture(scope="module")
 def result_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("bench") / "result.json"
-    done = python(BENCHMARKS / "run.py", "--quick", "--sizes", UNITS, "--out", file, "--dir", file.parent)
+    sizes = ("--sizes", UNITS, "--vectors", VECTORS)
+    done = python(BENCHMARKS / "run.py", "--quick", *sizes, "--out", file, "--dir", file.parent)
     assert done.returncode == 0, done.stderr
     assert "search, profile hybrid" in done.stdout
     return file
@@ -49,34 +54,56 @@ def result(result_file):
 
 
 def test_a_result_says_what_was_measured_and_where(result, result_file):
-    assert {"commit", "dirty", "date", "command", "versions", "machine", "parameters", "results"} == result.keys()
+    about = {"commit", "dirty", "date", "command", "versions", "machine", "parameters"}
+    assert about | {"results", "embedders", "vectors"} == result.keys()
     assert isinstance(result["dirty"], bool)
-    assert {"python", "numpy", "sqlite", "bm25s", "holdfast"} == result["versions"].keys()
+    peers = {"bm25s", "faiss"}
+    assert {"python", "numpy", "sqlite", "onnxruntime", "holdfast"} | peers == result["versions"].keys()
     assert {"cpu", "cores", "memory_bytes", "system", "load_before", "load_after"} == result["machine"].keys()
     assert result["parameters"]["sizes"] == [UNITS]
-    assert result["command"] == f"python benchmarks/run.py --quick --sizes {UNITS}"
+    assert result["command"] == f"python benchmarks/run.py --quick --sizes {UNITS} --vectors {VECTORS}"
     # The file may be committed: no path of this machine belongs in it.
     assert str(result_file.parent) not in json.dumps(result)
 
 
 def test_a_result_has_every_number_and_all_are_real(result):
     (found,) = result["results"]
-    assert {"units", "ingest", "open", "size", "search", "findable"} == found.keys()
-    assert found["search"]["times"].keys() == OURS | PEERS
+    parts = {"units", "ingest", "open", "size", "search", "findable", "rare_word_ms", "hyper"}
+    assert parts == found.keys()
+    assert found["search"]["times"].keys() == OURS | MEANING | PEERS
     assert found["search"]["ratios"].keys() == {f"{name}/{peer}" for name in OURS for peer in PEERS}
     assert found["findable"].keys() == {"bare_commit", "remember", "remember_and_search"}
-    assert found["open"].keys() == {"open", "first_search", "open_and_first_search"}
-    assert found["ingest"]["stages_us_per_unit"].keys() == {"analysis", "store", "rest"}
-    assert found["size"].keys() == {f"{name}_bytes_per_unit" for name in ("resident", "disk", "text")}
-    # So few units may fit into memory that was there before, and no question should run out of time.
-    zero_allowed = found["size"].pop("resident_bytes_per_unit"), found["search"].pop("out_of_time")
+    assert found["open"].keys() == {"snapshot", "built"}
+    for opened in found["open"].values():
+        assert opened.keys() == {"open", "first_search", "open_and_first_search", "close"}
+    assert found["ingest"]["stages_us_per_unit"].keys() == {"analysis", "store", "vectors", "rest"}
+    room = ("resident", "restored", "disk", "snapshot", "text")
+    assert found["size"].keys() == {f"{name}_bytes_per_unit" for name in room}
+    # So few units may fit into memory that was there before, are not worth a snapshot, and are found in time.
+    in_memory = [found["size"].pop(f"{name}_bytes_per_unit") for name in ("resident", "restored", "snapshot")]
+    zero_allowed = *in_memory, found["search"].pop("out_of_time"), found["search"].pop("refused")
     assert all(number >= 0 for number in zero_allowed)
     assert all(number > 0 and math.isfinite(number) for number in numbers(found))
 
 
+def test_both_shipped_models_are_measured_beside_remember(result):
+    assert result["embedders"].keys() == {"minilm", "potion"}
+    assert all(number > 0 and math.isfinite(number) for number in numbers(result["embedders"]))
+
+
+def test_vectors_are_measured_with_their_recall(result):
+    (found,) = result["vectors"]
+    assert found["units"] == VECTORS
+    assert found["times"].keys() == found["recall_at_10"].keys() == VECTOR_SYSTEMS
+    assert ("ratio" in found) == ("faiss" in VECTOR_SYSTEMS)
+    # Made-up topics are far apart: whoever loses much of them has a fault.
+    assert all(share > 0.95 for share in found["recall_at_10"].values())
+
+
 def test_times_are_ordered(result):
     (found,) = result["results"]
-    groups = (found["search"]["times"], found["findable"], found["open"], {"call": found["ingest"]["call"]})
+    groups = (found["search"]["times"], found["findable"], *found["open"].values(), result["vectors"][0]["times"])
+    groups += ({"call": found["ingest"]["call"], "hyper": found["hyper"]["query"]},)
     for times in (times for group in groups for times in group.values()):
         assert times["min_ms"] <= times["p50_ms"] <= times["p95_ms"]
 

@@ -1,14 +1,20 @@
 """The command line, run as a user runs it: a process, its output, its exit code."""
 
+import contextlib
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from holdfast import Contribution
+from holdfast.embedders import shipped
+from holdfast.interfaces import doctor
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 
@@ -158,12 +164,81 @@ def test_doctor_proves_a_live_write_and_a_crash_safe_reopen(run):
     assert run("doctor").count("✓") == 5
 
 
+def test_doctor_names_a_model_of_which_one_byte_has_changed(tmp_path, monkeypatch):
+    for name in shipped.SHIPPED:
+        shutil.copytree(shipped.shipped_folder(name), tmp_path / name)
+    monkeypatch.setattr(doctor, "verify_shipped", partial(shipped.verify_shipped, tmp_path))
+    assert doctor._check("the shipped models", doctor._models).passed
+    model = tmp_path / "minilm" / "model.onnx"
+    data = bytearray(model.read_bytes())
+    data[len(data) // 2] ^= 1
+    model.write_bytes(data)
+    check = doctor._check("the shipped models", doctor._models)
+    assert not check.passed
+    assert str(model) in check.detail
+    assert "install" in check.detail
+
+
+def test_doctor_names_a_damaged_vector(run, tmp_path):
+    run("remember", "the red boat leaks", "--db", "mine.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "mine.db")) as connection:
+        [vector] = connection.execute("SELECT vector FROM vectors").fetchone()
+    data = bytearray((tmp_path / "mine.db").read_bytes())
+    data[data.index(vector[:64])] ^= 1
+    (tmp_path / "mine.db").write_bytes(data)
+    said = " ".join(run("doctor", "--db", "mine.db", code=1).split())
+    assert "vector of unit row 1 fails its checksum" in said
+    assert "holdfast reembed" in said
+
+
 def test_doctor_names_a_damaged_store(run, tmp_path):
     run("remember", "an unmistakable sentence", "--db", "mine.db")
     data = bytearray((tmp_path / "mine.db").read_bytes())
     data[data.index(b"unmistakable")] ^= 1
     (tmp_path / "mine.db").write_bytes(data)
     assert "✗ the store mine.db: unit row 1 fails its checksum" in run("doctor", "--db", "mine.db", code=1)
+
+
+def test_a_refused_question_prints_the_reason(run):
+    run("remember", "I count the tides every hour")
+    question = "What is the average complexity of quicksort?"
+    said = " ".join(run("search", question).split())
+    assert said.startswith("Nothing found. Refused: the best candidate covers 0.00 of its words and has a cosine of")
+    assert said.endswith("Words searched for: averag, complex, quicksort")
+    found = run("search", question, "--json")
+    assert found["hits"] == []
+    assert json.dumps(found).count("the best candidate covers 0.00 of its words") == 1
+    assert "Refused" not in run("search", question, "--profile", "fast")
+
+
+def test_reembed_switches_a_store_to_the_embedder_that_the_settings_name(run):
+    for text in ("the red boat leaks", "a kite over the hill"):
+        run("remember", text)
+    other = {"HOLDFAST_EMBEDDING__EMBEDDER": "potion"}
+    refused = run("search", "boat", code=6, **other)
+    assert refused.startswith("error: ")
+    assert "potion" in refused
+    assert "MiniLM" in refused
+    assert "holdfast reembed" in refused
+    assert run("search", "boat", "--profile", "fast", "--json", **other)["hits"]
+    done = run("reembed", "--json", **other)
+    assert done["waiting"] == 0
+    assert "potion" in done["space"]
+    assert run("search", "boat", "--json", **other)["hits"]
+    assert run("search", "boat", "--json", code=6)["error"]["exit_code"] == 6
+    drawn = " ".join(run("reembed").split())
+    assert "MiniLM" in drawn
+    assert "0 units wait" in drawn
+    assert run("search", "boat", "--json")["hits"]
+
+
+def test_reembed_says_what_is_missing(run):
+    assert "does not exist" in run("reembed", code=5)
+    run("remember", "the red boat leaks")
+    assert "none" in run("reembed", code=6, HOLDFAST_EMBEDDING__EMBEDDER="none")
+    nobody = {"HOLDFAST_EMBEDDING__EMBEDDER": "ollama", "HOLDFAST_EMBEDDING__MODEL": "small"}
+    assert "cannot be reached" in run("reembed", code=6, HOLDFAST_EMBEDDING__URL="http://127.0.0.1:9", **nobody)
+    assert run("search", "boat", "--json")["hits"]  # and nothing has changed
 
 
 def test_the_demo_shows_remembering_searching_explaining_and_why_not(run):

@@ -129,3 +129,26 @@ def unit_vector(values: NDArray[np.floating], dims: int, who: str) -> Vectors:
     if not np.isfinite(length):
         raise EmbedderError(f"{who} gave a vector with a value that is no finite number; it cannot be compared")
     return (exact / length if length > 0.0 else exact).astype(np.float32)
+
+
+def checked(vectors: object, count: int, dims: int, who: str) -> Vectors:
+    """Return what an embedder gave for `count` texts, after making sure that it can be stored and compared.
+
+    Raises:
+        EmbedderError: it is not `count` rows of `dims` finite numbers.
+    """
+    try:
+        found = np.asarray(vectors)
+    except ValueError as error:
+        raise EmbedderError(f"the embedder {who} gave rows of several lengths; {count} of {dims} were due") from error
+    if found.shape != (count, dims) or found.dtype.kind != "f":
+        raise EmbedderError(
+            f"the embedder {who} gave {found.dtype} of shape {found.shape} where {count} vectors of {dims} were due"
+        )
+    with np.errstate(over="ignore"):
+        narrow = found.astype(np.float32)
+    if not np.isfinite(narrow).all():
+        raise EmbedderError(
+            f"the embedder {who} gave a vector with a value that is no finite number; it cannot be compared"
+        )
+    return narrow

@@ -52,7 +52,7 @@ class DenseStrategy:
     def _proposed(
         self, query: QueryProfile, vector: Vector, view: View, store: Store, budget: Budget, deadline: Deadline
     ) -> tuple[int, tuple[str, ...], bool]:  # fmt: skip
-        """Return the tier that scores, and the candidates: the funnel's, or the first tier that is sure enough."""
+        """Return the tier that proposed, and the candidates: the funnel's, or the first sure enough tier's."""
         full, space = len(vector), query.space or ""
         if not self._settings.early_exit:
             found = store.dense_candidates(view, DenseQuery(space, vector), budget.max_candidates, deadline)
@@ -71,7 +71,8 @@ class DenseStrategy:
         self, vector: Vector, tier: int, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
     ) -> dict[str, StrategyCandidate]:  # fmt: skip
         evidence = store.dense_evidence(view, query.space or "", ids)
-        near = vectors.cosines(evidence.vectors, vector, tier) if evidence.ids else np.zeros(0)
+        # Whichever tier proposed, the full vectors score (law 11).
+        near = vectors.cosines(evidence.vectors, vector, len(vector)) if evidence.ids else np.zeros(0)
         cosines = dict(zip(evidence.ids, near.tolist(), strict=True))
         units = store.units(view, ids)
         notes = (self.id, f"tier: {tier}")

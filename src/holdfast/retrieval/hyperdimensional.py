@@ -34,7 +34,7 @@ class HyperdimensionalStrategy:
         self, query: QueryProfile, view: View, store: Store, budget: Budget, deadline: Deadline
     ) -> RetrievalResult:
         """See `Strategy.retrieve`."""
-        question = HyperQuery(*encode_query(query, self._settings))
+        question = self._question(query)
         proposal = store.hyper_candidates(view, question, budget.max_candidates, deadline)
         found = self._claims(view, store, question, proposal.ids)
         order = sorted((claim for claim in found if claim.raw_score > 0.0), key=lambda c: (-c.raw_score, c.unit_id))
@@ -51,8 +51,13 @@ class HyperdimensionalStrategy:
         explain: bool = True,  # noqa: ARG002 - its tree costs nothing
     ) -> dict[str, StrategyCandidate]:
         """See `Strategy.score`."""
-        question = HyperQuery(*encode_query(query, self._settings))
+        question = self._question(query)
         return {claim.unit_id: claim for claim in self._claims(view, store, question, ids)}
+
+    def _question(self, query: QueryProfile) -> HyperQuery:
+        weights = self._settings.weights
+        shares = (weights["topic"], weights["claim"], weights["role"], weights["acts"])
+        return HyperQuery(*encode_query(query, self._settings), shares)
 
     def _claims(self, view: View, store: Store, question: HyperQuery, ids: Sequence[str]) -> list[StrategyCandidate]:
         evidence = store.hyper_evidence(view, question, ids)

@@ -104,11 +104,15 @@ class DenseEvidence:
 
 @dataclass(frozen=True, slots=True)
 class HyperQuery:
-    """The hypervectors of a question (C5): its needed roles, its words, its act; None where there is none."""
+    """The hypervectors of a question (C5): its needed roles, its words, its act; None where there is none.
+
+    `weights` are those of `HYPER_FIELDS`, so that a store proposes by the score that will be computed.
+    """
 
     role: Hypervector | None
     text: Hypervector | None
     act: Hypervector | None
+    weights: tuple[float, float, float, float] = (0.35, 0.35, 0.2, 0.1)
 
 
 # The order of the columns of `HyperEvidence.distances`.

@@ -23,6 +23,8 @@ _FUNNEL_SHARE = 0.05
 _FUNNEL_LEAST = 1000
 _SECOND_SHARE = 0.01
 _SECOND_LEAST = 300
+# Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
+_ROUNDING = 0.004
 _DEAD = -1
 
 
@@ -97,8 +99,10 @@ class DenseBlock:
         scores = np.zeros(len(rows), dtype=np.float64)
         for step in steps:
             scores = self._scores(rows, whole, step)
-            wanted = depth if step == steps[-1] else self._width(step, depth, searched)
-            best = topk.at_least_top(scores, wanted)
+            if step == steps[-1]:
+                best = topk.at_least_top(scores, depth, _ROUNDING)
+            else:
+                best = topk.at_least_top(scores, self._width(step, depth, searched))
             rows, scores = rows[best], scores[best]
         return places[rows].astype(np.intp), scores
 
@@ -108,7 +112,8 @@ class DenseBlock:
         matrix, scales = (
             (source, self._scales[tier].values) if everything else (source[rows], self._scales[tier].values[rows])
         )
-        return vectors.approximate(matrix, scales, query, tier).astype(np.float64)
+        length = float(vectors.inverse_lengths(query[None, :], tier)[0])
+        return vectors.approximate(matrix, scales, query, tier).astype(np.float64) * length
 
     def _width(self, tier: int, depth: int, searched: int) -> int:
         """Return how many of the rows that are searched a tier hands on."""

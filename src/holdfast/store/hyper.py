@@ -17,8 +17,9 @@ from holdfast.store.column import Column
 from holdfast.types import Act, Role
 
 _NO_ROW = -1
-# When this share of the rows is dead, the cache starts again rather than carry them.
+# When this share of the rows is dead, they leave; a handful is not worth the move.
 _DEAD_SHARE = 0.5
+_FEW = 16
 
 
 class HyperCache:
@@ -37,8 +38,8 @@ class HyperCache:
 
     def add(self, unit_id: str, content: int, vectors: UnitHypervectors) -> None:
         """Keep the vectors of one unit."""
-        if len(self._roles) * _DEAD_SHARE > len(self._entries) + 1:
-            self.invalidate_all()
+        if len(self._roles) * _DEAD_SHARE > len(self._entries) + _FEW:
+            self._compact()
         self._entries[unit_id] = (content, len(self._roles))
         for name, vector in (("topic", vectors.topic), ("claim", vectors.claim)):
             self._rows[name].append(_NO_ROW if vector is None else len(self._texts[name].values))
@@ -54,6 +55,18 @@ class HyperCache:
     def invalidate_all(self) -> None:
         """Forget everything."""
         HyperCache.__init__(self)
+
+    def _compact(self) -> None:
+        """Keep the rows that an id still points to, and only those."""
+        living = [(unit_id, content, self._vectors(row)) for unit_id, (content, row) in self._entries.items()]
+        self.invalidate_all()
+        for unit_id, content, vectors in living:
+            self.add(unit_id, content, vectors)
+
+    def _vectors(self, row: int) -> UnitHypervectors:
+        at = {name: int(rows.values[row]) for name, rows in self._rows.items()}
+        texts = {name: None if at[name] == _NO_ROW else self._texts[name].values[at[name]].copy() for name in at}
+        return UnitHypervectors(texts["topic"], texts["claim"], self._roles[row], self._acts[row])
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,11 @@ _VECTORS_TOGETHER = 4096
 _UNITS_KEPT = 8192
 
 
+# Analyses this process already has: unit key → (checksum of the content they are of, analysis).
+Fresh = dict[int, tuple[int, Analysis]]
+log = logging.getLogger("holdfast")
+
+
 class Run(Protocol):
     """Runs one named statement."""
 
@@ -46,6 +52,7 @@ class LiveIndex:
         self._followed = 0
         self._stale = True
         self._data_version = -1
+        self._space: str | None = None
         self._read: dict[tuple[int, int], Unit] = {}
         self._saved: dict[tuple[str, str], int] = {}
 
@@ -85,19 +92,22 @@ class LiveIndex:
 
     # -------------------------------------------------------------------------------------------- following
 
-    def follow(self, fresh: Mapping[int, Analysis] | None = None) -> None:
-        """Bring the loaded shards up to date with the feed; `fresh` holds analyses this process already has."""
+    def follow(self, fresh: Fresh | None = None) -> None:
+        """Bring the loaded shards up to date with the feed; `fresh` spares analysing what was just written."""
         version = self._run("data_version", {}).fetchone()[0]
         if version == self._data_version and not self._stale:
             return
+        space = self.space()
+        if self._space not in (space, None):  # changed here or elsewhere: no vector of the old space may be searched
+            self.clear()
+        self._space = space
         if not self._shards:
             self._followed = self._last_change()
-        space = self.space()
         for seq, tenant, user, key in self._run("changes_since", {"seq": self._followed}).fetchall():
             self._followed = seq
             shard = self._shards.get((tenant, user))
             if shard is not None:
-                self._refresh(shard, key, space, (fresh or {}).get(key))
+                self._refresh(shard, key, space, (fresh or {}).get(key, (0, None)))
         self._data_version, self._stale = version, False
 
     def space(self) -> str | None:
@@ -108,13 +118,15 @@ class LiveIndex:
     def _last_change(self) -> int:
         return int(self._run("last_change", {}).fetchone()[0])
 
-    def _refresh(self, shard: Shard, key: int, space: str | None, analysis: Analysis | None = None) -> None:
+    def _refresh(
+        self, shard: Shard, key: int, space: str | None, fresh: tuple[int, Analysis | None] = (0, None)
+    ) -> None:
         row = self._run("unit_by_key", {"key": key}).fetchone()
         if row is None:
             shard.remove(key)
             return
         if not shard.holds(key, row[2], superseded=row[3] is not None):
-            self._add(shard, row, analysis)
+            self._add(shard, row, fresh[1] if fresh[0] == row[2] else None)
         found = self._run("vector_of_unit", {"key": key, "space": space}).fetchone() if space else None
         if found is not None:
             shard.add_vectors([key], vector_of((key, *found))[None, :])
@@ -136,15 +148,23 @@ class LiveIndex:
         """Return the owner's shard from the snapshot, brought up to date, or None."""
         for segment in self._segments((tenant, user)):
             try:
-                shard = Shard.from_arrays(snapshot.unpack(segment.data))
+                arrays = snapshot.unpack(segment.data)
+                if snapshot.unpack_words(arrays["origin"]) != self._origin(tenant, user, segment.seq):
+                    return None
+                shard = Shard.from_arrays(arrays)
             except snapshot.UNREADABLE:
                 return None
-            space, owner = self.space(), {"tenant": tenant, "user": user}
+            owner = {"tenant": tenant, "user": user}
             for _, key in self._run("owner_changes_since", {**owner, "seq": segment.seq}).fetchall():
-                self._refresh(shard, key, space)
+                self._refresh(shard, key, self._space)
             self._saved[tenant, user] = segment.seq
             return shard
         return None
+
+    def _origin(self, tenant: str, user: str, seq: int) -> list[str]:
+        """Return what a segment was derived from. The mark of a change tells two histories of one file apart."""
+        row = self._run("change_mark", {"seq": seq}).fetchone()
+        return [tenant, user, str(seq), str(row[0]) if row else "", self._space or ""]
 
     def _segments(self, owner: tuple[str, str] | None = None) -> list[snapshot.Segment]:
         """Return the segments that are not from the future of this file, as after a restored backup."""
@@ -158,9 +178,8 @@ class LiveIndex:
         with shard.bulk():
             for row in self._run("owner_units", owner):
                 self._add(shard, row)
-        space = self.space()
-        if space is not None:
-            cursor = self._run("owner_vectors", {**owner, "space": space})
+        if self._space is not None:
+            cursor = self._run("owner_vectors", {**owner, "space": self._space})
             while rows := cursor.fetchmany(_VECTORS_TOGETHER):
                 shard.add_vectors([row[0] for row in rows], np.array([vector_of(row) for row in rows]))
         return shard
@@ -177,11 +196,18 @@ class LiveIndex:
             return
         kept = [one for one in self._segments() if (one.tenant, one.user) not in large]
         fresh = [
-            snapshot.Segment(*owner, self._followed, snapshot.pack(shard.to_arrays()))
-            for owner, shard in large.items()
+            snapshot.Segment(*owner, self._followed, self._packed(owner, shard)) for owner, shard in large.items()
         ]
-        snapshot.write(self._path, self._fingerprint, [*kept, *fresh])
+        try:
+            snapshot.write(self._path, self._fingerprint, [*kept, *fresh])
+        except OSError as error:
+            log.warning("the index is not saved beside the store, so opening it takes longer: %s", error)
+            return
         self._saved |= dict.fromkeys(large, self._followed)
+
+    def _packed(self, owner: tuple[str, str], shard: Shard) -> bytes:
+        origin = snapshot.pack_words(self._origin(*owner, self._followed))
+        return snapshot.pack({**shard.to_arrays(), "origin": origin})
 
     # --------------------------------------------------------------------------------------------- encoding
 

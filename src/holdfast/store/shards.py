@@ -61,10 +61,11 @@ def propose_hyper(
         places = np.array(
             [p for p in np.flatnonzero(eligible).tolist() if shard.ids[p] in shard.hyper], dtype=np.intp
         )
-        distances = shard.hyper.distances(query, [shard.ids[p] for p in places])[:, :2]
-        near = np.where(distances == MISSING_FIELD, hv.BITS, distances).min(axis=1, initial=hv.BITS)
-        scores = hv.shifted(hv.similarity(near))
-        best = np.flatnonzero(scores >= hv.noise_floor(sum(one.unit_count for one in shards)))
+        distances = shard.hyper.distances(query, [shard.ids[p] for p in places])
+        near = np.where(distances == MISSING_FIELD, 0.0, hv.shifted(hv.similarity(distances)))
+        heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(sum(one.unit_count for one in shards))
+        scores = np.where(heard, near @ np.array(query.weights), 0.0)
+        best = np.flatnonzero(scores > 0.0)
         best = best[topk.at_least_top(scores[best], depth)]
         return places[best], scores[best], len(places) < int(np.count_nonzero(eligible))
 

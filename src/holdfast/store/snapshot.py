@@ -1,6 +1,6 @@
 """The index on disk beside the database (architecture): checksummed, disposable. Losing it costs time, never data.
 
-    magic · length of the header · header (JSON) · segment · segment …
+    magic · length of the header · checksum of the header · header (JSON) · segment · segment …
 
 One segment for each owner worth keeping. A segment names the change it is true up to; the feed brings it up to date.
 Whatever does not fit (another store, other settings, a damaged byte) is passed over, and the index is built again.
@@ -8,11 +8,11 @@ Whatever does not fit (another store, other settings, a damaged byte) is passed 
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,9 @@ from numpy.typing import NDArray
 
 _MAGIC = b"holdfast index 1\n"
 _LENGTH = 8
+_DIGEST = 16
+# Words of the memories are in it: only their owner reads them.
+_PRIVATE = 0o600
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -73,18 +76,41 @@ def write(path: Path, fingerprint: str, segments: list[Segment]) -> None:
         entries.append([one.tenant, one.user, one.seq, offset, len(one.data), one.digest])
         offset += len(one.data)
     header = json.dumps({"fingerprint": fingerprint, "segments": entries}).encode()
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # mode 0600
+    _tidy(path)
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_MAGIC + len(header).to_bytes(_LENGTH, "big") + header)
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE), "wb") as file:
+            file.write(_MAGIC + len(header).to_bytes(_LENGTH, "big") + _digest(header) + header)
             for one in segments:
                 file.write(one.data)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def _tidy(path: Path) -> None:
+    """Remove what processes that no longer live have left half-written."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}-*"):
+        number = left.name.rpartition("-")[2]
+        if number.isdigit() and not _lives(int(number)):
+            left.unlink(missing_ok=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it lives and is not ours
+        return True
+    return True
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
 
 
 def read(path: Path, fingerprint: str, owner: tuple[str, str] | None = None) -> list[Segment]:
@@ -94,7 +120,10 @@ def read(path: Path, fingerprint: str, owner: tuple[str, str] | None = None) -> 
             if file.read(len(_MAGIC)) != _MAGIC:
                 return []
             length = int.from_bytes(file.read(_LENGTH), "big")
-            header = json.loads(file.read(min(length, path.stat().st_size)))
+            digest, data = file.read(_DIGEST), file.read(min(length, path.stat().st_size))
+            if _digest(data) != digest:
+                return []
+            header = json.loads(data)
             if header["fingerprint"] != fingerprint:
                 return []
             return [one for entry in header["segments"] if (one := _read_segment(file, length, entry, owner))]
@@ -108,7 +137,7 @@ def _read_segment(
     tenant, user, seq, offset, length, digest = entry
     if owner is not None and owner != (tenant, user):
         return None
-    file.seek(len(_MAGIC) + _LENGTH + header + offset)
+    file.seek(len(_MAGIC) + _LENGTH + _DIGEST + header + offset)
     segment = Segment(tenant, user, seq, file.read(length))
     return segment if segment.digest == digest else None
 

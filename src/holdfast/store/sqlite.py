@@ -36,7 +36,7 @@ from holdfast.store.base import (
     Problem,
     Proposal,
 )
-from holdfast.store.live import LiveIndex
+from holdfast.store.live import Fresh, LiveIndex
 from holdfast.store.migrate import open_connection, schema_version, translated
 from holdfast.store.queries import queries
 from holdfast.store.rows import (
@@ -79,14 +79,14 @@ class SqliteStore:
 
     def put(self, drafts: Sequence[Draft]) -> list[Written]:
         """See `Store.put`."""
-        fresh: dict[int, Analysis] = {}
+        fresh: Fresh = {}
         with self._write():
             written = [self._put_one(draft, fresh) for draft in drafts]
         with self._read():
             self._index.follow(fresh)
         return written
 
-    def _put_one(self, draft: Draft, fresh: dict[int, Analysis]) -> Written:
+    def _put_one(self, draft: Draft, fresh: Fresh) -> Written:
         unit = draft.unit
         row = self._find(unit.tenant, unit.user, unit.id)
         if row is None:
@@ -114,7 +114,7 @@ class SqliteStore:
         self._record(key, unit)
         for target in unit.supersedes:
             self._supersede(unit, target)
-        fresh[key] = draft.analysis
+        fresh[key] = (columns(unit)["checksum"], draft.analysis)
         return Written(unit.id, "added" if row is None else "updated", unit.version)
 
     def revise(self, view: View, unit_id: str, revise: Callable[[Unit], tuple[Unit, Analysis]]) -> Unit:
@@ -131,7 +131,7 @@ class SqliteStore:
             self._replace(row[0], unit)
             self._record(row[0], unit)
         with self._read():
-            self._index.follow({row[0]: analysis})
+            self._index.follow({row[0]: (columns(unit)["checksum"], analysis)})
         return unit.evolve(access_count=row[4])
 
     def _placed(self, unit: Unit) -> Unit:
@@ -276,7 +276,7 @@ class SqliteStore:
         """See `Store.agree_on_space`."""
         with self._write():
             self._run("agree", {"name": _SPACE, "value": space})
-        self._index.clear()
+            self._index.changed()
 
     def waiting(self, space: str, limit: int) -> list[Unit]:
         """See `Store.waiting`."""

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast.errors import ClosedStoreError, HoldfastError, NotFoundError
+from holdfast.errors import ClosedStoreError, NotFoundError
 from holdfast.store.base import LexicalQuery, Store
 from holdfast.store.filters import parse_filter
 from holdfast.testing.builders import NOON, analyse_default, draft, expired_deadline, no_deadline, unit, view
-from holdfast.types import FIELDS, Analysis, Draft, Fact, Lineage, Unit, View
-
-
-def raised(kind: type[HoldfastError], action: object) -> bool:
-    """Return whether calling `action` raises `kind`."""
-    assert callable(action)
-    try:
-        action()
-    except kind:
-        return True
-    return False
-
-
-def ids(units: object) -> list[str]:
-    """Return the ids of units, in order."""
-    assert hasattr(units, "__iter__")
-    return [unit.id for unit in units]
+from holdfast.testing.store_vectors import StoreVectorContract, ids, raised, revised_text
+from holdfast.types import FIELDS, Draft, Fact, Lineage, Unit, View
 
 
 def asking(*terms: str) -> LexicalQuery:
@@ -34,12 +18,8 @@ def asking(*terms: str) -> LexicalQuery:
     return LexicalQuery(terms, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), 1.2, 0.75, frozenset(), 1.3)
 
 
-class StoreContract(ABC):
+class StoreContract(StoreVectorContract):
     """Each test opens its own store in an empty folder."""
-
-    @abstractmethod
-    def open_store(self, place: Path) -> Store:
-        """Open or create the store that lives at `place`; twice on one place gives two handles on one store."""
 
     # -------------------------------------------------------------------------------------------- keeping
 
@@ -304,9 +284,3 @@ class StoreContract(ABC):
 def draft_of(full: Unit) -> Draft:
     """Return a draft of a unit as it is."""
     return Draft(full, analyse_default(full), id_given=True, time_given=True)
-
-
-def revised_text(old: Unit, text: str) -> tuple[Unit, Analysis]:
-    """Return the old unit with new words, as `Store.revise` asks for it."""
-    new = old.evolve(text=text, claim=text)
-    return new, analyse_default(new)

@@ -37,6 +37,9 @@ SELECT seq, tenant, user, unit_key FROM changes WHERE seq > :seq ORDER BY seq;
 -- name: owner_changes_since
 SELECT seq, unit_key FROM changes WHERE seq > :seq AND tenant = :tenant AND user = :user ORDER BY seq;
 
+-- name: change_mark
+SELECT mark FROM changes WHERE seq = :seq;
+
 -- name: data_version
 PRAGMA data_version;
 

@@ -34,5 +34,6 @@ CREATE TABLE changes (
     seq      INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant   TEXT NOT NULL,
     user     TEXT NOT NULL,
-    unit_key INTEGER NOT NULL
+    unit_key INTEGER NOT NULL,
+    mark     INTEGER NOT NULL DEFAULT (random())  -- tells two histories apart after an older copy was restored
 ) STRICT;

@@ -1,0 +1,150 @@
+"""The no-answer rule (C4): decided once from the best candidate, by words and meaning together."""
+
+from functools import cache
+
+import pytest
+
+from builders import make_unit, make_view, opened
+from holdfast import Memory, Settings, sample
+from holdfast.analysis.query import profile_query
+from holdfast.kernels import bm25
+from holdfast.ranking.fuse import refusal
+from holdfast.retrieval.lexical import LexicalStrategy
+from holdfast.settings import RefusalSettings
+from holdfast.testing.embedders import HashEmbedder
+from holdfast.types import Candidate, StrategyCandidate
+
+UNRELATED = "What is the average complexity of quicksort?"
+# Powers of two, so that every sum below is exact.
+HALVES = RefusalSettings(coverage=1.0, cosine=0.5)
+
+
+def claim(raw, coverage=0.0):
+    unit = make_unit()
+    return StrategyCandidate(unit.id, "session", raw, min(raw, 1.0), unit, coverage=coverage)
+
+
+def candidate(coverage=None, cosine=None):
+    claims = {}
+    if coverage is not None:
+        claims["lexical"] = claim(3.0, coverage)
+    if cosine is not None:
+        claims["dense"] = claim(cosine)
+    return Candidate(make_unit(), 1.0, 1.0, claims)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "cosine", "refused"),
+    [
+        (1.0, 0.0, False),
+        (0.0, 0.5, False),
+        (0.5, 0.25, False),
+        (0.75, 0.125, False),
+        (0.999, 0.0, True),
+        (0.0, 0.499, True),
+        (0.5, 0.249, True),
+        (0.0, 0.0, True),
+        (1.0, None, False),
+        (0.999, None, True),
+        (None, 0.5, False),
+        (None, 0.499, True),
+        (None, None, True),
+    ],
+)
+def test_coverage_and_cosine_must_add_up_to_one(coverage, cosine, refused):
+    assert bool(refusal([candidate(coverage, cosine)], HALVES)) == refused
+
+
+def test_the_reason_names_both_numbers():
+    reason = refusal([candidate(0.125, 0.0625)], HALVES)
+    assert "0.12 of its words" in reason or "0.13 of its words" in reason
+    assert "cosine of 0.06" in reason
+
+
+def test_only_the_best_candidate_decides():
+    near, far = candidate(1.0, 0.5), candidate(0.0, 0.0)
+    assert refusal([near, far], HALVES) == ""
+    assert refusal([far, near], HALVES) != ""
+
+
+def test_nothing_found_is_not_refused_and_a_switched_off_rule_refuses_nothing():
+    assert refusal([], HALVES) == ""
+    assert refusal([candidate(0.0, 0.0)], RefusalSettings(enabled=False)) == ""
+
+
+def test_the_rule_is_off_in_the_reference_recipe_and_on_by_default():
+    assert not Settings.reference().refusal.enabled
+    assert Settings().refusal.enabled
+
+
+def test_coverage_is_the_matched_share_of_the_questions_idf_mass_unseen_words_included():
+    with opened() as memory:
+        memory.remember("the blue boat leaks", id="a", user="ana")
+        memory.remember("a boat for sale", id="b", user="ana")
+        question = profile_query("blue boat zeppelin")
+        scored = LexicalStrategy(memory.settings).score(question, make_view(), memory.store, ["a", "b"])
+    blue, boat, zeppelin = (bm25.idf(2, df) for df in (1, 2, 0))
+    assert scored["a"].coverage == pytest.approx((blue + boat) / (blue + boat + zeppelin), rel=1e-12)
+    assert scored["b"].coverage == pytest.approx(boat / (blue + boat + zeppelin), rel=1e-12)
+
+
+def test_coverage_does_not_depend_on_which_units_are_looked_at_together():
+    words = "ash bay elm fig gum oak yew fir box nut".split()
+    with opened() as memory:
+        for i in range(40):
+            memory.remember(" ".join(words[j] for j in range(10) if (i * 7 + j * j) % 3), id=f"u{i}", user="ana")
+        question, strategy = profile_query(" ".join(words)), LexicalStrategy(memory.settings)
+        ids = [f"u{i}" for i in range(40)]
+        together = strategy.score(question, make_view(), memory.store, ids)
+        alone = {key: strategy.score(question, make_view(), memory.store, [key])[key] for key in ids}
+    assert {key: claim.coverage.hex() for key, claim in together.items()} == {
+        key: claim.coverage.hex() for key, claim in alone.items()
+    }
+
+
+# --------------------------------------------------------------------------------------------- whole searches
+
+
+def test_a_refused_question_has_no_hits_and_says_why():
+    with opened(embedder=HashEmbedder(64)) as memory:
+        memory.remember("the blue boat leaks", id="a", user="ana")
+        found = memory.search("who sold the old violin and the boat to Berta in winter?", user="ana")
+        assert len(found) == 0
+        assert found.trace.refused
+        assert found.trace.candidates
+        assert found.trace.dropped == ()
+        why = memory.why("who sold the old violin and the boat to Berta in winter?", "a", user="ana")
+        assert not why.returned
+        assert why.verdict == f"the question was refused: {found.trace.refused}"
+        assert memory.search("the blue boat", user="ana").trace.refused == ""
+
+
+def test_nothing_is_refused_in_the_reference_recipe():
+    with opened(Settings.reference(), embedder=HashEmbedder(64)) as memory:
+        memory.remember("the blue boat leaks", id="a", user="ana")
+        found = memory.search("who sold the old violin and the boat to Berta in winter?", user="ana")
+        assert found.trace.refused == ""
+
+
+@cache
+def sample_memory():
+    """The sample history, remembered once for all tests of this file; nothing changes it."""
+    memory = Memory.open(":memory:", settings=Settings())
+    for session, messages in sample.sessions():
+        memory.remember(messages, user=sample.USER, session=session)
+    return memory
+
+
+@pytest.mark.parametrize("profile", ["fast", "balanced", "hybrid"])
+def test_a_plainly_unrelated_question_gets_an_empty_result(profile):
+    assert len(sample_memory().search(UNRELATED, user=sample.USER, profile=profile)) == 0
+
+
+def test_the_questions_of_the_sample_are_not_refused_and_find_their_turns():
+    asked = [question for question in sample.questions() if question["kind"] == "words"]
+    found = 0
+    for question in asked:
+        hits = sample_memory().search(question["question"], user=sample.USER, limit=5)
+        found += any(hit.unit.message_id in question["gold"] for hit in hits)
+    assert len(asked) == 24
+    assert found >= 22
