@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -52,6 +53,8 @@ WIDTH_INCHES = 8.0
 # One bar, in inches: the plot grows with what it shows.
 ROW_INCHES = 0.34
 FRAME_INCHES = 1.1
+# A full stop ends a sentence when a capital follows; version numbers and abbreviations do not look like that.
+SENTENCE_END = re.compile(r"(?<=[.:]) (?=[A-Z])")
 # Matplotlib names SVG elements at random unless it is given something to hash.
 HASH_SALT = "holdfast"
 
@@ -85,8 +88,8 @@ def page(result: dict[str, Any], source: str) -> Iterator[str]:
         f"Measured at commit `{result['commit']}`{changed} on {result['date'][:10]} by `{result['command']}`, on"
         f" {machine['cores']} cores ({machine['cpu']}, {machine['memory_bytes'] / GIB:.0f} GiB,"
         f" {machine['system']}) with Python {versions['python']}, numpy {versions['numpy']}, SQLite"
-        f" {versions['sqlite']}, onnxruntime {versions['onnxruntime']}{faiss} and bm25s {versions['bm25s']}. The machine's load was {machine['load_before']} before"
-        f" and {machine['load_after']} after."
+        f" {versions['sqlite']}, onnxruntime {versions['onnxruntime']}{faiss} and bm25s {versions['bm25s']}."
+        f" The machine's load was {machine['load_before']} before and {machine['load_after']} after."
     )
     yield (
         "Milliseconds belong to this machine and this hour. The ratios were taken in one run, the systems by turns,"
@@ -274,9 +277,10 @@ def _writing(result: dict[str, Any]) -> Iterator[str]:
     ]
     yield _table(["units", "units/s", "call p50 ms", "call p95 ms", "last tenth ÷ first tenth"], rows)
     yield (
-        f"Each call remembers a session of {session} messages and returns when they survive a power cut. Their vectors"
-        " are given, and are written in a second transaction. The index is loaded and follows every call. The last column compares the median call at the end with the one at the"
-        " beginning: 1 means that a growing memory does not slow down."
+        f"Each call remembers a session of {session} messages and returns when they survive a power cut. Their"
+        " vectors are given, and are written in a second transaction. The index is loaded and follows every call. The"
+        " last column compares the median call at the end with the one at the beginning: 1 means that a growing"
+        " memory does not slow down."
     )
     rows = [
         [f"{found['units']:,}", LABELS[name], *_times(times)]
@@ -349,10 +353,19 @@ def _method(result: dict[str, Any]) -> Iterator[str]:
         f" remembered and searched; the store is opened {used['opens']} times with a snapshot and as often without."
     )
     yield (
-        "A stand-in takes the place of the model everywhere but under Embedding: it looks up vectors that were made up"
-        " beforehand. So all other numbers leave out what a model takes for a text or a question."
+        "Products of matrices are held to one thread. With the default of one for each core, a question waits for"
+        " some milliseconds whenever other work holds a core."
+    )
+    yield (
+        "A stand-in takes the place of the model everywhere but under Embedding: it looks up vectors that were made"
+        " up beforehand. So all other numbers leave out what a model takes for a text or a question."
     )
     yield "Run it with `pip install --group bench`, `python benchmarks/run.py` and `python benchmarks/report.py`."
+
+
+def sentence_by_line(paragraph: str) -> str:
+    """Return a paragraph with every sentence on a line of its own, as in the other pages; tables stay."""
+    return paragraph if paragraph.startswith(("|", "<", "!")) else SENTENCE_END.sub("\n", paragraph)
 
 
 def _times(times: dict[str, float]) -> list[str]:
@@ -519,7 +532,7 @@ def main(arguments: Sequence[str]) -> None:
     plot_ingest(result, plt, images / "bench-ingest.svg")
     plot_vectors(result, plt, images / "bench-vectors.svg")
     plot_open(result, plt, images / "bench-open.svg")
-    text = "\n\n".join(page(result, f"benchmarks/results/{source.name}"))
+    text = "\n\n".join(map(sentence_by_line, page(result, f"benchmarks/results/{source.name}")))
     (given.out_dir / "benchmarks.md").write_text(text + "\n", encoding="utf-8")
     print("written: benchmarks.md, img/bench-{search,ingest,vectors,open}.svg")
 

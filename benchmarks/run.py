@@ -7,7 +7,10 @@
 Everything is timed in one process by a monotonic clock, after a warm-up. The systems take turns, block by block,
 so that whatever else the machine does falls on all of them alike: read the ratios before the milliseconds. Only
 opening a store, its memory, and the vectors beside faiss are measured in fresh processes, where no word has been
-analysed before and the number of threads can be chosen.
+analysed before.
+
+Products of matrices are held to one thread. With the libraries' default of one for each core, a question waits for
+milliseconds whenever other work holds a core, and the numbers would tell about that work.
 
 The shipped models embed a few hundred texts and are timed by themselves. Everywhere else a stand-in looks up vectors
 that were made up beforehand, so that what is measured is Holdfast and not the model.
@@ -684,6 +687,8 @@ def main(arguments: Sequence[str]) -> None:
     for package in ("bm25s", *(["faiss"] if not given.quick else [])):
         if importlib.util.find_spec(package) is None:
             raise SystemExit(f"{package} is not installed; run: {INSTALL}")
+    if not vectors.held_to_one_thread():  # numpy reads this once, so it takes a process of its own
+        os.execve(sys.executable, [sys.executable, __file__, *arguments], {**os.environ, **vectors.ONE_THREAD})
     sizes, vector_sizes = ([int(size) for size in text.split(",")] for text in (given.sizes, given.vectors))
     effort = QUICK if given.quick else Effort()
     console = Console(stderr=True)

@@ -97,11 +97,12 @@ def test_products_of_whole_numbers_are_exact_in_float32(dims):
 
 def test_more_dimensions_than_float32_can_add_exactly_are_added_in_float64():
     assert vectors.EXACT_DIMS * 127 * 127 <= 1 << 24 < (vectors.EXACT_DIMS + 1) * 127 * 127
-    rows = np.full((1, 2000), 127, dtype=np.int8)
-    rows[0, 0] = 126
-    exact = sum(int(a) * 127 for a in rows[0])
-    found = vectors.approximate(rows, np.ones(1, dtype=np.float32), np.full(2000, 127, dtype=np.int8), 2000)
-    assert found.tolist() == [float(np.float32(exact))]
+    # Sums beyond 2²⁴: added in float32 they would lose their last bits on the way.
+    rows = np.random.default_rng(3).integers(60, 128, size=(200, 2000)).astype(np.int8)
+    query = np.full(2000, 127, dtype=np.int8)
+    exact = [float(np.float32(sum(int(a) * 127 for a in row))) for row in rows]
+    assert min(exact) > 1 << 24
+    assert vectors.approximate(rows, np.ones(200, dtype=np.float32), query, 2000).tolist() == exact
 
 
 # ----------------------------------------------------------------------------------------------- early exit
@@ -200,7 +201,7 @@ def test_a_tier_at_its_threshold_is_sure_enough():
 def test_an_empty_tiers_best_is_zero_and_the_full_tier_answers():
     query = drawn(1, 384)[0]
     assert chosen_tier(np.zeros((0, 384), dtype=np.float32), query) == (384, [64, 256, 384])
-    # A threshold of zero is reached by an empty tier's zero, and not by a tier whose best is negative.
+    # A threshold of zero is reached by an empty tier's zero.
     settings = Settings.load({"dense.early_exit": True, "dense.exit_64": 0.0}, environ={})
     assert chosen_tier(np.zeros((0, 384), dtype=np.float32), query, settings)[0] == 64
 
