@@ -106,7 +106,7 @@ def test_superseding_what_is_not_there_writes_nothing():
         ({"query": ""}, InputError, "blank"),
         ({"query": 7}, InputError, "7"),
         ({"query": [{"role": "assistant", "content": "x"}]}, InputError, "no user message"),
-        ({"query": "x", "profile": "psychic"}, UnknownProfileError, "'psychic'; choose one of balanced, fast, hybrid"),
+        ({"query": "x", "profile": "psychic"}, UnknownProfileError, "'psychic'; choose one of balanced, fast"),
         ({"query": "x", "user": None}, InputError, "user is missing"),
         ({"query": "x", "limit": 0}, InputError, "limit = 0"),
         ({"query": "x", "limit": True}, InputError, "limit = True"),

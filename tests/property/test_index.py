@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, expired_after, later, make_unit, make_view, opened, patient
-from holdfast import Memory
 from holdfast.analysis import analyse
 from holdfast.kernels import bm25
 from holdfast.settings import AnalysisSettings, Settings
