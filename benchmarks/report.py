@@ -33,7 +33,7 @@ LABELS = {
     "fts5": "SQLite FTS5",
     "bare_commit": "one bare SQLite commit",
     "remember": "one `remember`",
-    "remember_and_search": "one `remember`, then found by `search`",
+    "remember_and_search": "one `remember`, then found by `search`, profile fast",
     "open": "`Memory.open`",
     "first_search": "first `search`",
     "open_and_first_search": "both",
@@ -176,7 +176,7 @@ def _goals_of(found: dict[str, Any]) -> Iterator[list[str]]:
     findable, commit = (found["findable"][name]["p50_ms"] for name in ("remember_and_search", "bare_commit"))
     above = findable - commit
     yield [
-        f"remembered to findable at {units:,} units ≤ 5 ms + one commit",
+        f"remembered to findable (profile fast) at {units:,} units ≤ 5 ms + one commit",
         f"{above:.1f} ms + one",
         _met(above <= 5.0),
     ]
@@ -225,7 +225,9 @@ def _vectors(result: dict[str, Any]) -> Iterator[str]:
         f"Vectors of 384 numbers, made up: topics of about {used['turns_per_topic']} turns, and questions near one"
         f" turn (cosine {near['first']:.2f} with the best, {near['last']:.2f} with the tenth). Both are asked for"
         f" {used['candidates']} candidates, on one thread, and recall is against exact search. Made-up vectors time"
-        " the work; they say little about recall on real ones, which [Concepts](concepts.md#meaning) reports."
+        " the work; they say little about recall on real ones, which [Concepts](concepts.md#meaning) reports. Their"
+        " topics were made large enough to fill the ten best: in a trial with five turns to a topic, where half of"
+        " the ten are noise, the funnel's recall at 10,000 was .83."
     )
     small, large = (next((f for f in result["vectors"] if f["units"] == n), None) for n in (100_000, 1_000_000))
     if small and large:

@@ -41,7 +41,8 @@ ID_LENGTH = 6
 
 # As many as the shipped model gives.
 DIMS = 384
-# More than any recall is counted over, at every size: a best ten that reaches into the noise would mean nothing.
+# More than any recall is counted over, at every size: a best ten that reaches into the noise would mean little (with
+# five turns to a topic the funnel found .83 of it at 10,000 vectors).
 TURNS_PER_TOPIC = 50
 # How far a turn lies from its topic and a question from its turn, as a multiple of the length it starts from. They
 # give the cosines of real chat: .8 with the turn itself, about .5 with the others of its topic.
