@@ -22,12 +22,15 @@ import numpy as np
 from rich.progress import track
 
 from holdfast import Memory, Settings
+from holdfast.ranking.fuse import nearness
 from holdfast.settings import RefusalSettings
 
 # Refusing an answerable question is the worse mistake: a caller can ignore a hit, not find one that is not there.
 # Here every turn and most questions name a speaker; other memories have less in common with their questions.
 KEPT = 0.998
 OTHERS = (0.98, 0.99, 0.995, 1.0)
+# Two strategies hand over at most 64 candidates each.
+MOST = 128
 SESSION = re.compile(r"session_\d+")
 OPEN = dataclasses.replace(Settings(), refusal=RefusalSettings(enabled=False))
 
@@ -45,24 +48,22 @@ def remembered(conversation: dict) -> Memory:
     return memory
 
 
-def best_evidence(memory: Memory, question: str) -> tuple[float, float]:
-    """Return (coverage, cosine) of the best candidate: what the rule looks at."""
-    candidates = memory.search(question, user="u").trace.candidates
-    if not candidates:
-        return 0.0, 0.0
-    claims = candidates[0].claims
-    dense = claims.get("dense")
-    return max(claim.coverage for claim in claims.values()), dense.raw_score if dense else 0.0
+def evidence(memory: Memory, question: str) -> np.ndarray:
+    """Return (coverage, cosine) of every candidate, which is what the rule looks at, padded to one length."""
+    found = nearness(memory.search(question, user="u").trace.candidates)[:MOST]
+    return np.array(found + [(0.0, 0.0)] * (MOST - len(found)))
 
 
 def shares(points: np.ndarray, coverage: float, cosine: float) -> float:
-    """Return the share of points that would be answered."""
-    return float(np.mean(points[:, 0] / coverage + points[:, 1] / cosine >= 1.0))
+    """Return the share of questions that would be answered."""
+    return float(np.mean((points[:, :, 0] / coverage + points[:, :, 1] / cosine).max(axis=1) >= 1.0))
 
 
 def chosen(sets: dict[tuple[int, bool], np.ndarray], least: float) -> dict[str, object]:
     """Return the thresholds that refuse most while `least` of the answerable even questions are kept."""
-    grid = [(c, s) for c in np.arange(0.3, 1.51, 0.05) for s in np.arange(0.15, 1.01, 0.025)]
+    # Up to 1: a unit that holds every word of the question is never too far from it. Up to .375: a paraphrase without
+    # a word in common has a cosine of about .35 to .5, and these conversations hold too few to learn that from them.
+    grid = [(c, s) for c in np.arange(0.3, 1.01, 0.05) for s in np.arange(0.15, 0.376, 0.025)]
     fitting = [(c, s) for c, s in grid if shares(sets[0, True], c, s) >= least]
     coverage, cosine = min(fitting, key=lambda pair: shares(sets[0, False], *pair))
     measured = {
@@ -83,11 +84,11 @@ def main() -> None:
     with gzip.open(options.data / "locomo" / "locomo10.json.gz") as file:
         conversations = json.load(file)
     memories = [remembered(c["conversation"]) for c in track(conversations, "remembering")]
-    points: dict[tuple[int, bool], list[tuple[float, float]]] = {}
+    points: dict[tuple[int, bool], list[np.ndarray]] = {}
     for i, conversation in enumerate(track(conversations, "asking")):
         asked = [qa["question"] for qa in conversation["qa"] if qa["category"] != 5 and qa["evidence"]]
         for answerable, memory in ((True, memories[i]), (False, memories[(i + 1) % len(memories)])):
-            points.setdefault((i % 2, answerable), []).extend(best_evidence(memory, question) for question in asked)
+            points.setdefault((i % 2, answerable), []).extend(evidence(memory, question) for question in asked)
     sets = {key: np.array(found) for key, found in points.items()}
     result = chosen(sets, KEPT) | {
         "questions": {

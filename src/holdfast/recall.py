@@ -110,15 +110,15 @@ def _retrieved(
     engine: Engine, question: Question, query: QueryProfile, view: View, depth: int
 ) -> tuple[RetrievalResult, ...]:
     """Let the profile's strategies look, and its escalation too when the first of them finds too little."""
-    budget = Budget(engine.settings.retrieval.timeout_ms, depth)
+    limits = engine.settings.retrieval
 
-    def look(strategy: Strategy) -> RetrievalResult:
-        deadline = Deadline.start(engine.clock, budget.timeout_ms)
-        return strategy.retrieve(query, view, engine.store, budget, deadline)
+    def look(strategy: Strategy, timeout_ms: float) -> RetrievalResult:
+        deadline = Deadline.start(engine.clock, timeout_ms)
+        return strategy.retrieve(query, view, engine.store, Budget(timeout_ms, depth), deadline)
 
-    results = [look(strategy) for strategy in question.strategies]
+    results = [look(strategy, limits.timeout_ms) for strategy in question.strategies]
     if len(results[0].candidates) < question.profile.escalate_below:
-        results += [look(strategy) for strategy in question.escalation]
+        results += [look(strategy, limits.escalation_timeout_ms) for strategy in question.escalation]
     return tuple(results)
 
 

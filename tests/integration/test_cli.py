@@ -203,11 +203,13 @@ def test_a_refused_question_prints_the_reason(run):
     run("remember", "I count the tides every hour")
     question = "What is the average complexity of quicksort?"
     said = " ".join(run("search", question).split())
-    assert said.startswith("Nothing found. Refused: the best candidate covers 0.00 of its words and has a cosine of")
+    assert said.startswith(
+        "Nothing found. Refused: the nearest candidate covers 0.00 of its words and has a cosine of"
+    )
     assert said.endswith("Words searched for: averag, complex, quicksort")
     found = run("search", question, "--json")
     assert found["hits"] == []
-    assert json.dumps(found).count("the best candidate covers 0.00 of its words") == 1
+    assert json.dumps(found).count("the nearest candidate covers 0.00 of its words") == 1
     assert "Refused" not in run("search", question, "--profile", "fast")
 
 

@@ -1,4 +1,4 @@
-"""The no-answer rule (C4): decided once from the best candidate, by words and meaning together."""
+"""The no-answer rule (C4): decided once from the nearest candidate, by words and meaning together."""
 
 from functools import cache
 
@@ -61,10 +61,14 @@ def test_the_reason_names_both_numbers():
     assert "cosine of 0.06" in reason
 
 
-def test_only_the_best_candidate_decides():
+def test_the_nearest_candidate_decides_wherever_it_ranks():
     near, far = candidate(1.0, 0.5), candidate(0.0, 0.0)
-    assert refusal([near, far], HALVES) == ""
-    assert refusal([far, near], HALVES) != ""
+    assert refusal([near, far], HALVES) == refusal([far, near], HALVES) == ""
+    assert refusal([far, far], HALVES) != ""
+
+
+def test_a_unit_that_holds_every_word_of_the_question_is_never_refused():
+    assert refusal([candidate(0.0, 0.2), candidate(1.0, 0.0)], RefusalSettings()) == ""
 
 
 def test_nothing_found_is_not_refused_and_a_switched_off_rule_refuses_nothing():

@@ -207,7 +207,7 @@ def search(
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find units by words; every score can be explained."""
+    """Find units by words and by meaning; every score can be explained."""
     memory, settings = _open(db)
     with memory:
         result = memory.search(

@@ -131,16 +131,28 @@ def cut(
 
 
 def refusal(candidates: Sequence[Candidate], settings: RefusalSettings) -> str:
-    """Return why the best candidate is too far from the question to answer it (C4), or nothing.
+    """Return why even the candidate that is nearest to the question is too far to answer it (C4), or nothing.
 
     Words and meaning are weighed together: coverage / enough + cosine / enough must reach 1.
     """
     if not settings.enabled or not candidates:
         return ""
-    claims = candidates[0].claims.values()
-    coverage = max((claim.coverage for claim in claims), default=0.0)
-    dense = candidates[0].claims.get("dense")
-    cosine = dense.raw_score if dense is not None else 0.0
-    if coverage / settings.coverage + cosine / settings.cosine >= 1.0:
+    near = [
+        (words / settings.coverage + cosine / settings.cosine, words, cosine)
+        for words, cosine in nearness(candidates)
+    ]
+    share, coverage, cosine = max(near)
+    if share >= 1.0:
         return ""
-    return f"the best candidate covers {coverage:.2f} of its words and has a cosine of {cosine:.2f}"
+    return f"the nearest candidate covers {coverage:.2f} of its words and has a cosine of {cosine:.2f}"
+
+
+def nearness(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
+    """Return how near each candidate is: the share of the question's idf mass it matches, and its cosine."""
+    return [
+        (
+            max((claim.coverage for claim in candidate.claims.values()), default=0.0),
+            candidate.claims["dense"].raw_score if "dense" in candidate.claims else 0.0,
+        )
+        for candidate in candidates
+    ]

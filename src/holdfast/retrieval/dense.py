@@ -61,7 +61,7 @@ class DenseStrategy:
             if tier < full:
                 found = store.dense_candidates(view, DenseQuery(space, vector, tier), budget.max_candidates, deadline)
                 evidence = store.dense_evidence(view, space, found.ids)
-                best = vectors.cosines(evidence.vectors, vector, tier).max(initial=0.0) if evidence.ids else 0.0
+                best = vectors.cosines(evidence.vectors, vector, tier).max() if evidence.ids else 0.0
                 if best >= threshold:
                     return tier, found.ids, found.exhausted
         found = store.dense_candidates(view, DenseQuery(space, vector, full), budget.max_candidates, deadline)
