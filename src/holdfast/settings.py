@@ -243,6 +243,7 @@ class ProfileSettings:
     escalation: tuple[str, ...] = _key((), "strategies that run when the first one finds too little")
     escalate_below: int = _key(4, "how few candidates of the first strategy are too little")
     mix: Mapping[str, float] = _key({}, "convex mix of the strategies' scores; empty means C6's weights and bonus")
+    provisional: bool = _key(default=False, doc="its constants are a first choice, not yet tuned and validated")
     normalise: str = _key("own", "`own` takes normalised scores as a strategy gives them, `best` divides by the best")
 
     def __post_init__(self) -> None:
@@ -326,6 +327,7 @@ class Settings:
         default_factory=lambda: ProfileSettings(
             strategies=("lexical", "dense"), max_results=20, min_score=0.12, gap=0.25, rank_by="score",
             escalation=("hdc-vsa",), mix={"dense": 0.6, "lexical": 0.4, "hdc-vsa": 0.1}, normalise="best",
+            provisional=True,
         )
     )  # fmt: skip
     ingest: IngestSettings = field(default_factory=IngestSettings)
@@ -343,7 +345,10 @@ class Settings:
             refusal=RefusalSettings(enabled=False),
             # C7: there, sim is the dense cosine and rel = max(0, sim).
             hybrid=dataclasses.replace(
-                cls().hybrid, mix={"dense": 1.0, "lexical": 0.0, "hdc-vsa": 0.0}, normalise="own"
+                cls().hybrid,
+                mix={"dense": 1.0, "lexical": 0.0, "hdc-vsa": 0.0},
+                normalise="own",
+                provisional=False,
             ),
         )
 
