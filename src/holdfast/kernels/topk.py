@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+Scores = NDArray[np.float64] | NDArray[np.float32]
+
 # Two ways of adding the same floats differ far below this; a proposer keeps all within it of its cut (law 11).
 TIE_MARGIN = 1e-5
 
 
-def at_least_top(scores: NDArray[np.float64], k: int, margin: float = TIE_MARGIN) -> NDArray[np.intp]:
+def at_least_top(scores: Scores, k: int, margin: float = TIE_MARGIN) -> NDArray[np.intp]:
     """Return the places of the k highest scores and of all that lie within `margin` of the k-th, in place order."""
     if k <= 0 or scores.size == 0:
         return np.zeros(0, dtype=np.intp)

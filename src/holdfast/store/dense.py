@@ -96,7 +96,7 @@ class DenseBlock:
         rows = np.flatnonzero((places >= 0) & eligible[np.maximum(places, 0)])
         steps = self.tiers if tier is None else (min(tier, self.dims),)
         searched = len(rows)
-        scores = np.zeros(len(rows), dtype=np.float64)
+        scores = np.zeros(len(rows), dtype=np.float32)
         for step in steps:
             scores = self._scores(rows, whole, step)
             if step == steps[-1]:
@@ -104,16 +104,15 @@ class DenseBlock:
             else:
                 best = topk.at_least_top(scores, self._width(step, depth, searched))
             rows, scores = rows[best], scores[best]
-        return places[rows].astype(np.intp), scores
+        return places[rows].astype(np.intp), scores.astype(np.float64)
 
-    def _scores(self, rows: NDArray[np.intp], query: NDArray[np.int8], tier: int) -> NDArray[np.float64]:
-        source = self._first.values if tier == self.tiers[0] else self._rows.values
-        everything = len(rows) == len(source)
-        matrix, scales = (
-            (source, self._scales[tier].values) if everything else (source[rows], self._scales[tier].values[rows])
-        )
-        length = float(vectors.inverse_lengths(query[None, :], tier)[0])
-        return vectors.approximate(matrix, scales, query, tier).astype(np.float64) * length
+    def _scores(self, rows: NDArray[np.intp], query: NDArray[np.int8], tier: int) -> NDArray[np.float32]:
+        source = self._first.values if tier == self.tiers[0] else self._rows.values[:, :tier]
+        scales = self._scales[tier].values
+        if len(rows) < len(source):
+            source, scales = source[rows], scales[rows]
+        lengths: NDArray[np.float32] = vectors.inverse_lengths(query[None, :], tier)
+        return vectors.approximate(source, scales, query, tier) * lengths
 
     def _width(self, tier: int, depth: int, searched: int) -> int:
         """Return how many of the rows that are searched a tier hands on."""
