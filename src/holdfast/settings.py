@@ -52,7 +52,7 @@ class AnalysisSettings:
 class TokenSettings:
     """Token costs (C3)."""
 
-    ratios: str = _key("default", "characters per token by script: `default` or `reference`")
+    ratios: str = _key("default", "characters per token by script, for budgets: `default` or `reference`")
 
     def __post_init__(self) -> None:
         if self.ratios not in RECIPES:

@@ -14,6 +14,7 @@ from holdfast.settings import Settings
 from holdfast.types import Contribution, Hit, SearchResult, Stats, Unit, Why, Written
 
 _BAR_WIDTH = 40
+_BEGINNING = 110
 # What is smaller changes no rank that anybody looks at; JSON has every digit.
 _SMALLEST_DRAWN = 1e-6
 _JOINTS = {"sum": " + ", "product": " × ", "ratio": " ÷ ", "minimum": ", "}
@@ -31,9 +32,20 @@ def when(unit: Unit) -> str:
     return unit.event_time.strftime("%Y-%m-%d %H:%M")
 
 
+def day(unit: Unit) -> str:
+    """Return the day of the event, for tables: their room belongs to the text."""
+    return unit.event_time.strftime("%Y-%m-%d")
+
+
 def one_line(text: str) -> str:
     """Return a text without its line breaks."""
     return " ".join(text.split())
+
+
+def beginning(text: str) -> str:
+    """Return as much of a text as tells it from others, for a cell of a table that wraps on a narrow terminal."""
+    line = one_line(text)
+    return line if len(line) <= _BEGINNING else f"{line[: _BEGINNING - 1]}…"
 
 
 def remembered(written: Sequence[Written]) -> RenderableType:
@@ -55,15 +67,15 @@ def hits(result: SearchResult) -> RenderableType:
     table = Table(box=None, pad_edge=False, expand=True)
     for name, style in (("#", "dim"), ("score", "bold"), ("when", "dim"), ("who", "cyan")):
         table.add_column(name, style=style, no_wrap=True)
-    table.add_column("text", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("text", ratio=1)
     table.add_column("id", style="dim", no_wrap=True)
     for hit in result:
         table.add_row(
             str(hit.rank),
             f"{hit.score:.4f}",
-            when(hit.unit),
+            day(hit.unit),
             who(hit.unit),
-            Text(one_line(hit.unit.text)),
+            Text(beginning(hit.unit.text)),
             hit.unit.id,
         )
     return table
@@ -164,10 +176,10 @@ def units(found: Iterable[Unit]) -> RenderableType:
     table = Table(box=None, pad_edge=False, expand=True)
     for name, style in (("when", "dim"), ("who", "cyan"), ("session", "dim")):
         table.add_column(name, style=style, no_wrap=True)
-    table.add_column("text", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("text", ratio=1)
     table.add_column("id", style="dim", no_wrap=True)
     for unit in found:
-        table.add_row(when(unit), who(unit), unit.session or "", Text(one_line(unit.text)), unit.id)
+        table.add_row(when(unit), who(unit), unit.session or "", Text(beginning(unit.text)), unit.id)
     return table
 
 

@@ -77,6 +77,7 @@ class Shard:
         self.dense: DenseBlock | None = None
         self.hyper = HyperCache()
         self._names: dict[str | None, int] = {None: 0}
+        self._name_of_code: list[str | None] = [None]
         # Whether any unit expires or is valid for a time only: most shards can skip looking.
         self._bounded = False
         self._folding = True
@@ -220,10 +221,14 @@ class Shard:
             self.dense.renumber(alive)
 
     def _code(self, name: str | None) -> int:
-        return self._names.setdefault(name, len(self._names))
+        code = self._names.get(name)
+        if code is None:
+            code = self._names[name] = len(self._name_of_code)
+            self._name_of_code.append(name)
+        return code
 
     def _name(self, code: int) -> str:
-        return next(name or "" for name, known in self._names.items() if known == code)
+        return self._name_of_code[code] or ""
 
     # -------------------------------------------------------------------------------------------- saving
 
@@ -252,7 +257,8 @@ class Shard:
         shard.keys, shard.ids = arrays["keys"].tolist(), unpack_words(arrays["ids"])
         shard.place_of_key = {key: place for place, key in enumerate(shard.keys)}
         shard.place_of_id = {unit_id: place for place, unit_id in enumerate(shard.ids)}
-        shard._names |= {name: code for code, name in enumerate(unpack_words(arrays["names"]), start=1)}
+        for name in unpack_words(arrays["names"]):
+            shard._code(name)
         shard._starts = arrays["starts"]
         shard._block = Postings(arrays["units"], arrays["counts"])
         shard._vocabulary = [
