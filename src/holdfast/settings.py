@@ -31,12 +31,32 @@ def _key(default: object, doc: str) -> Any:  # noqa: ANN401 - a dataclass field 
     return field(default=default, metadata={"doc": doc})
 
 
-def _within(name: str, value: float, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
+def _within(
+    name: str, value: float, low: float, high: float = math.inf, *, open_low: bool = False, open_high: bool = False
+) -> None:
     """Refuse NaN and whatever lies outside the domain."""
-    inside = low < value <= high if open_low else low <= value <= high
-    if not inside or (math.isinf(value) and math.isinf(high)):
-        bracket = "(" if open_low else "["
-        raise SettingsError(f"{name} = {value} is outside {bracket}{low}, {high}]; choose a value inside")
+    above = low < value if open_low else low <= value
+    below = value < high if open_high else value <= high
+    if not (above and below) or (math.isinf(value) and math.isinf(high)):
+        domain = f"{'(' if open_low else '['}{low}, {high}{')' if open_high else ']'}"
+        raise SettingsError(f"{name} = {value} is outside {domain}; choose a value inside")
+
+
+Triple = tuple[float, float, float]
+
+
+def _shares(group: str, weights: Mapping[str, float], defaults: Triple) -> Triple:
+    """Return three weights clamped to [0, 1] and divided by their sum; all zero gives the defaults."""
+    for name, weight in weights.items():
+        if math.isnan(weight):
+            raise SettingsError(f"{group}.{name} is not a number; choose a value inside [0, 1]")
+    first, second, third = (min(1.0, max(0.0, weight)) for weight in weights.values())
+    total = first + second + third
+    if total == 0.0:
+        return defaults
+    if math.isclose(total, 1.0, rel_tol=1e-12):  # .7 + .2 + .1 is not 1 in floats; dividing would only add noise
+        return (first, second, third)
+    return (first / total, second / total, third / total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,24 +216,110 @@ class ScoreSettings:
     delta: float = _key(0.5, "how much a summary's decay rate lowers its score")
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "beta", "gamma"):
-            if math.isnan(getattr(self, name)):
-                raise SettingsError(f"score.{name} is not a number; choose a value inside [0, 1]")
+        _ = self.shares  # refuses NaN
         for name in ("lambda_session", "lambda_user", "lambda_global"):
             _within(f"score.{name}", getattr(self, name), 0.0, open_low=True)
         for name in ("scope_active", "scope_durable", "scope_rest", "delta"):
             _within(f"score.{name}", getattr(self, name), 0.0, 1.0)
 
     @property
-    def shares(self) -> tuple[float, float, float]:
+    def shares(self) -> Triple:
         """Return (α, β, γ) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
-        clamped = [min(1.0, max(0.0, value)) for value in (self.alpha, self.beta, self.gamma)]
-        total = clamped[0] + clamped[1] + clamped[2]
-        if total == 0.0:
-            return (0.7, 0.2, 0.1)
-        if math.isclose(total, 1.0, rel_tol=1e-12):  # .7 + .2 + .1 is not 1 in floats; dividing would only add noise
-            return (clamped[0], clamped[1], clamped[2])
-        return (clamped[0] / total, clamped[1] / total, clamped[2] / total)
+        weights = {"alpha": self.alpha, "beta": self.beta, "gamma": self.gamma}
+        return _shares("score", weights, (0.7, 0.2, 0.1))
+
+
+# Authored rules do not age, so they have no rate.
+_AGEING_KINDS = ("turn", "knowledge", "summary")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionSettings:
+    """Two-pass discovery (C11) and hop expansion (C12): what may enter a context."""
+
+    first: int = _key(16, "k1: how many of the most similar units pass 1 looks at")
+    second: int = _key(8, "k2: how many of them pass 2 keeps, by their final score")
+    growth: int = _key(0, "tokens of the variant budget for which k1 and k2 grow by one unit each; 0: they do not")
+    min_similarity: float = _key(0.2, "θ1: pass 1 drops what is less similar to the question")
+    # Provisional: with no floor a relevant unit one week old scores almost nothing; to be tuned and validated.
+    floor: float = _key(
+        0.85, "ω0: least weight of a unit, however old, unread and plain (provisional, not yet tuned)"
+    )
+    share_recency: float = _key(0.5, "α_r: share of recency in the weight above the floor; the three are normalised")
+    share_frequency: float = _key(0.2, "α_f: share of how often earlier contexts held the unit")
+    share_authority: float = _key(0.3, "α_a: share of authority, which is 1 for core documents")
+    rates: Mapping[str, float] = _key(
+        dict.fromkeys(_AGEING_KINDS, 1e-5), "λ_r: decay per second of each kind (1e-5: half-life 19 hours)"
+    )
+    keyword_weight: float = _key(0.3, "κ: how much a unit gains by holding the question's keywords")
+    keywords: str = _key(
+        "terms", "what a keyword is: `terms` (C2), or `words` of three or more characters, as they are"
+    )
+    hop_share: float = _key(0.5, "η: share of its best parent's final score that a linked unit gets")
+    hop_floor: float = _key(0.15, "θ_hop: linked units with a lower score are dropped")
+
+    def __post_init__(self) -> None:
+        _within("projection.second", self.second, 1)
+        _within("projection.first", self.first, 1)
+        if self.second > self.first:
+            raise SettingsError(
+                f"projection.second = {self.second} is above projection.first = {self.first}; "
+                "pass 2 keeps some of what pass 1 looks at"
+            )
+        _within("projection.growth", self.growth, 0)
+        _within("projection.min_similarity", self.min_similarity, -1.0, 1.0)
+        for name in ("floor", "hop_floor"):
+            _within(f"projection.{name}", getattr(self, name), 0.0, 1.0)
+        _within("projection.keyword_weight", self.keyword_weight, 0.0)
+        _within("projection.hop_share", self.hop_share, 0.0, 1.0, open_low=True, open_high=True)
+        _ = self.shares  # refuses NaN
+        for kind in _AGEING_KINDS:
+            _within(f"projection.rates.{kind}", self.rates.get(kind, math.nan), 0.0, open_low=True)
+        if unknown := set(self.rates) - set(_AGEING_KINDS):
+            raise SettingsError(
+                f"projection.rates has no kind {shown(min(unknown))}; the kinds are {', '.join(_AGEING_KINDS)}"
+            )
+        if self.keywords not in ("terms", "words"):
+            raise SettingsError(f"projection.keywords = {shown(self.keywords)}; choose terms or words")
+
+    @property
+    def shares(self) -> Triple:
+        """Return (α_r, α_f, α_a) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
+        weights = {name: getattr(self, name) for name in ("share_recency", "share_frequency", "share_authority")}
+        return _shares("projection", weights, (0.5, 0.2, 0.3))
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalSettings:
+    """Temporal-compositional selection (C13): questions that need several dated units together."""
+
+    activation: float = _key(0.3, "θ_ξ: least indicator at which a question counts as temporal")
+    wide: bool = _key(default=True, doc="the indicator also knows weeks, ago, last, until, order, dates and numerals")
+    slot_similarity: float = _key(0.5, "θ_e: cosine at which a unit covers an event slot")
+    share_relevance: float = _key(0.6, "μ: share of the final score in the coverage score; the three are normalised")
+    share_anchors: float = _key(0.2, "ν: share of anchor density")
+    share_coverage: float = _key(0.2, "ρ: share of newly covered event slots")
+    recovered: int = _key(10, "k_rec: how many anchor-rich units that pass 2 left out are looked at again")
+    recovery_similarity: float = _key(0.15, "θ_rec: least similarity of those; below projection.min_similarity")
+    anchors_required: bool = _key(default=True, doc="those must also hold an anchor")
+    picks: int = _key(3, "k_cov: how many units the selector picks at most")
+    stop: float = _key(0.1, "θ_stop: the selector stops when its best candidate scores less")
+    keep_rest: bool = _key(default=True, doc="what pass 2 kept follows the picks; else the picks take its place")
+
+    def __post_init__(self) -> None:
+        _within("temporal.activation", self.activation, 0.0, 1.0, open_low=True, open_high=True)
+        for name in ("slot_similarity", "recovery_similarity"):
+            _within(f"temporal.{name}", getattr(self, name), -1.0, 1.0)
+        for name in ("recovered", "picks"):
+            _within(f"temporal.{name}", getattr(self, name), 1)
+        _within("temporal.stop", self.stop, 0.0, 1.0)
+        _ = self.shares  # refuses NaN
+
+    @property
+    def shares(self) -> Triple:
+        """Return (μ, ν, ρ) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
+        weights = {name: getattr(self, name) for name in ("share_relevance", "share_anchors", "share_coverage")}
+        return _shares("temporal", weights, (0.6, 0.2, 0.2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +419,8 @@ class Settings:
     refusal: RefusalSettings = field(default_factory=RefusalSettings)
     fusion: FusionSettings = field(default_factory=FusionSettings)
     score: ScoreSettings = field(default_factory=ScoreSettings)
+    projection: ProjectionSettings = field(default_factory=ProjectionSettings)
+    temporal: TemporalSettings = field(default_factory=TemporalSettings)
     retrieval: RetrievalSettings = field(default_factory=RetrievalSettings)
     fast: ProfileSettings = field(
         default_factory=lambda: ProfileSettings(max_results=3, min_score=0.30, gap=0.50, rank_by="fused")
@@ -334,6 +442,19 @@ class Settings:
     store: StoreSettings = field(default_factory=StoreSettings)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        projection, temporal = self.projection, self.temporal
+        if temporal.recovery_similarity >= projection.min_similarity:
+            raise SettingsError(
+                f"temporal.recovery_similarity = {temporal.recovery_similarity} is not below "
+                f"projection.min_similarity = {projection.min_similarity}; lower it, or raise the other"
+            )
+        if temporal.picks > projection.second:
+            raise SettingsError(
+                f"temporal.picks = {temporal.picks} is above projection.second = {projection.second}; "
+                "lower it, or raise the other"
+            )
+
     @classmethod
     def reference(cls) -> Self:
         """Return the reference recipe: every constant exactly as the contract gives it."""
@@ -343,6 +464,8 @@ class Settings:
             dense=DenseSettings(early_exit=True, exit_64=0.65, exit_256=0.75),
             hyper=HyperSettings(positional=True),
             refusal=RefusalSettings(enabled=False),
+            projection=ProjectionSettings(floor=0.0, keywords="words"),
+            temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
             # C7: there, sim is the dense cosine and rel = max(0, sim).
             hybrid=dataclasses.replace(
                 cls().hybrid,
