@@ -23,6 +23,8 @@ from holdfast.types import FIELDS
 ENV_PREFIX = "HOLDFAST_"
 FILE_NAME = "holdfast.toml"
 RECIPES = ("default", "reference")
+# Far longer than any strategy needs: a replay is cut short by nothing but a fault.
+_TIME_TO_SPARE_MS = 600_000.0
 
 
 def _key(default: object, doc: str) -> Any:  # noqa: ANN401 - a dataclass field stands in for any type
@@ -398,6 +400,13 @@ class Settings:
         merged = {group: _changed(start, group, changes) for group, changes in groups.items()}
         origins = {key: origin for key, (_, origin) in given.items()}
         return dataclasses.replace(start, origins=origins, **merged)
+
+    def unhurried(self) -> Self:
+        """Return the same settings with time to spare, for runs that must come out alike on a busy machine (law 11)."""
+        patient = dataclasses.replace(
+            self.retrieval, timeout_ms=_TIME_TO_SPARE_MS, escalation_timeout_ms=_TIME_TO_SPARE_MS
+        )
+        return dataclasses.replace(self, retrieval=patient)
 
     def describe(self) -> list[Origin]:
         """Return every key with its value, where the value came from, and what it does."""
