@@ -402,7 +402,7 @@ class Settings:
         return dataclasses.replace(start, origins=origins, **merged)
 
     def unhurried(self) -> Self:
-        """Return the same settings with time to spare, for runs that must come out alike on a busy machine (law 11)."""
+        """Return the same settings with time to spare: such runs come out alike on a busy machine too (law 11)."""
         patient = dataclasses.replace(
             self.retrieval, timeout_ms=_TIME_TO_SPARE_MS, escalation_timeout_ms=_TIME_TO_SPARE_MS
         )

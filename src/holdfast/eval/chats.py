@@ -69,7 +69,9 @@ def _unique(messages: Iterable[Message], where: str) -> tuple[Message, ...]:
     kept = tuple(messages)
     twice = [name for name, count in Counter(message.id for message in kept).items() if count > 1]
     if twice:
-        raise InputError(f"{where} has two messages with the id {twice[0]}; gold cannot tell them apart, mend the file")
+        raise InputError(
+            f"{where} has two messages with the id {twice[0]}; gold cannot tell them apart, mend the file"
+        )
     return kept
 
 
@@ -167,7 +169,8 @@ def read_haystacks(chats: Sequence[Row], index: Mapping[str, Row], notes: Notes)
 
 def _haystack(row: Row, known: Row, notes: Notes) -> Haystack:
     name = str(row["question_id"])
-    sessions, gold, times = _Sessions(name, notes), {}, Counter[str]()
+    sessions, times = _Sessions(name, notes), Counter[str]()
+    gold: dict[str, int] = {}
     if not len(row["haystack_session_ids"]) == len(row["haystack_sessions"]) == len(row["haystack_dates"]):
         raise InputError(f"{name}: session ids, dates and sessions differ in number; fetch the file again")
     for session, date, turns in zip(
@@ -241,9 +244,15 @@ def _probed_chat(chat: Row, notes: Notes) -> Haystack:
             gold = existing(sources, by_id, label, notes)
             questions.append(
                 Question(
-                    label, text, ability, asked_at, len(messages), gold,
-                    frozenset(by_id[item] for item in gold), answerable=bool(sources),
-                )  # fmt: skip
+                    label,
+                    text,
+                    ability,
+                    asked_at,
+                    len(messages),
+                    gold,
+                    frozenset(by_id[item] for item in gold),
+                    answerable=bool(sources),
+                )
             )
     return Haystack(name, messages, tuple(questions))
 
@@ -290,7 +299,8 @@ def _replayed_chat(name: str, chat: Row, notes: Notes) -> Haystack:
     for place, message in enumerate(messages):
         begins.setdefault(message.session, place)
     questions = [_replayed_question(name, asking, begins, notes) for asking in asked]
-    return Haystack(name, messages, tuple(question for question in questions if question is not None))
+    kept = tuple(question for question in questions if question is not None)
+    return Haystack(name, messages, kept, level="session")
 
 
 def _replayed_question(
@@ -327,6 +337,14 @@ def companions(value: object) -> tuple[str, Any] | None:
     if {"question_id", "gold_turns"} <= first.keys():
         return "haystack index", {str(row["question_id"]): row for row in value}
     return None
+
+
+def as_published(kind: str, rows: Mapping[Any, Row]) -> dict[Any, Row]:
+    """Return a companion without what it says about faults in the gold."""
+    if kind == "errata":
+        return {}
+    faults = {"errata", "corrected_evidence", "corrected_answer"}
+    return {key: {name: value for name, value in row.items() if name not in faults} for key, row in rows.items()}
 
 
 def schema_of(value: object) -> str | None:

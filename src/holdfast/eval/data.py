@@ -66,6 +66,7 @@ class Haystack:
     messages: tuple[Message, ...]
     questions: tuple[Question, ...]
     participants: tuple[str, ...] = ()
+    level: Level = "message"  # the finest thing that the gold names
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,10 @@ class Oddity:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """One set, read whole. `level` is the finest thing its gold names; `chat` says that its haystacks are people's."""
+    """One set, read whole. `chat` says that its haystacks are what people said, not passages."""
 
     name: str
     schema: str
-    level: Level
     chat: bool
     haystacks: tuple[Haystack, ...]
     checksums: Mapping[str, str]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.eval import chats, corpora
-from holdfast.eval.data import DataSet, Haystack, Level
+from holdfast.eval.data import DataSet, Haystack
 from holdfast.eval.reading import DataFile, Notes, files_in, folders_in, rows
 
 # A file of these names, in a folder with the other two, is part of a corpus with judgements.
@@ -24,8 +24,10 @@ class Found:
     unknown: list[Path] = field(default_factory=list)
 
 
-def load_sets(root: str | Path, only: Sequence[str] = ()) -> Found:
+def load_sets(root: str | Path, only: Sequence[str] = (), *, corrected: bool = True) -> Found:
     """Read every set below `root`; with `only`, those whose name contains one of these words.
+
+    Where errata of the gold are known they are applied; with `corrected` off, the gold is what was published.
 
     Raises:
         InputError: there is nothing to evaluate, or a file cannot be read.
@@ -35,11 +37,13 @@ def load_sets(root: str | Path, only: Sequence[str] = ()) -> Found:
         raise InputError(f"{root} is not a folder; give the folder that holds the evaluation data")
     found = Found()
     for folder in folders_in(root):
-        _load_folder(folder, _set_name(root, folder), only, found)
+        _load_folder(folder, _set_name(root, folder), only, found, corrected=corrected)
     found.sets.sort(key=lambda data: data.name)
     if not found.sets:
         wanted = f" named like {', '.join(only)}" if only else ""
-        seen = f"; files of no known schema: {', '.join(path.name for path in found.unknown)}" if found.unknown else ""
+        seen = (
+            f"; files of no known schema: {', '.join(path.name for path in found.unknown)}" if found.unknown else ""
+        )
         raise InputError(f"{root} holds no evaluation set{wanted}{seen}; docs/evaluation.md lists the schemas")
     return found
 
@@ -52,7 +56,7 @@ def _wanted(name: str, only: Sequence[str]) -> bool:
     return not only or any(word.lower() in name.lower() for word in only)
 
 
-def _load_folder(folder: Path, name: str, only: Sequence[str], found: Found) -> None:
+def _load_folder(folder: Path, name: str, only: Sequence[str], found: Found, *, corrected: bool) -> None:
     files = files_in(folder)
     named = {file.stem: file for file in files}
     if _CORPUS in named and _QUERIES in named:
@@ -73,6 +77,8 @@ def _load_folder(folder: Path, name: str, only: Sequence[str], found: Found) -> 
             by_schema.setdefault(schema, []).append((file, value))
         else:
             found.unknown.append(file.path)
+    if not corrected:
+        beside = {kind: (file, chats.as_published(kind, value)) for kind, (file, value) in beside.items()}
     for schema, group in by_schema.items():
         found.sets += _load_schema(schema, group, beside, name)
 
@@ -81,60 +87,52 @@ def _load_schema(
     schema: str, group: list[tuple[DataFile, Any]], beside: dict[str, tuple[DataFile, Any]], name: str
 ) -> list[DataSet]:
     if schema == "realmem":  # one persona a file, all of them one set
-        return [_built(schema, name, group, lambda notes: chats.read_replayed_chats(_by_stem(group), notes), "session")]
-    loaded = []
-    for file, value in group:
-        readers: dict[str, tuple[tuple[str, ...], Callable[[Notes, Any], list[Haystack]]]] = {
-            "locomo": (
-                ("index", "errata"),
-                lambda notes, given, value=value: chats.read_two_person_chats(
-                    value, given.get("index", {}), given.get("errata", {}), notes
-                ),
-            ),
-            "longmemeval": (
-                ("haystack index",),
-                lambda notes, given, value=value: chats.read_haystacks(value, given.get("haystack index", {}), notes),
-            ),
-            "beam": ((), lambda notes, _, value=value: chats.read_probed_chats(value, notes)),
-            "tsqa": ((), lambda notes, _, value=value: corpora.read_pages(value, notes)),
-        }
-        companions, read = readers[schema]
-        used = {kind: beside[kind] for kind in companions if kind in beside}
-        given = {kind: rows_by_key for kind, (_, rows_by_key) in used.items()}
-        files = [(file, value), *used.values()]
-        set_name = name if len(group) == 1 else f"{name}/{file.stem}"
-        loaded.append(_built(schema, set_name, files, lambda notes, read=read, given=given: read(notes, given)))
-    return loaded
+        return [_built(schema, name, [file for file, _ in group], {file.stem: value for file, value in group}, {})]
+    used = {kind: beside[kind] for kind in _COMPANIONS.get(schema, ()) if kind in beside}
+    given = {kind: rows_by_key for kind, (_, rows_by_key) in used.items()}
+    companions = [file for file, _ in used.values()]
+    return [
+        _built(schema, name if len(group) == 1 else f"{name}/{file.stem}", [file, *companions], value, given)
+        for file, value in group
+    ]
 
 
-def _by_stem(group: list[tuple[DataFile, Any]]) -> dict[str, Any]:
-    return {file.stem: value for file, value in group}
+# Which files beside a set's own belong to it.
+_COMPANIONS = {"locomo": ("index", "errata"), "longmemeval": ("haystack index",)}
 
 
-def _built(
-    schema: str,
-    name: str,
-    files: Sequence[tuple[DataFile, Any]],
-    read: Callable[[Notes], list[Haystack]],
-    level: Level = "message",
-) -> DataSet:
+def _read(schema: str, value: Any, given: dict[str, Any], notes: Notes) -> list[Haystack]:  # noqa: ANN401 - any JSON
+    if schema == "locomo":
+        return chats.read_two_person_chats(value, given.get("index", {}), given.get("errata", {}), notes)
+    if schema == "longmemeval":
+        return chats.read_haystacks(value, given.get("haystack index", {}), notes)
+    if schema == "beam":
+        return chats.read_probed_chats(value, notes)
+    if schema == "realmem":
+        return chats.read_replayed_chats(value, notes)
+    return corpora.read_pages(value, notes)
+
+
+def _built(schema: str, name: str, files: Sequence[DataFile], value: object, given: dict[str, Any]) -> DataSet:
     notes = Notes()
     try:
-        haystacks = read(notes)
+        haystacks = _read(schema, value, given, notes)
     except KeyError as error:
-        raise chats.missing_key(files[0][0].path, error) from error
-    checksums = {file.path.name: file.checksum() for file, _ in files}
+        raise chats.missing_key(files[0].path, error) from error
     asked = tuple(haystack for haystack in haystacks if haystack.messages)
     for haystack in haystacks:
         if not haystack.messages:
             notes.add("empty haystack", haystack.id, "left out")
-    return DataSet(name, schema, level, schema != "tsqa", asked, checksums, tuple(notes.oddities))
+    checksums = {file.path.name: file.checksum() for file in files}
+    return DataSet(name, schema, schema != "tsqa", asked, checksums, tuple(notes.oddities))
 
 
 def _load_corpus(name: str, folder: Path, named: dict[str, DataFile]) -> DataSet:
     notes, files = Notes(), [named[_CORPUS], named[_QUERIES]]
     judged: corpora.Judgements = {}
-    qrels = named.get(_QRELS) or next(iter(files_in(folder / _QRELS)) if (folder / _QRELS).is_dir() else iter(()), None)
+    qrels = named.get(_QRELS) or next(
+        iter(files_in(folder / _QRELS)) if (folder / _QRELS).is_dir() else iter(()), None
+    )
     if qrels is not None:
         judged = corpora.read_qrels(qrels.text(), qrels.path)
         files.append(qrels)
@@ -146,4 +144,4 @@ def _load_corpus(name: str, folder: Path, named: dict[str, DataFile]) -> DataSet
         notes.add("judged query that is not asked", query, "left out")
     haystack = corpora.read_corpus(name, rows(named[_CORPUS].value(), named[_CORPUS].path), queries, judged, notes)
     checksums = {file.path.name: file.checksum() for file in files}
-    return DataSet(name, "qrels", "message", False, (haystack,), checksums, tuple(notes.oddities))  # noqa: FBT003
+    return DataSet(name, "qrels", False, (haystack,), checksums, tuple(notes.oddities))  # noqa: FBT003

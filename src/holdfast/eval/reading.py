@@ -6,7 +6,8 @@ import gzip
 import hashlib
 import json
 import lzma
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from holdfast.eval.data import Oddity
 
 Row = dict[str, Any]
 
-_OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+_PACKED: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".xz": lzma.decompress}
 SUFFIXES = (".json", ".jsonl", ".tsv")
 
 
@@ -38,11 +39,10 @@ class DataFile:
         Raises:
             InputError: it cannot be read, is damaged or cut short, or is not UTF-8.
         """
-        opener = _OPENERS.get(self.path.suffix)
+        unpack = _PACKED.get(self.path.suffix, bytes)
         try:
-            raw = opener(self.path).read() if opener else self.path.read_bytes()
-            return bytes(raw).decode("utf-8")
-        except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
+            return unpack(self.path.read_bytes()).decode("utf-8")
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeDecodeError) as error:
             raise InputError(f"{self.path} cannot be read: {error}; fetch the file again") from error
 
     def value(self) -> object:
@@ -73,7 +73,7 @@ def files_in(folder: Path) -> list[DataFile]:
         for path in sorted(folder.iterdir())
         if path.is_file()
         for kind in SUFFIXES
-        if path.name.removesuffix(path.suffix if path.suffix in _OPENERS else "").endswith(kind)
+        if path.name.removesuffix(path.suffix if path.suffix in _PACKED else "").endswith(kind)
     ]
 
 
