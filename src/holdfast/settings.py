@@ -276,6 +276,17 @@ class IngestSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthoredSettings:
+    """Authored documents (C14)."""
+
+    # No rules of that size fit a prompt, and any node then fits ingest.max_text_bytes; parsing takes seconds by then.
+    max_bytes: int = _key(1_048_576, "largest authored document, in bytes; larger is refused whole")
+
+    def __post_init__(self) -> None:
+        _within("authored.max_bytes", self.max_bytes, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class StoreSettings:
     """The store (architecture)."""
 
@@ -333,6 +344,7 @@ class Settings:
         )
     )  # fmt: skip
     ingest: IngestSettings = field(default_factory=IngestSettings)
+    authored: AuthoredSettings = field(default_factory=AuthoredSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
