@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from Stemmer import Stemmer
 
-from holdfast.analysis.lexical import terms
-from holdfast.analysis.tokens import estimate
 from holdfast.embedders.base import Embedder
 from holdfast.errors import InputError, MissingExtraError, shown
 from holdfast.eval.data import Haystack, Message, Question
@@ -41,18 +40,19 @@ def plain_words(text: str) -> list[str]:
 
 
 def plain_text(message: Message) -> str:
-    """Return what a plain index is given: title, or date and speaker, before the text."""
+    """Return what a plain index is given: the date and the speaker, or the title, before the text."""
     if message.speaker:
-        return f"{message.at:%B} {message.at.day} {message.at.year} {message.speaker}: {message.text}"
-    return f"{message.title} {message.text}".strip()
+        return f"{message.at:%I:%M %p} {message.at.day} {message.at:%B %Y} {message.spoken}"
+    return message.spoken
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """A recipe: words by BM25, meaning by cosine, one of them or both.
 
+    `plain` words are lower-cased and nothing more; `stemmed` ones are the library's own defaults with Porter's stems.
     `fusion` joins the two; `share` is the dense part of a min-max mix. Without `names`, the participants' names leave
-    the question before it is embedded.
+    the question first.
     """
 
     name: str
@@ -75,48 +75,62 @@ class _BaselineReader:
     recipe: Baseline
     haystack: Haystack
     embedder: Embedder
-    groups: list[list[Message]] = field(init=False)
+    messages: _Documents = field(init=False)
+    sessions: _Documents = field(init=False)
+
+    def __post_init__(self) -> None:
+        by_session: dict[str, list[Message]] = {}
+        for message in self.haystack.messages:
+            by_session.setdefault(message.session, []).append(message)
+        whole = self.recipe.words == "plain" or self.haystack.level == "session"
+        self.sessions = _Documents(self.recipe, list(by_session.values()) if whole else [], self.embedder)
+        single = [[message] for message in self.haystack.messages] if self.haystack.level == "message" else []
+        self.messages = _Documents(self.recipe, single, self.embedder)
+
+    def rank(self, question: Question) -> Ranking:
+        """Order all that the question may see by score; equal ones keep their order."""
+        text = question.text if self.recipe.names else without_names(question.text, self.haystack.participants)
+        seen = self.haystack.messages[: question.visible]
+        sessions = self.sessions.ranked(text, len({message.session for message in seen}))
+        messages = self.messages.ranked(text, len(seen))
+        return Ranking(
+            tuple(group[0].id for group in messages), sessions=tuple(group[0].session for group in sessions)
+        )
+
+    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:  # noqa: ARG002 - it cannot
+        """Return nothing: a baseline only ranks."""
+        return {}
+
+
+@dataclass(slots=True)
+class _Documents:
+    """Messages, or whole sessions, as one index sees them."""
+
+    recipe: Baseline
+    groups: list[list[Message]]
+    embedder: Embedder
     index: Any = field(init=False, default=None)
     vectors: NDArray[np.float32] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        messages = self.haystack.messages
-        if self.haystack.level == "session":
-            by_session: dict[str, list[Message]] = {}
-            for message in messages:
-                by_session.setdefault(message.session, []).append(message)
-            self.groups = list(by_session.values())
-        else:
-            self.groups = [[message] for message in messages]
+        if not self.groups:
+            return
         if self.recipe.words is not None:
             self.index = _bm25s().BM25(method="lucene", k1=self.recipe.k1, b=self.recipe.b)
-            tokens = [self._words(" ".join(plain_text(message) for message in group)) for group in self.groups]
-            self.index.index(tokens, show_progress=False)
+            text = plain_text if self.recipe.words == "plain" else _spoken
+            self.index.index(self._words([" ".join(map(text, group)) for group in self.groups]), show_progress=False)
         if self.recipe.dense:
-            texts = ["\n".join(_embedded(message) for message in group) for group in self.groups]
-            self.vectors = self.embedder.embed_documents(texts)
+            self.vectors = self.embedder.embed_documents(["\n".join(map(_spoken, group)) for group in self.groups])
 
-    def rank(self, question: Question) -> Ranking:
-        """Order all that the question may see by score; equal ones keep their order."""
-        shown = self._shown(question)
-        scores = self._scores(question)[:shown]
-        best = np.argsort(-scores, kind="stable")
-        return Ranking(tuple(message.id for place in best for message in self.groups[place]))
+    def ranked(self, text: str, visible: int) -> list[list[Message]]:
+        """Return the first `visible` documents, best first."""
+        if not self.groups:
+            return []
+        best = np.argsort(-self._scores(text)[:visible], kind="stable")
+        return [self.groups[place] for place in best]
 
-    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:
-        """Fill each budget in the order of the ranking, up to the first message that does not fit."""
-        by_id = {message.id: message for message in self.haystack.messages}
-        ranked = [by_id[item] for item in self.rank(question).ids]
-        return {budget: pack(ranked, budget) for budget in budgets}
-
-    def _shown(self, question: Question) -> int:
-        if self.haystack.level != "session":
-            return question.visible
-        seen = {message.session for message in self.haystack.messages[: question.visible]}
-        return len(seen)
-
-    def _scores(self, question: Question) -> Scores:
-        lexical, dense = self._lexical(question), self._dense(question)
+    def _scores(self, text: str) -> Scores:
+        lexical, dense = self._lexical(text), self._dense(text)
         if lexical is None or dense is None:
             only = dense if lexical is None else lexical
             if only is None:
@@ -126,26 +140,29 @@ class _BaselineReader:
             return 1.0 / (_RRF + _ranks(lexical)) + 1.0 / (_RRF + _ranks(dense))
         return self.recipe.share * _spread(dense) + (1.0 - self.recipe.share) * _spread(lexical)
 
-    def _lexical(self, question: Question) -> Scores | None:
+    def _lexical(self, text: str) -> Scores | None:
         if self.index is None:
             return None
-        words = list(dict.fromkeys(self._words(question.text)))
-        if not words:
-            return np.zeros(len(self.groups))
-        return np.asarray(self.index.get_scores(words), np.float64)
+        [words] = self._words([text])
+        distinct = list(dict.fromkeys(words))
+        return np.asarray(self.index.get_scores(distinct), np.float64) if distinct else np.zeros(len(self.groups))
 
-    def _dense(self, question: Question) -> Scores | None:
+    def _dense(self, text: str) -> Scores | None:
         if self.vectors is None:
             return None
-        text = question.text if self.recipe.names else without_names(question.text, self.haystack.participants)
         return self.vectors.astype(np.float64) @ self.embedder.embed_query(text).astype(np.float64)
 
-    def _words(self, text: str) -> list[str]:
-        return plain_words(text) if self.recipe.words == "plain" else terms(text)
+    def _words(self, texts: list[str]) -> list[list[str]]:
+        if self.recipe.words == "plain":
+            return [plain_words(text) for text in texts]
+        found: list[list[str]] = _bm25s().tokenize(
+            texts, stemmer=Stemmer("porter"), return_ids=False, show_progress=False
+        )
+        return found
 
 
-def _embedded(message: Message) -> str:
-    return f"{message.title}\n{message.text}" if message.title else message.text
+def _spoken(message: Message) -> str:
+    return message.spoken
 
 
 def without_names(question: str, participants: Sequence[str]) -> str:
@@ -166,18 +183,6 @@ def _ranks(scores: Scores) -> Scores:
     return ranks
 
 
-def pack(ranked: Sequence[Message], budget: int) -> Prompt:
-    """Take messages in their order until one does not fit."""
-    taken: list[Message] = []
-    spent = 0
-    for message in ranked:
-        spent += estimate(message.text)
-        if spent > budget:
-            break
-        taken.append(message)
-    return Prompt("\n".join(message.text for message in taken), frozenset(message.id for message in taken))
-
-
 def _bm25s() -> Any:  # noqa: ANN401 - the library has no types
     try:
         return import_module("bm25s")
@@ -190,6 +195,7 @@ BASELINES: Mapping[str, Baseline] = {
     for baseline in (
         Baseline("bm25", words="plain"),
         Baseline("bm25-stemmed", words="stemmed"),
+        Baseline("bm25-short", words="stemmed", b=0.35),
         Baseline("dense", dense=True),
         Baseline("dense-nameless", dense=True, names=False),
         Baseline("rrf", words="stemmed", dense=True, fusion="rrf"),

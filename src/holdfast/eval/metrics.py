@@ -56,6 +56,22 @@ def session_ranking(ranked: Sequence[str], session_of: Mapping[str, str]) -> lis
     return list(dict.fromkeys(session_of[item] for item in ranked))
 
 
+def packed_metrics(ranked: Sequence[tuple[str, int]], gold: Mapping[str, int], budgets: Mapping[int, str]) -> Metrics:
+    """Return whether all gold fits each budget when messages are taken in their order, skipping what does not fit.
+
+    Bare messages and their costs: a plain stand-in for a rendered prompt, for systems that only rank.
+    """
+    values: Metrics = {}
+    for budget, name in budgets.items():
+        left, taken = budget, set()
+        for item, cost in ranked:
+            if cost <= left:
+                left -= cost
+                taken.add(item)
+        values[f"packed@{name}"] = float(all(item in taken for item in gold))
+    return values
+
+
 def survival_metrics(
     whole: frozenset[str], text: str, gold: Mapping[str, int], answers: Sequence[str], name: str
 ) -> Metrics:

@@ -11,11 +11,19 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from holdfast.analysis.tokens import REFERENCE_RATIOS, estimate
 from holdfast.embedders import build_embedder
 from holdfast.embedders.base import Embedder
 from holdfast.errors import InputError
 from holdfast.eval.data import DataSet, Haystack, Question
-from holdfast.eval.metrics import Metrics, gold_ranks, ranking_metrics, session_ranking, survival_metrics
+from holdfast.eval.metrics import (
+    Metrics,
+    gold_ranks,
+    packed_metrics,
+    ranking_metrics,
+    session_ranking,
+    survival_metrics,
+)
 from holdfast.eval.summary import Record, Summary, summarise
 from holdfast.eval.systems import Reader, System
 from holdfast.eval.vectors import CachedEmbedder
@@ -155,10 +163,11 @@ def _record(reader: Reader, task: Task, question: Question, session_of: dict[str
         return Record(task.haystack.id, question.id, question.category, metrics, {"refused": ranking.refused})
     if question.gold:
         metrics |= ranking_metrics(ranking.ids, question.gold)
+        metrics |= packed_metrics(_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
         for budget, prompt in reader.prompts(question, tuple(BUDGETS)).items():
             metrics |= survival_metrics(prompt.whole, prompt.text, question.gold, question.answers, BUDGETS[budget])
     if question.gold_sessions:
-        sessions = session_ranking(ranking.ids, session_of)
+        sessions = ranking.sessions or session_ranking(ranking.ids, session_of)
         gold = dict.fromkeys(question.gold_sessions, 1)
         metrics |= ranking_metrics(sessions, gold, "session_")
         if task.haystack.level == "session":
@@ -166,6 +175,12 @@ def _record(reader: Reader, task: Task, question: Question, session_of: dict[str
     metrics["kept"] = float(not ranking.refused)
     ranks = gold_ranks(ranking.ids, question.gold)
     return Record(task.haystack.id, question.id, question.category, metrics, {"ranks": ranks})
+
+
+def _costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:
+    """Return the bare cost of each ranked message: a quarter of its characters, whatever a renderer would add."""
+    texts = {message.id: message.text for message in haystack.messages}
+    return [(item, estimate(texts[item], REFERENCE_RATIOS)) for item in ranked]
 
 
 def _stranger(reader: Reader, haystack: Haystack, question: Question) -> Record:

@@ -17,10 +17,14 @@ from holdfast.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What a system answered: message ids, best first; `refused` says that it chose to answer nothing."""
+    """What a system answered: message ids, best first; `refused` says that it chose to answer nothing.
+
+    `sessions` is for a system that ranks sessions by themselves; else a session stands where its best message does.
+    """
 
     ids: tuple[str, ...]
     refused: bool = False
+    sessions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
