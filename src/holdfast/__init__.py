@@ -5,6 +5,7 @@ Importing does nothing; `Memory.open()` does.
 """
 
 from holdfast.errors import (
+    BudgetError,
     BusyStoreError,
     ClosedStoreError,
     DamagedStoreError,
@@ -29,6 +30,7 @@ from holdfast.types import Contribution, Fact, Hit, SearchResult, Stats, Unit, W
 __version__ = "0.1.0"
 
 __all__ = [
+    "BudgetError",
     "BusyStoreError",
     "ClosedStoreError",
     "Contribution",

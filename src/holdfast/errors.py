@@ -4,6 +4,7 @@
 
     HoldfastError                    exit
     ├── InputError                     2   a value the caller gave cannot be used
+    │   ├── BudgetError                2   what must be in every context does not fit the budget
     │   ├── FilterError                2   a filter is not understood
     │   └── UnknownProfileError        2   no such profile or strategy
     ├── NotFoundError                  3   no such unit among those the owner keys may see
@@ -27,6 +28,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "BudgetError",
     "BusyStoreError",
     "ClosedStoreError",
     "DamagedStoreError",
@@ -65,6 +67,10 @@ class InputError(HoldfastError, ValueError):
     """A value the caller gave cannot be used."""
 
     exit_code = 2
+
+
+class BudgetError(InputError):
+    """What must be in every context does not fit the budget."""
 
 
 class FilterError(InputError):

@@ -23,6 +23,8 @@ from holdfast.types import FIELDS
 ENV_PREFIX = "HOLDFAST_"
 FILE_NAME = "holdfast.toml"
 RECIPES = ("default", "reference")
+# Far longer than any strategy needs: a replay is cut short by nothing but a fault.
+_TIME_TO_SPARE_MS = 600_000.0
 
 
 def _key(default: object, doc: str) -> Any:  # noqa: ANN401 - a dataclass field stands in for any type
@@ -368,6 +370,33 @@ class ProfileSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AssemblySettings:
+    """The recent tail (C15) and assembly under a budget (C16)."""
+
+    budget: int = _key(8_000, "tokens of a context when the caller names neither a budget nor a window")
+    window_fraction: float = _key(0.25, "share of a host's window that becomes the budget")
+    ceiling: int = _key(32_000, "most tokens that a window can become; a budget given as such is used as it is")
+    hard_share: float = _key(0.30, "alpha1: share of the budget that hard rules may take")
+    soft_share: float = _key(0.20, "alpha2: share that soft rules may take")
+    tail_share: float = _key(0.25, "beta: share up to which the recent tail is extended")
+    min_turns: int = _key(4, "m: the last turns that always come along; 0 means no tail")
+    lenient_hard: bool = _key(default=True, doc="hard rules above their share: a warning; else a degraded context")
+    packing: str = _key("skip", "an item that does not fit: `prefix` stops there, `skip` goes on, `excerpt` cuts it")
+    excerpt_sentences: int = _key(3, "`excerpt`: how many of the best sentences are shown")
+
+    def __post_init__(self) -> None:
+        for name in ("hard_share", "soft_share", "tail_share", "window_fraction"):
+            _within(f"assembly.{name}", getattr(self, name), 0.0, 1.0)
+        for name in ("budget", "ceiling", "excerpt_sentences"):
+            _within(f"assembly.{name}", getattr(self, name), 1)
+        _within("assembly.min_turns", self.min_turns, 0)
+        if (total := self.hard_share + self.soft_share + self.tail_share) > 1.0 + 1e-9:
+            raise SettingsError(f"assembly: the three shares add up to {total}, more than 1; lower one of them")
+        if self.packing not in ("prefix", "skip", "excerpt"):
+            raise SettingsError(f"assembly.packing = {shown(self.packing)}; choose prefix, skip or excerpt")
+
+
+@dataclass(frozen=True, slots=True)
 class IngestSettings:
     """Limits of what is taken in."""
 
@@ -377,6 +406,17 @@ class IngestSettings:
     def __post_init__(self) -> None:
         _within("ingest.max_text_bytes", self.max_text_bytes, 1)
         _within("ingest.max_metadata_bytes", self.max_metadata_bytes, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoredSettings:
+    """Authored documents (C14)."""
+
+    # No rules of that size fit a prompt, and any node then fits ingest.max_text_bytes; parsing takes seconds by then.
+    max_bytes: int = _key(1_048_576, "largest authored document, in bytes; larger is refused whole")
+
+    def __post_init__(self) -> None:
+        _within("authored.max_bytes", self.max_bytes, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,7 +478,9 @@ class Settings:
             provisional=True,
         )
     )  # fmt: skip
+    assembly: AssemblySettings = field(default_factory=AssemblySettings)
     ingest: IngestSettings = field(default_factory=IngestSettings)
+    authored: AuthoredSettings = field(default_factory=AuthoredSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
@@ -466,6 +508,7 @@ class Settings:
             refusal=RefusalSettings(enabled=False),
             projection=ProjectionSettings(floor=0.0, keywords="words"),
             temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
+            assembly=AssemblySettings(lenient_hard=False, packing="prefix"),
             # C7: there, sim is the dense cosine and rel = max(0, sim).
             hybrid=dataclasses.replace(
                 cls().hybrid,
@@ -521,6 +564,13 @@ class Settings:
         merged = {group: _changed(start, group, changes) for group, changes in groups.items()}
         origins = {key: origin for key, (_, origin) in given.items()}
         return dataclasses.replace(start, origins=origins, **merged)
+
+    def unhurried(self) -> Self:
+        """Return the same settings with time to spare: such runs come out alike on a busy machine too (law 11)."""
+        patient = dataclasses.replace(
+            self.retrieval, timeout_ms=_TIME_TO_SPARE_MS, escalation_timeout_ms=_TIME_TO_SPARE_MS
+        )
+        return dataclasses.replace(self, retrieval=patient)
 
     def describe(self) -> list[Origin]:
         """Return every key with its value, where the value came from, and what it does."""

@@ -214,6 +214,16 @@ def digest(*parts: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthoredText:
+    """One node of a core document (C14), with the headings above it as (ordinal, Markdown line)."""
+
+    document: str
+    position: int
+    markdown: str
+    headings: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """What analysis derived from one unit: C2 terms per field (in `FIELDS` order) and anchor density (C13)."""
 

@@ -18,7 +18,7 @@ from holdfast import __version__, sample
 from holdfast.errors import HoldfastError, InputError, StoreError, shown
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
-from holdfast.interfaces import draw, wire
+from holdfast.interfaces import draw, evaluation, wire
 from holdfast.memory import Memory
 from holdfast.settings import Settings
 
@@ -59,7 +59,7 @@ def main() -> None:
         app(standalone_mode=True)
     except HoldfastError as error:
         if "--json" in sys.argv:
-            _print_json(wire.error_json(error))
+            wire.print_json(wire.error_json(error))
         else:
             err.print(f"[bold red]error:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
@@ -69,13 +69,9 @@ def _escaped(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-def _print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-
-
 def _show(value: object, drawing: Callable[[], RenderableType], *, as_json: bool) -> None:
     if as_json:
-        _print_json(value)
+        wire.print_json(value)
     else:
         out.print(drawing(), highlight=False)
 
@@ -406,7 +402,7 @@ def doctor(db: Database = None, as_json: AsJson = False) -> None:
             mark = "[green]✓[/]" if check.passed else "[bold red]✗[/]"
             out.print(f"{mark} {check.name}: {_escaped(check.detail)}", highlight=False)
     if as_json:
-        _print_json([{"name": c.name, "passed": c.passed, "detail": c.detail} for c in checks])
+        wire.print_json([{"name": c.name, "passed": c.passed, "detail": c.detail} for c in checks])
     if not all(check.passed for check in checks):
         raise typer.Exit(1)
 
@@ -422,6 +418,9 @@ def demo(
         return
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
         demonstration.run(out, Path(folder) / "demo.db", found)
+
+
+app.command("eval")(evaluation.measure)
 
 
 @app.callback(invoke_without_command=True)

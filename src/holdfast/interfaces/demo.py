@@ -21,6 +21,7 @@ TODAY = datetime(2026, 6, 30, 9, 0, tzinfo=UTC)
 
 def run(console: Console, database: Path, settings: Settings) -> None:
     """Remember, search, explain, correct, ask why not, reopen."""
+    settings = settings.unhurried()
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         _remember(console, memory)
         _search(console, memory)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -102,3 +104,8 @@ def settings_json(settings: Settings) -> list[dict[str, Any]]:
 def error_json(error: HoldfastError) -> Mapping[str, Any]:
     """Return an error as every door reports it."""
     return {"error": {"type": type(error).__name__, "message": str(error), "exit_code": error.exit_code}}
+
+
+def print_json(value: object) -> None:
+    """Write JSON to standard output, for programs."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")

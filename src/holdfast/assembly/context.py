@@ -1,0 +1,113 @@
+"""What assembly returns: the context, its sections and items, and what was left out."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.types import JSON, AuthoredText, Trace, Unit
+
+SectionName = Literal["hard", "soft", "tail", "projection"]
+# Why something is not in the context: its own bound is full (soft), the last turns do not fit (tail), it does not
+# fit what is left (budget), it stands behind one that does not fit (prefix), nothing is recalled in a degraded
+# context (degraded), or it is in the context already (shown).
+LeftOutBy = Literal["soft", "tail", "budget", "prefix", "degraded", "shown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """One unit of the projection, with the score that ranked it."""
+
+    unit: Unit
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing in a context: a unit, or a node of a core document under `document#position`.
+
+    `text` holds the raw words without frame and escapes. `tokens` is what its own lines cost when they are counted
+    alone; sections and contexts are counted as they stand.
+    """
+
+    id: str
+    kind: Literal["whole", "excerpt"]
+    text: str
+    tokens: int
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of a context. `tokens` is the growth of the whole text's count when it was added."""
+
+    name: SectionName
+    text: str = ""
+    tokens: int = 0
+    items: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something that is not in the context: what it needs, and how many tokens were missing at its turn."""
+
+    id: str
+    needed: int
+    short: int
+    cut: LeftOutBy
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The assembled context (C16). `tokens` is the count of `text`, and the sum of the sections' tokens."""
+
+    sections: tuple[Section, ...]
+    tokens: int
+    budget: int
+    degraded: str = ""
+    warnings: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    trace: Trace | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the one text that is injected."""
+        return "".join(section.text for section in self.sections)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Return everything that is injected, in the order of the text."""
+        return tuple(item for section in self.sections for item in section.items)
+
+    def section(self, name: SectionName) -> Section:
+        """Return one section; it is there also when it is empty."""
+        return next(section for section in self.sections if section.name == name)
+
+    def as_messages(self) -> list[dict[str, str]]:
+        """Return the same text as chat messages, one for each section that is not empty.
+
+        Never as system: recalled words must not get that authority, and how much of it the rules of a document
+        deserve is for the host to say.
+        """
+        return [{"role": "user", "content": section.text} for section in self.sections if section.text]
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the context as a JSON object, without its trace."""
+        return {
+            "text": self.text,
+            "tokens": self.tokens,
+            "budget": self.budget,
+            "degraded": self.degraded,
+            "warnings": list(self.warnings),
+            "sections": [
+                {"name": s.name, "tokens": s.tokens, "items": [dataclasses.asdict(item) for item in s.items]}
+                for s in self.sections
+            ],
+            "left_out": [dataclasses.asdict(left) for left in self.left_out],
+        }
+
+
+def node_id(node: AuthoredText) -> str:
+    """Return how a node is named among units."""
+    return f"{node.document}#{node.position}"

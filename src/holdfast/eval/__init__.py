@@ -1,0 +1,1 @@
+"""The evaluation harness: real data in, numbers with intervals out. No LLM anywhere."""

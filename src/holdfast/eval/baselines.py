@@ -1,0 +1,205 @@
+"""What anyone could build in an afternoon, measured the same way: BM25, cosine, and the two together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from Stemmer import Stemmer
+
+from holdfast.embedders.base import Embedder
+from holdfast.errors import InputError, MissingExtraError, shown
+from holdfast.eval.data import Haystack, Message, Question
+from holdfast.eval.systems import Prompt, Ranking, Reader
+
+Scores = NDArray[np.float64]
+Words = Callable[[str], list[str]]
+
+_WORD = re.compile(r"[a-z0-9]+")
+# Function words that plain BM25 set-ups leave out; published figures of this kind name no list, this one fits them.
+_FUNCTION_WORDS = frozenset(
+    """
+    a about am an and are as at be been being but by can could did do does for from had has have he her him his how i
+    if in into is it its me my not of on or our she should so than that the their them then there these they this
+    those to us was we were what when where which who whom why will with would you your
+    """.split()
+)
+# The constant of the paper that proposed reciprocal rank fusion (Cormack and others, 2009).
+_RRF = 60
+
+
+def plain_words(text: str) -> list[str]:
+    """Return lower-case words without function words, not stemmed."""
+    return [word for word in _WORD.findall(text.lower()) if word not in _FUNCTION_WORDS]
+
+
+def plain_text(message: Message) -> str:
+    """Return what a plain index is given: the date and the speaker, or the title, before the text."""
+    if message.speaker:
+        return f"{message.at:%I:%M %p} {message.at.day} {message.at:%B %Y} {message.spoken}"
+    return message.spoken
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A recipe: words by BM25, meaning by cosine, one of them or both.
+
+    `plain` words are lower-cased and nothing more; `stemmed` ones are the library's own defaults with Porter's stems.
+    `fusion` joins the two; `share` is the dense part of a min-max mix. Without `names`, the participants' names leave
+    the question first.
+    """
+
+    name: str
+    words: Literal["plain", "stemmed"] | None = None
+    dense: bool = False
+    fusion: Literal["rrf", "mix"] | None = None
+    share: float = 0.6
+    names: bool = True
+    k1: float = 1.2
+    b: float = 0.75
+
+    @contextmanager
+    def read(self, haystack: Haystack, embedder: Embedder) -> Iterator[Reader]:
+        """Index the haystack: its messages, or its sessions whole where the gold names sessions."""
+        yield _BaselineReader(self, haystack, embedder)
+
+
+@dataclass(slots=True)
+class _BaselineReader:
+    recipe: Baseline
+    haystack: Haystack
+    embedder: Embedder
+    messages: _Documents = field(init=False)
+    sessions: _Documents = field(init=False)
+
+    def __post_init__(self) -> None:
+        by_session: dict[str, list[Message]] = {}
+        for message in self.haystack.messages:
+            by_session.setdefault(message.session, []).append(message)
+        whole = self.recipe.words == "plain" or self.haystack.level == "session"
+        self.sessions = _Documents(self.recipe, list(by_session.values()) if whole else [], self.embedder)
+        single = [[message] for message in self.haystack.messages] if self.haystack.level == "message" else []
+        self.messages = _Documents(self.recipe, single, self.embedder)
+
+    def rank(self, question: Question) -> Ranking:
+        """Order all that the question may see by score; equal ones keep their order."""
+        text = question.text if self.recipe.names else without_names(question.text, self.haystack.participants)
+        seen = self.haystack.messages[: question.visible]
+        sessions = self.sessions.ranked(text, len({message.session for message in seen}))
+        messages = self.messages.ranked(text, len(seen))
+        return Ranking(
+            tuple(group[0].id for group in messages), sessions=tuple(group[0].session for group in sessions)
+        )
+
+    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:  # noqa: ARG002 - it cannot
+        """Return nothing: a baseline only ranks."""
+        return {}
+
+
+@dataclass(slots=True)
+class _Documents:
+    """Messages, or whole sessions, as one index sees them."""
+
+    recipe: Baseline
+    groups: list[list[Message]]
+    embedder: Embedder
+    index: Any = field(init=False, default=None)
+    vectors: NDArray[np.float32] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if not self.groups:
+            return
+        if self.recipe.words is not None:
+            self.index = _bm25s().BM25(method="lucene", k1=self.recipe.k1, b=self.recipe.b)
+            text = plain_text if self.recipe.words == "plain" else _spoken
+            self.index.index(self._words([" ".join(map(text, group)) for group in self.groups]), show_progress=False)
+        if self.recipe.dense:
+            self.vectors = self.embedder.embed_documents(["\n".join(map(_spoken, group)) for group in self.groups])
+
+    def ranked(self, text: str, visible: int) -> list[list[Message]]:
+        """Return the first `visible` documents, best first."""
+        if not self.groups:
+            return []
+        best = np.argsort(-self._scores(text)[:visible], kind="stable")
+        return [self.groups[place] for place in best]
+
+    def _scores(self, text: str) -> Scores:
+        lexical, dense = self._lexical(text), self._dense(text)
+        if lexical is None or dense is None:
+            only = dense if lexical is None else lexical
+            if only is None:
+                raise InputError(f"baseline {shown(self.recipe.name)} has neither words nor vectors; give it one")
+            return only
+        if self.recipe.fusion == "rrf":
+            return 1.0 / (_RRF + _ranks(lexical)) + 1.0 / (_RRF + _ranks(dense))
+        return self.recipe.share * _spread(dense) + (1.0 - self.recipe.share) * _spread(lexical)
+
+    def _lexical(self, text: str) -> Scores | None:
+        if self.index is None:
+            return None
+        [words] = self._words([text])
+        distinct = list(dict.fromkeys(words))
+        return np.asarray(self.index.get_scores(distinct), np.float64) if distinct else np.zeros(len(self.groups))
+
+    def _dense(self, text: str) -> Scores | None:
+        if self.vectors is None:
+            return None
+        return self.vectors.astype(np.float64) @ self.embedder.embed_query(text).astype(np.float64)
+
+    def _words(self, texts: list[str]) -> list[list[str]]:
+        if self.recipe.words == "plain":
+            return [plain_words(text) for text in texts]
+        found: list[list[str]] = _bm25s().tokenize(
+            texts, stemmer=Stemmer("porter"), return_ids=False, show_progress=False
+        )
+        return found
+
+
+def _spoken(message: Message) -> str:
+    return message.spoken
+
+
+def without_names(question: str, participants: Sequence[str]) -> str:
+    """Return the question without the participants' names, and their possessive endings."""
+    for name in participants:
+        question = re.sub(rf"\b{re.escape(name)}(?:['’]s)?\b", " ", question, flags=re.IGNORECASE)
+    return " ".join(question.split())
+
+
+def _spread(scores: Scores) -> Scores:
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+
+
+def _ranks(scores: Scores) -> Scores:
+    ranks = np.empty(len(scores))
+    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    return ranks
+
+
+def _bm25s() -> Any:  # noqa: ANN401 - the library has no types
+    try:
+        return import_module("bm25s")
+    except ImportError as error:
+        raise MissingExtraError("the baselines need bm25s; pip install 'holdfast[eval]'") from error
+
+
+BASELINES: Mapping[str, Baseline] = {
+    baseline.name: baseline
+    for baseline in (
+        Baseline("bm25", words="plain"),
+        Baseline("bm25-stemmed", words="stemmed"),
+        Baseline("bm25-short", words="stemmed", b=0.35),
+        Baseline("dense", dense=True),
+        Baseline("dense-nameless", dense=True, names=False),
+        Baseline("rrf", words="stemmed", dense=True, fusion="rrf"),
+        Baseline("mix", words="stemmed", dense=True, fusion="mix"),
+        Baseline("mix-nameless", words="stemmed", dense=True, fusion="mix", names=False),
+    )
+}

@@ -1,0 +1,94 @@
+"""What every schema of evaluation data is read into: haystacks of messages, and questions with their gold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+Level = Literal["message", "session"]
+
+# For data without dates: any fixed moment serves, as long as it is the same in every run.
+UNDATED = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing to remember: a turn of a chat, or a passage of a corpus."""
+
+    id: str
+    session: str
+    text: str
+    at: datetime
+    author: Literal["user", "assistant", "document"] = "user"
+    speaker: str = ""
+    title: str = ""
+
+    @property
+    def spoken(self) -> str:
+        """Return the text as a plain index would take it: with the speaker's name, or the title, before it."""
+        lead = f"{self.speaker}: " if self.speaker else f"{self.title}\n" if self.title else ""
+        return lead + self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question and what its answer rests on.
+
+    `gold` holds message ids with their grade (1 where the data knows no grades), `gold_sessions` session ids.
+    `visible` is how many of the haystack's messages existed when it was asked. `answers` are literal strings that
+    stand in the gold messages; it is empty where the data cannot promise that.
+    """
+
+    id: str
+    text: str
+    category: str
+    at: datetime
+    visible: int
+    gold: Mapping[str, int] = field(default_factory=dict)
+    gold_sessions: frozenset[str] = frozenset()
+    answers: tuple[str, ...] = ()
+    answerable: bool = True
+
+    @property
+    def has_gold(self) -> bool:
+        """Return whether recall can be measured on it."""
+        return self.answerable and bool(self.gold or self.gold_sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class Haystack:
+    """Messages in the order in which they were said, and the questions asked of them. One store each."""
+
+    id: str
+    messages: tuple[Message, ...]
+    questions: tuple[Question, ...]
+    participants: tuple[str, ...] = ()
+    level: Level = "message"  # the finest thing that the gold names
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """Something in the data that is not as it should be, where it is, and what was done about it."""
+
+    kind: str
+    where: str
+    handling: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """One set, read whole. `chat` says that its haystacks are what people said, not passages."""
+
+    name: str
+    schema: str
+    chat: bool
+    haystacks: tuple[Haystack, ...]
+    checksums: Mapping[str, str]
+    oddities: tuple[Oddity, ...] = ()
+
+    def counted_oddities(self) -> dict[str, int]:
+        """Return how often each kind of oddity was met."""
+        return dict(sorted(Counter(oddity.kind for oddity in self.oddities).items()))

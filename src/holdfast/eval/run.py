@@ -1,0 +1,221 @@
+"""Every question of every set, asked of every system: in parallel, with a journal, so that a stopped run goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from holdfast.analysis.tokens import REFERENCE_RATIOS, estimate
+from holdfast.embedders import build_embedder
+from holdfast.embedders.base import Embedder
+from holdfast.errors import InputError
+from holdfast.eval.data import DataSet, Haystack, Question
+from holdfast.eval.metrics import (
+    Metrics,
+    gold_ranks,
+    packed_metrics,
+    ranking_metrics,
+    session_ranking,
+    survival_metrics,
+)
+from holdfast.eval.summary import Record, Summary, summarise
+from holdfast.eval.systems import Reader, System
+from holdfast.eval.vectors import CachedEmbedder
+from holdfast.settings import EmbeddingSettings
+from holdfast.types import digest
+
+BUDGETS = {1_000: "1k", 2_000: "2k", 4_000: "4k", 8_000: "8k"}
+STRANGER = "asked of the wrong memory"
+
+Key = tuple[str, str, str]  # set, system, haystack
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One set and one system, measured."""
+
+    set: str
+    system: str
+    records: tuple[Record, ...]
+    summary: Summary
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run as JSON, without its single questions."""
+        return {"set": self.set, "system": self.system, **self.summary.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One haystack and the systems that have not been asked about it yet. Strangers' questions belong elsewhere."""
+
+    set: str
+    haystack: Haystack
+    strangers: tuple[Question, ...]
+    systems: tuple[System, ...]
+    embedding: EmbeddingSettings
+    vectors: Path
+
+    @property
+    def cost(self) -> int:
+        """Return about how long it takes, to start the longest first."""
+        return sum(len(message.text) for message in self.haystack.messages)
+
+
+def evaluate(
+    sets: Sequence[DataSet],
+    systems: Sequence[System],
+    embedding: EmbeddingSettings,
+    folder: Path,
+    *,
+    workers: int = 1,
+    progress: Progress = lambda _set, _done: None,
+) -> list[Run]:
+    """Measure every system on every set; what `folder/journal.jsonl` has already is not measured again."""
+    journal = Journal(folder / "journal.jsonl")
+    done = journal.read()
+    tasks = [task for data in sets for task in _tasks(data, systems, embedding, folder.parent / "vectors", done)]
+    waiting = sorted(tasks, key=lambda task: -task.cost)
+    for task, found in _performed(waiting, workers):
+        for system, records in found.items():
+            done[(task.set, system, task.haystack.id)] = records
+            journal.write((task.set, system, task.haystack.id), records)
+        progress(task.set, 1)
+    return [_gathered(data, system.name, done) for data in sets for system in systems]
+
+
+def _tasks(
+    data: DataSet,
+    systems: Sequence[System],
+    embedding: EmbeddingSettings,
+    vectors: Path,
+    done: dict[Key, list[Record]],
+) -> Iterator[Task]:
+    for place, haystack in enumerate(data.haystacks):
+        left = tuple(system for system in systems if (data.name, system.name, haystack.id) not in done)
+        if left:
+            strangers = data.haystacks[place - 1].questions if data.chat and len(data.haystacks) > 1 else ()
+            file = vectors / f"{digest(data.name, haystack.id, haystack.messages[0].text)}.npz"
+            yield Task(data.name, haystack, strangers, left, embedding, file)
+
+
+def _performed(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, list[Record]]]]:
+    if workers == 1 or len(tasks) < 2:
+        yield from ((task, perform(task)) for task in tasks)
+        return
+    # A fresh interpreter each: a forked one would share the parent's model and its threads.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(perform, task): task for task in tasks}
+        for finished in as_completed(running):
+            yield running[finished], finished.result()
+
+
+def _gathered(data: DataSet, system: str, done: dict[Key, list[Record]]) -> Run:
+    order = [haystack.id for haystack in data.haystacks]
+    records = [record for haystack in order for record in done[(data.name, system, haystack)]]
+    return Run(data.name, system, tuple(records), summarise(records, order))
+
+
+# ------------------------------------------------------------------------------------------- one haystack
+
+
+@cache
+def _embedder(embedding: EmbeddingSettings) -> Embedder:
+    """Return this process's embedder; a worker keeps to one thread, because there is a worker for each core."""
+    built = build_embedder(replace(embedding, threads=1))
+    if built is None:
+        raise InputError("embedding.embedder is none; name one, the baselines compare meaning with it")
+    return built
+
+
+def perform(task: Task) -> dict[str, list[Record]]:
+    """Ask every question of one haystack of every system that is left."""
+    real = _embedder(task.embedding)
+    folder = task.vectors.parent / digest(real.space)
+    with CachedEmbedder(lambda: real, real.space, real.dims, folder / task.vectors.name) as embedder:
+        return {system.name: _asked(task, system, embedder) for system in task.systems}
+
+
+def _asked(task: Task, system: System, embedder: Embedder) -> list[Record]:
+    haystack = task.haystack
+    session_of = {message.id: message.session for message in haystack.messages}
+    with system.read(haystack, embedder) as reader:
+        # Time moves forward: a question that may see less is asked before one that may see more.
+        records = {
+            question.id: _record(reader, task, question, session_of)
+            for question in sorted(haystack.questions, key=lambda question: question.visible)
+        }
+        strangers = [_stranger(reader, haystack, question) for question in task.strangers]
+    return [*(records[question.id] for question in haystack.questions), *strangers]
+
+
+def _record(reader: Reader, task: Task, question: Question, session_of: dict[str, str]) -> Record:
+    ranking = reader.rank(question)
+    metrics: Metrics = {}
+    if not question.has_gold:
+        metrics["refused_unanswerable"] = float(ranking.refused)
+        return Record(task.haystack.id, question.id, question.category, metrics, {"refused": ranking.refused})
+    if question.gold:
+        metrics |= ranking_metrics(ranking.ids, question.gold)
+        metrics |= packed_metrics(_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
+        for budget, prompt in reader.prompts(question, tuple(BUDGETS)).items():
+            metrics |= survival_metrics(prompt.whole, prompt.text, question.gold, question.answers, BUDGETS[budget])
+    if question.gold_sessions:
+        sessions = ranking.sessions or session_ranking(ranking.ids, session_of)
+        gold = dict.fromkeys(question.gold_sessions, 1)
+        metrics |= ranking_metrics(sessions, gold, "session_")
+        if task.haystack.level == "session":
+            metrics |= ranking_metrics(sessions, gold)
+    metrics["kept"] = float(not ranking.refused)
+    ranks = gold_ranks(ranking.ids, question.gold)
+    return Record(task.haystack.id, question.id, question.category, metrics, {"ranks": ranks})
+
+
+def _costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:
+    """Return the bare cost of each ranked message: a quarter of its characters, whatever a renderer would add."""
+    texts = {message.id: message.text for message in haystack.messages}
+    return [(item, estimate(texts[item], REFERENCE_RATIOS)) for item in ranked]
+
+
+def _stranger(reader: Reader, haystack: Haystack, question: Question) -> Record:
+    """Ask a question that this memory cannot answer."""
+    seen = replace(question, visible=len(haystack.messages))
+    refused = reader.rank(seen).refused
+    return Record(haystack.id, f"stranger {question.id}", STRANGER, {"refused_strangers": float(refused)}, {})
+
+
+# ------------------------------------------------------------------------------------------------ journal
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What has been measured so far, a line for each haystack and system; one cut short by a crash is done again."""
+
+    path: Path
+
+    def write(self, key: Key, records: Sequence[Record]) -> None:
+        """Add one line."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"key": key, "records": [record.to_json() for record in records]}, ensure_ascii=False)
+        with self.path.open("a", encoding="utf-8") as out:
+            out.write(line + "\n")
+
+    def read(self) -> dict[Key, list[Record]]:
+        """Return every whole line."""
+        done: dict[Key, list[Record]] = {}
+        if not self.path.exists():
+            return done
+        text = self.path.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            self.path.write_text(whole, encoding="utf-8")
+        for line in whole.splitlines():
+            row = json.loads(line)
+            done[tuple(row["key"])] = [Record.from_json(record) for record in row["records"]]
+        return done

@@ -1,0 +1,79 @@
+"""Everything that can be switched off by name, so that a table shows what each part adds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from holdfast.errors import SettingsError, shown
+from holdfast.settings import PROFILES, Settings
+
+Switch = Callable[[Settings], Settings]
+
+
+def _set(**groups: Mapping[str, Any]) -> Switch:
+    def change(settings: Settings) -> Settings:
+        return dataclasses.replace(
+            settings,
+            **{group: dataclasses.replace(getattr(settings, group), **keys) for group, keys in groups.items()},
+        )
+
+    return change
+
+
+def _profiles(**keys: Any) -> Switch:  # noqa: ANN401 - any setting of a profile
+    return _set(**dict.fromkeys(PROFILES, keys))
+
+
+def _without(strategy: str) -> Switch:
+    """Take one strategy out of every profile that has others; one that has no other keeps it."""
+
+    def change(settings: Settings) -> Settings:
+        changed = {}
+        for name in PROFILES:
+            profile = getattr(settings, name)
+            others = tuple(each for each in profile.strategies if each != strategy)
+            escalation = tuple(each for each in profile.escalation if each != strategy)
+            changed[name] = dataclasses.replace(
+                profile, strategies=others or profile.strategies, escalation=escalation
+            )
+        return dataclasses.replace(settings, **changed)
+
+    return change
+
+
+# What can be switched off, in the order of the pipeline. A new stage adds its line here.
+SWITCHES: Mapping[str, Switch] = {
+    "lexical": _without("lexical"),
+    "dense": _without("dense"),
+    "hdc-vsa": _without("hdc-vsa"),
+    "role_boost": _set(lexical={"role_boost": 1.0}),
+    "agreement_bonus": _set(fusion={"agreement_bonus": 0.0}),
+    "refusal": _set(refusal={"enabled": False}),
+    "min_score": _profiles(min_score=0.0),
+    "gap": _profiles(gap=0.0),
+    "recency": _set(score={"beta": 0.0}),
+    "scope": _set(score={"gamma": 0.0}),
+    "quality": _set(score={"delta": 0.0}),
+}
+
+
+def switched_off(settings: Settings, names: Sequence[str]) -> Settings:
+    """Return the settings with some parts off.
+
+    Raises:
+        SettingsError: there is no switch of that name.
+    """
+    for name in names:
+        if name not in SWITCHES:
+            raise SettingsError(f"there is no switch {shown(name)}; choose from {', '.join(SWITCHES)}")
+        settings = SWITCHES[name](settings)
+    return settings
+
+
+def ablations(settings: Settings) -> dict[str, Settings]:
+    """Return the settings with each part off in turn, leaving out those that change nothing."""
+    return {
+        f"without {name}": changed for name, switch in SWITCHES.items() if (changed := switch(settings)) != settings
+    }

@@ -1,0 +1,117 @@
+"""What is measured: the product through its own verbs, beside plain baselines. A system ranks; some assemble too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from typing import Protocol
+
+from holdfast.embedders.base import Embedder
+from holdfast.eval.data import Haystack, Message, Question
+from holdfast.memory import Memory
+from holdfast.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What a system answered: message ids, best first; `refused` says that it chose to answer nothing.
+
+    `sessions` is for a system that ranks sessions by themselves; else a session stands where its best message does.
+    """
+
+    ids: tuple[str, ...]
+    refused: bool = False
+    sessions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a system would put into a prompt: the text, and the messages that stand in it whole."""
+
+    text: str
+    whole: frozenset[str]
+
+
+class Reader(Protocol):
+    """A system that has read one haystack."""
+
+    def rank(self, question: Question) -> Ranking:
+        """Return the messages that answer a question, best first, from those that it may see."""
+
+    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:
+        """Return the prompt for each token budget; empty when the system cannot assemble one."""
+
+
+class System(Protocol):
+    """Something to measure."""
+
+    @property
+    def name(self) -> str:
+        """Name the system, as reports show it."""
+
+    def read(self, haystack: Haystack, embedder: Embedder) -> AbstractContextManager[Reader]:
+        """Take in a haystack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Holdfast itself: `remember` every message, `search` for every question, as a program would."""
+
+    name: str
+    settings: Settings
+    profile: str = "hybrid"
+
+    @contextmanager
+    def read(self, haystack: Haystack, embedder: Embedder) -> Iterator[Reader]:
+        """Open an empty memory; messages are remembered when a question may see them."""
+        moment = [haystack.messages[0].at]
+        wanted = None if self.settings.embedding.embedder == "none" else embedder
+        settings = self.settings.unhurried()
+        with Memory.open(":memory:", settings=settings, now=lambda: moment[0], embedder=wanted) as memory:
+            yield _ProductReader(memory, haystack, self.profile, moment)
+
+
+_OWNER = "user"
+
+
+@dataclass(slots=True)
+class _ProductReader:
+    memory: Memory
+    haystack: Haystack
+    profile: str
+    moment: list[datetime]
+    remembered: int = 0
+    message_of: dict[str, str] = field(default_factory=dict)
+
+    def rank(self, question: Question) -> Ranking:
+        """Search for one question, at its own moment."""
+        self._catch_up(question)
+        result = self.memory.search(question.text, user=_OWNER, profile=self.profile, reference_time=question.at)
+        found = (self.message_of[unit_id] for hit in result for unit_id in (hit.unit.id, *hit.merged_ids))
+        return Ranking(tuple(found), bool(result.trace.refused))
+
+    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:  # noqa: ARG002 - the hook
+        """Return nothing until there is an `assemble` to call."""
+        return {}
+
+    def _catch_up(self, question: Question) -> None:
+        """Remember what had been said by then, session by session; time only moves forward."""
+        fresh = self.haystack.messages[self.remembered : question.visible]
+        for session, turns in groupby(fresh, key=lambda message: message.session):
+            said = list(turns)
+            written = self.memory.remember([_as_given(message) for message in said], user=_OWNER, session=session)
+            self.message_of.update((kept.id, message.id) for kept, message in zip(written, said, strict=True))
+        self.remembered = max(self.remembered, question.visible)
+        self.moment[0] = max(self.moment[0], question.at)
+
+
+def _as_given(message: Message) -> dict[str, object]:
+    given: dict[str, object] = {"message_id": message.id, "at": message.at}
+    if message.author == "document":
+        text = f"{message.title}\n{message.text}" if message.title else message.text
+        return {**given, "text": text, "kind": "knowledge", "author": "document", "topic": message.title}
+    given |= {"role": message.author, "content": message.text}
+    return given | ({"speaker": message.speaker} if message.speaker else {})

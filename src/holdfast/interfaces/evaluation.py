@@ -1,0 +1,267 @@
+"""`holdfast eval`: measure on a folder of data, draw the table, write the manifest and the report."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.errors import InputError
+from holdfast.eval import plan
+from holdfast.eval.data import DataSet
+from holdfast.eval.datasets import load_sets
+from holdfast.eval.manifest import MANIFEST, Difference, Kept, code_digest, compare, describe_run, write_manifest
+from holdfast.eval.report import HEADLINES, figure, render_report, signed
+from holdfast.eval.run import Run, evaluate
+from holdfast.eval.summary import paired_interval
+from holdfast.eval.systems import System
+from holdfast.eval.tuning import cross_validate
+from holdfast.interfaces import wire
+from holdfast.settings import Settings
+from holdfast.types import digest
+
+HOME = Path("holdfast-eval")
+_PAGE = 160
+_LABELS, _COLUMN = 42, 12  # characters that set, system and n take, and one metric with its interval
+# A terminal is narrow: these tell most, the report has the rest.
+_COLUMNS = (
+    "recall@10", "recall_all@10", "survival@2k", "ndcg@10", "recall_all@5", "hit@1", "session_hit@1", "recall@5",
+    "refused_strangers", "kept",
+)  # fmt: skip
+
+
+def measure(
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of evaluation data.", show_default=False)
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="Sets whose name contains this; repeatable.", show_default=False),
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline", help="Baseline to measure, or `all`; alone, the product is left out.", show_default=False
+        ),
+    ] = None,
+    profile: Annotated[
+        list[str] | None, typer.Option("--profile", help="Profile to measure; repeatable.", show_default=False)
+    ] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="Setting, as lexical.b=0.35; repeatable.", show_default=False)
+    ] = None,
+    off: Annotated[
+        list[str] | None, typer.Option("--off", help="Part to switch off; repeatable.", show_default=False)
+    ] = None,
+    ablate: Annotated[bool, typer.Option("--ablate", help="Switch off every part in turn.")] = False,
+    tune: Annotated[
+        list[str] | None,
+        typer.Option("--tune", help="Values to choose from, as lexical.b=0.35,0.75; repeatable.", show_default=False),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="What --tune chooses by.")] = "recall@10",
+    quick: Annotated[bool, typer.Option("--quick", help="A small part of every set.")] = False,
+    as_cited: Annotated[bool, typer.Option("--as-cited", help="Gold as published, without known errata.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for this run's files.", show_default=False)
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes; 0 means one for each core.")] = 0,
+    against: Annotated[
+        Path | None, typer.Option("--against", help="Earlier run to compare with.", show_default=False)
+    ] = None,
+    compared: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option("--compare", help="Two earlier runs to compare; nothing is measured.", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Measure retrieval on a folder of data; nothing here calls an LLM."""
+    # A file or a pipe has no width; one that is too narrow would fold the table into columns of two letters.
+    console = Console() if sys.stdout.isatty() else Console(width=_PAGE)
+    if compared is not None:
+        _show_differences(console, compare(Kept.read(compared[0]), Kept.read(compared[1])), as_json=as_json)
+        return
+    if data is None:
+        raise InputError("there is nothing to measure on; give --data FOLDER, or --compare two runs")
+    overrides = plan.assignments(setting or ())
+    settings = Settings.load(overrides)
+    choices = {key: values.split(",") for key, values in plan.assignments(tune or ()).items()}
+    asked = plan.systems(
+        settings, baselines=baseline or (), profiles=profile or (), off=off or (), ablate=ablate, tune=choices,
+        overrides=overrides,
+    )  # fmt: skip
+    found = load_sets(data, only or (), corrected=not as_cited)
+    sets = [plan.quick(each) for each in found.sets] if quick else found.sets
+    for path in found.unknown:
+        _say(f"{path.name}: no known schema, left out", as_json=as_json)
+    folder = out or HOME / digest(
+        code_digest(), [each.checksums for each in sets], repr(asked.systems), quick, as_cited,
+        settings.embedding.embedder,
+    )  # fmt: skip
+    started, began = datetime.now(UTC), time.monotonic()
+    runs = _measured(sets, asked.systems, settings, folder, workers or os.cpu_count() or 1, as_json=as_json)
+    tuned = _tuned(runs, sets, asked.variants, metric)
+    manifest = describe_run(
+        runs, sets, settings, command=" ".join(["holdfast", *sys.argv[1:]]), quick=quick, as_cited=as_cited,
+        started=started.isoformat(timespec="seconds"), seconds=round(time.monotonic() - began, 1), tuned=tuned,
+        left_out=[path.name for path in found.unknown],
+    )  # fmt: skip
+    write_manifest(folder, manifest)
+    differences = compare(Kept.read(against), Kept.read(folder)) if against is not None else []
+    (folder / "report.html").write_text(render_report(manifest, differences), encoding="utf-8")
+    if as_json:
+        wire.print_json({**manifest, "compared": [each.to_json() for each in differences]})
+        return
+    console.print(_drawn(manifest, runs, ablate=ablate, columns=max(1, (console.width - _LABELS) // _COLUMN)))
+    if differences:
+        _show_differences(console, differences, as_json=False)
+    console.print(
+        f"\nmanifest {folder / MANIFEST}   report {folder / 'report.html'}", highlight=False, soft_wrap=True
+    )
+
+
+def _say(text: str, *, as_json: bool) -> None:
+    if not as_json:
+        Console(stderr=True).print(text, style="dim", highlight=False)
+
+
+def _measured(
+    sets: Sequence[DataSet],
+    systems: Sequence[System],
+    settings: Settings,
+    folder: Path,
+    workers: int,
+    *,
+    as_json: bool,
+) -> list[Run]:
+    """Measure with a bar for each set; a run that was stopped goes on, a finished one begins again."""
+    if (folder / MANIFEST).exists():
+        shutil.rmtree(folder)
+    elif (folder / "journal.jsonl").exists():
+        _say("going on with a run that was stopped", as_json=as_json)
+    bars = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TimeRemainingColumn(), console=Console(stderr=True), transient=True, disable=as_json,
+    )  # fmt: skip
+    with bars:
+        bar = {each.name: bars.add_task(each.name, total=len(each.haystacks)) for each in sets}
+        return evaluate(
+            sets, systems, settings.embedding, folder, workers=workers,
+            progress=lambda name, done: bars.advance(bar[name], done),
+        )  # fmt: skip
+
+
+def _tuned(
+    runs: Sequence[Run], sets: Sequence[DataSet], variants: Sequence[str], metric: str
+) -> list[dict[str, Any]]:
+    tuned = []
+    for data in sets:
+        records = {run.system: run.records for run in runs if run.set == data.name and run.system in variants}
+        if records and len(data.haystacks) > 1:
+            tuned.append({"set": data.name, **cross_validate(records, metric).to_json()})
+    return tuned
+
+
+# ------------------------------------------------------------------------------------------------ drawing
+
+
+def _drawn(manifest: Mapping[str, Any], runs: Sequence[Run], *, ablate: bool, columns: int) -> RenderableType:
+    parts: list[RenderableType] = [_table(manifest["runs"], quick=manifest["quick"], columns=columns)]
+    if ablate:
+        parts.append(_ablation(runs))
+    if manifest["tuned"]:
+        parts.append(_tuning(manifest["tuned"]))
+    odd = [
+        f"{row['set']}: " + ", ".join(f"{kind} × {count}" for kind, count in row["oddities"].items())
+        for row in manifest["data"]
+        if row["oddities"]
+    ]
+    if odd:
+        parts.append(
+            Text("\nOddities of the data, each handled as the manifest says:\n" + "\n".join(odd), style="dim")
+        )
+    return Group(*parts)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], *, quick: bool, columns: int) -> Table:
+    metrics = [name for name in _COLUMNS if any(name in row["metrics"] for row in rows)][:columns]
+    title = "A part of every set, for a look" if quick else "All questions with gold"
+    table = Table(title=f"{title}; 95 % intervals by bootstrap over conversations", box=None, title_justify="left")
+    table.add_column("set", overflow="fold")
+    table.add_column("system", overflow="fold")
+    table.add_column("n", justify="right")
+    for name in metrics:
+        table.add_column(name.replace("session_", "session\n").replace("refused_", "refused\n"), justify="right")
+    for row in rows:
+        cells = []
+        for name in metrics:
+            ends = row["ci"].get(name)
+            shown = figure(row["metrics"][name]) if name in row["metrics"] else ""
+            cells.append(shown + (f"\n[dim]{figure(ends[0])}–{figure(ends[1])}[/]" if ends and shown else ""))
+        table.add_row(row["set"], row["system"], str(row["n"]), *cells)
+    return table
+
+
+def _ablation(runs: Sequence[Run]) -> Table:
+    """Draw what each part adds: the difference that switching it off makes, question by question."""
+    metrics = [name for name in ("recall@10", "recall_all@10", "ndcg@10", "survival@2k", "refused_strangers")
+               if any(name in run.summary.metrics for run in runs)]  # fmt: skip
+    table = Table(title="\nWhat switching each part off does", box=None, title_justify="left")
+    table.add_column("set", overflow="fold")
+    table.add_column("system", overflow="fold")
+    for name in metrics:
+        table.add_column(name, justify="right")
+    whole = {run.set: run for run in reversed(runs) if " without " not in run.system}
+    for run in runs:
+        base = whole.get(run.set)
+        if base is None or " without " not in run.system:
+            continue
+        cells = []
+        for name in metrics:
+            paired = paired_interval(base.records, run.records, name)
+            cells.append(
+                ""
+                if paired is None
+                else f"{signed(paired[0])}\n[dim]{signed(paired[1][0])} {signed(paired[1][1])}[/]"
+            )
+        table.add_row(run.set, run.system, *cells)
+    return table
+
+
+def _tuning(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(title="\nTuned, leaving one conversation out", box=None, title_justify="left")
+    for name in ("set", "metric", "held out", "95 %", "in sample", "best on all"):
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        ends = f"{figure(row['ci'][0])}–{figure(row['ci'][1])}"
+        table.add_row(
+            row["set"], row["metric"], figure(row["cross_validated"]), ends, figure(row["in_sample"]), row["best"]
+        )
+    return table
+
+
+def _show_differences(console: Console, differences: Sequence[Difference], *, as_json: bool) -> None:
+    if as_json:
+        wire.print_json({"compared": [each.to_json() for each in differences]})
+        return
+    table = Table(title="Two runs, question by question", box=None, title_justify="left")
+    for name in ("set", "system", "metric", "before", "after", "difference", "95 %", ""):
+        table.add_column(name, overflow="fold", justify="left" if name in ("set", "system", "metric") else "right")
+    for each in differences:
+        if each.metric in HEADLINES:
+            ends = f"{signed(each.interval[0])} to {signed(each.interval[1])}" if each.interval else ""
+            table.add_row(
+                each.set, each.system, each.metric, figure(each.before), figure(each.after),
+                signed(each.after - each.before), ends, "clear" if each.clear else "",
+            )  # fmt: skip
+    console.print(table, highlight=False)

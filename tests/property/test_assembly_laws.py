@@ -1,0 +1,439 @@
+"""C20 for assembly, on generated rules, sessions, projections and budgets, under counters of every kind."""
+
+import dataclasses
+import re
+import zlib
+from datetime import timedelta
+from functools import partial
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from builders import NOW, make_unit
+from holdfast.analysis.tokens import REFERENCE_RATIOS, estimate
+from holdfast.assembly.assemble import assemble, fill
+from holdfast.assembly.context import Recalled, node_id
+from holdfast.assembly.excerpt import sentences
+from holdfast.assembly.plan import Request, plan_tail
+from holdfast.assembly.render import (
+    GUIDANCE,
+    LINE_BREAKS,
+    RECALLED,
+    RECENT,
+    RULES,
+    Cursor,
+    Quote,
+    authored_pieces,
+    escape,
+    quote,
+    quotes,
+    section_text,
+    unescape,
+)
+from holdfast.assembly.tail import base_start, safe_starts
+from holdfast.errors import BudgetError
+from holdfast.settings import AssemblySettings
+from holdfast.types import AuthoredText
+
+# ---------------------------------------------------------------------------------------------------- counters
+
+
+def words(text):
+    return len(text.split())
+
+
+def scattered(text):
+    """Answer without any regard to length: a longer text may cost less."""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass")) % 150
+
+
+def shrinking(text):
+    """Cost less the longer the text is."""
+    return max(0, 400 - len(text) // 2)
+
+
+def swelling(text):
+    """Cost more than the parts do."""
+    return len(text) ** 2 // 2000
+
+
+ADDITIVE = {"chars": len, "words": words}
+MONOTONE = {
+    **ADDITIVE,
+    "default": estimate,
+    "reference": partial(estimate, ratios=REFERENCE_RATIOS),
+    "swelling": swelling,
+}
+COUNTERS = {**MONOTONE, "scattered": scattered, "shrinking": shrinking, "seven": lambda _: 7, "free": lambda _: 0}
+
+# -------------------------------------------------------------------------------------------------- generated
+
+FRAMES = [
+    RULES,
+    GUIDANCE,
+    RECENT,
+    RECALLED,
+    "2026-05-04 12:00 #1\n",
+    "12:00 user: ",
+    "user: ",
+    "assistant: yes\n",
+    ">",
+]
+HOSTILE = st.lists(
+    st.one_of(st.sampled_from(FRAMES), st.sampled_from([*LINE_BREAKS, "\r\n"]), st.text(max_size=8)), max_size=6
+).map("".join)
+TEXTS = st.one_of(
+    HOSTILE,
+    st.text(st.sampled_from("ab ,.?!\n漢я1"), max_size=80),
+    st.sampled_from(["yes", "One. Two. Three! Four?"]),
+)
+AUTHORS = st.sampled_from(["user", "assistant", "tool", "system"])
+SPEAKERS = st.one_of(
+    st.just(""), st.sampled_from(["Ana", "system", "> x", "[rules]", "a: b", "2026-05-04 12"]), HOSTILE
+)
+
+
+@st.composite
+def units(draw, prefix, sessions, most):
+    made = []
+    for index in range(draw(st.integers(0, most))):
+        made.append(  # noqa: PERF401 - drawing inside a comprehension hides the order of the draws
+            make_unit(
+                f"{prefix}{index}",
+                draw(TEXTS),
+                session=draw(sessions),
+                author=draw(AUTHORS),
+                speaker=draw(SPEAKERS),
+                bundle_id=draw(st.sampled_from([None, None, None, "p", "q"])),
+                origin=draw(st.sampled_from(["conversation", "conversation", "tool", "document"])),
+                event_time=NOW + timedelta(minutes=draw(st.integers(0, 3)), days=draw(st.integers(0, 1))),
+            )
+        )
+    return made
+
+
+@st.composite
+def nodes(draw, positions, most):
+    made = []
+    for index in range(draw(st.integers(0, most))):
+        heads = draw(st.integers(0, 2))
+        headings = tuple((ordinal, f"{'#' * (ordinal + 1)} part {ordinal}") for ordinal in range(heads))
+        document = draw(st.sampled_from(["A.md", "B.md"]))
+        made.append(AuthoredText(document, positions + index, draw(st.text(min_size=1, max_size=30)), headings))
+    return made
+
+
+SETTINGS = st.builds(
+    AssemblySettings,
+    hard_share=st.sampled_from([0.0, 0.30, 0.5]),
+    soft_share=st.sampled_from([0.0, 0.20]),
+    tail_share=st.sampled_from([0.0, 0.25]),
+    min_turns=st.integers(0, 5),
+    lenient_hard=st.booleans(),
+    packing=st.sampled_from(["prefix", "skip", "excerpt"]),
+    excerpt_sentences=st.integers(1, 3),
+)
+BUDGETS = st.one_of(st.integers(0, 60), st.integers(60, 400), st.integers(400, 3000), st.just(10**12))
+
+
+@st.composite
+def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS):
+    session = draw(units("t", st.just("now"), 8))
+    others = draw(units("r", st.sampled_from([None, "now", "s1", "s2"]), 8))
+    mixed = draw(st.permutations([*others, *session[:2], *others[:1]]))
+    projection = [Recalled(unit, 1.0 - index / 100) for index, unit in enumerate(mixed)]
+    request = Request(
+        draw(BUDGETS),
+        COUNTERS[draw(st.sampled_from(counters))],
+        draw(settings),
+        hard=draw(nodes(0, 4)),
+        soft=draw(nodes(100, 4)),
+        session_turns=session,
+        strict=draw(st.booleans()),
+    )
+    return request, projection
+
+
+def score(sentence):
+    return float(len(sentence) % 4)
+
+
+def assembled(request, projection):
+    """Return the context, or None when there is a reason to refuse one; refusing without a reason fails."""
+    base = base_start(len(request.session_turns), request.settings.min_turns)
+    hard = section_text(RULES, authored_pieces(request.hard)[0])
+    needed = request.counter(hard)
+    last = request.counter(hard + section_text(RECENT, quotes(request.session_turns[base:])))
+    refused = request.budget <= 0 or needed > request.budget or (request.strict and last > request.budget)
+    try:
+        context = assemble(request, projection, score)
+    except BudgetError:
+        assert refused
+        return None
+    assert not refused
+    return context
+
+
+def shown(context, name):
+    return [item.id for item in context.section(name).items]
+
+
+# -------------------------------------------------------------------------------------------------------- laws
+
+
+@given(cases())
+def test_the_rendered_text_never_passes_the_budget(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    assert request.counter(context.text) == context.tokens <= request.budget
+    assert sum(section.tokens for section in context.sections) == context.tokens
+
+
+@given(cases(), st.integers(0, 1000))
+def test_every_hard_rule_is_in_every_context_first_and_byte_for_byte(case, more):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    pieces, _ = authored_pieces(request.hard)
+    hard = section_text(RULES, pieces)
+    assert context.text.startswith(hard)
+    assert shown(context, "hard") == [node_id(node) for node in request.hard]
+    assert all(node.markdown in hard for node in request.hard)
+    # Whatever else is asked for, the bytes at the front stay: prompt caches hold.
+    other = assembled(
+        dataclasses.replace(request, budget=request.budget + more, soft=(), strict=False), projection[::-1]
+    )
+    assert other is None or other.section("hard").text == context.section("hard").text
+
+
+@given(cases())
+def test_soft_rules_are_a_prefix(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    soft = shown(context, "soft")
+    assert soft == [node_id(node) for node in request.soft][: len(soft)]
+
+
+@given(cases())
+def test_tiers_are_disjoint_and_nothing_comes_from_elsewhere(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    everything = [item.id for item in context.items]
+    assert len(everything) == len(set(everything))
+    assert set(shown(context, "tail")) <= {turn.id for turn in request.session_turns}
+    assert set(shown(context, "projection")) <= {recalled.unit.id for recalled in projection}
+
+
+@given(cases())
+def test_the_tail_is_a_suffix_of_whole_turns_and_holds_the_last_ones_unless_degraded(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    session = [turn.id for turn in request.session_turns]
+    tail = shown(context, "tail")
+    assert tail == session[len(session) - len(tail) :]
+    assert [item.text for item in context.section("tail").items] == [
+        t.text for t in request.session_turns[len(session) - len(tail) :]
+    ]
+    base = session[base_start(len(session), request.settings.min_turns) :]
+    if not context.degraded:
+        assert set(base) <= set(tail)
+        assert bool(base) or not tail
+        return
+    assert set(tail) <= set(base)
+    assert shown(context, "soft") == shown(context, "projection") == []
+    missing = [turn_id for turn_id in base if turn_id not in tail]
+    assert all(turn_id in context.degraded for turn_id in missing)
+    assert {left.id for left in context.left_out if left.cut == "tail"} == set(missing)
+    if not missing:
+        assert not request.settings.lenient_hard
+
+
+@given(cases())
+def test_nothing_is_cut_silently(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    given_ids = {node_id(node) for node in (*request.hard, *request.soft)} | {r.unit.id for r in projection}
+    told = {item.id for item in context.items} | {left.id for left in context.left_out}
+    assert given_ids <= told
+    for left in context.left_out:
+        assert left.needed >= 0
+        assert left.short >= (1 if left.cut in ("budget", "prefix") else 0)
+    raw = {unit.id: unit.text for unit in (*request.session_turns, *(r.unit for r in projection))}
+    for item in (*context.section("tail").items, *context.section("projection").items):
+        whole = raw[item.id]
+        assert (item.text == whole) == (item.kind == "whole")
+        if item.kind == "excerpt":
+            assert request.settings.packing == "excerpt"
+            parts = [whole[start:end] for start, end in sentences(whole)]
+            assert sum(part in item.text for part in parts) >= 1
+
+
+@given(cases())
+def test_the_same_again_gives_the_same(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    again = dataclasses.replace(
+        request,
+        hard=tuple(request.hard),
+        soft=tuple(request.soft),
+        session_turns=tuple(request.session_turns),
+    )
+    plan = plan_tail(again)
+    assert fill(plan, tuple(projection), score) == context
+    assert fill(plan, tuple(projection), score) == context
+    assert plan.room >= 0
+    assert plan.tail_ids == set(shown(context, "tail"))
+
+
+# ---------------------------------------------------------------------------------- slow and obvious, and the same
+
+
+def text_of(request, soft, start, projection=()):
+    rules, headings = authored_pieces(request.hard)
+    guidance, _ = authored_pieces(request.soft, headings)
+    recalled, cursor = [], Cursor(numbered=True)
+    for entry in projection:
+        piece, cursor = quote(Quote.whole(entry.unit), cursor)
+        recalled.append(piece)
+    return (
+        section_text(RULES, rules)
+        + section_text(GUIDANCE, guidance[:soft])
+        + section_text(RECENT, quotes(request.session_turns[start:]))
+        + section_text(RECALLED, recalled)
+    )
+
+
+def expected(request, projection):
+    """Return (soft, start, projection ids) by trying everything in order; for a request that is not degraded."""
+    tau, turns, settings = request.budget, request.session_turns, request.settings
+    count = request.counter
+    base = base_start(len(turns), settings.min_turns)
+    hard = count(text_of(request, 0, len(turns)))
+    with_base = count(text_of(request, 0, base))
+    soft_bound = min(int(settings.soft_share * tau + 1e-9), max(0, tau - with_base))
+    soft = max(n for n in range(len(request.soft) + 1) if count(text_of(request, n, base)) - with_base <= soft_bound)
+    i2 = count(text_of(request, soft, base)) - with_base
+    bound = min(max(int(settings.tail_share * tau + 1e-9), with_base - hard), tau - hard - i2)
+    starts = safe_starts(turns, base) if base < len(turns) else []
+    fitting = [start for start in starts if count(text_of(request, soft, start)) - hard - i2 <= bound]
+    start = min(fitting, default=base)
+    tail, chosen = {turn.id for turn in turns[start:]}, []
+    for entry in projection:
+        if entry.unit.id in tail | {taken.unit.id for taken in chosen}:
+            continue
+        if count(text_of(request, soft, start, [*chosen, entry])) <= tau:
+            chosen.append(entry)
+        elif settings.packing == "prefix":
+            break
+    return soft, start, [entry.unit.id for entry in chosen]
+
+
+WHOLE = st.builds(
+    AssemblySettings,
+    hard_share=st.just(0.5),
+    soft_share=st.sampled_from([0.0, 0.20]),
+    tail_share=st.sampled_from([0.0, 0.25]),
+    min_turns=st.integers(0, 5),
+    packing=st.just("prefix"),
+)
+SKIPPING = st.builds(dataclasses.replace, WHOLE, packing=st.just("skip"))
+
+
+@given(cases(tuple(MONOTONE), WHOLE))
+def test_a_prefix_is_the_longest_that_fits(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None and not context.degraded)
+    soft, start, ids = expected(request, projection)
+    assert len(shown(context, "soft")) == soft
+    assert len(shown(context, "tail")) == len(request.session_turns) - start
+    assert shown(context, "projection") == ids
+
+
+@given(cases(tuple(ADDITIVE), SKIPPING))
+def test_skipping_takes_whatever_still_fits(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None and not context.degraded)
+    assert shown(context, "projection") == expected(request, projection)[2]
+
+
+@given(cases(tuple(MONOTONE)))
+def test_a_tail_that_splits_a_bundle_is_said_to(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None and not context.degraded and shown(context, "tail"))
+    start = len(request.session_turns) - len(shown(context, "tail"))
+    base = base_start(len(request.session_turns), request.settings.min_turns)
+    split = start not in safe_starts(request.session_turns, base)
+    assert split == any("inside a bundle" in warning for warning in context.warnings)
+    assert not split or start == base
+
+
+# --------------------------------------------------------------------------------------------------- rendering
+
+# A line of ours ends at a line break with no mark behind it.
+LINES = re.compile(f"(?>\r\n|[{LINE_BREAKS}])(?!>)")
+STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+PLACE = re.compile(rf"{STAMP}(?: to {STAMP})?(?: #\d+)?(?: (?:tool|document|authored|summary))?")
+ENTRY = re.compile(r"(?:\d\d:\d\d )?(?P<name>[^:\[\]>]+?)(?P<excerpt> \(excerpt of \S+\))?: (?P<text>.*)", re.DOTALL)
+
+
+def read_back(section, heading):
+    """Read the quotes of a section by nothing but their frames."""
+    if not section:
+        return []
+    first, *lines, last = LINES.split(section)
+    assert (f"{first}\n", last) == (heading, "")
+    entries = [line for line in lines if not PLACE.fullmatch(line)]
+    assert PLACE.fullmatch(lines[0])
+    return [unescape(ENTRY.fullmatch(line)["text"]) for line in entries]
+
+
+@given(TEXTS)
+def test_escaping_can_be_undone_and_leaves_no_line_at_the_margin(text):
+    escaped = escape(text)
+    assert unescape(escaped) == text
+    assert len(LINES.split(escaped)) == 1
+    assert all(line.startswith(">") for line in escaped.splitlines()[1:])
+
+
+@given(cases())
+def test_no_words_can_open_close_or_imitate_a_frame(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    for name, heading in (("tail", RECENT), ("projection", RECALLED)):
+        section = context.section(name)
+        assert read_back(section.text, heading) == [item.text for item in section.items]
+
+
+@given(cases())
+def test_the_text_follows_from_the_items_alone(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    known = {recalled.unit.id: recalled.unit for recalled in projection}
+    pieces, cursor = [], Cursor(numbered=True)
+    for item in context.section("projection").items:
+        piece, cursor = quote(Quote(known[item.id], item.text, excerpt=item.kind == "excerpt"), cursor)
+        pieces.append(piece)
+    assert context.section("projection").text == section_text(RECALLED, pieces)
+    start = len(request.session_turns) - len(shown(context, "tail"))
+    assert context.section("tail").text == section_text(RECENT, quotes(request.session_turns[start:]))
+
+
+@given(cases())
+def test_messages_say_the_same_and_never_as_the_system(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    messages = context.as_messages()
+    assert "".join(message["content"] for message in messages) == context.text
+    assert {message["role"] for message in messages} <= {"user"}
