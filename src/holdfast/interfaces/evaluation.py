@@ -41,49 +41,58 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+DataFolder = Annotated[Path | None, typer.Option("--data", help="Folder of evaluation data.", show_default=False)]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", help="Sets whose name contains this; repeatable.", show_default=False)
+]
+Baselines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--baseline", help="Baseline to measure, or `all`; alone, the product is left out.", show_default=False
+    ),
+]
+Profiles = Annotated[
+    list[str] | None, typer.Option("--profile", help="Profile to measure; repeatable.", show_default=False)
+]
+Assigned = Annotated[
+    list[str] | None, typer.Option("--set", help="Setting, as lexical.b=0.35; repeatable.", show_default=False)
+]
+Off = Annotated[list[str] | None, typer.Option("--off", help="Part to switch off; repeatable.", show_default=False)]
+Ablate = Annotated[bool, typer.Option("--ablate", help="Switch off every part in turn.")]
+Tune = Annotated[
+    list[str] | None,
+    typer.Option("--tune", help="Values to choose from, as lexical.b=0.35,0.75; repeatable.", show_default=False),
+]
+Metric = Annotated[str, typer.Option(help="What --tune chooses by.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A small part of every set.")]
+AsCited = Annotated[bool, typer.Option("--as-cited", help="Gold as published, without known errata.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for this run's files.", show_default=False)]
+Workers = Annotated[int, typer.Option(help="Processes; 0 means one for each core.")]
+Against = Annotated[Path | None, typer.Option("--against", help="Earlier run to compare with.", show_default=False)]
+Compared = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option("--compare", help="Two earlier runs to compare; nothing is measured.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
 def measure(
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of evaluation data.", show_default=False)
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", help="Sets whose name contains this; repeatable.", show_default=False),
-    ] = None,
-    baseline: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--baseline", help="Baseline to measure, or `all`; alone, the product is left out.", show_default=False
-        ),
-    ] = None,
-    profile: Annotated[
-        list[str] | None, typer.Option("--profile", help="Profile to measure; repeatable.", show_default=False)
-    ] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", help="Setting, as lexical.b=0.35; repeatable.", show_default=False)
-    ] = None,
-    off: Annotated[
-        list[str] | None, typer.Option("--off", help="Part to switch off; repeatable.", show_default=False)
-    ] = None,
-    ablate: Annotated[bool, typer.Option("--ablate", help="Switch off every part in turn.")] = False,
-    tune: Annotated[
-        list[str] | None,
-        typer.Option("--tune", help="Values to choose from, as lexical.b=0.35,0.75; repeatable.", show_default=False),
-    ] = None,
-    metric: Annotated[str, typer.Option(help="What --tune chooses by.")] = "recall@10",
-    quick: Annotated[bool, typer.Option("--quick", help="A small part of every set.")] = False,
-    as_cited: Annotated[bool, typer.Option("--as-cited", help="Gold as published, without known errata.")] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for this run's files.", show_default=False)
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes; 0 means one for each core.")] = 0,
-    against: Annotated[
-        Path | None, typer.Option("--against", help="Earlier run to compare with.", show_default=False)
-    ] = None,
-    compared: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option("--compare", help="Two earlier runs to compare; nothing is measured.", show_default=False),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    data: DataFolder = None,
+    only: Only = None,
+    baseline: Baselines = None,
+    profile: Profiles = None,
+    setting: Assigned = None,
+    off: Off = None,
+    ablate: Ablate = False,
+    tune: Tune = None,
+    metric: Metric = "recall@10",
+    quick: Quick = False,
+    as_cited: AsCited = False,
+    out: Out = None,
+    workers: Workers = 0,
+    against: Against = None,
+    compared: Compared = None,
+    as_json: AsJson = False,
 ) -> None:
     """Measure retrieval on a folder of data; nothing here calls an LLM."""
     # A file or a pipe has no width; one that is too narrow would fold the table into columns of two letters.
@@ -93,40 +102,41 @@ def measure(
         return
     if data is None:
         raise InputError("there is nothing to measure on; give --data FOLDER, or --compare two runs")
+    earlier = Kept.read(against) if against is not None else None
     overrides = plan.assignments(setting or ())
     settings = Settings.load(overrides)
-    choices = {key: values.split(",") for key, values in plan.assignments(tune or ()).items()}
     asked = plan.systems(
-        settings, baselines=baseline or (), profiles=profile or (), off=off or (), ablate=ablate, tune=choices,
-        overrides=overrides,
+        settings, baselines=baseline or (), profiles=profile or (), off=off or (), ablate=ablate,
+        tune={key: values.split(",") for key, values in plan.assignments(tune or ()).items()}, overrides=overrides,
     )  # fmt: skip
     found = load_sets(data, only or (), corrected=not as_cited)
     sets = [plan.quick(each) for each in found.sets] if quick else found.sets
     for path in found.unknown:
         _say(f"{path.name}: no known schema, left out", as_json=as_json)
-    folder = out or HOME / digest(
-        code_digest(), [each.checksums for each in sets], repr(asked.systems), quick, as_cited,
-        settings.embedding.embedder,
-    )  # fmt: skip
+    place = out or HOME / _run_name(sets, asked.systems, settings, quick, as_cited)
     started, began = datetime.now(UTC), time.monotonic()
-    runs = _measured(sets, asked.systems, settings, folder, workers or os.cpu_count() or 1, as_json=as_json)
-    tuned = _tuned(runs, sets, asked.variants, metric)
+    runs = _measured(sets, asked.systems, settings, place, workers or os.cpu_count() or 1, as_json=as_json)
     manifest = describe_run(
         runs, sets, settings, command=" ".join(["holdfast", *sys.argv[1:]]), quick=quick, as_cited=as_cited,
-        started=started.isoformat(timespec="seconds"), seconds=round(time.monotonic() - began, 1), tuned=tuned,
-        left_out=[path.name for path in found.unknown],
+        started=started.isoformat(timespec="seconds"), seconds=round(time.monotonic() - began, 1),
+        tuned=_tuned(runs, sets, asked.variants, metric), left_out=[path.name for path in found.unknown],
     )  # fmt: skip
-    write_manifest(folder, manifest)
-    differences = compare(Kept.read(against), Kept.read(folder)) if against is not None else []
-    (folder / "report.html").write_text(render_report(manifest, differences), encoding="utf-8")
+    write_manifest(place, manifest)
+    differences = compare(earlier, Kept.read(place)) if earlier is not None else []
+    (place / "report.html").write_text(render_report(manifest, differences), encoding="utf-8")
     if as_json:
         wire.print_json({**manifest, "compared": [each.to_json() for each in differences]})
         return
     console.print(_drawn(manifest, runs, ablate=ablate, columns=max(1, (console.width - _LABELS) // _COLUMN)))
     if differences:
         _show_differences(console, differences, as_json=False)
-    console.print(
-        f"\nmanifest {folder / MANIFEST}   report {folder / 'report.html'}", highlight=False, soft_wrap=True
+    console.print(f"\nmanifest {place / MANIFEST}   report {place / 'report.html'}", highlight=False, soft_wrap=True)
+
+
+def _run_name(sets: Sequence[DataSet], systems: Sequence[System], settings: Settings, *options: bool) -> str:
+    """Name a run by what it measures: the same code, data and systems find their unfinished run again."""
+    return digest(
+        code_digest(), [dict(each.checksums) for each in sets], repr(systems), repr(settings.embedding), options
     )
 
 

@@ -1,0 +1,324 @@
+"""Every constant that may be changed: one frozen group per stage, two recipes, and where each value came from.
+
+`Settings()` is the default recipe, `Settings.reference()` carries every constant as the contract writes it.
+`Settings.load()` adds the settings file and the environment; it is the only place that reads either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from holdfast.errors import SettingsError, shown
+from holdfast.settings.context import AssemblySettings, AuthoredSettings, ProjectionSettings, TemporalSettings
+from holdfast.settings.fields import setting
+from holdfast.settings.finding import (
+    RECIPES,
+    AnalysisSettings,
+    DenseSettings,
+    EmbeddingSettings,
+    FusionSettings,
+    HyperSettings,
+    LexicalSettings,
+    ProfileSettings,
+    RefusalSettings,
+    RetrievalSettings,
+    ScoreSettings,
+    TokenSettings,
+)
+from holdfast.settings.keeping import IngestSettings, StoreSettings
+
+__all__ = [
+    "PROFILES",
+    "RECIPES",
+    "AnalysisSettings",
+    "AssemblySettings",
+    "AuthoredSettings",
+    "DenseSettings",
+    "EmbeddingSettings",
+    "FusionSettings",
+    "HyperSettings",
+    "IngestSettings",
+    "LexicalSettings",
+    "Origin",
+    "ProfileSettings",
+    "ProjectionSettings",
+    "RefusalSettings",
+    "RetrievalSettings",
+    "ScoreSettings",
+    "Settings",
+    "StoreSettings",
+    "TemporalSettings",
+    "TokenSettings",
+]
+
+ENV_PREFIX = "HOLDFAST_"
+FILE_NAME = "holdfast.toml"
+# Far longer than any strategy needs: a replay is cut short by nothing but a fault.
+_TIME_TO_SPARE_MS = 600_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One setting as `holdfast settings` prints it."""
+
+    key: str
+    value: object
+    origin: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings, grouped by stage. Immutable; validated when built."""
+
+    recipe: str = setting("default", "which set of constants to start from: `default` or `reference`")
+    analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
+    tokens: TokenSettings = field(default_factory=TokenSettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    lexical: LexicalSettings = field(default_factory=LexicalSettings)
+    dense: DenseSettings = field(default_factory=DenseSettings)
+    hyper: HyperSettings = field(default_factory=HyperSettings)
+    refusal: RefusalSettings = field(default_factory=RefusalSettings)
+    fusion: FusionSettings = field(default_factory=FusionSettings)
+    score: ScoreSettings = field(default_factory=ScoreSettings)
+    projection: ProjectionSettings = field(default_factory=ProjectionSettings)
+    temporal: TemporalSettings = field(default_factory=TemporalSettings)
+    retrieval: RetrievalSettings = field(default_factory=RetrievalSettings)
+    fast: ProfileSettings = field(
+        default_factory=lambda: ProfileSettings(max_results=3, min_score=0.30, gap=0.50, rank_by="fused")
+    )
+    balanced: ProfileSettings = field(
+        default_factory=lambda: ProfileSettings(
+            max_results=7, min_score=0.15, gap=0.35, rank_by="fused", escalation=("hdc-vsa",)
+        )
+    )
+    # Provisional: the mix of a first exploration, to be tuned and validated by the evaluation harness.
+    hybrid: ProfileSettings = field(
+        default_factory=lambda: ProfileSettings(
+            strategies=("lexical", "dense"), max_results=20, min_score=0.12, gap=0.25, rank_by="score",
+            escalation=("hdc-vsa",), mix={"dense": 0.6, "lexical": 0.4, "hdc-vsa": 0.1}, normalise="best",
+            provisional=True,
+        )
+    )  # fmt: skip
+    assembly: AssemblySettings = field(default_factory=AssemblySettings)
+    ingest: IngestSettings = field(default_factory=IngestSettings)
+    authored: AuthoredSettings = field(default_factory=AuthoredSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        projection, temporal = self.projection, self.temporal
+        if temporal.recovery_similarity >= projection.min_similarity:
+            raise SettingsError(
+                f"temporal.recovery_similarity = {temporal.recovery_similarity} is not below "
+                f"projection.min_similarity = {projection.min_similarity}; lower it, or raise the other"
+            )
+        if temporal.picks > projection.second:
+            raise SettingsError(
+                f"temporal.picks = {temporal.picks} is above projection.second = {projection.second}; "
+                "lower it, or raise the other"
+            )
+
+    @classmethod
+    def reference(cls) -> Self:
+        """Return the reference recipe: every constant exactly as the contract gives it."""
+        return cls(
+            recipe="reference",
+            tokens=TokenSettings(ratios="reference"),
+            dense=DenseSettings(early_exit=True, exit_64=0.65, exit_256=0.75),
+            hyper=HyperSettings(positional=True),
+            refusal=RefusalSettings(enabled=False),
+            projection=ProjectionSettings(floor=0.0, keywords="words"),
+            temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
+            assembly=AssemblySettings(lenient_hard=False, packing="prefix"),
+            # C7: there, sim is the dense cosine and rel = max(0, sim).
+            hybrid=dataclasses.replace(
+                cls().hybrid,
+                mix={"dense": 1.0, "lexical": 0.0, "hdc-vsa": 0.0},
+                normalise="own",
+                provisional=False,
+            ),
+        )
+
+    @classmethod
+    def load(
+        cls,
+        overrides: Mapping[str, object] | None = None,
+        *,
+        file: str | Path | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Build settings from (strongest first) `overrides`, `HOLDFAST_*`, a TOML file and the recipe.
+
+        Keys of `overrides` are dotted: `{"lexical.k1": 1.5}`. An environment name joins group and key with
+        two underscores: `HOLDFAST_LEXICAL__K1`. The file is `file`, else `HOLDFAST_SETTINGS`, else
+        `holdfast.toml` in the working folder when there is one.
+
+        Raises:
+            SettingsError: a key is unknown or a value lies outside its domain.
+        """
+        environ = os.environ if environ is None else environ
+        path = _settings_file(file, environ)
+        given: dict[str, tuple[object, str]] = {}
+        if path is not None:
+            given |= {key: (value, f"file {path.name}") for key, value in _flatten(_read_toml(path)).items()}
+        for name, text in environ.items():
+            if name.startswith(ENV_PREFIX) and name != f"{ENV_PREFIX}SETTINGS":
+                key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
+                given[key] = (_Unread(text), f"environment {name}")
+        given |= {key: (value, "argument") for key, value in _flatten(overrides or {}).items()}
+        return cls._build(given)
+
+    @classmethod
+    def _build(cls, given: Mapping[str, tuple[object, str]]) -> Self:
+        recipe = given.get("recipe", ("default", ""))[0]
+        if recipe not in RECIPES:
+            raise SettingsError(f"recipe = {shown(recipe)}; choose one of {', '.join(RECIPES)}")
+        start = cls.reference() if recipe == "reference" else cls()
+        groups: dict[str, dict[str, object]] = {}
+        for key, (value, _) in given.items():
+            if key != "recipe":
+                group, name, converted = _convert(start, key, value)
+                groups.setdefault(group, {})
+                if isinstance(converted, dict):
+                    converted = {**groups[group].get(name, {}), **converted}  # type: ignore[dict-item]
+                groups[group][name] = converted
+        merged = {group: _changed(start, group, changes) for group, changes in groups.items()}
+        origins = {key: origin for key, (_, origin) in given.items()}
+        return dataclasses.replace(start, origins=origins, **merged)
+
+    def unhurried(self) -> Self:
+        """Return the same settings with time to spare: such runs come out alike on a busy machine too (law 11)."""
+        patient = dataclasses.replace(
+            self.retrieval, timeout_ms=_TIME_TO_SPARE_MS, escalation_timeout_ms=_TIME_TO_SPARE_MS
+        )
+        return dataclasses.replace(self, retrieval=patient)
+
+    def describe(self) -> list[Origin]:
+        """Return every key with its value, where the value came from, and what it does."""
+        rows = [
+            Origin(
+                "recipe", self.recipe, self.origins.get("recipe", f"{self.recipe} recipe"), _doc(Settings, "recipe")
+            )
+        ]
+        for group in _GROUPS:
+            settings = getattr(self, group)
+            for f in dataclasses.fields(settings):
+                value, key = getattr(settings, f.name), f"{group}.{f.name}"
+                entries = {f"{key}.{entry}": v for entry, v in value.items()} if isinstance(value, Mapping) else {}
+                if f.name in _SECRETS and value:
+                    value = "(hidden)"
+                rows += [
+                    Origin(k, v, self.origins.get(k, f"{self.recipe} recipe"), f.metadata["doc"])
+                    for k, v in (entries or {key: value}).items()
+                ]
+        return rows
+
+
+PROFILES = ("fast", "balanced", "hybrid")
+_SECRETS = frozenset({"api_key"})
+_GROUPS = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("recipe", "origins"))
+
+
+def _changed(settings: Settings, group: str, changes: Mapping[str, object]) -> Any:  # noqa: ANN401 - that group
+    current = getattr(settings, group)
+    try:
+        return dataclasses.replace(current, **_merge_tables(current, changes))
+    except SettingsError as error:
+        # A profile does not know under which name it is kept.
+        raise SettingsError(f"{group}.{error}" if group in PROFILES else str(error)) from error
+
+
+def _merge_tables(group: object, changes: Mapping[str, object]) -> dict[str, object]:
+    """Let a table keep the entries that were not named."""
+    return {
+        name: {**getattr(group, name), **value} if isinstance(value, dict) else value
+        for name, value in changes.items()
+    }
+
+
+def _convert(settings: Settings, key: str, value: object) -> tuple[str, str, object]:
+    """Find the setting a dotted key names and give the value its type."""
+    group, _, rest = key.partition(".")
+    name, _, entry = rest.partition(".")
+    known = getattr(settings, group) if group in _GROUPS else None
+    if known is None or name not in {f.name for f in dataclasses.fields(known)}:
+        raise SettingsError(f"there is no setting {shown(key)}; `holdfast settings` lists all of them")
+    current = getattr(known, name)
+    if isinstance(current, Mapping):
+        if not entry:
+            example = next(iter(current), "lexical")
+            raise SettingsError(f"{key} is a table; set one entry of it, as in {key}.{example}")
+        return group, name, {entry: _typed(key, value, 1.0)}
+    if entry:
+        raise SettingsError(f"{group}.{name} is not a table, so there is no {shown(key)}")
+    return group, name, _typed(key, value, current)
+
+
+def _doc(owner: type, name: str) -> str:
+    return str(next(f.metadata["doc"] for f in dataclasses.fields(owner) if f.name == name))
+
+
+def _settings_file(file: str | Path | None, environ: Mapping[str, str]) -> Path | None:
+    named = file if file is not None else environ.get(f"{ENV_PREFIX}SETTINGS")
+    if named is not None:
+        return Path(named)
+    beside = Path(FILE_NAME)
+    return beside if beside.is_file() else None
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read the settings file {path}: {error.strerror}; check its name") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}; mend that line") from error
+
+
+def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for name, value in table.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{key}.")
+        else:
+            flat[key] = value
+    return flat
+
+
+class _Unread(str):
+    """Text from the environment: what it means depends on the setting it is for."""
+
+    __slots__ = ()
+
+
+def _typed(key: str, value: object, current: object) -> object:
+    """Return `value` as the type of the setting's present value."""
+    if isinstance(value, _Unread) and not isinstance(current, str | tuple):
+        with contextlib.suppress(json.JSONDecodeError):
+            value = json.loads(value)
+    if isinstance(current, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(current, str) and isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(current, tuple) and isinstance(value, (str, list, tuple)):
+        return tuple(value.split(",")) if isinstance(value, str) else tuple(str(item) for item in value)
+    if type(value) is type(current):
+        return value
+    wanted = {
+        float: "a number",
+        int: "a whole number",
+        str: "text",
+        bool: "true or false",
+        tuple: "a list of names",
+    }[type(current)]
+    raise SettingsError(f"{key} = {shown(value)} is not {wanted}")
