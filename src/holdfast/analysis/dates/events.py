@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from holdfast.analysis.relations import MEASURED, SIDES, UNIT_OF, Relation, measured
-from holdfast.analysis.timewords import phrase, words
+from holdfast.analysis.dates.relations import MEASURED, SIDES, UNIT_OF, Relation, measured
+from holdfast.analysis.dates.words import phrase, words
 
 # "How many days before May 7" asks for a number, not about the time before.
 ASKS_HOW_MUCH = phrase(r"\bhow (?:many \w+|much \w+|long|soon|far|much)(?: \w+)? $")

@@ -11,8 +11,19 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import cast
 
-from holdfast.analysis.calendar import FIRST, LATEST, Span, Unit, choose, day_part, days, midnight, period, shift
-from holdfast.analysis.timewords import (
+from holdfast.analysis.dates.calendar import (
+    FIRST,
+    LATEST,
+    Span,
+    Unit,
+    choose,
+    day_part,
+    days,
+    midnight,
+    period,
+    shift,
+)
+from holdfast.analysis.dates.words import (
     AMOUNT,
     DAY_PART,
     EDGE,

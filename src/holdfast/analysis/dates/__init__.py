@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from holdfast.analysis.calendar import Span, Tense
-from holdfast.analysis.event_times import ASKS_HOW_MUCH, VERB_AFTER, tied_to_event
-from holdfast.analysis.named_times import NAMED_TIMES
-from holdfast.analysis.relations import MEASURED, PARTS, SIDES, Part, Relation, measured
-from holdfast.analysis.relative_times import RELATIVE_TIMES
-from holdfast.analysis.timewords import AMOUNT, FREE, UNIT, Asked, Moment, phrase, words
+from holdfast.analysis.dates.calendar import Span, Tense
+from holdfast.analysis.dates.events import ASKS_HOW_MUCH, VERB_AFTER, tied_to_event
+from holdfast.analysis.dates.named import NAMED_TIMES
+from holdfast.analysis.dates.relations import MEASURED, PARTS, SIDES, Part, Relation, measured
+from holdfast.analysis.dates.relative import RELATIVE_TIMES
+from holdfast.analysis.dates.words import AMOUNT, FREE, UNIT, Asked, Moment, phrase, words
 from holdfast.errors import InputError, shown
 
 # A question is short; of a pasted document only the beginning is read.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from holdfast.analysis.calendar import (
+from holdfast.analysis.dates.calendar import (
     HOLIDAYS,
     OfYear,
     Pick,
@@ -22,7 +22,7 @@ from holdfast.analysis.calendar import (
     season_of,
     third,
 )
-from holdfast.analysis.timewords import (
+from holdfast.analysis.dates.words import (
     EDGE,
     END,
     FREE,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
-from holdfast.analysis.calendar import Span, Tense
+from holdfast.analysis.dates.calendar import Span, Tense
 
 FREE: frozenset[str] = frozenset()
 

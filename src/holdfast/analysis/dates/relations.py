@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal, cast
 
-from holdfast.analysis.calendar import FIRST, LATEST, Span, Unit, day_part, days, midnight, period, shift, third
-from holdfast.analysis.relative_times import window
-from holdfast.analysis.timewords import AMOUNT, DAY_PART, ORDINALS, UNIT, WEEKDAY, WEEKDAYS, Asked, measure, phrase
+from holdfast.analysis.dates.calendar import FIRST, LATEST, Span, Unit, day_part, days, midnight, period, shift, third
+from holdfast.analysis.dates.relative import window
+from holdfast.analysis.dates.words import AMOUNT, DAY_PART, ORDINALS, UNIT, WEEKDAY, WEEKDAYS, Asked, measure, phrase
 
 Side = Literal["before", "after", "since", "until", "near", "during", "of"]
 
