@@ -12,8 +12,8 @@ from holdfast.settings import Settings
 from holdfast.store.base import Derivation, UnitHypervectors
 from holdfast.types import Analysis, Unit
 
-# Counted up whenever analysis gives other terms for the same text: indexes saved before no longer fit.
-_ANALYSIS_VERSION = 1
+# Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.
+_ANALYSIS_VERSION = 2
 
 
 def derivation(settings: Settings) -> Derivation:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from holdfast.analysis.query import profile_query
+from holdfast.analysis.dates import TimeMention, TimeRange, time_mention
+from holdfast.analysis.query import asks_for_nothing, profile_query, without_names
 from holdfast.embedders.base import Embedder, checked
 from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, refusal
 from holdfast.ranking.score import Scoring
+from holdfast.ranking.stages import Stage, in_time, perspective, smoothing, staged
 from holdfast.retrieval.base import Strategy
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.store.base import Store
 from holdfast.types import (
     Budget,
     Candidate,
+    Condition,
     Contribution,
     Deadline,
     Dropped,
     Hit,
+    Junction,
     QueryProfile,
     RetrievalResult,
     SearchResult,
@@ -29,7 +34,11 @@ from holdfast.types import (
     Unit,
     View,
     Why,
+    iso,
 )
+
+# A unit that tells of an event says most of the event's words; "the trip" alone is told by many.
+_EVENT_COVERAGE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +69,11 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
     query = _profiled(engine, question, view)
     results = _retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
     fusion = Fusion.of(results, question.profile, engine.settings.fusion)
-    pool = _completed(engine, question, query, results, view) if question.profile.mix else results
+    beside, pool = _completed(engine, question, query, results, view) if question.profile.mix else ({}, results)
     pool = _explained(engine, question, query, pool, view) if explain else pool
     candidates = fuse(pool, fusion)
-    refused = refusal(candidates, engine.settings.refusal) if query.vector is not None else ""
+    refused = _refused(engine, query, candidates)
+    candidates = staged(candidates, _stages(engine, query, candidates, beside), fusion.full_marks)
     kept, dropped = cut(() if refused else candidates, question.profile)
     measure = _measure(engine, question, fusion, view)
     ranked = sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
@@ -98,12 +108,42 @@ def _profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
         speakers=engine.store.speakers(view),
         separators=engine.settings.analysis.compound_separators,
     )
+    query = dataclasses.replace(query, **_time_asked(engine, question, query, view))
     embedder = engine.embedder() if "dense" in question.profile.strategies else None
     if embedder is None:
         return query
     text = f"{query.borrowed}\n{query.text}" if query.borrowed else query.text
+    if engine.settings.stages.names_leave:
+        text = without_names(text, query.participants)
     [vector] = checked([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
     return dataclasses.replace(query, vector=vector, space=embedder.space)
+
+
+def _time_asked(engine: Engine, question: Question, query: QueryProfile, view: View) -> dict[str, Any]:
+    """Find the time that the question names; one that is told by an event is looked up by the event's words."""
+    if not engine.settings.stages.time_range or not question.profile.mix:
+        return {}
+    mention = time_mention(query.text, view.reference_time)
+    if mention is None:
+        return {}
+    span = mention.range or _event_range(engine, question, mention, view)
+    if span is None:
+        return {}
+    return {"time_range": (span.start, span.end), "only_time": asks_for_nothing(mention.rest)}
+
+
+def _event_range(engine: Engine, question: Question, mention: TimeMention, view: View) -> TimeRange | None:
+    """Return the range around an event that a unit tells of in nearly all of the event's own words."""
+    event = profile_query(mention.event or "", separators=engine.settings.analysis.compound_separators)
+    lexical = next((strategy for strategy in question.strategies if strategy.id == "lexical"), None)
+    if lexical is None or not event.terms:
+        return None
+    deadline = Deadline.start(engine.clock, engine.settings.retrieval.timeout_ms)
+    budget = Budget(engine.settings.retrieval.timeout_ms, 1)
+    found = lexical.retrieve(event, view, engine.store, budget, deadline).candidates
+    if not found or found[0].coverage < _EVENT_COVERAGE:
+        return None
+    return mention.around(found[0].unit.event_time)
 
 
 def _retrieved(
@@ -124,16 +164,57 @@ def _retrieved(
 
 def _completed(
     engine: Engine, question: Question, query: QueryProfile, results: Sequence[RetrievalResult], view: View
-) -> tuple[RetrievalResult, ...]:
-    """Let every primary strategy score what only another one found: a mix needs all its parts."""
+) -> tuple[dict[str, tuple[str, ...]], tuple[RetrievalResult, ...]]:
+    """Let every primary strategy score the whole pool: what only another one found, and the turns beside it.
+
+    A mix needs all its parts, and the stages need exact scores of neighbours. Return who is beside whom, too.
+    """
     pool = dict.fromkeys(claim.unit_id for result in results for claim in result.candidates)
+    pool |= dict.fromkeys(_said_then(engine, query, view))
+    beside = engine.store.neighbours(view, [*pool]) if engine.settings.stages.smoothing else {}
+    pool |= dict.fromkeys(unit_id for near in beside.values() for unit_id in near)
     completed = []
     for strategy, result in zip(question.strategies, results, strict=False):
         known = {claim.unit_id for claim in result.candidates}
         missing = [unit_id for unit_id in pool if unit_id not in known]
         claims = strategy.score(query, view, engine.store, missing, explain=False) if missing else {}
         completed.append(dataclasses.replace(result, candidates=(*result.candidates, *claims.values())))
-    return (*completed, *results[len(completed) :])
+    return beside, (*completed, *results[len(completed) :])
+
+
+def _said_then(engine: Engine, query: QueryProfile, view: View) -> list[str]:
+    """Return what happened in the time asked for, when the question asks for nothing else (C13)."""
+    if query.time_range is None or not query.only_time:
+        return []
+    since, until = query.time_range
+    start = Condition("field", ("event_time",), "gte", iso(since))
+    end = Condition("field", ("event_time",), "lt", iso(until))
+    parts = (start, end) if view.filters is None else (view.filters, start, end)
+    then = dataclasses.replace(view, filters=Junction("and", parts))
+    found = engine.store.scan(then, order="newest", limit=engine.settings.retrieval.max_candidates)
+    return [unit.id for unit in found]
+
+
+def _refused(engine: Engine, query: QueryProfile, candidates: Sequence[Candidate]) -> str:
+    """Return why a question gets no answer; one that asks for a time alone cannot be judged by its words."""
+    if query.vector is None or query.only_time:
+        return ""
+    return refusal(candidates, engine.settings.refusal)
+
+
+def _stages(
+    engine: Engine, query: QueryProfile, candidates: Sequence[Candidate], beside: Mapping[str, Sequence[str]]
+) -> list[Stage]:
+    """Return the stages of the default recipe, in their order; the reference recipe has none."""
+    settings = engine.settings.stages
+    stages: list[Stage] = []
+    if beside:
+        stages.append(smoothing(candidates, beside, settings.smoothing, settings.smoothing_length))
+    if settings.perspective:
+        stages.append(perspective(query, settings.perspective))
+    if query.time_range is not None:
+        stages.append(in_time(*query.time_range, 1.0 if query.only_time else settings.time_range))
+    return stages
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,9 +234,9 @@ def test_neighbours_are_of_the_same_session_of_the_same_owner():
         for i in range(3):
             for user, session in (("ana", "s1"), ("ana", "s2"), ("ben", "s1")):
                 memory.remember(f"turn {i}", id=f"{user}-{session}-{i}", user=user, session=session, at=NOW)
-        around = memory.store.neighbours(make_view(), "ana-s1-1", before=5, after=5)
-        assert [unit.id for unit in around] == ["ana-s1-0", "ana-s1-2"]
-        assert memory.store.neighbours(make_view(user="ben"), "ana-s1-1", before=5, after=5) == []
+        around = memory.store.neighbours(make_view(), ["ana-s1-1"])
+        assert around == {"ana-s1-1": ("ana-s1-0", "ana-s1-2")}
+        assert memory.store.neighbours(make_view(user="ben"), ["ana-s1-1"]) == {}
 
 
 # ------------------------------------------------------------------------------- an own unit and a global one

@@ -71,15 +71,27 @@ _PHRASES: tuple[tuple[str, Act], ...] = (
     (r"^\s*tell me (about|more)\b", "describe"),
 )
 
+# What the assistant did is told in the past tense; "can you suggest …" asks for something new.
+_TOLD = (
+    "said told suggested recommended mentioned gave given listed wrote written explained proposed provided described"
+    " advised shared"
+).split()
+_TELL = "say tell suggest recommend mention give list write explain propose provide describe advise share".split()
 _ASSISTANT_WORDS = re.compile(
-    r"\b(you|assistant)\s+(said|say|told|tell|suggest(ed)?|recommend(ed)?|mention(ed)?|gave|give|list(ed)?|wrote"
-    r"|explain(ed)?|propose[d]?|provide[d]?)\b|\byour (answer|advice|suggestion|recommendation|list)s?\b"
-    r"|\bour (last|previous|earlier) (conversation|chat|discussion)\b",
+    rf"\b(?:you|assistant)(?:'d|'ve|\s+had|\s+have)?\s+(?:\w+\s+)?(?:{'|'.join(_TOLD)})\b"
+    rf"|\bdid (?:you|the assistant) (?:\w+ )?(?:{'|'.join(_TELL)})\b"
+    r"|\byour (?:previous |earlier |last )?(?:answer|advice|suggestion|recommendation|list|explanation|reply)s?\b"
+    r"|\bour (?:last|previous|earlier|past) (?:conversation|chat|discussion|session)s?\b"
+    r"|\bremind me\b",
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(i|i'm|i've|i'd|me|my|mine|we|our|us)\b", re.IGNORECASE)
 _HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
 
+# Words of a question that is about a time and nothing else.
+_SMALL_TALK = frozenset(
+    terms("discuss talk chat speak say tell mention happen do doing go going on conversation session new up")
+)
 # A question with fewer content terms than this cannot stand alone: it continues the previous one (C7).
 _FOLLOW_UP_TERMS = 3
 # A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
@@ -112,6 +124,19 @@ def profile_query(
         perspective=_perspective(plain, participants),
         borrowed=borrowed,
     )
+
+
+def without_names(text: str, names: Iterable[str]) -> str:
+    """Return a question without the names in it; one that is nothing but names stays as it is."""
+    bare = text
+    for name in sorted(names, key=len, reverse=True):
+        bare = re.sub(rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", " ", bare, flags=re.IGNORECASE)
+    return " ".join(bare.split()) if terms(bare) else text
+
+
+def asks_for_nothing(rest: str) -> bool:
+    """Return whether a question without its time asks for no topic: "what did we talk about"."""
+    return not set(terms(rest)) - _SMALL_TALK
 
 
 def _distinct(found: Iterable[str]) -> tuple[str, ...]:

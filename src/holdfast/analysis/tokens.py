@@ -252,11 +252,11 @@ def _price_words(classes: str, ratios: TokenRatios) -> tuple[str, int]:
     if ratios.coded is None:
         classes = classes.replace("d", "n")
     elif "d" in classes:
-        left = _CODED_RUN.sub("", classes)
-        price += ratios.coded * (len(classes) - len(left))
+        # One letter stays for each word, here and below, to hold the spaces behind it; it is paid for here.
+        left, words = _CODED_RUN.subn("l", classes)
+        price += ratios.coded * (len(classes) - len(left) + words) - ratios.latin * words
         classes = left
     if "e" in classes:
-        # One letter stays for each word, to hold the spaces behind it; it is paid for here.
         left, words = _ACCENTED_WORD.subn("l", classes)
         price += ratios.accented * (len(classes) - len(left) + words) - ratios.latin * words
         classes = left

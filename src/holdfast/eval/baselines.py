@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from Stemmer import Stemmer
 
+from holdfast.analysis.query import without_names
 from holdfast.embedders.base import Embedder
 from holdfast.errors import InputError, MissingExtraError, shown
 from holdfast.eval.data import Haystack, Message, Question
@@ -163,13 +164,6 @@ class _Documents:
 
 def _spoken(message: Message) -> str:
     return message.spoken
-
-
-def without_names(question: str, participants: Sequence[str]) -> str:
-    """Return the question without the participants' names, and their possessive endings."""
-    for name in participants:
-        question = re.sub(rf"\b{re.escape(name)}(?:['’]s)?\b", " ", question, flags=re.IGNORECASE)
-    return " ".join(question.split())
 
 
 def _spread(scores: Scores) -> Scores:

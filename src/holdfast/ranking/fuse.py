@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.settings import FusionSettings, ProfileSettings, RefusalSettings
-from holdfast.types import Candidate, Contribution, Dropped, RetrievalResult, StrategyCandidate
+from holdfast.types import Adjustment, Candidate, Contribution, Dropped, RetrievalResult, StrategyCandidate
 
 # A strategy nobody gave a weight counts like the lexical one.
 _UNLISTED_WEIGHT = 1.0
@@ -83,10 +83,31 @@ def explain_fused(candidate: Candidate, fusion: Fusion) -> Contribution:
 
 
 def explain_rel(candidate: Candidate, fusion: Fusion) -> Contribution:
-    """Return the relevance of a candidate as a tree."""
+    """Return the relevance of a candidate as a tree, with what the stages did to it."""
     full = Contribution("full marks", fusion.full_marks)
     share = Contribution.of("share of full marks", "ratio", explain_fused(candidate, fusion), full)
-    return Contribution.of("rel", "minimum", share, Contribution("ceiling", 1.0))
+    rel = Contribution.of("rel", "minimum", share, Contribution("ceiling", 1.0))
+    for adjustment in candidate.adjustments:
+        rel = explain_adjustment(rel, adjustment)
+    return rel
+
+
+def adjusted(rel: float, adjustment: Adjustment) -> float:
+    """Return rel' of one stage, in [0, 1]: a convex mix, clamped last because floats round."""
+    return min((1.0 - adjustment.weight) * rel + adjustment.weight * adjustment.signal, 1.0)
+
+
+def explain_adjustment(rel: Contribution, adjustment: Adjustment) -> Contribution:
+    """Return `adjusted` as a tree over the tree of what was adjusted."""
+    rest = Contribution("what is left", 1.0 - adjustment.weight)
+    weight, signal = Contribution("weight", adjustment.weight), Contribution("signal", adjustment.signal)
+    mixed = Contribution.of(
+        adjustment.stage,
+        "sum",
+        Contribution.of("before", "product", rest, rel),
+        Contribution.of("added", "product", weight, signal),
+    )
+    return Contribution.of("rel", "minimum", mixed, Contribution("ceiling", 1.0))
 
 
 def _explain_strategy(name: str, claim: StrategyCandidate, fusion: Fusion) -> Contribution:

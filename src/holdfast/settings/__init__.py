@@ -31,6 +31,7 @@ from holdfast.settings.finding import (
     RefusalSettings,
     RetrievalSettings,
     ScoreSettings,
+    StageSettings,
     TokenSettings,
 )
 from holdfast.settings.keeping import IngestSettings, StoreSettings
@@ -54,6 +55,7 @@ __all__ = [
     "RetrievalSettings",
     "ScoreSettings",
     "Settings",
+    "StageSettings",
     "StoreSettings",
     "TemporalSettings",
     "TokenSettings",
@@ -88,6 +90,7 @@ class Settings:
     hyper: HyperSettings = field(default_factory=HyperSettings)
     refusal: RefusalSettings = field(default_factory=RefusalSettings)
     fusion: FusionSettings = field(default_factory=FusionSettings)
+    stages: StageSettings = field(default_factory=StageSettings)
     score: ScoreSettings = field(default_factory=ScoreSettings)
     projection: ProjectionSettings = field(default_factory=ProjectionSettings)
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
@@ -136,6 +139,7 @@ class Settings:
             dense=DenseSettings(early_exit=True, exit_64=0.65, exit_256=0.75),
             hyper=HyperSettings(positional=True),
             refusal=RefusalSettings(enabled=False),
+            stages=StageSettings(names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0),
             projection=ProjectionSettings(floor=0.0, keywords="words"),
             temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
             assembly=AssemblySettings(lenient_hard=False, packing="prefix"),

@@ -159,6 +159,22 @@ class FusionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StageSettings:
+    """Stages of ours between fusion and the cuts; each mixes its signal into rel. All off in the reference recipe."""
+
+    names_leave: bool = setting(default=True, doc="participants' names leave the question before it is embedded")
+    perspective: float = setting(0.15, "share of: the unit is by the one whose words the question asks for")
+    smoothing: float = setting(0.4, "most that a short turn takes over from the better of its two neighbours")
+    smoothing_length: float = setting(160.0, "characters at which a turn takes over half of that")
+    time_range: float = setting(0.1, "share of: the unit's event lies in the time that the question names")
+
+    def __post_init__(self) -> None:
+        for name in ("perspective", "smoothing", "time_range"):
+            within(f"stages.{name}", getattr(self, name), 0.0, 1.0)
+        within("stages.smoothing_length", self.smoothing_length, 0.0, open_low=True)
+
+
+@dataclass(frozen=True, slots=True)
 class ScoreSettings:
     """The hybrid score (C9)."""
 

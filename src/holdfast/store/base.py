@@ -192,8 +192,12 @@ class Store(Protocol):
         """Return every version of one unit, oldest first; empty when the owner has no such unit."""
         ...
 
-    def neighbours(self, view: View, unit_id: str, *, before: int, after: int) -> list[Unit]:
-        """Return the units around one unit in its session's order, itself left out."""
+    def neighbours(self, view: View, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return, for each of `ids` that is a turn of a session, the visible units right before and after it."""
+        ...
+
+    def anchor_densities(self, view: View, ids: Sequence[str]) -> dict[str, float]:
+        """Return A(d) of each of `ids` that the owner may see (C13)."""
         ...
 
     def visible(self, view: View, unit_id: str) -> str | None:

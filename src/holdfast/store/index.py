@@ -10,6 +10,7 @@ there is no second copy that could drift.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -68,6 +69,8 @@ class Shard:
             "session": Column(np.int32),
             "agent": Column(np.int32),
             "speaker": Column(np.int32),
+            "position": Column(np.int32),
+            "event": Column(np.float64),
             "anchor_density": Column(np.float32),
             "expires": Column(np.float64),
             "valid_from": Column(np.float64),
@@ -83,6 +86,8 @@ class Shard:
         self._folding = True
         self._vocabulary: list[dict[str, int]] = [{} for _ in FIELDS]
         self._lists = 0
+        # The places of each session in its order; made when first asked for, None while nobody asks.
+        self._sessions: dict[int, list[int]] | None = None
         self._starts = np.zeros(1, dtype=np.int64)
         self._block = _EMPTY
         self._tail: dict[int, tuple[array[int], array[int]]] = {}
@@ -121,6 +126,8 @@ class Shard:
             "session": self._code(unit.session),
             "agent": self._code(unit.agent),
             "speaker": self._code(unit.speaker),
+            "position": unit.position,
+            "event": unit.event_time.timestamp(),
             "anchor_density": analysis.anchor_density,
             "expires": _NEVER if unit.pinned else _seconds(unit.expires_at, _NEVER),
             "valid_from": _seconds(unit.valid_from, _LONG_AGO),
@@ -129,6 +136,8 @@ class Shard:
         }
         for name, value in row.items():
             self._columns[name].append(value)
+        if self._sessions is not None and unit.session is not None:
+            insort(self._sessions.setdefault(self._code(unit.session), []), place, key=self._moment)
         self.unit_count += 1
         for f, field in enumerate(analysis.terms):
             self.field_totals[f] += lengths[f]
@@ -210,6 +219,7 @@ class Shard:
         self._tail, self._tail_size = {}, 0
 
     def _renumber(self, alive: Bools) -> None:
+        self._sessions = None
         places = np.flatnonzero(alive).tolist()
         self.keys = [self.keys[place] for place in places]
         self.ids = [self.ids[place] for place in places]
@@ -336,6 +346,33 @@ class Shard:
             passing[places] = True
             mask &= passing
         return mask
+
+    def _moment(self, place: int) -> tuple[float, int]:
+        """Return what orders a session (C1)."""
+        return float(self.column("event")[place]), int(self.column("position")[place])
+
+    def beside(self, place: int, eligible: Bools) -> list[int]:
+        """Return the eligible places right before and after one in its session; none for a unit without a session."""
+        session = int(self.column("session")[place])
+        if session == 0:
+            return []
+        if self._sessions is None:
+            self._sessions = self._ordered_sessions()
+        order = self._sessions[session]
+        at = bisect_left(order, self._moment(place), key=self._moment)
+        around = (range(at - 1, -1, -1), range(at + 1, len(order)))
+        found = (next((order[i] for i in side if order[i] != place and eligible[order[i]]), None) for side in around)
+        return [near for near in found if near is not None]
+
+    def _ordered_sessions(self) -> dict[int, list[int]]:
+        codes = self.column("session")
+        living = np.flatnonzero(self.column("alive").astype(np.bool_) & (codes != 0))
+        # The store numbers the turns of a session, so that no id has to break a tie here.
+        order = living[np.lexsort((self.column("position")[living], self.column("event")[living]))]
+        sessions: dict[int, list[int]] = {}
+        for place, code in zip(order.tolist(), codes[order].tolist(), strict=True):
+            sessions.setdefault(code, []).append(place)
+        return sessions
 
     def role_mask(self, roles: frozenset[Role]) -> Bools:
         """Return which places have one of `roles`."""

@@ -100,6 +100,19 @@ def located(shards: Sequence[Shard], view: View, ids: Sequence[str]) -> list[tup
     return [(shard, unit_id) for shard, unit_id in pairs if shard is not None]
 
 
+def neighbours(
+    shards: Sequence[Shard], view: View, ids: Sequence[str], allowed: frozenset[int] | None
+) -> dict[str, tuple[str, ...]]:
+    """Return the visible units right before and after each of `ids` in its session."""
+    found = {}
+    eligible = {id(shard): shard.eligible(view, allowed) for shard in shards}
+    for shard, unit_id in located(shards, view, ids):
+        beside = shard.beside(shard.place_of_id[unit_id], eligible[id(shard)])
+        if beside:
+            found[unit_id] = tuple(shard.ids[place] for place in beside)
+    return found
+
+
 def evidence(shards: Sequence[Shard], view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
     """Return the exact counts of `ids`, wherever they are, and the statistics of all shards together."""
     found: list[str] = []

@@ -184,17 +184,19 @@ class SqliteStore:
                 return []
             return [unit_of(old) for old in self._run("unit_versions", {"key": row[0]})] + [unit_of(row)]
 
-    def neighbours(self, view: View, unit_id: str, *, before: int, after: int) -> list[Unit]:
+    def neighbours(self, view: View, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """See `Store.neighbours`."""
         with self._read():
-            row = self._visible_row(view, unit_id)
-            if row is None or (unit := unit_of(row)).session is None:
-                return []
-            values = columns(unit)
-            earlier = self._run("session_before", {**values, "limit": before}).fetchall()
-            later = self._run("session_after", {**values, "limit": after}).fetchall()
-        around = [unit_of(found) for found in (*reversed(earlier), *later)]
-        return [unit for unit in around if agent_matches(view, unit)]
+            return searching.neighbours(self._index.shards(view), view, ids, self._allowed(view))
+
+    def anchor_densities(self, view: View, ids: Sequence[str]) -> dict[str, float]:
+        """See `Store.anchor_densities`."""
+        with self._read():
+            places = searching.located(self._index.shards(view), view, ids)
+            return {
+                unit_id: float(shard.column("anchor_density")[shard.place_of_id[unit_id]])
+                for shard, unit_id in places
+            }
 
     def visible(self, view: View, unit_id: str) -> str | None:
         """See `Store.visible`."""

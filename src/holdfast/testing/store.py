@@ -180,10 +180,27 @@ class StoreContract(StoreVectorContract):
         store = self.open_store(tmp_path)
         store.put([draft(name, name, session="s", minutes=i) for i, name in enumerate("abcde")])
         store.put([draft("x", "x", session="t", minutes=2), draft("lone", "lone")])
-        assert ids(store.neighbours(view(), "c", before=1, after=2)) == ["b", "d", "e"]
-        assert ids(store.neighbours(view(), "a", before=3, after=1)) == ["b"]
-        assert store.neighbours(view(), "lone", before=1, after=1) == []
-        assert store.neighbours(view("ben"), "c", before=1, after=1) == []
+        around = {"a": ("b",), "c": ("b", "d"), "e": ("d",)}
+        assert store.neighbours(view(), ["c", "a", "e", "x", "lone", "unknown"]) == around
+        assert store.neighbours(view("ben"), ["c"]) == {}
+
+    def test_neighbours_follow_changes_and_are_visible(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        store.put([draft(name, name, session="s", minutes=i) for i, name in enumerate("abc")])
+        assert store.neighbours(view(), ["b"]) == {"b": ("a", "c")}
+        store.put([draft("between", "said in between, told later", session="s", minutes=1)])
+        assert store.neighbours(view(), ["b", "c"]) == {"b": ("a", "between"), "c": ("between",)}
+        store.put([draft("new", "c, put differently", session="t", supersedes=("c",))])
+        assert store.neighbours(view(), ["between"]) == {"between": ("b",)}
+        assert store.neighbours(view(current_only=False), ["between"]) == {"between": ("b", "c")}
+        store.revise(view(), "b", lambda old: revised_text(old, "b again"))
+        assert store.neighbours(view(), ["a", "b"]) == {"a": ("b",), "b": ("a", "between")}
+
+    def test_anchor_densities_are_those_of_the_analysis(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        store.put([draft("a", "on 2026-03-04, 2026-03-05 and 2026-03-06"), draft("b", "no time at all")])
+        assert store.anchor_densities(view(), ["a", "b", "unknown"]) == {"a": 1.0, "b": 0.0}
+        assert store.anchor_densities(view("ben"), ["a"]) == {}
 
     def test_speakers_are_the_names_the_owner_may_see(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)

@@ -69,18 +69,6 @@ ORDER BY event_time DESC, position DESC, id DESC LIMIT :limit;
 -- name: matching_keys
 SELECT key FROM units WHERE {where};
 
--- name: session_before
-SELECT key, body, checksum, superseded_by, access_count FROM units
-WHERE tenant = :tenant AND user = :user AND session = :session
-    AND (event_time, position, id) < (:event_time, :position, :id)
-ORDER BY event_time DESC, position DESC, id DESC LIMIT :limit;
-
--- name: session_after
-SELECT key, body, checksum, superseded_by, access_count FROM units
-WHERE tenant = :tenant AND user = :user AND session = :session
-    AND (event_time, position, id) > (:event_time, :position, :id)
-ORDER BY event_time, position, id LIMIT :limit;
-
 -- name: owner_stats
 SELECT count(*), count(DISTINCT session), min(event_time), max(event_time), coalesce(sum(version), 0) FROM units
 WHERE tenant = :tenant AND user IN (:user, '');

@@ -1,0 +1,168 @@
+"""Results: what strategies claim, what fusion makes of it, and what is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NamedTuple, overload
+
+from holdfast.types.explanation import Contribution
+from holdfast.types.questions import QueryProfile
+from holdfast.types.units import (
+    Unit,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyCandidate:
+    """One strategy's claim about one unit (C7). Scores ≥ 0, higher is better; normalised lies in [0, 1]."""
+
+    unit_id: str
+    store: Literal["session", "kb"]
+    raw_score: float
+    normalized_score: float
+    unit: Unit
+    notes: tuple[str, ...] = ()
+    explanation: Contribution | None = None
+    coverage: float = 0.0  # the share of the question's idf mass that the unit's words match (C4)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult:
+    """What one strategy returned, best first.
+
+    `scale` is what its raw scores are divided by: normalised = min(raw / scale, 1). The lexical strategy divides by
+    its best score; one whose scores mean something by themselves (a cosine) leaves it at 1.
+    """
+
+    strategy_id: str
+    candidates: tuple[StrategyCandidate, ...]
+    duration_ms: float = field(compare=False)  # law 11 leaves durations out of determinism
+    exhausted_budget: bool = False
+    scale: float = 1.0
+
+
+class Adjustment(NamedTuple):
+    """What one stage of the default recipe did to a relevance: rel' = (1 - weight)·rel + weight·signal."""
+
+    stage: str
+    weight: float
+    signal: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """The fused claim about one unit (C6); `merged_ids` are copies that were folded into it."""
+
+    unit: Unit
+    fused: float
+    rel: float
+    claims: Mapping[str, StrategyCandidate]
+    merged_ids: tuple[str, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
+
+
+Cut = Literal["min_score", "gap", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A candidate that a cut removed: the bar it had to reach, and what it had."""
+
+    candidate: Candidate
+    cut: Cut
+    needed: float
+    had: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One unit that `search` returns. `score` ranks; `contributions` recompose it exactly."""
+
+    unit: Unit
+    score: float
+    rel: float
+    rank: int
+    contributions: Contribution | None = None
+    merged_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What every stage of one recall decided. `explain`, `why` and the harness only read it."""
+
+    query: QueryProfile
+    profile: str
+    results: tuple[RetrievalResult, ...]
+    candidates: tuple[Candidate, ...]
+    dropped: tuple[Dropped, ...]
+    reference_time: datetime
+    refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult(Sequence[Hit]):
+    """The hits of one search, best first, with the trace that explains them."""
+
+    hits: tuple[Hit, ...]
+    trace: Trace
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Hit]: ...
+    def __getitem__(self, index: int | slice) -> Hit | Sequence[Hit]:
+        return self.hits[index]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyStanding:
+    """Where one strategy sees a unit: its rank (1 is best) and score, or None when it did not find it."""
+
+    strategy_id: str
+    rank: int | None
+    found: int
+    score: float
+    matched: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a unit is, or is not, among the hits of a query.
+
+    `distance_to_cut` is how much score was missing at the cut that dropped it.
+    """
+
+    unit: Unit
+    returned: bool
+    verdict: str
+    standings: tuple[StrategyStanding, ...]
+    rank: int | None = None
+    score: float | None = None
+    distance_to_cut: float | None = None
+    contributions: Contribution | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """How much one owner has remembered."""
+
+    units: int
+    versions: int
+    sessions: int
+    by_kind: Mapping[str, int]
+    by_scope: Mapping[str, int]
+    earliest: datetime | None
+    latest: datetime | None
+    store_units: int
+    store_bytes: int
+    schema_version: int
+    location: str

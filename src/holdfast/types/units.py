@@ -1,0 +1,247 @@
+"""Units: what is remembered (C1), and the words that describe it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, Self, get_args
+
+JSON = Any  # a JSON value; Python's type system cannot say so recursively without pain at every use
+
+Kind = Literal["turn", "knowledge", "summary", "authored"]
+Scope = Literal["session", "user", "global"]
+Author = Literal["user", "assistant", "tool", "system", "document"]
+Origin = Literal["conversation", "tool", "document", "authored"]
+Role = Literal[
+    "Comparison",
+    "Explanation",
+    "Procedure",
+    "Definition",
+    "Evaluation",
+    "Diagnostic",
+    "Constraint",
+    "Narrative",
+    "Description",
+]
+Act = Literal[
+    "compare",
+    "explain",
+    "recommend",
+    "diagnose",
+    "implement",
+    "verify",
+    "define",
+    "evaluate",
+    "identify",
+    "describe",
+]
+Field = Literal["topic", "claim", "procedure", "utility_acts", "utility_note", "condition", "role"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+AUTHORS: tuple[Author, ...] = get_args(Author)
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
+ROLES: tuple[Role, ...] = get_args(Role)
+ACTS: tuple[Act, ...] = get_args(Act)
+# Scores are summed field by field in this order, always: float addition does not commute in its last bit.
+FIELDS: tuple[Field, ...] = get_args(Field)
+
+
+def iso(moment: datetime) -> str:
+    """Write an aware time as UTC ISO 8601 with a fixed width, so that text order is time order."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def from_iso(text: str) -> datetime:
+    """Read what `iso` wrote."""
+    return datetime.fromisoformat(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A statement as a triple (C8); all of it or none of it."""
+
+    subject: str
+    relation: str
+    object: str
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What a summary carries about where it came from (C18)."""
+
+    sources: tuple[str, ...]
+    method: Literal["extractive", "abstractive"]
+    confidence: float
+    decay_rate: float
+    align: float
+    cover: float
+    starts: datetime
+    ends: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One remembered thing (C1). Never changed in place: a change is a new version of the same id."""
+
+    id: str
+    text: str
+    tenant: str
+    user: str | None
+    scope: Scope
+    event_time: datetime
+    recorded_time: datetime
+    kind: Kind = "turn"
+    session: str | None = None
+    agent: str | None = None
+    role: Role = "Narrative"
+    topic: str = ""
+    claim: str = ""
+    procedure: str = ""
+    condition: str = ""
+    utility_acts: tuple[Act, ...] = ()
+    utility_note: str = ""
+    parts: tuple[JSON, ...] = field(default=(), hash=False)
+    author: Author = "user"
+    speaker: str = ""
+    message_id: str | None = None
+    bundle_id: str | None = None
+    position: int = 0
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    supersedes: tuple[str, ...] = ()
+    expires_at: datetime | None = None
+    pinned: bool = False
+    links: tuple[str, ...] = ()
+    fact: Fact | None = None
+    authority: float = 0.0
+    origin: Origin = "conversation"
+    metadata: Mapping[str, JSON] = field(default_factory=dict, hash=False)
+    lineage: Lineage | None = None
+    version: int = 1
+    # Kept outside versions and hashes (C11): reading a memory does not change it.
+    access_count: int = field(default=0, compare=False)
+
+    def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - the field types are checked by the caller's stage
+        """Return a copy with `changes`."""
+        return dataclasses.replace(self, **changes)
+
+    def field_text(self, name: Field) -> str:
+        """Return the words of one indexed field."""
+        value = getattr(self, name)
+        return " ".join(value) if isinstance(value, tuple) else str(value)
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the unit as a JSON object.
+
+        What can be read back without being written is left out: fields at their default, and the one of
+        claim and procedure that repeats the text.
+        """
+        row: dict[str, JSON] = {}
+        for name, default in _UNIT_DEFAULTS.items():
+            value = getattr(self, name)
+            if value != default and not (name == self.statement_field and value == self.text):
+                row[name] = _plain(value)
+        return row
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, JSON]) -> Self:
+        """Read what `to_json` wrote."""
+        values = dict(row)
+        for name in _TIMES & values.keys():
+            values[name] = from_iso(values[name])
+        for name in _TUPLES & values.keys():
+            values[name] = tuple(values[name])
+        if "fact" in values:
+            values["fact"] = Fact(**values["fact"])
+        if "lineage" in values:
+            lineage = dict(values["lineage"])
+            for name in ("starts", "ends"):
+                lineage[name] = from_iso(lineage[name])
+            values["lineage"] = Lineage(**{**lineage, "sources": tuple(lineage["sources"])})
+        if "claim" not in values and "procedure" not in values:
+            values["procedure" if values.get("role") == "Procedure" else "claim"] = values["text"]
+        return cls(**{"user": None, **values})
+
+    @property
+    def statement_field(self) -> Literal["claim", "procedure"]:
+        """Return which of the two statement fields this role uses (C1: never both)."""
+        return "procedure" if self.role == "Procedure" else "claim"
+
+    def said(self) -> tuple[object, ...]:
+        """Return what was said, by whom and when: two units that agree in it are copies (C6)."""
+        return (self.text, self.event_time, self.author, self.speaker, self.kind)
+
+
+_TIMES = frozenset({"event_time", "recorded_time", "valid_from", "valid_to", "expires_at"})
+_TUPLES = frozenset({"utility_acts", "parts", "supersedes", "links"})
+_MISSING = object()
+_UNIT_DEFAULTS: dict[str, object] = {
+    f.name: f.default
+    if f.default is not dataclasses.MISSING
+    else ({} if f.default_factory is not dataclasses.MISSING else _MISSING)
+    for f in dataclasses.fields(Unit)
+}
+_UNIT_DEFAULTS["user"] = None
+del _UNIT_DEFAULTS["access_count"]
+
+
+def _plain(value: object) -> JSON:
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, (Fact, Lineage)):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return value
+
+
+def digest(*parts: object) -> str:
+    """Return a short stable hash of `parts`: 80 bits, so that a billion units collide with p < 1e-6."""
+    text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode("ascii"), digest_size=10).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoredText:
+    """One node of a core document (C14), with the headings above it as (ordinal, Markdown line)."""
+
+    document: str
+    position: int
+    markdown: str
+    headings: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What analysis derived from one unit: C2 terms per field (in `FIELDS` order) and anchor density (C13)."""
+
+    terms: tuple[tuple[str, ...], ...]
+    anchor_density: float
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A unit on its way into the store, with what the store needs to decide whether it is new."""
+
+    unit: Unit
+    analysis: Analysis
+    id_given: bool = False
+    time_given: bool = False
+
+
+Status = Literal["added", "duplicate", "updated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `remember` did with one message."""
+
+    id: str
+    status: Status
+    version: int
