@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast import ingest, recall
+from holdfast import documents, ingest, recall
+from holdfast import why as absence
 from holdfast.analysis import analyse
 from holdfast.analysis.checks import (
     check_flag,
@@ -24,20 +26,26 @@ from holdfast.analysis.checks import (
     choose,
     choose_scope,
 )
+from holdfast.analysis.tokens import RATIOS, TokenCounter, estimate
+from holdfast.assembly.budget import choose_budget
+from holdfast.assembly.context import Context
 from holdfast.derivation import derivation
 from holdfast.embedders.base import Embedder
 from holdfast.embedding import Embedding
-from holdfast.errors import InputError, NotFoundError, shown
+from holdfast.errors import HoldfastError, InputError, NotFoundError, shown
+from holdfast.retrieval.asking import Engine, Question
 from holdfast.retrieval.profiles import build_strategies, find_profile, without_dense
 from holdfast.settings import Settings
 from holdfast.store.base import Order, Store
 from holdfast.store.filters import parse_filter
 from holdfast.store.sqlite import SqliteStore
-from holdfast.types import AUTHORS, SearchResult, Stats, Unit, View, Why, Written
+from holdfast.types import AUTHORS, CoreDocument, SearchResult, Stats, Unit, View, Why, Written
 
 Filters = Mapping[str, Any]
 Moment = datetime | str
 Units = list[Unit]  # inside the class, `list` is a verb
+# A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
+_MOST_TURNS = 1024
 _KEEP: Any = object()  # "leave this as it is", which None cannot say
 
 
@@ -45,14 +53,20 @@ class Memory:
     """A long-term memory. Open it with `Memory.open`; share it between threads, not across a fork."""
 
     def __init__(
-        self, store: Store, settings: Settings, now: Callable[[], datetime], embedder: Embedder | None = None
+        self,
+        store: Store,
+        settings: Settings,
+        now: Callable[[], datetime],
+        embedder: Embedder | None = None,
+        counter: TokenCounter | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._now = now
         self._analyse = partial(analyse, settings=settings.analysis)
         self._vectors = Embedding(store, settings.embedding, embedder)
-        self._engine = recall.Engine(store, settings, time.perf_counter, self._vectors.embedder)
+        self._counter = counter or partial(estimate, ratios=RATIOS[settings.tokens.ratios])
+        self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder)
 
     @classmethod
     def open(
@@ -62,19 +76,28 @@ class Memory:
         settings: Settings | None = None,
         now: Callable[[], datetime] | None = None,
         embedder: Embedder | None = None,
+        counter: TokenCounter | None = None,
     ) -> Self:
         """Open or create the memory at `path` (`./holdfast.db` by default; `:memory:` keeps nothing).
 
         `settings` defaults to `Settings.load()`; `now` replaces the clock, for tests and replays; `embedder` is one
-        of your own, in the place of the one that the settings name.
+        of your own, in the place of the one that the settings name; `counter` counts tokens exactly, in the place
+        of the estimate.
 
         Raises:
             StoreError: the file cannot be used; the message says why and what to do.
+            BudgetError: the hard rules of its core documents pass their share of `assembly.budget`.
         """
         settings = Settings.load() if settings is None else settings
         location = settings.store.path if path is None else path
         store = SqliteStore.open(location, settings.store, derivation(settings))
-        return cls(store, settings, now or (lambda: datetime.now(UTC)), embedder)
+        memory = cls(store, settings, now or (lambda: datetime.now(UTC)), embedder, counter)
+        try:
+            memory._check_rules()
+        except HoldfastError:
+            memory.close()
+            raise
+        return memory
 
     def close(self) -> None:
         """Release the store."""
@@ -206,6 +229,39 @@ class Memory:
         ingest.embed([unit], self._store, embedder)
         return unit
 
+    def ingest(
+        self,
+        source: str | Path,
+        *,
+        user: str,
+        tenant: str | None = None,
+        name: str | None = None,
+        scope: str = "user",
+        core: bool = False,
+    ) -> list[Written]:
+        """Take in a document: a file by its path, or a Markdown text under a `name`.
+
+        A core document's list items and front matter come along in every context, its quotes and commands as far as
+        they fit; everything else in it is remembered, as all of an ordinary document is. A file is read again when
+        it has changed.
+
+        Raises:
+            InputError: it cannot be read as a document.
+            BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
+        """
+        path = source if isinstance(source, Path) else None
+        owner = choose("scope", scope, ("user", "global"))
+        view = self._view(user=user, tenant=tenant)
+        body = documents.read_file(path) if path is not None else check_given_text("source", source).encode()
+        document = CoreDocument(
+            tenant=view.tenant,
+            user=None if owner == "global" else view.user,
+            name=documents.document_name(name, path),
+            body=body,
+            path=str(path.resolve()) if path is not None else "",
+        )
+        return documents.ingest(self._desk(writing=True), document, view, core=check_flag("core", core))
+
     def reembed(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Give every unit a vector of the embedder in force, in its space; return how many still wait.
 
@@ -244,6 +300,46 @@ class Memory:
         )  # fmt: skip
         return recall.search(self._engine, self._question(query, profile, limit), view, explain=explain)
 
+    def assemble(
+        self,
+        query: str | Sequence[Mapping[str, Any]],
+        *,
+        user: str,
+        session: str | None = None,
+        agent: str | None = None,
+        tenant: str | None = None,
+        profile: str = "hybrid",
+        budget: int | None = None,
+        window: int | None = None,
+        filters: Filters | None = None,
+        only_session: bool = False,
+        current_only: bool = True,
+        reference_time: Moment | None = None,
+        strict: bool = False,
+        track_access: bool = True,
+        counter: TokenCounter | None = None,
+    ) -> Context:
+        """Return a context for a prompt: rules, the session's last turns, and what the question brings up.
+
+        Its text never counts more than `budget` tokens; without one, a share of `window`, else `assembly.budget`.
+        `query` is a question, or the messages that the host shows already: the last user message is the question,
+        and none of them is repeated. `strict` refuses a context that lacks one of the last turns.
+
+        Raises:
+            BudgetError: the hard rules alone pass the budget.
+            InputError: an argument or the counter cannot be used.
+        """
+        view = self._view(
+            user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
+            current_only=current_only, reference_time=reference_time,
+        )  # fmt: skip
+        tokens = choose_budget(self._settings.assembly, budget, window)
+        making, warnings = self._making(query, view, tokens, counter, strict=strict)
+        context = recall.assemble(self._engine, self._question(query, profile, None), view, making)
+        if check_flag("track_access", track_access):
+            self._store.count_access(view, [item.id for item in context.section("projection").items])
+        return context.with_warnings(warnings)
+
     def why(
         self,
         query: str | Sequence[Mapping[str, Any]],
@@ -259,14 +355,21 @@ class Memory:
         only_session: bool = False,
         current_only: bool = True,
         reference_time: Moment | None = None,
+        budget: int | None = None,
     ) -> Why:
-        """Say why one unit is, or is not, among the hits that `search` gives for the same arguments."""
+        """Say why one unit is, or is not, among the hits that `search` gives for the same arguments.
+
+        With a `budget`, say why it is, or is not, in the context that `assemble` makes of them.
+        """
         view = self._view(
             user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
             current_only=current_only, reference_time=reference_time,
         )  # fmt: skip
-        question = self._question(query, profile, limit)
-        return recall.why(self._engine, question, self._found(view, id), view)
+        question, unit = self._question(query, profile, limit), self._found(view, id)
+        if budget is None:
+            return absence.why(self._engine, question, unit, view)
+        making, _ = self._making(query, view, choose_budget(self._settings.assembly, budget), None, strict=False)
+        return absence.why_in_context(self._engine, question, unit, view, making)
 
     def get(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Unit:
         """Return one unit.
@@ -308,6 +411,55 @@ class Memory:
         """Return how much one user has remembered, and how large the store is."""
         return self._store.stats(self._view(user=user, tenant=tenant))
 
+    # ----------------------------------------------------------------------------------------- assembling
+
+    def _desk(self, *, writing: bool = False) -> documents.Desk:
+        embedder = self._vectors.for_writing() if writing else self._vectors.embedder()
+        return documents.Desk(
+            self._store, self._settings, self._analyse, embedder, self._counter, self._now()
+        )  # fmt: skip
+
+    def _check_rules(self) -> None:
+        now = self._now()
+        desk = documents.Desk(self._store, self._settings, self._analyse, None, self._counter, now)
+        for tenant, user in self._store.document_owners():
+            view = View(tenant=tenant, user=user, now=now, reference_time=now)
+            documents.check_rules(desk, self._store.documents(view))
+
+    def _making(
+        self,
+        query: str | Sequence[Mapping[str, Any]],
+        view: View,
+        budget: int,
+        counter: TokenCounter | None,
+        *,
+        strict: bool,
+    ) -> tuple[recall.Making, tuple[str, ...]]:
+        """Gather what a context is made of besides the answer: rules, the session's turns, what is shown already."""
+        found = documents.rules(self._desk(), view)
+        turns = self._session_turns(view)
+        shown = _shown(query)
+        hidden = frozenset(turn.id for turn in turns if (turn.author, turn.text) in shown)
+        making = recall.Making(
+            budget=budget,
+            counter=counter or self._counter,
+            hard=found.hard,
+            soft=found.soft,
+            session_turns=[turn for turn in turns if turn.id not in hidden],
+            hidden=hidden,
+            linked=found.units,
+            strict=check_flag("strict", strict),
+        )
+        return making, found.warnings
+
+    def _session_turns(self, view: View) -> Units:
+        """Return the last turns of the active session, oldest first; more than any tail can hold."""
+        if view.session is None:
+            return []
+        whole = dataclasses.replace(view, only_session=True, filters=None)
+        found = self._store.scan(whole, order="newest", limit=_MOST_TURNS)
+        return [unit for unit in found if unit.kind == "turn"][::-1]
+
     # ------------------------------------------------------------------------------------------- checking
 
     def _tenant(self, tenant: str | None) -> str:
@@ -333,14 +485,12 @@ class Memory:
             filters=parse_filter(filters),
         )
 
-    def _question(
-        self, query: str | Sequence[Mapping[str, Any]], profile_name: str, limit: int | None
-    ) -> recall.Question:
+    def _question(self, query: str | Sequence[Mapping[str, Any]], profile_name: str, limit: int | None) -> Question:
         text, previous = _asked(query)
         profile = find_profile(profile_name, self._settings)
         if not self._vectors.wanted:
             profile = without_dense(profile)
-        return recall.Question(
+        return Question(
             text=check_text(text, self._settings.ingest, "the question"),
             previous=previous,
             profile_name=profile_name,
@@ -356,6 +506,13 @@ class Memory:
         if unit is None:
             raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
         return unit
+
+
+def _shown(query: str | Sequence[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
+    """Return who said what in the messages that the host shows already."""
+    if isinstance(query, str):
+        return frozenset()
+    return frozenset((str(message.get("role", "user")), str(message.get("content"))) for message in query)
 
 
 def _user(user: object) -> str:

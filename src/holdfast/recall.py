@@ -5,194 +5,113 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
-from holdfast.analysis.dates import TimeMention, TimeRange, time_mention
-from holdfast.analysis.query import asks_for_nothing, profile_query, without_names
-from holdfast.embedders.base import Embedder, checked
+from holdfast.analysis.tokens import TokenCounter
+from holdfast.assembly.assemble import fill
+from holdfast.assembly.context import Context, Recalled
+from holdfast.assembly.excerpt import term_overlap
+from holdfast.assembly.plan import Plan, Request, plan_tail
+from holdfast.prospects import links_of, prospects_of
+from holdfast.ranking.discover import widened
 from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, refusal
+from holdfast.ranking.project import project
 from holdfast.ranking.score import Scoring
 from holdfast.ranking.stages import Stage, in_time, perspective, smoothing, staged
-from holdfast.retrieval.base import Strategy
-from holdfast.settings import ProfileSettings, Settings
-from holdfast.store.base import Store
+from holdfast.retrieval.asking import Engine, Question, profiled
+from holdfast.retrieval.pool import completed, explained, retrieved
+from holdfast.settings import Settings
 from holdfast.types import (
-    Budget,
+    AuthoredText,
     Candidate,
-    Condition,
     Contribution,
-    Deadline,
     Dropped,
     Hit,
-    Junction,
     QueryProfile,
     RetrievalResult,
     SearchResult,
-    StrategyStanding,
     Trace,
     Unit,
     View,
-    Why,
-    iso,
 )
-
-# A unit that tells of an event says most of the event's words; "the trip" alone is told by many.
-_EVENT_COVERAGE = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """What a recall needs and does not own. `clock` counts seconds for time budgets."""
-
-    store: Store
-    settings: Settings
-    clock: Callable[[], float]
-    embedder: Callable[[], Embedder | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One search: the words, the user's message before them, the profile, and how many hits are wanted."""
-
-    text: str
-    previous: str | None
-    profile_name: str
-    profile: ProfileSettings
-    strategies: Sequence[Strategy]
-    escalation: Sequence[Strategy] = ()
-    limit: int | None = None
 
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
     """Answer a question with ranked hits."""
-    query = _profiled(engine, question, view)
-    results = _retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
+    query = profiled(engine, question, view)
+    results = retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
+    found = _found(engine, question, query, results, view, explain=explain)
+    kept, dropped = cut(() if found.refused else found.candidates, question.profile)
+    measure = _measure(engine, question, found.fusion, view)
+    ranked = sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
+    hits, beyond = _limited(question, ranked, measure if explain else None)
+    return SearchResult(hits, _trace(question, query, results, found, view, (*dropped, *beyond)))
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What a context is made of besides the answer to its question.
+
+    `hidden` are units that the host shows already; `linked` leads from a document's name to its units.
+    """
+
+    budget: int
+    counter: TokenCounter
+    hard: Sequence[AuthoredText] = ()
+    soft: Sequence[AuthoredText] = ()
+    session_turns: Sequence[Unit] = ()
+    hidden: frozenset[str] = frozenset()
+    linked: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    strict: bool = False
+
+
+def assemble(engine: Engine, question: Question, view: View, making: Making) -> Context:
+    """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
+    plan = _planned(engine, making)
+    settings = _with_room(engine.settings, plan)
+    hidden = plan.tail_ids | making.hidden
+    query = profiled(engine, question, view)
+    results = retrieved(engine, question, query, view, _depth(settings, hidden))
+    found = _found(engine, question, query, results, view, hidden=hidden)
+    kept, dropped = cut(() if found.refused else found.candidates, question.profile)
+    asked, prospects = prospects_of(engine, question, query, kept[: _most(question, settings)], view)
+    links, targets = links_of(engine, prospects, making.linked, hidden, view)
+    projection = project(prospects, links, asked, settings, targets=targets)
+    recalled = [Recalled(item.unit, item.score) for item in projection.items]
+    context = fill(plan, recalled, term_overlap(query.terms, settings.analysis.compound_separators))
+    trace = _trace(question, query, results, found, view, dropped)
+    return dataclasses.replace(context, trace=dataclasses.replace(trace, projection=projection))
+
+
+# ------------------------------------------------------------------------------------------------ searching
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The pool after fusion and stages, and why the question gets no answer, if it gets none."""
+
+    fusion: Fusion
+    candidates: tuple[Candidate, ...]
+    refused: str
+
+
+def _found(
+    engine: Engine,
+    question: Question,
+    query: QueryProfile,
+    results: Sequence[RetrievalResult],
+    view: View,
+    *,
+    explain: bool = False,
+    hidden: frozenset[str] = frozenset(),
+) -> Found:
     fusion = Fusion.of(results, question.profile, engine.settings.fusion)
-    beside, pool = _completed(engine, question, query, results, view) if question.profile.mix else ({}, results)
-    pool = _explained(engine, question, query, pool, view) if explain else pool
+    beside, pool = completed(engine, question, query, results, view) if question.profile.mix else ({}, tuple(results))
+    pool = explained(engine, question, query, pool, view) if explain else pool
     candidates = fuse(pool, fusion)
     refused = _refused(engine, query, candidates)
     candidates = staged(candidates, _stages(engine, query, candidates, beside), fusion.full_marks)
-    kept, dropped = cut(() if refused else candidates, question.profile)
-    measure = _measure(engine, question, fusion, view)
-    ranked = sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
-    hits, beyond = _limited(question, ranked, measure if explain else None)
-    trace = Trace(
-        query, question.profile_name, results, candidates, (*dropped, *beyond), view.reference_time, refused
-    )
-    return SearchResult(hits, trace)
-
-
-def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
-    """Say why `unit` is, or is not, among the hits of a question."""
-    result = search(engine, question, view, explain=True)
-    everything = _retrieved(engine, question, result.trace.query, view, _NO_LIMIT)
-    standings = tuple(
-        _standing(engine, strategy, found, result.trace.query, unit, view)
-        for strategy, found in zip((*question.strategies, *question.escalation), everything, strict=False)
-    )
-    hidden = engine.store.visible(view, unit.id)
-    if hidden is not None:
-        return Why(unit, returned=False, verdict=f"not searched: {hidden}", standings=standings)
-    return _verdict(engine, result, unit, standings)
-
-
-# ------------------------------------------------------------------------------------------------ stages
-
-
-def _profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
-    query = profile_query(
-        question.text,
-        previous=question.previous,
-        speakers=engine.store.speakers(view),
-        separators=engine.settings.analysis.compound_separators,
-    )
-    query = dataclasses.replace(query, **_time_asked(engine, question, query, view))
-    embedder = engine.embedder() if "dense" in question.profile.strategies else None
-    if embedder is None:
-        return query
-    text = f"{query.borrowed}\n{query.text}" if query.borrowed else query.text
-    if engine.settings.stages.names_leave:
-        text = without_names(text, query.participants)
-    [vector] = checked([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
-    return dataclasses.replace(query, vector=vector, space=embedder.space)
-
-
-def _time_asked(engine: Engine, question: Question, query: QueryProfile, view: View) -> dict[str, Any]:
-    """Find the time that the question names; one that is told by an event is looked up by the event's words."""
-    if not engine.settings.stages.time_range or not question.profile.mix:
-        return {}
-    mention = time_mention(query.text, view.reference_time)
-    if mention is None:
-        return {}
-    span = mention.range or _event_range(engine, question, mention, view)
-    if span is None:
-        return {}
-    return {"time_range": (span.start, span.end), "only_time": asks_for_nothing(mention.rest)}
-
-
-def _event_range(engine: Engine, question: Question, mention: TimeMention, view: View) -> TimeRange | None:
-    """Return the range around an event that a unit tells of in nearly all of the event's own words."""
-    event = profile_query(mention.event or "", separators=engine.settings.analysis.compound_separators)
-    lexical = next((strategy for strategy in question.strategies if strategy.id == "lexical"), None)
-    if lexical is None or not event.terms:
-        return None
-    deadline = Deadline.start(engine.clock, engine.settings.retrieval.timeout_ms)
-    budget = Budget(engine.settings.retrieval.timeout_ms, 1)
-    found = lexical.retrieve(event, view, engine.store, budget, deadline).candidates
-    if not found or found[0].coverage < _EVENT_COVERAGE:
-        return None
-    return mention.around(found[0].unit.event_time)
-
-
-def _retrieved(
-    engine: Engine, question: Question, query: QueryProfile, view: View, depth: int
-) -> tuple[RetrievalResult, ...]:
-    """Let the profile's strategies look, and its escalation too when the first of them finds too little."""
-    limits = engine.settings.retrieval
-
-    def look(strategy: Strategy, timeout_ms: float) -> RetrievalResult:
-        deadline = Deadline.start(engine.clock, timeout_ms)
-        return strategy.retrieve(query, view, engine.store, Budget(timeout_ms, depth), deadline)
-
-    results = [look(strategy, limits.timeout_ms) for strategy in question.strategies]
-    if len(results[0].candidates) < question.profile.escalate_below:
-        results += [look(strategy, limits.escalation_timeout_ms) for strategy in question.escalation]
-    return tuple(results)
-
-
-def _completed(
-    engine: Engine, question: Question, query: QueryProfile, results: Sequence[RetrievalResult], view: View
-) -> tuple[dict[str, tuple[str, ...]], tuple[RetrievalResult, ...]]:
-    """Let every primary strategy score the whole pool: what only another one found, and the turns beside it.
-
-    A mix needs all its parts, and the stages need exact scores of neighbours. Return who is beside whom, too.
-    """
-    pool = dict.fromkeys(claim.unit_id for result in results for claim in result.candidates)
-    pool |= dict.fromkeys(_said_then(engine, query, view))
-    beside = engine.store.neighbours(view, [*pool]) if engine.settings.stages.smoothing else {}
-    pool |= dict.fromkeys(unit_id for near in beside.values() for unit_id in near)
-    completed = []
-    for strategy, result in zip(question.strategies, results, strict=False):
-        known = {claim.unit_id for claim in result.candidates}
-        missing = [unit_id for unit_id in pool if unit_id not in known]
-        claims = strategy.score(query, view, engine.store, missing, explain=False) if missing else {}
-        completed.append(dataclasses.replace(result, candidates=(*result.candidates, *claims.values())))
-    return beside, (*completed, *results[len(completed) :])
-
-
-def _said_then(engine: Engine, query: QueryProfile, view: View) -> list[str]:
-    """Return what happened in the time asked for, when the question asks for nothing else (C13)."""
-    if query.time_range is None or not query.only_time:
-        return []
-    since, until = query.time_range
-    start = Condition("field", ("event_time",), "gte", iso(since))
-    end = Condition("field", ("event_time",), "lt", iso(until))
-    parts = (start, end) if view.filters is None else (view.filters, start, end)
-    then = dataclasses.replace(view, filters=Junction("and", parts))
-    found = engine.store.scan(then, order="newest", limit=engine.settings.retrieval.max_candidates)
-    return [unit.id for unit in found]
+    rest = tuple(candidate for candidate in candidates if candidate.unit.id not in hidden)
+    return Found(fusion, rest, refused)
 
 
 def _refused(engine: Engine, query: QueryProfile, candidates: Sequence[Candidate]) -> str:
@@ -250,65 +169,43 @@ def _limited(
     return hits, [Dropped(candidate, "max", bar, score) for candidate, score in ranked[most:]]
 
 
-def _explained(
-    engine: Engine, question: Question, query: QueryProfile, results: Sequence[RetrievalResult], view: View
-) -> tuple[RetrievalResult, ...]:
-    """Let every claim carry its strategy's own tree instead of a bare raw score."""
-    explained = []
-    for strategy, result in zip((*question.strategies, *question.escalation), results, strict=False):
-        trees = strategy.score(query, view, engine.store, [claim.unit_id for claim in result.candidates])
-        claims = tuple(
-            dataclasses.replace(claim, explanation=trees[claim.unit_id].explanation)
-            for claim in result.candidates
-            if claim.unit_id in trees
-        )
-        explained.append(dataclasses.replace(result, candidates=claims))
-    return tuple(explained)
+def _trace(
+    question: Question,
+    query: QueryProfile,
+    results: tuple[RetrievalResult, ...],
+    found: Found,
+    view: View,
+    dropped: tuple[Dropped, ...],
+) -> Trace:
+    return Trace(query, question.profile_name, results, found.candidates, dropped, view.reference_time, found.refused)
 
 
-# --------------------------------------------------------------------------------------------- explaining
-
-# How far down a rank is counted: beyond it "not among the best 10,000" says enough.
-_NO_LIMIT = 10_000
-_CUTS = {
-    "min_score": "dropped: its fused score is below the profile's min_score",
-    "gap": "dropped: its fused score is too far below the best hit's (the gap rule)",
-    "max": "dropped: the list was full, and it ranked lower",
-}
+# ----------------------------------------------------------------------------------------------- assembling
 
 
-def _standing(
-    engine: Engine, strategy: Strategy, result: RetrievalResult, query: QueryProfile, unit: Unit, view: View
-) -> StrategyStanding:
-    claim = strategy.score(query, view, engine.store, [unit.id]).get(unit.id)
-    notes = claim.notes if claim else ()
-    matched = tuple(note.removeprefix("matched: ") for note in notes if note.startswith("matched: "))
-    ids = [candidate.unit_id for candidate in result.candidates]
-    return StrategyStanding(
-        strategy_id=strategy.id,
-        rank=ids.index(unit.id) + 1 if unit.id in ids else None,
-        found=len(ids),
-        score=claim.raw_score if claim else 0.0,
-        matched=matched,
-        missing=tuple(term for term in query.terms if term not in matched) if strategy.id == "lexical" else (),
+def _planned(engine: Engine, making: Making) -> Plan:
+    request = Request(
+        budget=making.budget,
+        counter=making.counter,
+        settings=engine.settings.assembly,
+        hard=making.hard,
+        soft=making.soft,
+        session_turns=making.session_turns,
+        strict=making.strict,
     )
+    return plan_tail(request)
 
 
-def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[StrategyStanding, ...]) -> Why:
-    found = partial(Why, unit, standings=standings, returned=True)
-    absent = partial(Why, unit, standings=standings, returned=False)
-    if result.trace.refused:
-        return absent(verdict=f"the question was refused: {result.trace.refused}")
-    for hit in result:
-        if unit.id in (hit.unit.id, *hit.merged_ids):
-            copy = f", as a copy of {hit.unit.id}" if unit.id != hit.unit.id else ""
-            verdict = f"returned at rank {hit.rank}{copy}"
-            return found(verdict=verdict, rank=hit.rank, score=hit.score, contributions=hit.contributions)
-    for drop in result.trace.dropped:
-        if unit.id in (drop.candidate.unit.id, *drop.candidate.merged_ids):
-            short = drop.needed - drop.had
-            return absent(verdict=_CUTS[drop.cut], score=drop.had, distance_to_cut=short)
-    if any(standing.rank is not None for standing in standings):
-        depth = engine.settings.retrieval.max_candidates
-        return absent(verdict=f"not considered: no strategy has it among its best {depth}")
-    return absent(verdict="not found: no strategy sees anything in common with the question")
+def _with_room(settings: Settings, plan: Plan) -> Settings:
+    """Let the passes look at more units when there is room for more."""
+    return dataclasses.replace(settings, projection=widened(settings.projection, plan.room))
+
+
+def _depth(settings: Settings, hidden: frozenset[str]) -> int:
+    """Return how deep strategies look: what the tail shows already must not take the places of others."""
+    return max(settings.retrieval.max_candidates, settings.projection.first) + len(hidden)
+
+
+def _most(question: Question, settings: Settings) -> int:
+    """Return how many candidates may enter pass 1: C6's maximum, unless pass 1 itself looks at more."""
+    return max(question.profile.max_results, settings.projection.first)

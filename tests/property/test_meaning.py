@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from datetime import timedelta
 from types import SimpleNamespace
 
 import numpy as np
@@ -194,6 +195,8 @@ def answers(memory, explain=False):
 
 @given(said=messages, data=st.data(), recipe=st.sampled_from([*RECIPES]))
 def test_order_of_arrival_and_size_of_batches_change_no_id_score_or_rank(said, data, recipe):
+    # Of turns that share a moment, the one that came first is the earlier turn (C1): no two share one here.
+    said = [{**one, "at": (NOW - timedelta(minutes=place)).isoformat()} for place, one in enumerate(said)]
     shuffled = data.draw(st.permutations(said))
     edges = sorted(data.draw(st.sets(st.integers(1, max(1, len(said) - 1)), max_size=3)))
     batches = [shuffled[i:j] for i, j in zip([0, *edges], [*edges, None], strict=True)]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 
 from holdfast.analysis.anchors import anchors
 from holdfast.analysis.lexical import STOP_WORDS
+from holdfast.types import Indicator
 
 # Two strong groups say as much as a question can: the reference's normaliser.
 _SATURATION = 1.5
@@ -57,14 +57,6 @@ _ADDED = (
     ("numerals", _pattern(rf"\b{_NUMBER}[\s-]+{_UNIT_OF_TIME}\b(?![\s-]+old\b)")),
 )
 _NAMED_MONTH = _pattern(rf"\b(?:in|of|since|by|until|during|from|early|late)\s+{_MONTH}\b")
-
-
-@dataclass(frozen=True, slots=True)
-class Indicator:
-    """How temporal a question is: ξ ∈ [0, 1], and the groups of patterns that say so."""
-
-    value: float
-    groups: tuple[str, ...]
 
 
 def indicator(question: str, *, wide: bool) -> Indicator:

@@ -190,6 +190,8 @@ _ACCENTED_WORD = re.compile(r"(?<![le])l*+e[le]*+")
 _SCRIPT_RUNS = tuple(
     (name, _CODES[name], re.compile(f"{_CODES[name]}[{_CODES[name]}n]*+")) for name in (*_SCRIPTS, "other")
 )
+# By the name that `tokens.ratios` gives them.
+RATIOS = {"default": DEFAULT_RATIOS, "reference": REFERENCE_RATIOS}
 
 
 def class_of(character: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,6 +84,30 @@ class Context:
     def section(self, name: SectionName) -> Section:
         """Return one section; it is there also when it is empty."""
         return next(section for section in self.sections if section.name == name)
+
+    def with_warnings(self, warnings: Iterable[str]) -> Context:
+        """Return the same context with more warnings."""
+        return dataclasses.replace(self, warnings=(*self.warnings, *warnings))
+
+    def explain(self) -> str:
+        """Return in words what is here, what it costs and why, and what was left out."""
+        lines = [f"{self.tokens} of {self.budget} tokens"]
+        lines += [f"degraded: {self.degraded}"] if self.degraded else []
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        projection = self.trace.projection if self.trace is not None else None
+        ways = {one.unit.id: one.via for one in projection.items} if projection is not None else {}
+        for section in self.sections:
+            lines.append(f"{section.name}: {section.tokens} tokens, {len(section.items)} items")
+            lines += [
+                f"  {item.id} {item.kind}, {item.tokens} tokens"
+                + (f", score {item.score:.4f} by {ways.get(item.id, 'rank')}" if item.score is not None else "")
+                for item in section.items
+            ]
+        lines += [
+            f"left out by {left.cut}: {left.id}, needs {left.needed} tokens, {left.short} short"
+            for left in self.left_out
+        ]
+        return "\n".join(lines)
 
     def as_messages(self) -> list[dict[str, str]]:
         """Return the same text as chat messages, one for each section that is not empty.

@@ -14,10 +14,15 @@ from numpy.typing import NDArray
 from Stemmer import Stemmer
 
 from holdfast.analysis.query import without_names
+from holdfast.analysis.tokens import estimate
+from holdfast.assembly.assemble import fill
+from holdfast.assembly.context import Recalled
+from holdfast.assembly.plan import Request, plan_tail
 from holdfast.embedders.base import Embedder
 from holdfast.errors import InputError, MissingExtraError, shown
 from holdfast.eval.data import Haystack, Message, Question
-from holdfast.eval.systems import Prompt, Ranking, Reader
+from holdfast.eval.systems import Prompt, Ranking, Reader, as_unit
+from holdfast.settings import AssemblySettings
 
 Scores = NDArray[np.float64]
 Words = Callable[[str], list[str]]
@@ -31,6 +36,8 @@ _FUNCTION_WORDS = frozenset(
     those to us was we were what when where which who whom why will with would you your
     """.split()
 )
+# More than the largest budget holds of the shortest messages.
+_MOST_RENDERED = 400
 # The constant of the paper that proposed reciprocal rank fusion (Cormack and others, 2009).
 _RRF = 60
 
@@ -98,9 +105,16 @@ class _BaselineReader:
             tuple(group[0].id for group in messages), sessions=tuple(group[0].session for group in sessions)
         )
 
-    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:  # noqa: ARG002 - it cannot
-        """Return nothing: a baseline only ranks."""
-        return {}
+    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:
+        """Render the ranking as the product renders what it recalls, skipping what does not fit."""
+        by_id = {message.id: message for message in self.haystack.messages}
+        ranked = [Recalled(as_unit(by_id[item]), 0.0) for item in self.rank(question).ids[:_MOST_RENDERED]]
+        found = {}
+        for budget in budgets:
+            plan = plan_tail(Request(budget, estimate, AssemblySettings(packing="skip")))
+            context = fill(plan, ranked)
+            found[budget] = Prompt(context.text, frozenset(item.id for item in context.items))
+        return found
 
 
 @dataclass(slots=True)

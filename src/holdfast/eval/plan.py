@@ -12,7 +12,7 @@ from holdfast.eval.data import DataSet, Haystack, Question
 from holdfast.eval.switches import ablations, switched_off
 from holdfast.eval.systems import Product, System
 from holdfast.eval.tuning import grid
-from holdfast.settings import Settings
+from holdfast.settings import Settings, Unread
 
 REFERENCE = "reference"
 # A quick run keeps so much of every set: enough to see that something broke, in a minute or two of embedding.
@@ -58,7 +58,8 @@ def systems(
     variants = []
     for name, keys in grid(tune or {}).items():
         if keys:
-            tuned = Settings.load({**dict(overrides or {}), **keys}, environ={})
+            unread = {key: Unread(value) for key, value in keys.items()}
+            tuned = Settings.load({**dict(overrides or {}), **unread})
             variants.append(Product(name, switched_off(tuned, off), (profiles or ("hybrid",))[0]))
     return Asked((*chosen, *variants), tuple(variant.name for variant in variants))
 
@@ -71,18 +72,18 @@ def _baseline(name: str) -> System:
     return BASELINES[name]
 
 
-def assignments(given: Sequence[str]) -> dict[str, str]:
+def assignments(given: Sequence[str]) -> dict[str, Unread]:
     """Read KEY=VALUE pairs.
 
     Raises:
         SettingsError: one of them is not a pair.
     """
-    pairs = {}
+    pairs: dict[str, Unread] = {}
     for text in given:
         key, sign, value = text.partition("=")
         if not sign or not key:
             raise SettingsError(f"{shown(text)} is not KEY=VALUE; write it as lexical.b=0.35")
-        pairs[key.strip()] = value.strip()
+        pairs[key.strip()] = Unread(value.strip())
     return pairs
 
 

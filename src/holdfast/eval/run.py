@@ -25,7 +25,7 @@ from holdfast.eval.metrics import (
     survival_metrics,
 )
 from holdfast.eval.summary import Record, Summary, summarise
-from holdfast.eval.systems import Reader, System
+from holdfast.eval.systems import Prompt, Reader, System
 from holdfast.eval.vectors import CachedEmbedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.types import digest
@@ -61,6 +61,7 @@ class Task:
     systems: tuple[System, ...]
     embedding: EmbeddingSettings
     vectors: Path
+    budgets: tuple[int, ...] = tuple(BUDGETS)
 
     @property
     def cost(self) -> int:
@@ -75,12 +76,15 @@ def evaluate(
     folder: Path,
     *,
     workers: int = 1,
+    survival: bool = True,
     progress: Progress = lambda _set, _done: None,
 ) -> list[Run]:
     """Measure every system on every set; what `folder/journal.jsonl` has already is not measured again."""
     journal = Journal(folder / "journal.jsonl")
     done = journal.read()
     tasks = [task for data in sets for task in _tasks(data, systems, embedding, folder.parent / "vectors", done)]
+    if not survival:
+        tasks = [replace(task, budgets=()) for task in tasks]
     waiting = sorted(tasks, key=lambda task: -task.cost)
     for task, found in _performed(waiting, workers):
         for system, records in found.items():
@@ -102,7 +106,8 @@ def _tasks(
         if left:
             strangers = data.haystacks[place - 1].questions if data.chat and len(data.haystacks) > 1 else ()
             file = vectors / f"{digest(data.name, haystack.id, haystack.messages[0].text)}.npz"
-            yield Task(data.name, haystack, strangers, left, embedding, file)
+            budgets = tuple(BUDGETS) if data.chat else ()
+            yield Task(data.name, haystack, strangers, left, embedding, file, budgets)
 
 
 def _performed(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, list[Record]]]]:
@@ -164,7 +169,7 @@ def _record(reader: Reader, task: Task, question: Question, session_of: dict[str
     if question.gold:
         metrics |= ranking_metrics(ranking.ids, question.gold)
         metrics |= packed_metrics(_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
-        for budget, prompt in reader.prompts(question, tuple(BUDGETS)).items():
+        for budget, prompt in _prompts(reader, task, question):
             metrics |= survival_metrics(prompt.whole, prompt.text, question.gold, question.answers, BUDGETS[budget])
     if question.gold_sessions:
         sessions = ranking.sessions or session_ranking(ranking.ids, session_of)
@@ -175,6 +180,12 @@ def _record(reader: Reader, task: Task, question: Question, session_of: dict[str
     metrics["kept"] = float(not ranking.refused)
     ranks = gold_ranks(ranking.ids, question.gold)
     return Record(task.haystack.id, question.id, question.category, metrics, {"ranks": ranks})
+
+
+def _prompts(reader: Reader, task: Task, question: Question) -> Iterator[tuple[int, Prompt]]:
+    """Yield the prompts whose survival is measured, if any: in chats, not in corpora of passages."""
+    if task.budgets:
+        yield from reader.prompts(question, task.budgets).items()
 
 
 def _costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:

@@ -13,6 +13,7 @@ from holdfast.embedders.base import Embedder
 from holdfast.eval.data import Haystack, Message, Question
 from holdfast.memory import Memory
 from holdfast.settings import Settings
+from holdfast.types import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,18 @@ class _ProductReader:
         found = (self.message_of[unit_id] for hit in result for unit_id in (hit.unit.id, *hit.merged_ids))
         return Ranking(tuple(found), bool(result.trace.refused))
 
-    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:  # noqa: ARG002 - the hook
-        """Return nothing until there is an `assemble` to call."""
-        return {}
+    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:
+        """Assemble a context for each budget, from a new session, leaving no trace of having asked."""
+        self._catch_up(question)
+        found = {}
+        for budget in budgets:
+            context = self.memory.assemble(
+                question.text, user=_OWNER, profile=self.profile, budget=budget, reference_time=question.at,
+                track_access=False,
+            )  # fmt: skip
+            whole = frozenset(self.message_of[item.id] for item in context.items if item.kind == "whole")
+            found[budget] = Prompt(context.text, whole)
+        return found
 
     def _catch_up(self, question: Question) -> None:
         """Remember what had been said by then, session by session; time only moves forward."""
@@ -106,6 +116,16 @@ class _ProductReader:
             self.message_of.update((kept.id, message.id) for kept, message in zip(written, said, strict=True))
         self.remembered = max(self.remembered, question.visible)
         self.moment[0] = max(self.moment[0], question.at)
+
+
+def as_unit(message: Message) -> Unit:
+    """Return a message as the unit that the product would make of it, for baselines that render like the product."""
+    return Unit(
+        id=message.id, text=message.text, tenant=_OWNER, user=_OWNER, scope="session", session=message.session,
+        event_time=message.at, recorded_time=message.at, author=message.author, speaker=message.speaker,
+        kind="knowledge" if message.author == "document" else "turn",
+        origin="document" if message.author == "document" else "conversation",
+    )  # fmt: skip
 
 
 def _as_given(message: Message) -> dict[str, object]:

@@ -66,6 +66,9 @@ Tune = Annotated[
 Metric = Annotated[str, typer.Option(help="What --tune chooses by.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A small part of every set.")]
 AsCited = Annotated[bool, typer.Option("--as-cited", help="Gold as published, without known errata.")]
+Survival = Annotated[
+    bool, typer.Option("--survival/--no-survival", help="Assemble contexts too, and look what reaches them.")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for this run's files.", show_default=False)]
 Workers = Annotated[int, typer.Option(help="Processes; 0 means one for each core.")]
 Against = Annotated[Path | None, typer.Option("--against", help="Earlier run to compare with.", show_default=False)]
@@ -88,6 +91,7 @@ def measure(
     metric: Metric = "recall@10",
     quick: Quick = False,
     as_cited: AsCited = False,
+    survival: Survival = True,
     out: Out = None,
     workers: Workers = 0,
     against: Against = None,
@@ -113,9 +117,11 @@ def measure(
     sets = [plan.quick(each) for each in found.sets] if quick else found.sets
     for path in found.unknown:
         _say(f"{path.name}: no known schema, left out", as_json=as_json)
-    place = out or HOME / _run_name(sets, asked.systems, settings, quick, as_cited)
+    place = out or HOME / _run_name(sets, asked.systems, settings, quick, as_cited, survival)
     started, began = datetime.now(UTC), time.monotonic()
-    runs = _measured(sets, asked.systems, settings, place, workers or os.cpu_count() or 1, as_json=as_json)
+    runs = _measured(
+        sets, asked.systems, settings, place, workers or os.cpu_count() or 1, survival=survival, as_json=as_json
+    )
     manifest = describe_run(
         runs, sets, settings, command=" ".join(["holdfast", *sys.argv[1:]]), quick=quick, as_cited=as_cited,
         started=started.isoformat(timespec="seconds"), seconds=round(time.monotonic() - began, 1),
@@ -152,6 +158,7 @@ def _measured(
     folder: Path,
     workers: int,
     *,
+    survival: bool,
     as_json: bool,
 ) -> list[Run]:
     """Measure with a bar for each set; a run that was stopped goes on, a finished one begins again."""
@@ -166,7 +173,7 @@ def _measured(
     with bars:
         bar = {each.name: bars.add_task(each.name, total=len(each.haystacks)) for each in sets}
         return evaluate(
-            sets, systems, settings.embedding, folder, workers=workers,
+            sets, systems, settings.embedding, folder, workers=workers, survival=survival,
             progress=lambda name, done: bars.advance(bar[name], done),
         )  # fmt: skip
 

@@ -12,63 +12,13 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from holdfast.ranking.score import quality, recency
 from holdfast.settings import ProjectionSettings, Settings
-from holdfast.types import Contribution, Unit
-
-
-@dataclass(frozen=True, slots=True)
-class Prospect:
-    """A unit of V_rest as projection sees it.
-
-    `sim` is its relevance, `terms` what keywords are looked up in, `slots` says of each event slot whether the unit
-    covers it (φ). A set of prospects holds a unit once.
-    """
-
-    unit: Unit
-    sim: float
-    terms: frozenset[str]
-    anchor_density: float
-    slots: tuple[bool, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Projected:
-    """A prospect that a step took in: how it came in, and the tree of the score it has there."""
-
-    prospect: Prospect
-    via: str
-    contributions: Contribution
-
-    @property
-    def unit(self) -> Unit:
-        """Return the unit."""
-        return self.prospect.unit
-
-    @property
-    def score(self) -> float:
-        """Return σ ∈ [0, 1]."""
-        return self.contributions.value
-
+from holdfast.types import Contribution, Fallen, Projected, Prospect, Step, Unit
 
 T = TypeVar("T", Prospect, Projected)
-# In the order of the pipeline. k1, θ1, k2: passes 1 and 2. θ_hop: hops. The others: temporal selection.
-Step = Literal["k1", "θ1", "k2", "θ_hop", "θ_rec", "anchors", "k_rec", "k_cov", "θ_stop"]
-
-
-@dataclass(frozen=True, slots=True)
-class Fallen:
-    """A unit that a step left out: what it needed there, and what it had, in that step's own measure.
-
-    A unit that had exactly enough lost a tie by its id. One that fell may still have come in by another way.
-    """
-
-    unit_id: str
-    step: Step
-    needed: float
-    had: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,43 +6,11 @@ pass 1 → pass 2 → hops → temporal selection:   Proj = (S* if active else C
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 
-from holdfast.analysis.temporal import Indicator
-from holdfast.ranking.discover import Fallen, Projected, Prospect, discover, hop, in_order
+from holdfast.ranking.discover import discover, hop, in_order
 from holdfast.ranking.temporal import Selection, select
 from holdfast.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What projection needs to know of the question: K, t_ref, ξ, E, and max_acc over V_rest."""
-
-    keywords: frozenset[str]
-    at: datetime
-    indicator: Indicator
-    slots: tuple[str, ...] = ()
-    max_access: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """What is projected, in injection order, and what every step kept and left out."""
-
-    items: tuple[Projected, ...]
-    asked: Asked
-    active: bool
-    first: tuple[str, ...]
-    second: tuple[Projected, ...]
-    hops: tuple[Projected, ...]
-    recovered: tuple[Projected, ...]
-    chosen: tuple[Projected, ...]
-    fallen: tuple[Fallen, ...]
-
-    def falls(self, unit_id: str) -> tuple[Fallen, ...]:
-        """Return where one unit fell out, in the order of the steps."""
-        return tuple(fall for fall in self.fallen if fall.unit_id == unit_id)
+from holdfast.types import Asked, Projected, Projection, Prospect
 
 
 def project(

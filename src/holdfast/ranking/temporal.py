@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from holdfast.ranking.discover import Discovery, Fallen, Projected, Prospect, best, capped, in_order, weighed
+from holdfast.ranking.discover import Discovery, best, capped, in_order, weighed
 from holdfast.settings import TemporalSettings
-from holdfast.types import Contribution
+from holdfast.types import Contribution, Fallen, Projected, Prospect
 
 # A of a unit with a single anchor (C13).
 _ONE_ANCHOR = 1 / 3

@@ -59,6 +59,7 @@ __all__ = [
     "StoreSettings",
     "TemporalSettings",
     "TokenSettings",
+    "Unread",
 ]
 
 ENV_PREFIX = "HOLDFAST_"
@@ -177,7 +178,7 @@ class Settings:
         for name, text in environ.items():
             if name.startswith(ENV_PREFIX) and name != f"{ENV_PREFIX}SETTINGS":
                 key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
-                given[key] = (_Unread(text), f"environment {name}")
+                given[key] = (Unread(text), f"environment {name}")
         given |= {key: (value, "argument") for key, value in _flatten(overrides or {}).items()}
         return cls._build(given)
 
@@ -299,15 +300,15 @@ def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]
     return flat
 
 
-class _Unread(str):
-    """Text from the environment: what it means depends on the setting it is for."""
+class Unread(str):
+    """Text from the environment or a command line: what it means depends on the setting it is for."""
 
     __slots__ = ()
 
 
 def _typed(key: str, value: object, current: object) -> object:
     """Return `value` as the type of the setting's present value."""
-    if isinstance(value, _Unread) and not isinstance(current, str | tuple):
+    if isinstance(value, Unread) and not isinstance(current, str | tuple):
         with contextlib.suppress(json.JSONDecodeError):
             value = json.loads(value)
     if isinstance(current, float) and isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import bm25
 from holdfast.kernels.hypervectors import Hypervector
-from holdfast.types import Act, Analysis, Deadline, Draft, Role, Stats, Unit, View, Written
+from holdfast.types import Act, Analysis, CoreDocument, Deadline, Draft, Role, Stats, Unit, View, Written
 
 Analyse = Callable[[Unit], Analysis]
 Order = Literal["newest", "oldest"]
@@ -256,6 +256,26 @@ class Store(Protocol):
 
     def hyper_evidence(self, view: View, query: HyperQuery, ids: Sequence[str]) -> HyperEvidence:
         """Return the exact distances behind the hyperdimensional score of `ids`."""
+        ...
+
+    def access_counts(self, view: View, ids: Sequence[str]) -> tuple[dict[str, int], int]:
+        """Return how often contexts held each of `ids`, where they did, and the highest count of the owner (C11)."""
+        ...
+
+    def count_access(self, view: View, ids: Sequence[str]) -> None:
+        """Count one more context that held `ids`. No version, no change: reading a memory does not alter it."""
+        ...
+
+    def put_document(self, document: CoreDocument) -> None:
+        """Keep a document that is declared core, or its new text; it keeps its place among the others."""
+        ...
+
+    def documents(self, view: View) -> list[CoreDocument]:
+        """Return the core documents that the owner may see, in the order in which they were declared."""
+        ...
+
+    def document_owners(self) -> list[tuple[str, str]]:
+        """Return tenant and user of everyone who has core documents; the user of shared ones is empty."""
         ...
 
     def stats(self, view: View) -> Stats:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import ClosedStoreError, EmbeddingSpaceError, InputError, NotFoundError, shown
+from holdfast.errors import ClosedStoreError, DamagedStoreError, EmbeddingSpaceError, InputError, NotFoundError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store import shards as searching
 from holdfast.store.base import (
@@ -49,7 +49,7 @@ from holdfast.store.rows import (
     vector_of,
     where,
 )
-from holdfast.types import JSON, Analysis, Deadline, Draft, Stats, Unit, View, Written, from_iso
+from holdfast.types import JSON, Analysis, CoreDocument, Deadline, Draft, Stats, Unit, View, Written, from_iso
 
 _EVERYTHING = -1  # SQLite's "no limit"
 _SPACE, _IDENTITY = "space", "identity"
@@ -233,8 +233,7 @@ class SqliteStore:
     def dense_evidence(self, view: View, space: str, ids: Sequence[str]) -> DenseEvidence:
         """See `Store.dense_evidence`."""
         with self._read():
-            places = searching.located(self._index.shards(view), view, ids)
-            keys = {shard.keys[shard.place_of_id[unit_id]]: unit_id for shard, unit_id in places}
+            keys = self._keys(view, ids)
             rows = self._run("vectors_of_units", {"space": space, "keys": json.dumps([*keys])}).fetchall()
         matrix = [vector_of(row) for row in rows]
         return DenseEvidence(tuple(keys[row[0]] for row in rows), np.array(matrix, dtype=np.float32))
@@ -312,6 +311,54 @@ class SqliteStore:
         with self._read():
             self._index.follow()
         return written
+
+    # ------------------------------------------------------------------------------------------ contexts
+
+    def access_counts(self, view: View, ids: Sequence[str]) -> tuple[dict[str, int], int]:
+        """See `Store.access_counts`."""
+        with self._read():
+            keys = self._keys(view, ids)
+            rows = self._run("access_counts", {"keys": json.dumps([*keys])}).fetchall()
+            owners = (view.user, GLOBAL)
+            most = [
+                self._run("most_accessed", {"tenant": view.tenant, "user": user}).fetchone()[0] for user in owners
+            ]
+        return {keys[key]: count for key, count in rows}, max(most)
+
+    def count_access(self, view: View, ids: Sequence[str]) -> None:
+        """See `Store.count_access`."""
+        with self._write():
+            keys = self._keys(view, ids)
+            self._run("count_access", {"tenant": view.tenant, "user": view.user, "keys": json.dumps([*keys])})
+
+    def put_document(self, document: CoreDocument) -> None:
+        """See `Store.put_document`."""
+        row = {
+            "tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name, "path": document.path,
+            "body": document.body, "checksum": zlib.crc32(document.body),
+        }  # fmt: skip
+        with self._write():
+            self._run("put_document", row)
+
+    def documents(self, view: View) -> list[CoreDocument]:
+        """See `Store.documents`."""
+        with self._read():
+            rows = self._run("owner_documents", {"tenant": view.tenant, "user": view.user}).fetchall()
+        found = []
+        for _, user, name, path, body, checksum in rows:
+            if zlib.crc32(body) != checksum:
+                raise DamagedStoreError(f"the document {shown(name)} fails its checksum; ingest it again")
+            found.append(CoreDocument(view.tenant, user or None, name, body, path))
+        return found
+
+    def document_owners(self) -> list[tuple[str, str]]:
+        """See `Store.document_owners`."""
+        with self._read():
+            return [(tenant, user) for tenant, user in self._run("document_owners", {})]
+
+    def _keys(self, view: View, ids: Sequence[str]) -> dict[int, str]:
+        places = searching.located(self._index.shards(view), view, ids)
+        return {shard.keys[shard.place_of_id[unit_id]]: unit_id for shard, unit_id in places}
 
     # ------------------------------------------------------------------------------------------ operating
 

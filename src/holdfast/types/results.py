@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, overload
 
 from holdfast.types.explanation import Contribution
+from holdfast.types.projection import Projection
 from holdfast.types.questions import QueryProfile
 from holdfast.types.units import (
     Unit,
@@ -99,6 +100,7 @@ class Trace:
     dropped: tuple[Dropped, ...]
     reference_time: datetime
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
+    projection: Projection | None = None  # what a context was filled from
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,8 @@ class StrategyStanding:
 class Why:
     """Why a unit is, or is not, among the hits of a query.
 
-    `distance_to_cut` is how much score was missing at the cut that dropped it.
+    `distance_to_cut` is how much score was missing at the cut that dropped it, `tokens_short` how many tokens the
+    budget lacked.
     """
 
     unit: Unit
@@ -148,6 +151,7 @@ class Why:
     rank: int | None = None
     score: float | None = None
     distance_to_cut: float | None = None
+    tokens_short: int | None = None
     contributions: Contribution | None = None
 
 

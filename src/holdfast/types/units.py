@@ -208,6 +208,17 @@ def digest(*parts: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class CoreDocument:
+    """A document whose rules belong into every context (C14); `user` is None when it is everyone's."""
+
+    tenant: str
+    user: str | None
+    name: str
+    body: bytes
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AuthoredText:
     """One node of a core document (C14), with the headings above it as (ordinal, Markdown line)."""
 

@@ -125,3 +125,24 @@ WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: all_vectors
 SELECT unit_key, vector, checksum FROM vectors ORDER BY unit_key;
+
+-- name: put_document
+INSERT INTO documents (tenant, user, name, path, body, checksum) VALUES (:tenant, :user, :name, :path, :body, :checksum)
+ON CONFLICT (tenant, user, name) DO UPDATE SET path = excluded.path, body = excluded.body, checksum = excluded.checksum;
+
+-- name: owner_documents
+SELECT key, user, name, path, body, checksum FROM documents WHERE tenant = :tenant AND user IN (:user, '') ORDER BY key;
+
+-- name: document_owners
+SELECT DISTINCT tenant, user FROM documents ORDER BY tenant, user;
+
+-- name: count_access
+UPDATE units SET access_count = access_count + 1
+WHERE tenant = :tenant AND user IN (:user, '') AND key IN (SELECT value FROM json_each(:keys));
+
+-- name: access_counts
+SELECT key, access_count FROM units WHERE key IN (SELECT value FROM json_each(:keys)) AND access_count > 0;
+
+-- name: most_accessed
+SELECT coalesce(max(access_count), 0) FROM units
+WHERE tenant = :tenant AND user = :user AND access_count > 0;

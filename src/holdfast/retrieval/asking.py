@@ -1,0 +1,88 @@
+"""A question → what it asks for (C7): words, participants, the time it names, and its vector."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.analysis.dates import TimeMention, TimeRange, time_mention
+from holdfast.analysis.query import asks_for_nothing, profile_query, without_names
+from holdfast.embedders.base import Embedder, checked
+from holdfast.retrieval.base import Strategy
+from holdfast.settings import ProfileSettings, Settings
+from holdfast.store.base import Store
+from holdfast.types import Budget, Deadline, QueryProfile, View
+
+# A unit that tells of an event says most of the event's words; "the trip" alone is told by many.
+_EVENT_COVERAGE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What a recall needs and does not own. `clock` counts seconds for time budgets."""
+
+    store: Store
+    settings: Settings
+    clock: Callable[[], float]
+    embedder: Callable[[], Embedder | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One search: the words, the user's message before them, the profile, and how many hits are wanted."""
+
+    text: str
+    previous: str | None
+    profile_name: str
+    profile: ProfileSettings
+    strategies: Sequence[Strategy]
+    escalation: Sequence[Strategy] = ()
+    limit: int | None = None
+
+
+def profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
+    """Read the question by tables and small rules, and embed it when the profile asks for meaning."""
+    query = profile_query(
+        question.text,
+        previous=question.previous,
+        speakers=engine.store.speakers(view),
+        separators=engine.settings.analysis.compound_separators,
+    )
+    query = dataclasses.replace(query, **_time_asked(engine, question, query, view))
+    embedder = engine.embedder() if "dense" in question.profile.strategies else None
+    if embedder is None:
+        return query
+    text = f"{query.borrowed}\n{query.text}" if query.borrowed else query.text
+    if engine.settings.stages.names_leave:
+        text = without_names(text, query.participants)
+    [vector] = checked([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
+    return dataclasses.replace(query, vector=vector, space=embedder.space)
+
+
+def _time_asked(engine: Engine, question: Question, query: QueryProfile, view: View) -> dict[str, Any]:
+    """Find the time that the question names; one that is told by an event is looked up by the event's words."""
+    if not engine.settings.stages.time_range or not question.profile.mix:
+        return {}
+    mention = time_mention(query.text, view.reference_time)
+    if mention is None:
+        return {}
+    span = mention.range or _event_range(engine, question, mention, view)
+    if span is None:
+        return {}
+    return {"time_range": (span.start, span.end), "only_time": asks_for_nothing(mention.rest)}
+
+
+def _event_range(engine: Engine, question: Question, mention: TimeMention, view: View) -> TimeRange | None:
+    """Return the range around an event that a unit tells of in nearly all of the event's own words."""
+    event = profile_query(mention.event or "", separators=engine.settings.analysis.compound_separators)
+    lexical = next((strategy for strategy in question.strategies if strategy.id == "lexical"), None)
+    if lexical is None or not event.terms:
+        return None
+    deadline = Deadline.start(engine.clock, engine.settings.retrieval.timeout_ms)
+    budget = Budget(engine.settings.retrieval.timeout_ms, 1)
+    found = lexical.retrieve(event, view, engine.store, budget, deadline).candidates
+    if not found or found[0].coverage < _EVENT_COVERAGE:
+        return None
+    return mention.around(found[0].unit.event_time)

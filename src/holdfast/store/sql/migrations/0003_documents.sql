@@ -1,0 +1,15 @@
+-- Documents declared core (C14): their rules go into every context of their owner, in the order they were declared in.
+-- `body` is the document as it was last read; `path` is where to look for a newer one, empty for a given text.
+CREATE TABLE documents (
+    key      INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant   TEXT NOT NULL,
+    user     TEXT NOT NULL,   -- '' for a document of everyone's
+    name     TEXT NOT NULL,
+    path     TEXT NOT NULL,
+    body     BLOB NOT NULL,
+    checksum INTEGER NOT NULL,
+    UNIQUE (tenant, user, name)
+) STRICT;
+
+-- The highest access count of an owner (C11), without looking at every unit.
+CREATE INDEX units_accessed ON units (tenant, user, access_count) WHERE access_count > 0;

@@ -1,0 +1,103 @@
+"""Why a unit is, or is not, among the hits of a question, or in the context that a budget allows."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+from holdfast.assembly.context import Context
+from holdfast.recall import Making, assemble, search
+from holdfast.retrieval.asking import Engine, Question
+from holdfast.retrieval.base import Strategy
+from holdfast.retrieval.pool import retrieved
+from holdfast.types import QueryProfile, RetrievalResult, SearchResult, StrategyStanding, Unit, View, Why
+
+
+def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
+    """Say why `unit` is, or is not, among the hits of a question."""
+    result = search(engine, question, view, explain=True)
+    everything = retrieved(engine, question, result.trace.query, view, _NO_LIMIT)
+    standings = tuple(
+        _standing(engine, strategy, found, result.trace.query, unit, view)
+        for strategy, found in zip((*question.strategies, *question.escalation), everything, strict=False)
+    )
+    hidden = engine.store.visible(view, unit.id)
+    if hidden is not None:
+        return Why(unit, returned=False, verdict=f"not searched: {hidden}", standings=standings)
+    return _verdict(engine, result, unit, standings)
+
+
+def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, making: Making) -> Why:
+    """Say why `unit` is, or is not, in the context of a question; what the budget dropped comes with its tokens."""
+    found = why(engine, question, unit, view)
+    if (hidden := engine.store.visible(view, unit.id)) is not None:
+        return dataclasses.replace(found, verdict=f"not searched: {hidden}")
+    context = assemble(engine, question, view, making)
+    for section in context.sections:
+        if any(item.id == unit.id for item in section.items):
+            return dataclasses.replace(found, returned=True, verdict=f"in the context, in its {section.name}")
+    verdict, short = _why_left_out(context, unit, making) or (found.verdict, None)
+    return dataclasses.replace(found, returned=False, verdict=verdict, tokens_short=short)
+
+
+def _why_left_out(context: Context, unit: Unit, making: Making) -> tuple[str, int | None] | None:
+    if unit.id in making.hidden:
+        return "not needed: the host shows this message already", None
+    for left in context.left_out:
+        if left.id == unit.id:
+            return (
+                f"left out by the budget ({left.cut}): it needs {left.needed} tokens, {left.short} short",
+                left.short,
+            )
+    projection = context.trace.projection if context.trace is not None else None
+    falls = projection.falls(unit.id) if projection is not None else ()
+    if falls:
+        last = falls[-1]
+        return f"not projected: at {last.step} it needed {last.needed:.4f} and had {last.had:.4f}", None
+    return None
+
+
+# How far down a rank is counted: beyond it "not among the best 10,000" says enough.
+_NO_LIMIT = 10_000
+_CUTS = {
+    "min_score": "dropped: its fused score is below the profile's min_score",
+    "gap": "dropped: its fused score is too far below the best hit's (the gap rule)",
+    "max": "dropped: the list was full, and it ranked lower",
+}
+
+
+def _standing(
+    engine: Engine, strategy: Strategy, result: RetrievalResult, query: QueryProfile, unit: Unit, view: View
+) -> StrategyStanding:
+    claim = strategy.score(query, view, engine.store, [unit.id]).get(unit.id)
+    notes = claim.notes if claim else ()
+    matched = tuple(note.removeprefix("matched: ") for note in notes if note.startswith("matched: "))
+    ids = [candidate.unit_id for candidate in result.candidates]
+    return StrategyStanding(
+        strategy_id=strategy.id,
+        rank=ids.index(unit.id) + 1 if unit.id in ids else None,
+        found=len(ids),
+        score=claim.raw_score if claim else 0.0,
+        matched=matched,
+        missing=tuple(term for term in query.terms if term not in matched) if strategy.id == "lexical" else (),
+    )
+
+
+def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[StrategyStanding, ...]) -> Why:
+    found = partial(Why, unit, standings=standings, returned=True)
+    absent = partial(Why, unit, standings=standings, returned=False)
+    if result.trace.refused:
+        return absent(verdict=f"the question was refused: {result.trace.refused}")
+    for hit in result:
+        if unit.id in (hit.unit.id, *hit.merged_ids):
+            copy = f", as a copy of {hit.unit.id}" if unit.id != hit.unit.id else ""
+            verdict = f"returned at rank {hit.rank}{copy}"
+            return found(verdict=verdict, rank=hit.rank, score=hit.score, contributions=hit.contributions)
+    for drop in result.trace.dropped:
+        if unit.id in (drop.candidate.unit.id, *drop.candidate.merged_ids):
+            short = drop.needed - drop.had
+            return absent(verdict=_CUTS[drop.cut], score=drop.had, distance_to_cut=short)
+    if any(standing.rank is not None for standing in standings):
+        depth = engine.settings.retrieval.max_candidates
+        return absent(verdict=f"not considered: no strategy has it among its best {depth}")
+    return absent(verdict="not found: no strategy sees anything in common with the question")
