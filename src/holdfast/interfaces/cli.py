@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
 from rich.progress import Progress, track
 from rich.text import Text
 
 from holdfast import __version__, sample
-from holdfast.errors import HoldfastError, InputError, StoreError, shown
+from holdfast.errors import HoldfastError, InputError
+from holdfast.interfaces import contexts, draw, evaluation, wire
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
-from holdfast.interfaces import draw, evaluation, wire
-from holdfast.memory import Memory
+from holdfast.interfaces.options import (
+    Agent,
+    AsJson,
+    Database,
+    Everything,
+    Filters,
+    Limit,
+    Links,
+    OnlySession,
+    Reference,
+    Session,
+    Tenant,
+    UnitId,
+    User,
+    ValidFrom,
+    ValidTo,
+    err,
+    json_argument,
+    open_memory,
+    out,
+    show,
+)
 from holdfast.settings import Settings
 
 app = typer.Typer(
@@ -28,29 +47,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-out, err = Console(), Console(stderr=True)
-
-Database = Annotated[
-    str | None, typer.Option("--db", help="Database file \\[default: holdfast.db].", show_default=False)
-]
-User = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory \\[default: me].", show_default=False)]
-Tenant = Annotated[str | None, typer.Option(help="Tenant, when there is more than one.", show_default=False)]
-Session = Annotated[str | None, typer.Option("--session", "-s", help="Session name.", show_default=False)]
-Agent = Annotated[str | None, typer.Option(help="Agent name.", show_default=False)]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", help="Most results.", show_default=False)]
-Filters = Annotated[
-    str | None, typer.Option("--filter", "-f", help='JSON filter, as {"city": "Lisbon"}.', show_default=False)
-]
-Reference = Annotated[
-    str | None, typer.Option(help="Moment the question is asked at, as 2026-04-02T09:00:00Z.", show_default=False)
-]
-ValidFrom = Annotated[str | None, typer.Option(help="True from this moment on.", show_default=False)]
-ValidTo = Annotated[str | None, typer.Option(help="True until this moment.", show_default=False)]
-Links = Annotated[list[str] | None, typer.Option("--link", help="Id it points to; repeatable.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-OnlySession = Annotated[bool, typer.Option("--only-session", help="The named session alone.")]
-Everything = Annotated[bool, typer.Option("--all", help="Superseded and no longer valid units too.")]
-UnitId = Annotated[str, typer.Argument(help="Id of a unit.", show_default=False)]
 
 
 def main() -> None:
@@ -67,31 +63,6 @@ def main() -> None:
 
 def _escaped(text: str) -> str:
     return text.replace("[", r"\[")
-
-
-def _show(value: object, drawing: Callable[[], RenderableType], *, as_json: bool) -> None:
-    if as_json:
-        wire.print_json(value)
-    else:
-        out.print(drawing(), highlight=False)
-
-
-def _open(database: str | None, *, create: bool = False) -> tuple[Memory, Settings]:
-    """Open the store; only `remember` makes a new one, so that a mistyped name is not an empty memory."""
-    settings = Settings.load()
-    path = database or settings.store.path
-    if not create and path != ":memory:" and not Path(path).exists():
-        raise StoreError(f"{path} does not exist; check --db, or remember something first")
-    return Memory.open(path, settings=settings), settings
-
-
-def _json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whatever the caller wrote
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{what} {shown(text)} is not JSON: {error}") from error
 
 
 # ---------------------------------------------------------------------------------------------- commands
@@ -132,7 +103,7 @@ def remember(
     """Keep a text, or a file of messages, word for word."""
     if (text is None) == (messages is None):
         raise InputError("give a text, or --messages FILE; one of the two")
-    memory, settings = _open(db, create=True)
+    memory, settings = open_memory(db, create=True)
     fields: dict[str, Any] = {
         "user": user or settings.store.user,
         "agent": agent,
@@ -141,7 +112,7 @@ def remember(
         "at": at,
         "author": author,
         "speaker": speaker,
-        "metadata": _json_argument("metadata", metadata),
+        "metadata": json_argument("metadata", metadata),
         "ttl": ttl,
         "pinned": pinned,
         "valid_from": valid_from,
@@ -161,7 +132,7 @@ def remember(
         else:
             content = sys.stdin.read() if text == "-" else text or ""
             written = memory.remember(content, session=session, id=unit_id, **fields)
-    _show(wire.written_json(written), lambda: draw.remembered(written), as_json=as_json)
+    show(wire.written_json(written), lambda: draw.remembered(written), as_json=as_json)
 
 
 def _batches(path: Path) -> list[tuple[str | None, list[Any]]]:
@@ -181,9 +152,9 @@ def _batches(path: Path) -> list[tuple[str | None, list[Any]]]:
 
 def _records(path: Path, content: str) -> Iterable[Any]:
     if content.lstrip().startswith("["):
-        return list(_json_argument(f"{path}:", content))
+        return list(json_argument(f"{path}:", content))
     lines = [(number, line) for number, line in enumerate(content.splitlines(), start=1) if line.strip()]
-    return [_json_argument(f"{path}, line {number}:", line) for number, line in lines]
+    return [json_argument(f"{path}, line {number}:", line) for number, line in lines]
 
 
 @app.command()
@@ -204,7 +175,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find units by words and by meaning; every score can be explained."""
-    memory, settings = _open(db)
+    memory, settings = open_memory(db)
     with memory:
         result = memory.search(
             query,
@@ -214,13 +185,13 @@ def search(
             tenant=tenant,
             profile=profile,
             limit=limit,
-            filters=_json_argument("filter", filters),
+            filters=json_argument("filter", filters),
             only_session=only_session,
             current_only=not everything,
             reference_time=reference_time,
             explain=explain,
         )
-    _show(wire.search_json(result), lambda: draw.hits(result), as_json=as_json)
+    show(wire.search_json(result), lambda: draw.hits(result), as_json=as_json)
 
 
 @app.command()
@@ -233,6 +204,7 @@ def why(
     filters: Filters = None,
     limit: Limit = None,
     reference_time: Reference = None,
+    budget: Annotated[int | None, typer.Option(help="Ask about the context of so many tokens.")] = None,
     user: User = None,
     session: Session = None,
     agent: Agent = None,
@@ -240,8 +212,8 @@ def why(
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a unit is, or is not, among the hits of a question."""
-    memory, settings = _open(db)
+    """Say why a unit is, or is not, among the hits of a question, or in the context of a budget."""
+    memory, settings = open_memory(db)
     with memory:
         verdict = memory.why(
             query,
@@ -252,16 +224,17 @@ def why(
             tenant=tenant,
             profile=profile,
             limit=limit,
-            filters=_json_argument("filter", filters),
+            filters=json_argument("filter", filters),
             only_session=only_session,
             current_only=not everything,
             reference_time=reference_time,
+            budget=budget,
         )
-    _show(wire.why_json(verdict), lambda: draw.why(verdict), as_json=as_json)
+    show(wire.why_json(verdict), lambda: draw.why(verdict), as_json=as_json)
 
 
-@app.command()
-def show(
+@app.command("show")
+def show_unit(
     unit_id: UnitId,
     user: User = None,
     agent: Agent = None,
@@ -270,10 +243,10 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one unit with every field."""
-    memory, settings = _open(db)
+    memory, settings = open_memory(db)
     with memory:
         unit = memory.get(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
-    _show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
+    show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
 
 
 @app.command(name="list")
@@ -290,7 +263,7 @@ def list_units(
     as_json: AsJson = False,
 ) -> None:
     """List units by time, newest first."""
-    memory, settings = _open(db)
+    memory, settings = open_memory(db)
     with memory:
         found = memory.list(
             user=user or settings.store.user,
@@ -298,11 +271,11 @@ def list_units(
             agent=agent,
             tenant=tenant,
             limit=limit,
-            filters=_json_argument("filter", filters),
+            filters=json_argument("filter", filters),
             current_only=not everything,
             order="oldest" if oldest else "newest",
         )
-    _show([wire.unit_json(unit) for unit in found], lambda: draw.units(found), as_json=as_json)
+    show([wire.unit_json(unit) for unit in found], lambda: draw.units(found), as_json=as_json)
 
 
 @app.command()
@@ -330,7 +303,7 @@ def update(
     given = {
         "text": text,
         "topic": topic,
-        "metadata": _json_argument("metadata", metadata),
+        "metadata": json_argument("metadata", metadata),
         "pinned": pinned,
         "ttl": ttl,
         "valid_from": valid_from,
@@ -340,10 +313,10 @@ def update(
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if ttl == 0:
         changes["ttl"] = None
-    memory, settings = _open(db)
+    memory, settings = open_memory(db)
     with memory:
         unit = memory.update(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant, **changes)
-    _show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
+    show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
 
 
 @app.command()
@@ -356,30 +329,30 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show every version of one unit."""
-    memory, settings = _open(db)
+    memory, settings = open_memory(db)
     with memory:
         found = memory.history(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
-    _show([wire.unit_json(unit) for unit in found], lambda: draw.versions(found), as_json=as_json)
+    show([wire.unit_json(unit) for unit in found], lambda: draw.versions(found), as_json=as_json)
 
 
 @app.command()
 def stats(user: User = None, tenant: Tenant = None, db: Database = None, as_json: AsJson = False) -> None:
     """Show how much is remembered."""
-    memory, settings = _open(db)
+    memory, settings = open_memory(db)
     with memory:
         found = memory.stats(user=user or settings.store.user, tenant=tenant)
-    _show(wire.stats_json(found), lambda: draw.stats(found), as_json=as_json)
+    show(wire.stats_json(found), lambda: draw.stats(found), as_json=as_json)
 
 
 @app.command()
 def reembed(db: Database = None, as_json: AsJson = False) -> None:
     """Give every unit a vector of the embedder that the settings name; goes on where it stopped."""
-    memory, _ = _open(db)
+    memory, _ = open_memory(db)
     with memory, Progress(console=err, disable=as_json, transient=True) as progress:
         task = progress.add_task("embedding", total=memory.stats(user=sample.USER).store_units)
         left = memory.reembed(progress=lambda written: progress.advance(task, written))
         space = memory.store.space()
-    _show({"space": space, "waiting": left}, lambda: Text(f"{space}: {left} units wait"), as_json=as_json)
+    show({"space": space, "waiting": left}, lambda: Text(f"{space}: {left} units wait"), as_json=as_json)
     if left:
         raise typer.Exit(1)
 
@@ -388,7 +361,7 @@ def reembed(db: Database = None, as_json: AsJson = False) -> None:
 def settings(as_json: AsJson = False) -> None:
     """Print every setting with its value and where it came from."""
     found = Settings.load()
-    _show(wire.settings_json(found), lambda: draw.settings(found), as_json=as_json)
+    show(wire.settings_json(found), lambda: draw.settings(found), as_json=as_json)
 
 
 @app.command()
@@ -420,6 +393,8 @@ def demo(
         demonstration.run(out, Path(folder) / "demo.db", found)
 
 
+app.command()(contexts.assemble)
+app.command()(contexts.ingest)
 app.command("eval")(evaluation.measure)
 
 

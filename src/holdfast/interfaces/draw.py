@@ -10,15 +10,17 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from holdfast.assembly.context import Context
 from holdfast.settings import Settings
 from holdfast.types import Contribution, Hit, SearchResult, Stats, Unit, Why, Written
 
+_BUDGET_WIDTH = 40
 _BAR_WIDTH = 40
 _BEGINNING = 110
 # What is smaller changes no rank that anybody looks at; JSON has every digit.
 _SMALLEST_DRAWN = 1e-6
 _JOINTS = {"sum": " + ", "product": " × ", "ratio": " ÷ ", "minimum": ", "}
-_PART_STYLES = ("green", "blue", "magenta")
+_PART_STYLES = ("green", "blue", "magenta", "cyan")
 _STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
 
 
@@ -103,6 +105,16 @@ def bar(score: Contribution) -> Text:
         legend.append(f"  {part.name} {part.value:.4f}", style)
     drawn.append("·" * max(0, _BAR_WIDTH - len(drawn)), "dim")
     return drawn + legend
+
+
+def budget_bar(context: Context) -> Text:
+    """Draw how the sections share the budget: a full bar is the whole of it."""
+    drawn, legend = Text(), Text()
+    for section, style in zip(context.sections, _PART_STYLES, strict=False):
+        drawn.append("█" * round(_BUDGET_WIDTH * section.tokens / context.budget), style)
+        legend.append(f"  {section.name} {section.tokens}", style)
+    drawn.append("·" * max(0, _BUDGET_WIDTH - len(drawn)), "dim")
+    return drawn + legend + Text(f"  of {context.budget} tokens", "dim")
 
 
 def tree(node: Contribution) -> Tree:

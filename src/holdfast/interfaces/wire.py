@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.assembly.context import Context
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.types import Hit, SearchResult, Stats, Unit, Why, Written, iso
@@ -72,6 +73,18 @@ def search_json(result: SearchResult) -> dict[str, Any]:
     }
 
 
+def context_json(context: Context, *, explain: bool = False) -> dict[str, Any]:
+    """Return a context; with `explain`, every projected unit with the tree of its score."""
+    row = context.to_json()
+    projection = context.trace.projection if context.trace is not None else None
+    if explain and projection is not None:
+        row["projection"] = [
+            {"id": one.unit.id, "via": one.via, "contributions": one.contributions.to_json()}
+            for one in projection.items
+        ]
+    return row
+
+
 def why_json(why: Why) -> dict[str, Any]:
     """Return a verdict with its reasons."""
     row = {
@@ -81,6 +94,7 @@ def why_json(why: Why) -> dict[str, Any]:
         "rank": why.rank,
         "score": why.score,
         "distance_to_cut": why.distance_to_cut,
+        "tokens_short": why.tokens_short,
         "standings": [dataclasses.asdict(standing) for standing in why.standings],
     }
     if why.contributions is not None:

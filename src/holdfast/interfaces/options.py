@@ -1,0 +1,67 @@
+"""What the commands share: options, opening the store, printing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+
+from holdfast.errors import InputError, StoreError, shown
+from holdfast.interfaces import wire
+from holdfast.memory import Memory
+from holdfast.settings import Settings
+
+out, err = Console(), Console(stderr=True)
+
+Database = Annotated[
+    str | None, typer.Option("--db", help="Database file \\[default: holdfast.db].", show_default=False)
+]
+User = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory \\[default: me].", show_default=False)]
+Tenant = Annotated[str | None, typer.Option(help="Tenant, when there is more than one.", show_default=False)]
+Session = Annotated[str | None, typer.Option("--session", "-s", help="Session name.", show_default=False)]
+Agent = Annotated[str | None, typer.Option(help="Agent name.", show_default=False)]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", help="Most results.", show_default=False)]
+Filters = Annotated[
+    str | None, typer.Option("--filter", "-f", help='JSON filter, as {"city": "Lisbon"}.', show_default=False)
+]
+Reference = Annotated[
+    str | None, typer.Option(help="Moment the question is asked at, as 2026-04-02T09:00:00Z.", show_default=False)
+]
+ValidFrom = Annotated[str | None, typer.Option(help="True from this moment on.", show_default=False)]
+ValidTo = Annotated[str | None, typer.Option(help="True until this moment.", show_default=False)]
+Links = Annotated[list[str] | None, typer.Option("--link", help="Id it points to; repeatable.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+OnlySession = Annotated[bool, typer.Option("--only-session", help="The named session alone.")]
+Everything = Annotated[bool, typer.Option("--all", help="Superseded and no longer valid units too.")]
+UnitId = Annotated[str, typer.Argument(help="Id of a unit.", show_default=False)]
+
+
+def show(value: object, drawing: Callable[[], RenderableType], *, as_json: bool) -> None:
+    """Print a value as JSON for programs, or drawn for people."""
+    if as_json:
+        wire.print_json(value)
+    else:
+        out.print(drawing(), highlight=False)
+
+
+def open_memory(database: str | None, *, create: bool = False) -> tuple[Memory, Settings]:
+    """Open the store; only `remember` makes a new one, so that a mistyped name is not an empty memory."""
+    settings = Settings.load()
+    path = database or settings.store.path
+    if not create and path != ":memory:" and not Path(path).exists():
+        raise StoreError(f"{path} does not exist; check --db, or remember something first")
+    return Memory.open(path, settings=settings), settings
+
+
+def json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whatever the caller wrote
+    """Read an argument that is JSON; a missing one is None."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{what} {shown(text)} is not JSON: {error}") from error
