@@ -141,6 +141,9 @@ class Settings:
             hyper=HyperSettings(positional=True),
             refusal=RefusalSettings(enabled=False),
             stages=StageSettings(names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0),
+            score=ScoreSettings(
+                alpha=0.7, beta=0.2, gamma=0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6
+            ),
             projection=ProjectionSettings(floor=0.0, keywords="words"),
             temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
             assembly=AssemblySettings(lenient_hard=False, packing="prefix"),

