@@ -144,7 +144,7 @@ class Settings:
             score=ScoreSettings(
                 alpha=0.7, beta=0.2, gamma=0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6
             ),
-            projection=ProjectionSettings(floor=0.0, keywords="words"),
+            projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
             temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
             assembly=AssemblySettings(lenient_hard=False, packing="prefix"),
             # C7: there, sim is the dense cosine and rel = max(0, sim).
