@@ -338,8 +338,8 @@ def test_the_reference_recipe_has_the_constants_of_the_contract():
     assert dataclasses.asdict(REFERENCE.projection) == CONTRACT
 
 
-def test_the_default_recipe_differs_in_the_floor_and_in_what_a_keyword_is():
-    assert dataclasses.asdict(Settings().projection) == {**CONTRACT, "floor": 0.85, "keywords": "terms"}
+def test_the_default_recipe_differs_in_the_floor_the_growth_and_in_what_a_keyword_is():
+    assert dataclasses.asdict(Settings().projection) == {**CONTRACT, "floor": 0.85, "keywords": "terms", "growth": 32}
 
 
 @pytest.mark.parametrize(
