@@ -288,15 +288,17 @@ class Memory:
         only_session: bool = False,
         current_only: bool = True,
         reference_time: Moment | None = None,
+        as_of: Moment | None = None,
         explain: bool = False,
     ) -> SearchResult:
         """Return ranked hits; with `explain`, each carries the tree its score is composed of.
 
-        `query` is a question, or a message list whose last user message is the question.
+        `query` is a question, or a message list whose last user message is the question. `as_of` answers from what
+        had been recorded by then and was not yet superseded.
         """
         view = self._view(
             user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
-            current_only=current_only, reference_time=reference_time,
+            current_only=current_only, reference_time=reference_time, as_of=as_of,
         )  # fmt: skip
         return recall.search(self._engine, self._question(query, profile, limit), view, explain=explain)
 
@@ -315,6 +317,7 @@ class Memory:
         only_session: bool = False,
         current_only: bool = True,
         reference_time: Moment | None = None,
+        as_of: Moment | None = None,
         strict: bool = False,
         track_access: bool = True,
         counter: TokenCounter | None = None,
@@ -331,7 +334,7 @@ class Memory:
         """
         view = self._view(
             user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
-            current_only=current_only, reference_time=reference_time,
+            current_only=current_only, reference_time=reference_time, as_of=as_of,
         )  # fmt: skip
         tokens = choose_budget(self._settings.assembly, budget, window)
         making, warnings = self._making(query, view, tokens, counter, strict=strict)
@@ -355,6 +358,7 @@ class Memory:
         only_session: bool = False,
         current_only: bool = True,
         reference_time: Moment | None = None,
+        as_of: Moment | None = None,
         budget: int | None = None,
     ) -> Why:
         """Say why one unit is, or is not, among the hits that `search` gives for the same arguments.
@@ -363,7 +367,7 @@ class Memory:
         """
         view = self._view(
             user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
-            current_only=current_only, reference_time=reference_time,
+            current_only=current_only, reference_time=reference_time, as_of=as_of,
         )  # fmt: skip
         question, unit = self._question(query, profile, limit), self._found(view, id)
         if budget is None:
@@ -468,9 +472,9 @@ class Memory:
     def _view(
         self, *, user: str, session: str | None = None, agent: str | None = None, tenant: str | None = None,
         filters: Filters | None = None, only_session: bool = False, current_only: bool = True,
-        reference_time: Moment | None = None,
+        reference_time: Moment | None = None, as_of: Moment | None = None,
     ) -> View:  # fmt: skip
-        now = self._now()
+        now, then = self._now(), check_time("as_of", as_of)
         if only_session and session is None:
             raise InputError("only_session needs a session; name one")
         return View(
@@ -479,7 +483,8 @@ class Memory:
             session=check_name("session", session, optional=True),
             agent=check_name("agent", agent, optional=True),
             now=now,
-            reference_time=check_time("reference_time", reference_time) or now,
+            reference_time=check_time("reference_time", reference_time) or then or now,
+            as_of=then,
             only_session=only_session,
             current_only=current_only,
             filters=parse_filter(filters),

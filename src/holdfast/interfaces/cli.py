@@ -20,6 +20,7 @@ from holdfast.interfaces import doctor as clinic
 from holdfast.interfaces.options import (
     Agent,
     AsJson,
+    AsOf,
     Database,
     Everything,
     Filters,
@@ -167,6 +168,7 @@ def search(
     filters: Filters = None,
     limit: Limit = None,
     reference_time: Reference = None,
+    as_of: AsOf = None,
     user: User = None,
     session: Session = None,
     agent: Agent = None,
@@ -189,6 +191,7 @@ def search(
             only_session=only_session,
             current_only=not everything,
             reference_time=reference_time,
+            as_of=as_of,
             explain=explain,
         )
     show(wire.search_json(result), lambda: draw.hits(result), as_json=as_json)
@@ -204,6 +207,7 @@ def why(
     filters: Filters = None,
     limit: Limit = None,
     reference_time: Reference = None,
+    as_of: AsOf = None,
     budget: Annotated[int | None, typer.Option(help="Ask about the context of so many tokens.")] = None,
     user: User = None,
     session: Session = None,
@@ -228,6 +232,7 @@ def why(
             only_session=only_session,
             current_only=not everything,
             reference_time=reference_time,
+            as_of=as_of,
             budget=budget,
         )
     show(wire.why_json(verdict), lambda: draw.why(verdict), as_json=as_json)

@@ -16,6 +16,7 @@ from holdfast.interfaces import draw, wire
 from holdfast.interfaces.options import (
     Agent,
     AsJson,
+    AsOf,
     Database,
     Everything,
     Filters,
@@ -47,6 +48,7 @@ def assemble(
     everything: Everything = False,
     filters: Filters = None,
     reference_time: Reference = None,
+    as_of: AsOf = None,
     user: User = None,
     session: Session = None,
     agent: Agent = None,
@@ -70,6 +72,7 @@ def assemble(
             only_session=only_session,
             current_only=not everything,
             reference_time=reference_time,
+            as_of=as_of,
             strict=strict,
         )
     show(wire.context_json(context, explain=explain), lambda: _drawn(context, explain=explain), as_json=as_json)

@@ -31,6 +31,9 @@ Filters = Annotated[
 Reference = Annotated[
     str | None, typer.Option(help="Moment the question is asked at, as 2026-04-02T09:00:00Z.", show_default=False)
 ]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", help="Answer from what was recorded by this moment.", show_default=False)
+]
 ValidFrom = Annotated[str | None, typer.Option(help="True from this moment on.", show_default=False)]
 ValidTo = Annotated[str | None, typer.Option(help="True until this moment.", show_default=False)]
 Links = Annotated[list[str] | None, typer.Option("--link", help="Id it points to; repeatable.", show_default=False)]

@@ -18,7 +18,9 @@ class ProjectionSettings:
 
     first: int = setting(16, "k1: how many of the most similar units pass 1 looks at")
     second: int = setting(8, "k2: how many of them pass 2 keeps, by their final score")
-    growth: int = setting(32, "tokens of the variant budget for which k1 and k2 grow by one unit each; 0: they do not")
+    growth: int = setting(
+        32, "tokens of the variant budget for which k1 and k2 grow by one unit each; 0: they do not"
+    )
     min_similarity: float = setting(0.2, "θ1: pass 1 drops what is less similar to the question")
     # Provisional: with no floor a relevant unit one week old scores almost nothing; to be tuned and validated.
     floor: float = setting(

@@ -77,6 +77,8 @@ class Shard:
             "valid_to": Column(np.float64),
             "lengths": Column(np.int32, len(FIELDS)),
         }
+        # A shard of earlier versions, for a read of the past: its units, and no part of the statistics.
+        self.past: dict[str, Unit] | None = None
         self.dense: DenseBlock | None = None
         self.hyper = HyperCache()
         self._names: dict[str | None, int] = {None: 0}
@@ -335,12 +337,12 @@ class Shard:
             mask &= self.column("session") == self._names.get(view.session, -1)
         if self._bounded:
             mask &= self.column("expires") > view.now.timestamp()
-        if view.current_only:
+        if view.current_only and view.as_of is None:
             mask &= ~self.column("superseded").astype(np.bool_)
         if view.current_only and self._bounded:
             moment = view.reference_time.timestamp()
             mask &= (self.column("valid_from") <= moment) & (self.column("valid_to") > moment)
-        if allowed is not None:
+        if allowed is not None and self.past is None:
             places = [self.place_of_key[key] for key in allowed if key in self.place_of_key]
             passing = np.zeros(len(mask), dtype=np.bool_)
             passing[places] = True

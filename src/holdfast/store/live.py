@@ -14,9 +14,9 @@ import numpy as np
 from holdfast.store import snapshot
 from holdfast.store.base import Derivation
 from holdfast.store.index import Shard
-from holdfast.store.rows import GLOBAL, Row, own_json, unit_of, vector_of
+from holdfast.store.rows import GLOBAL, Row, agent_matches, hidden_by, own_json, unit_of, vector_of
 from holdfast.store.shards import located
-from holdfast.types import JSON, Analysis, Deadline, Unit, View
+from holdfast.types import JSON, Analysis, Deadline, Unit, View, iso
 
 # Smaller owners are built again faster than a file is read.
 _WORTH_SAVING = 1000
@@ -54,21 +54,56 @@ class LiveIndex:
         self._data_version = -1
         self._space: str | None = None
         self._read: dict[tuple[int, int], Unit] = {}
+        self._past_read: tuple[object, list[Shard]] | None = None
         self._saved: dict[tuple[str, str], int] = {}
 
     def shards(self, view: View) -> list[Shard]:
         """Return the shards a view may see, up to date: the user's own, then the global one."""
         self.follow()
-        return [self._shard(view.tenant, view.user), self._shard(view.tenant, GLOBAL)]
+        present = [self._shard(view.tenant, view.user), self._shard(view.tenant, GLOBAL)]
+        return present if view.as_of is None else [*self._past(view), *present]
+
+    def past_units(self, view: View) -> list[Unit]:
+        """Return, as they were at the moment of a read of the past, the visible units that were rewritten since."""
+        return [unit for shard in self.shards(view) if shard.past is not None for unit in shard.past.values()]
+
+    def _past(self, view: View) -> list[Shard]:
+        """Return the earlier versions that a read of the past needs, as shards that hide the present ones.
+
+        They are found by their words: vectors are kept of present words alone.
+        """
+        key = (view, self._followed)
+        if self._past_read is None or self._past_read[0] != key:
+            self._past_read = (key, self._past_shards(view))
+        return self._past_read[1]
+
+    def _past_shards(self, view: View) -> list[Shard]:
+        moment = {"as_of": iso(view.as_of or view.now)}
+        owner = {"tenant": view.tenant, "user": view.user}
+        keys = [key for key, _ in self._run("rewritten_since", {**owner, **moment})]
+        then = {row[0]: row for row in self._run("versions_by", {"keys": json.dumps(keys), **moment})}
+        shard = Shard()
+        shard.past = {}
+        for row in then.values():
+            unit = unit_of(row)
+            [by] = self._run("unit_by_key", {"key": row[0]}).fetchone()[3:4]
+            [at] = self._run("superseded_at", {"key": row[0]}).fetchone()
+            if agent_matches(view, unit) and hidden_by(view, unit, by, at) is None:
+                shard.add(row[0], unit, self._derivation.analyse(unit), content=row[2], superseded=False)
+                shard.past[unit.id] = unit
+        return [shard] if shard.past else []
 
     def __contains__(self, owner: object) -> bool:
         return owner in self._shards
 
     def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
         """Return units by id; those that were read before and have not changed since are not read again."""
+        here = located(self.shards(view), view, ids)
+        past = {unit_id: shard.past[unit_id] for shard, unit_id in here if shard.past is not None}
         places = [
             (unit_id, shard.keys[place], int(shard.column("content")[place]))
-            for shard, unit_id in located(self.shards(view), view, ids)
+            for shard, unit_id in here
+            if shard.past is None
             for place in (shard.place_of_id[unit_id],)
         ]
         missing = [key for _, key, content in places if (key, content) not in self._read]
@@ -79,6 +114,7 @@ class LiveIndex:
             self._read[row[0], row[2]] = unit_of(row)
         # Another process may have changed a unit since: it is then absent here, and found by the next question.
         found = {unit_id: self._read.get((key, content)) for unit_id, key, content in places}
+        found |= past
         return {unit_id: own_json(unit) for unit_id, unit in found.items() if unit is not None}
 
     def changed(self) -> None:
@@ -89,6 +125,7 @@ class LiveIndex:
         """Forget everything; what is asked for next is loaded again."""
         self._shards.clear()
         self._read.clear()
+        self._past_read = None
 
     # -------------------------------------------------------------------------------------------- following
 
@@ -213,6 +250,8 @@ class LiveIndex:
 
     def encode(self, shard: Shard, ids: Sequence[str], deadline: Deadline | None) -> None:
         """Fill the shard's cache of hypervectors for `ids`, as far as time allows."""
+        if shard.past is not None:
+            return
         contents = shard.column("content")
         living = [unit_id for unit_id in dict.fromkeys(ids) if unit_id in shard.place_of_id]
         missing = shard.hyper.missing([(i, int(contents[shard.place_of_id[i]])) for i in living])

@@ -80,9 +80,16 @@ def where(view: View) -> tuple[str, dict[str, JSON]]:
     if view.only_session:
         values["session"] = view.session
         clauses.append("session = :session")
+    if view.as_of is not None:
+        # What was rewritten since is answered from its earlier version, not from here.
+        values["as_of"] = iso(view.as_of)
+        clauses.append("json_extract(body, '$.recorded_time') <= :as_of")
     if view.current_only:
         values["reference"] = iso(view.reference_time)
-        clauses.append("superseded_by IS NULL AND coalesce(json_extract(body, '$.valid_from'), '') <= :reference")
+        clauses.append(
+            "superseded_by IS NULL" if view.as_of is None else "(superseded_by IS NULL OR superseded_at > :as_of)"
+        )
+        clauses.append("coalesce(json_extract(body, '$.valid_from'), '') <= :reference")
         clauses.append("coalesce(json_extract(body, '$.valid_to'), '~') > :reference")
     if view.filters is not None:
         compiled = SqliteFilter()
@@ -91,13 +98,16 @@ def where(view: View) -> tuple[str, dict[str, JSON]]:
     return " AND ".join(clauses), values
 
 
-def hidden_by(view: View, unit: Unit, superseded_by: str | None) -> str | None:
+def hidden_by(view: View, unit: Unit, superseded_by: str | None, superseded_at: str | None = None) -> str | None:
     """Return why the view hides a unit of its owner, or None: `where`, one unit at a time and in words."""
     expired = not unit.pinned and unit.expires_at is not None and unit.expires_at <= view.now
     elsewhere = view.only_session and unit.session != view.session
     early = view.current_only and unit.valid_from is not None and unit.valid_from > view.reference_time
     late = view.current_only and unit.valid_to is not None and unit.valid_to <= view.reference_time
+    if view.as_of is not None and superseded_at is not None and superseded_at > iso(view.as_of):
+        superseded_by = None
     reasons = {
+        f"it was recorded at {unit.recorded_time}": view.as_of is not None and unit.recorded_time > view.as_of,
         f"it expired at {unit.expires_at}": expired,
         f"it belongs to session {unit.session}, and only_session asks for {view.session}": elsewhere,
         f"it was superseded by {superseded_by}": view.current_only and superseded_by is not None,

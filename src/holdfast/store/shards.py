@@ -18,8 +18,14 @@ Bools = NDArray[np.bool_]
 
 def term_weights(shards: Sequence[Shard], terms: Sequence[str]) -> dict[str, float]:
     """Return idf over all `shards` together."""
+    shards = today(shards)
     units = sum(shard.unit_count for shard in shards)
     return {term: bm25.idf(units, sum(shard.df(term) for shard in shards)) for term in terms}
+
+
+def today(shards: Sequence[Shard]) -> list[Shard]:
+    """Return the shards that statistics are taken from: those of the present, also for a read of the past (C19)."""
+    return [shard for shard in shards if shard.past is None]
 
 
 Proposer = Callable[[Shard, Bools], tuple[NDArray[np.intp], NDArray[np.float64], bool]]
@@ -31,8 +37,8 @@ def propose(
 ) -> Proposal:  # fmt: skip
     """Return the lexically best of several shards, scored with their common statistics."""
     idfs = term_weights(shards, query.terms)
-    units = max(1, sum(shard.unit_count for shard in shards))
-    averages = [sum(shard.field_totals[f] for shard in shards) / units for f in range(len(FIELDS))]
+    units = max(1, sum(shard.unit_count for shard in today(shards)))
+    averages = [sum(shard.field_totals[f] for shard in today(shards)) / units for f in range(len(FIELDS))]
     return best_of(
         shards, view, depth, allowed,
         lambda shard, eligible: shard.propose(query, idfs, averages, eligible, depth, deadline),
@@ -63,7 +69,8 @@ def propose_hyper(
         )
         distances = shard.hyper.distances(query, [shard.ids[p] for p in places])
         near = np.where(distances == MISSING_FIELD, 0.0, hv.shifted(hv.similarity(distances)))
-        heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(sum(one.unit_count for one in shards))
+        units = sum(one.unit_count for one in today(shards))
+        heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(units)
         scores = np.where(heard, near @ np.array(query.weights), 0.0)
         best = np.flatnonzero(scores > 0.0)
         best = best[topk.at_least_top(scores[best], depth)]
@@ -106,7 +113,7 @@ def neighbours(
     """Return the visible units right before and after each of `ids` in its session."""
     found = {}
     eligible = {id(shard): shard.eligible(view, allowed) for shard in shards}
-    for shard, unit_id in located(shards, view, ids):
+    for shard, unit_id in located(today(shards), view, ids):
         beside = shard.beside(shard.place_of_id[unit_id], eligible[id(shard)])
         if beside:
             found[unit_id] = tuple(shard.ids[place] for place in beside)
@@ -133,7 +140,7 @@ def evidence(shards: Sequence[Shard], view: View, terms: Sequence[str], ids: Seq
         roles=tuple(roles),
         tf=np.concatenate(tf),
         lengths=np.concatenate(lengths),
-        unit_count=sum(shard.unit_count for shard in shards),
-        df=tuple(sum(shard.df(term) for shard in shards) for term in terms),
-        field_totals=tuple(sum(shard.field_totals[f] for shard in shards) for f in range(len(FIELDS))),
+        unit_count=sum(shard.unit_count for shard in today(shards)),
+        df=tuple(sum(shard.df(term) for shard in today(shards)) for term in terms),
+        field_totals=tuple(sum(shard.field_totals[f] for shard in today(shards)) for f in range(len(FIELDS))),
     )

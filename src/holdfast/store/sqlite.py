@@ -49,7 +49,7 @@ from holdfast.store.rows import (
     vector_of,
     where,
 )
-from holdfast.types import JSON, Analysis, CoreDocument, Deadline, Draft, Stats, Unit, View, Written, from_iso
+from holdfast.types import JSON, Analysis, CoreDocument, Deadline, Draft, Stats, Unit, View, Written, from_iso, iso
 
 _EVERYTHING = -1  # SQLite's "no limit"
 _SPACE, _IDENTITY = "space", "identity"
@@ -149,7 +149,7 @@ class SqliteStore:
         hidden = row is not None and unit.agent is not None and unit_of(row).agent not in (unit.agent, None)
         if row is None or hidden or target == unit.id:
             raise NotFoundError(f"{shown(target)} cannot be superseded: the owner has no other unit of that id")
-        self._run("supersede_unit", {"by": unit.id, "key": row[0]})
+        self._run("supersede_unit", {"by": unit.id, "at": iso(unit.recorded_time), "key": row[0]})
         self._record(row[0], unit)
 
     def _record(self, key: int, unit: Unit) -> None:
@@ -174,7 +174,11 @@ class SqliteStore:
             visible, values = where(view)
             values["limit"] = _EVERYTHING if limit is None else limit
             rows = self._run(f"scan_{order}", values, visible=visible).fetchall()
-        return map(unit_of, rows)
+            past = self._index.past_units(view) if view.as_of is not None else []
+        if not past:
+            return map(unit_of, rows)
+        found = sorted((*map(unit_of, rows), *past), key=lambda u: (u.event_time, u.position, u.id))
+        return iter((found[::-1] if order == "newest" else found)[:limit])
 
     def history(self, view: View, unit_id: str) -> list[Unit]:
         """See `Store.history`."""
@@ -202,7 +206,13 @@ class SqliteStore:
         """See `Store.visible`."""
         with self._read():
             row = self._visible_row(view, unit_id)
-        return "not found" if row is None else hidden_by(view, unit_of(row), row[3])
+            if row is None:
+                return "not found"
+            if view.as_of is not None:
+                then = {unit.id: unit for unit in self._index.past_units(view)}
+                [at] = self._run("superseded_at", {"key": row[0]}).fetchone()
+                return None if unit_id in then else hidden_by(view, unit_of(row), row[3], at)
+            return hidden_by(view, unit_of(row), row[3])
 
     def speakers(self, view: View) -> tuple[str, ...]:
         """See `Store.speakers`."""
@@ -233,7 +243,13 @@ class SqliteStore:
     def dense_evidence(self, view: View, space: str, ids: Sequence[str]) -> DenseEvidence:
         """See `Store.dense_evidence`."""
         with self._read():
-            keys = self._keys(view, ids)
+            # An earlier version has no vector: the one that is kept is of the present words.
+            now = {
+                unit_id
+                for shard, unit_id in searching.located(self._index.shards(view), view, ids)
+                if shard.past is None
+            }
+            keys = self._keys(view, [unit_id for unit_id in ids if unit_id in now])
             rows = self._run("vectors_of_units", {"space": space, "keys": json.dumps([*keys])}).fetchall()
         matrix = [vector_of(row) for row in rows]
         return DenseEvidence(tuple(keys[row[0]] for row in rows), np.array(matrix, dtype=np.float32))
@@ -261,7 +277,7 @@ class SqliteStore:
 
     def _allowed(self, view: View) -> frozenset[int] | None:
         """Return the keys that pass the view's filters, or None when it has none."""
-        if view.filters is None:
+        if view.filters is None and view.as_of is None:
             return None
         visible, values = where(view)
         return frozenset(key for (key,) in self._run("matching_keys", values, visible=visible))

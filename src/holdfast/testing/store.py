@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from holdfast.errors import ClosedStoreError, NotFoundError
@@ -10,7 +10,12 @@ from holdfast.store.base import LexicalQuery, Store
 from holdfast.store.filters import parse_filter
 from holdfast.testing.builders import NOON, analyse_default, draft, expired_deadline, no_deadline, unit, view
 from holdfast.testing.store_vectors import StoreVectorContract, ids, raised, revised_text
-from holdfast.types import FIELDS, Draft, Fact, Lineage, Unit, View
+from holdfast.types import FIELDS, Analysis, CoreDocument, Draft, Fact, Lineage, Unit, View
+
+
+def recorded(revised: tuple[Unit, Analysis], at: datetime) -> tuple[Unit, Analysis]:
+    """Return a revision that was recorded at another moment."""
+    return revised[0].evolve(recorded_time=at), revised[1]
 
 
 def asking(*terms: str) -> LexicalQuery:
@@ -201,6 +206,53 @@ class StoreContract(StoreVectorContract):
         store.put([draft("a", "on 2026-03-04, 2026-03-05 and 2026-03-06"), draft("b", "no time at all")])
         assert store.anchor_densities(view(), ["a", "b", "unknown"]) == {"a": 1.0, "b": 0.0}
         assert store.anchor_densities(view("ben"), ["a"]) == {}
+
+    def test_the_past_is_what_had_been_recorded_and_not_yet_superseded(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        store.put([draft("a", "blue boat"), draft("b", "small harbour")])
+        later = {"minutes": 60, "recorded_time": NOON + timedelta(minutes=60)}
+        store.put([draft("c", "red boat", supersedes=("a",), **later)])
+        store.revise(view(), "b", lambda old: recorded(revised_text(old, "large harbour"), NOON + timedelta(hours=2)))
+        then, between = view(as_of=NOON), view(as_of=NOON + timedelta(minutes=90))
+        assert ids(store.scan(then, order="oldest", limit=None)) == ["a", "b"]
+        assert store.units(then, ["b"])["b"].text == "small harbour"
+        assert store.lexical_candidates(then, asking("small"), 5, no_deadline()).ids == ("b",)
+        assert store.lexical_candidates(then, asking("larg"), 5, no_deadline()).ids == ()
+        assert set(store.lexical_candidates(then, asking("boat"), 5, no_deadline()).ids) == {"a"}
+        assert set(store.lexical_candidates(between, asking("boat"), 5, no_deadline()).ids) == {"c"}
+        assert store.visible(then, "a") is None
+        assert "recorded" in (store.visible(then, "c") or "")
+        assert "superseded" in (store.visible(between, "a") or "")
+        assert store.lexical_candidates(view(), asking("larg"), 5, no_deadline()).ids == ("b",)
+        assert store.lexical_evidence(then, ["boat"], ["a"]).unit_count == 3
+        assert store.lexical_evidence(then, ["boat"], ["a"]).df == (2,)
+
+    def test_access_is_counted_apart_from_everything_else(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        store.put([draft("a", "one"), draft("b", "two"), draft("c", "three", user="ben")])
+        assert store.access_counts(view(), ["a", "b"]) == ({}, 0)
+        before = store.units(view(), ["a"])["a"]
+        for _ in range(2):
+            store.count_access(view(), ["a", "c", "unknown"])
+        store.count_access(view(), ["b"])
+        assert store.access_counts(view(), ["a", "b", "c"]) == ({"a": 2, "b": 1}, 2)
+        assert store.access_counts(view("ben"), ["c"]) == ({}, 0)
+        assert store.units(view(), ["a"])["a"] == before
+        assert len(store.history(view(), "a")) == 1
+
+    def test_core_documents_keep_their_order_and_their_owner(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        first, everyones = (
+            CoreDocument("local", "ana", "one.md", b"- a"),
+            CoreDocument("local", None, "two.md", b"- b"),
+        )
+        for document in (first, everyones, CoreDocument("local", "ben", "one.md", b"- c")):
+            store.put_document(document)
+        again = CoreDocument("local", "ana", "one.md", b"- changed", "/somewhere/one.md")
+        store.put_document(again)
+        assert store.documents(view()) == [again, everyones]
+        assert [document.body for document in store.documents(view("ben"))] == [b"- b", b"- c"]
+        assert store.document_owners() == [("local", ""), ("local", "ana"), ("local", "ben")]
 
     def test_speakers_are_the_names_the_owner_may_see(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)

@@ -43,7 +43,8 @@ class View:
     """What one call may see (C1): its owner keys, its filters, and the moments it looks from.
 
     `now` decides what has expired; `reference_time` is the moment the question is asked about (C9's t_ref) and
-    decides what was valid. An owner key left empty on a unit means shared; one named here hides other values.
+    decides what was valid; `as_of` shows what had been recorded by then (C19). An owner key left empty on a unit
+    means shared; one named here hides other values.
     """
 
     tenant: str
@@ -54,6 +55,7 @@ class View:
     agent: str | None = None
     only_session: bool = False
     current_only: bool = True
+    as_of: datetime | None = None
     filters: Filter | None = None
 
 

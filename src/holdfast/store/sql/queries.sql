@@ -23,7 +23,7 @@ UPDATE units SET version = :version, session = :session, position = :position, e
     body = :body, checksum = :checksum WHERE key = :key;
 
 -- name: supersede_unit
-UPDATE units SET superseded_by = :by WHERE key = :key;
+UPDATE units SET superseded_by = :by, superseded_at = :at WHERE key = :key;
 
 -- name: next_position
 SELECT coalesce(max(position) + 1, 0) FROM units WHERE tenant = :tenant AND user = :user AND session = :session;
@@ -54,6 +54,18 @@ SELECT key, body, checksum, superseded_by, access_count FROM units ORDER BY key;
 
 -- name: all_versions
 SELECT unit_key, body, checksum, NULL, 0 FROM versions ORDER BY unit_key, version;
+
+-- name: rewritten_since
+SELECT key, version FROM units WHERE tenant = :tenant AND user IN (:user, '') AND version > 1
+    AND json_extract(body, '$.recorded_time') > :as_of;
+
+-- name: versions_by
+SELECT unit_key, body, checksum, NULL, 0 FROM versions
+WHERE unit_key IN (SELECT value FROM json_each(:keys)) AND json_extract(body, '$.recorded_time') <= :as_of
+ORDER BY unit_key, version;
+
+-- name: superseded_at
+SELECT superseded_at FROM units WHERE key = :key;
 
 -- name: unit_versions
 SELECT unit_key, body, checksum, NULL, 0 FROM versions WHERE unit_key = :key ORDER BY version;

@@ -13,3 +13,10 @@ CREATE TABLE documents (
 
 -- The highest access count of an owner (C11), without looking at every unit.
 CREATE INDEX units_accessed ON units (tenant, user, access_count) WHERE access_count > 0;
+
+-- When a unit was superseded, for reads of the past (C19); until now, when the unit that superseded it was recorded.
+ALTER TABLE units ADD COLUMN superseded_at TEXT;
+UPDATE units SET superseded_at = (
+    SELECT json_extract(newer.body, '$.recorded_time') FROM units AS newer
+    WHERE newer.tenant = units.tenant AND newer.user = units.user AND newer.id = units.superseded_by
+) WHERE superseded_by IS NOT NULL;
