@@ -37,6 +37,7 @@ from holdfast.types import (
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
     """Answer a question with ranked hits."""
+    engine = engine.for_one_question()
     query = profiled(engine, question, view)
     results = retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
     found = _found(engine, question, query, results, view, explain=explain)
@@ -66,6 +67,7 @@ class Making:
 
 def assemble(engine: Engine, question: Question, view: View, making: Making) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
+    engine = engine.for_one_question()
     plan = _planned(engine, making)
     settings = _with_room(engine.settings, plan)
     hidden = plan.tail_ids | making.hidden
