@@ -111,7 +111,8 @@ def _found(
     pool = explained(engine, question, query, pool, view) if explain else pool
     candidates = fuse(pool, fusion)
     refused = _refused(engine, query, candidates)
-    candidates = staged(candidates, _stages(engine, query, candidates, beside), fusion.full_marks)
+    stages = _stages(engine, query, candidates, beside) if question.profile.mix else []
+    candidates = staged(candidates, stages, fusion.full_marks)
     rest = tuple(candidate for candidate in candidates if candidate.unit.id not in hidden)
     return Found(fusion, rest, refused)
 
