@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from holdfast.analysis.tokens import TokenCounter, checked
 from holdfast.assembly.context import node_id
 from holdfast.assembly.render import RULES, authored_pieces, section_text
+from holdfast.assembly.shares import share_of
 from holdfast.errors import BudgetError, InputError, shown
 from holdfast.settings import AssemblySettings
 from holdfast.types import AuthoredText
 
 # An error names the rules that are worth shortening, not all of them.
 _HEAVIEST = 3
-
-
-def share_of(budget: int, share: float) -> int:
-    """Return the whole tokens in a share of a budget, exact in decimals: .29 of 100 is 29, in floats it is less."""
-    return int(Fraction(str(float(share))) * budget)
 
 
 @dataclass(frozen=True, slots=True)

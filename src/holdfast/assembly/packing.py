@@ -14,6 +14,7 @@ from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.context import Item, LeftOut, LeftOutBy, Recalled, Section
 from holdfast.assembly.excerpt import SentenceScore, excerpts
 from holdfast.assembly.render import RECALLED, Cursor, Quote, quote, section_text
+from holdfast.assembly.shares import share_of
 from holdfast.errors import InputError
 from holdfast.settings import AssemblySettings
 
@@ -77,6 +78,7 @@ class Packer:
         packing, free = self.settings.packing, self.used
         if packing == "excerpt" and self.score is None:
             raise InputError("packing 'excerpt' needs a scorer of sentences; give sentence_score, or choose 'skip'")
+        ranked = ranked if packing == "prefix" else self._light_first(ranked)
         taken = self._take_prefix(ranked)
         if packing == "prefix":
             self._leave_rest(ranked[taken:])
@@ -84,6 +86,13 @@ class Packer:
             for recalled in ranked[taken:]:
                 self._squeeze(recalled)
         return Section("projection", section_text(RECALLED, self.pieces), self.used - free, tuple(self.items))
+
+    def _light_first(self, ranked: Sequence[Recalled]) -> list[Recalled]:
+        """Let items wait that would take a large share of the room: one long answer must not cost ten short ones."""
+        most = share_of(self.budget - self.used, self.settings.item_share)
+        costs = [self.count(quote(Quote.whole(recalled.unit), self.cursor)[0]) for recalled in ranked]
+        light = [recalled for recalled, cost in zip(ranked, costs, strict=True) if cost <= most]
+        return light + [recalled for recalled, cost in zip(ranked, costs, strict=True) if cost > most]
 
     def leave(self, recalled: Recalled, cut: LeftOutBy, ahead: int = 0) -> int:
         """Leave one item out, with so many tokens of others still ahead of it; return what it needs."""

@@ -146,7 +146,7 @@ class Settings:
             ),
             projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
             temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
-            assembly=AssemblySettings(lenient_hard=False, packing="prefix"),
+            assembly=AssemblySettings(lenient_hard=False, packing="prefix", item_share=1.0),
             # C7: there, sim is the dense cosine and rel = max(0, sim).
             hybrid=dataclasses.replace(
                 cls().hybrid,

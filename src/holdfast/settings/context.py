@@ -125,10 +125,13 @@ class AssemblySettings:
     packing: str = setting(
         "skip", "an item that does not fit: `prefix` stops there, `skip` goes on, `excerpt` cuts it"
     )
+    item_share: float = setting(
+        0.25, "`skip`, `excerpt`: an item that needs a larger share of the room waits until the others are in"
+    )
     excerpt_sentences: int = setting(3, "`excerpt`: how many of the best sentences are shown")
 
     def __post_init__(self) -> None:
-        for name in ("hard_share", "soft_share", "tail_share", "window_fraction"):
+        for name in ("hard_share", "soft_share", "tail_share", "window_fraction", "item_share"):
             within(f"assembly.{name}", getattr(self, name), 0.0, 1.0)
         for name in ("budget", "ceiling", "excerpt_sentences"):
             within(f"assembly.{name}", getattr(self, name), 1)
