@@ -15,11 +15,13 @@ from holdfast.errors import HoldfastError, InputError, SettingsError
 from holdfast.eval import plan
 from holdfast.eval import run as eval_run
 from holdfast.eval.baselines import BASELINES
+from holdfast.eval.comparison import Kept, compare
 from holdfast.eval.corpora import read_qrels
 from holdfast.eval.data import DataSet, Haystack, Message, Question
 from holdfast.eval.datasets import load_sets
-from holdfast.eval.manifest import Kept, compare, describe_run, write_manifest
-from holdfast.eval.run import Journal, evaluate
+from holdfast.eval.journal import Journal
+from holdfast.eval.manifest import describe_run, write_manifest
+from holdfast.eval.run import evaluate
 from holdfast.eval.summary import Record, intervals, paired_interval
 from holdfast.eval.systems import Product, Ranking
 from holdfast.eval.vectors import CachedEmbedder

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from holdfast.eval import run
+from holdfast.eval.comparison import Kept, compare
 from holdfast.eval.data import DataSet, Haystack, Message, Question
-from holdfast.eval.manifest import Kept, compare, describe_run, write_manifest
-from holdfast.eval.run import STRANGER, Journal, evaluate
+from holdfast.eval.journal import Journal
+from holdfast.eval.manifest import describe_run, write_manifest
+from holdfast.eval.run import evaluate
+from holdfast.eval.summary import STRANGER
 from holdfast.eval.systems import Product, Prompt, Ranking
 from holdfast.settings import EmbeddingSettings, Settings
 from holdfast.testing.embedders import HashEmbedder

@@ -252,7 +252,11 @@ def _probed_chat(chat: Row, notes: Notes) -> Haystack:
         said = [turn for turns in batch["turns"] for turn in turns]
         anchors = [turn["time_anchor"] for turn in said if turn.get("time_anchor")] + [batch.get("time_anchor")]
         turns = [
-            {"id": str(turn["id"]), "text": _MARKER.sub("", text_of(turn["content"])), "author": _author(turn["role"])}
+            {
+                "id": str(turn["id"]),
+                "text": _MARKER.sub("", text_of(turn["content"])),
+                "author": _author(turn["role"]),
+            }
             for turn in said
         ]
         sessions.add(f"batch {batch['batch_number']}", read_date(anchors[0], name, notes), turns)

@@ -161,6 +161,8 @@ def _recognised(folder: _Folder, files: Sequence[DataFile], found: Found) -> tup
             found.unknown.append(file.path)
     if personas:
         by_name = {file.stem: value for file, value in personas.items()}
+        if len(by_name) < len(personas):
+            raise InputError(f"two files in {folder.path} have one name but for their endings; remove one of them")
         groups.append(_Group("realmem", tuple(personas), by_name))
     return groups, beside
 
@@ -237,16 +239,15 @@ def _apart(haystacks: Sequence[Haystack], notes: Notes) -> tuple[Haystack, ...]:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    taken, result = set(names), []
-    seen: Counter[str] = Counter()
+    """Return the names, each that stood before with a number that makes it new."""
+    given, used = set(names), dict[str, None]()
     for name in names:
-        seen[name] += 1
-        label = name
-        while seen[name] > 1 and label in taken:
-            label = f"{name} ({seen[name]})" if label == name else f"{label}+"
-        taken.add(label)
-        result.append(label)
-    return result
+        label, number = name, 1
+        while label in used or (number > 1 and label in given):
+            number += 1
+            label = f"{name} ({number})"
+        used[label] = None
+    return list(used)
 
 
 # -------------------------------------------------------------------------------------------------- corpora

@@ -1,4 +1,4 @@
-"""One JSON file that says what was measured, with what, on which data; and what differs between two of them."""
+"""One JSON file that says what was measured, with what, on which data."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast.errors import InputError
 from holdfast.eval.data import DataSet
-from holdfast.eval.run import Journal, Run
-from holdfast.eval.summary import Interval, Record, paired_interval
+from holdfast.eval.journal import MANIFEST
+from holdfast.eval.run import Run
 from holdfast.settings import Settings
 
-MANIFEST = "manifest.json"
 _LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "PyStemmer", "bm25s")
 # So many oddities of one set are listed one by one; all of them are counted.
 _LISTED = 50
@@ -100,89 +97,3 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
     path = folder / MANIFEST
     path.write_text(json.dumps(manifest, ensure_ascii=False, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return path
-
-
-# ---------------------------------------------------------------------------------------------- comparing
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One metric of one set and system in two runs. `interval` is of the difference, question by question."""
-
-    set: str
-    system: str
-    metric: str
-    before: float
-    after: float
-    questions: int
-    interval: Interval | None
-
-    @property
-    def clear(self) -> bool:
-        """Return whether the interval of the difference leaves out 0."""
-        return self.interval is not None and (self.interval[0] > 0.0 or self.interval[1] < 0.0)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the difference as JSON."""
-        return {
-            "set": self.set, "system": self.system, "metric": self.metric, "before": self.before, "after": self.after,
-            "difference": self.after - self.before, "questions": self.questions,
-            "ci": list(self.interval) if self.interval else None, "clear": self.clear,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A run that was written down: its manifest and its single questions."""
-
-    manifest: dict[str, Any]
-    records: dict[tuple[str, str], list[Record]]
-
-    @classmethod
-    def read(cls, place: Path) -> Kept:
-        """Read a run's folder, or its manifest.
-
-        Raises:
-            InputError: there is no manifest, or it is damaged.
-        """
-        path = place / MANIFEST if place.is_dir() else place
-        try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be read: {error.strerror}; name a run's folder or its manifest"
-            ) from error
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path} is not a manifest: {error}") from error
-        if not isinstance(manifest, dict) or "runs" not in manifest:
-            raise InputError(f"{path} is not a manifest: it has no runs")
-        records: dict[tuple[str, str], list[Record]] = {}
-        for (data, system, _), found in Journal(path.parent / "journal.jsonl").read().items():
-            records.setdefault((data, system), []).extend(found)
-        return cls(manifest, records)
-
-
-def compare(before: Kept, after: Kept) -> list[Difference]:
-    """Return every metric that both runs have; where both hold the same single system, their names may differ."""
-    old = {(run["set"], run["system"]): run for run in before.manifest["runs"]}
-    differences = []
-    for run in after.manifest["runs"]:
-        key = (run["set"], run["system"])
-        twin = key if key in old else _only(before, run["set"], after)
-        if twin not in old:
-            continue
-        for metric, value in run["metrics"].items():
-            if metric in old[twin]["metrics"]:
-                paired = paired_interval(before.records.get(twin, []), after.records.get(key, []), metric)
-                differences.append(
-                    Difference(*key, metric, old[twin]["metrics"][metric], value, run["n"], paired and paired[1])
-                )
-    if not differences:
-        raise InputError("the two runs have no set and system in common; nothing can be compared")
-    return differences
-
-
-def _only(before: Kept, name: str, after: Kept) -> tuple[str, str] | None:
-    here = [run["system"] for run in before.manifest["runs"] if run["set"] == name]
-    there = [run["system"] for run in after.manifest["runs"] if run["set"] == name]
-    return (name, here[0]) if len(here) == len(there) == 1 else None
