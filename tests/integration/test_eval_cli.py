@@ -101,14 +101,15 @@ def test_json_has_the_promised_shape_and_is_the_manifest(run, data, model):
             assert 0.0 <= low <= high <= 1.0, name
             assert name in row["metrics"]
     kept = json.loads(Path("here/manifest.json").read_text())
-    assert report == {**kept, "compared": []}
+    assert report == {**kept, "compared": [], "remarks": []}
 
 
 def test_every_question_is_measured_or_accounted_for(run, data, model):
     report = run("--data", data, "--json")
     for described, row in zip(report["data"], report["runs"], strict=True):
         assert described["set"] == row["set"]
-        assert described["questions"] == row["n"] + row["counts"].get("refused_unanswerable", 0)
+        assert described["questions"] == row["n"] + sum(row["skipped"].values())
+        assert sum(row["skipped"].values()) >= row["counts"].get("refused_unanswerable", 0)
 
 
 def test_figures_are_what_the_rankings_say(run, tmp_path, model):
@@ -235,9 +236,8 @@ def test_a_new_run_against_an_old_one(run, talks, model):
 
 def test_a_run_against_its_own_folder_compares_with_what_was_there(run, talks, model):
     run("--data", talks, "--baseline", "bm25", "--out", "here")
-    manifest = json.loads(Path("here/manifest.json").read_text())
-    manifest["runs"][0]["metrics"]["recall@10"] = 0.125
-    Path("here/manifest.json").write_text(json.dumps(manifest))
+    journal = Path("here/journal.jsonl")
+    journal.write_text(re.sub('"recall@10": [0-9.]+', '"recall@10": 0.125', journal.read_text()))
     report = run("--data", talks, "--baseline", "bm25", "--out", "here", "--against", "here", "--json")
     assert next(row for row in report["compared"] if row["metric"] == "recall@10")["before"] == 0.125
 
@@ -439,6 +439,8 @@ def test_there_must_be_something_to_measure_on(run):
         (["--data", "data", "--set", "lexical.zeal=1"], 4, "there is no setting 'lexical.zeal'"),
         (["--data", "data", "--set", "lexical.b"], 4, "is not KEY=VALUE"),
         (["--data", "data", "--tune", "lexical.zeal=1,2"], 4, "there is no setting 'lexical.zeal'"),
+        (["--data", "data", "--tune", "embedding.embedder=potion,minilm"], 4, "embedding.embedder cannot be tuned"),
+        (["--data", "data", "--profile", "fast", "--off", "lexical"], 4, "changes nothing in profile fast"),
         (["--data", "data", "--profile", "psychic"], 2, "psychic"),
         (["--data", "data", "--tune", "hybrid.rank_by=score,fused", "--metric", "luck"], 2, "luck was measured on 0"),
         (["--data", "data", "--set", "embedding.embedder=none", "--baseline", "dense"], 2, "embedder is none"),
@@ -473,3 +475,132 @@ def test_a_damaged_file_between_good_ones_stops_the_run(run, talks, name, conten
 def test_a_folder_of_other_things_is_named(run, tmp_path):
     made.write(tmp_path / "data" / "stranger.json", {"what": "is this"})
     assert "stranger.json" in run("--data", "data", code=2)
+
+
+def _ablated(said, system):
+    table = said[said.index("What switching each part off does") :]
+    [line] = [line for line in table.splitlines() if f" {system} " in line]
+    return line.split(system)[1].split()[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "base"),
+    [
+        (["--baseline", "bm25"], "hybrid"),
+        (["--profile", "fast", "--profile", "hybrid"], "hybrid"),
+        (["--off", "dense"], "hybrid without dense"),
+    ],
+)
+def test_an_ablation_compares_with_the_same_system_whole(run, talks, arguments, base, model):
+    said = run("--data", talks, "--ablate", "--out", "here", *arguments)
+    report = figures(json.loads(Path("here/manifest.json").read_text()))
+    [part] = [name for _, name in report if name.startswith("hybrid ") and name.endswith(" scope")]
+    whole, without = (report[("talks", name)]["metrics"]["recall@10"] for name in (base, part))
+    difference = without - whole
+    assert _ablated(said, part) == f"{'+' if difference >= 0 else '−'}{abs(difference):.3f}".replace("0.", ".")
+
+
+def _interrupted(folder):
+    (folder / "manifest.json").unlink()
+
+
+def test_a_journal_of_other_settings_is_not_gone_on_with(run, talks, model):
+    other = ("--set", "hybrid.strategies=lexical")
+    whole = run("--data", talks, "--out", "whole", "--json", *other)
+    run("--data", talks, "--out", "here")
+    _interrupted(Path("here"))
+    assert run("--data", talks, "--out", "here", "--json", *other)["runs"] == whole["runs"]
+
+
+def test_a_journal_of_other_data_is_not_gone_on_with(run, talks, model):
+    run("--data", talks, "--baseline", "bm25", "--out", "here")
+    _interrupted(Path("here"))
+    chats = [
+        made.talk(f"talk-{topic}", topic) | {"qa": [made.asked("?", ["D2:3"])]}
+        for topic in ("barge", "sledge", "canoe")
+    ]
+    made.write(talks / "talks" / "talks.json", chats)
+    assert run("--data", talks, "--baseline", "bm25", "--out", "here", "--json")["runs"][0]["n"] == 3
+
+
+def test_a_corpus_without_documents_is_left_out(run, tmp_path, model):
+    made.write_corpus(tmp_path / "data" / "c", corpus=[{"id": "d0", "title": "", "text": ""}])
+    made.write(tmp_path / "data" / "s" / "stacks.json", [made.plain_haystack()])
+    report = run("--data", "data", "--baseline", "bm25", "--json")
+    assert {row["set"] for row in report["runs"]} == {"s"}
+    assert report["left_out"] == ["c"]
+    assert "c: nothing was said in it, left out" in run("--data", "data", "--baseline", "bm25")
+
+
+@pytest.mark.parametrize(
+    "option", ["lexical.b=0.35", "refusal.enabled=false", "hybrid.max_results=5", "hybrid.mix.dense=0.5"]
+)
+def test_any_setting_can_be_set(run, talks, option, model):
+    key, _, value = option.partition("=")
+    assert run("--data", talks, "--set", option, "--json")["settings"][key] == json.loads(value)
+
+
+def test_a_number_can_be_tuned(run, talks, model):
+    [tuned] = run("--data", talks, "--tune", "lexical.b=0.35,0.75", "--json")["tuned"]
+    assert sum(tuned["chosen"].values()) == 3
+
+
+def test_a_folder_of_other_things_is_not_removed(run, talks, tmp_path, model):
+    mine = tmp_path / "precious"
+    made.write(mine / "manifest.json", {"name": "a web page"})
+    made.write(mine / "thesis.txt", "years of work")
+    said = run("--data", talks, "--baseline", "bm25", "--out", mine, code=2)
+    assert "manifest.json was not written by a run" in said.replace("\n", " ")
+    assert sorted(path.name for path in mine.iterdir()) == ["manifest.json", "thesis.txt"]
+
+
+def test_a_run_leaves_other_files_of_its_folder_alone(run, talks, tmp_path, model):
+    run("--data", talks, "--baseline", "bm25", "--out", "here")
+    Path("here/thesis.txt").write_text("years of work")
+    run("--data", talks, "--baseline", "bm25", "--out", "here")
+    assert Path("here/thesis.txt").read_text() == "years of work"
+
+
+def test_a_secret_on_the_command_line_is_not_written_down(run, talks, model):
+    run("--data", talks, "--baseline", "bm25", "--set", "embedding.api_key=sesame-open", "--out", "here")
+    assert "embedding.api_key=(hidden)" in Path("here/manifest.json").read_text()
+    assert "sesame-open" not in Path("here/manifest.json").read_text()
+    assert "sesame-open" not in Path("here/report.html").read_text()
+
+
+def test_the_manifest_names_the_embedding_space(run, talks, model):
+    assert run("--data", talks, "--baseline", "dense", "--json").get("space") == HashEmbedder().space
+
+
+def test_brackets_in_a_name_are_shown(run, tmp_path, model):
+    made.write(tmp_path / "data" / "talks[v2]" / "talks.json", [made.talk()])
+    said = run("--data", "data", "--baseline", "bm25")
+    assert "talks[v2]" in said[: said.index("Oddities")]
+
+
+def test_a_number_of_workers_below_zero_is_refused(run, talks, model):
+    run("--data", talks, "--baseline", "bm25", "--workers", "-1", code=2)
+
+
+def test_a_message_that_the_memory_refuses_is_named(run, tmp_path, model):
+    row = made.haystack("q-odd", [("s", "2023/05/20 (Sat) 02:21", [made.turn("nul \0", has_answer=True)])], ["s"])
+    made.write(tmp_path / "data" / "s" / "stacks.json", [made.plain_haystack(), row])
+    assert "q-odd, session s cannot be remembered" in run("--data", "data", code=2)
+
+
+@pytest.mark.parametrize("content", [b'{"runs": 3}', b'{"runs": [{"set": "x"}]}', b"\xff\xfe"])
+def test_what_is_no_manifest_is_refused_as_such(run, tmp_path, content, model):
+    (tmp_path / "odd.json").write_bytes(content)
+    said = run("--compare", "odd.json", "odd.json", code=2)
+    assert "odd.json is not a manifest" in said
+
+
+def test_a_comparison_lists_what_was_not_compared(run, talks, model):
+    run("--data", talks, "--baseline", "bm25", "--baseline", "dense", "--out", "two")
+    run("--data", talks, "--baseline", "bm25", "--quick", "--out", "one")
+    remark = "talks, dense: only in the earlier run, not compared"
+    report = run("--compare", "two", "one", "--json")
+    assert report["remarks"] == [remark, "one of the runs is over a part of each set, the other is not"]
+    assert remark in run("--compare", "two", "one")
+    assert remark in run("--data", talks, "--baseline", "bm25", "--out", "one", "--against", "two")
+    assert remark in Path("one/report.html").read_text()

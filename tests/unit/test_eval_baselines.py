@@ -288,3 +288,39 @@ def test_sessions_that_had_not_begun_are_never_ranked(name):
 
 def test_a_baseline_never_refuses():
     assert not read(BASELINES["bm25"], stack(TEXTS)).rank(asking("zyzzyva", 6)).refused
+
+
+@pytest.mark.parametrize("name", ["mix", "rrf"])
+def test_what_had_not_been_said_does_not_change_the_order(name):
+    cosines = {
+        "otter otter": 0.25,
+        "hill cave": 0.7,
+        "ice ice": 0.1,
+        "kite kite": 1.0,
+        "fog fog": 0.5,
+        "rain rain": 0.5,
+    }
+
+    class Told(HashEmbedder):
+        def embed_documents(self, texts):
+            return np.array([[cosines[text], (1 - cosines[text] ** 2) ** 0.5] for text in texts], np.float32)
+
+        def embed_query(self, text):
+            return np.array([1.0, 0.0], np.float32)
+
+    past, future = ["otter otter", "hill cave", "ice ice"], ["kite kite", "fog fog", "rain rain"]
+    orders = [ranked(BASELINES[name], stack(texts), "otter", 3, Told()) for texts in (past, past + future)]
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [("bm25", ["мама мыла раму", "кошка спит"]), ("bm25", ["the of", "and"]), ("bm25-stemmed", ["a", "the"])],
+)
+def test_a_haystack_without_known_words_is_ranked_as_it_stands(name, texts):
+    assert ranked(BASELINES[name], stack(texts), "кошка") == ["m0", "m1"]
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_before_anything_was_said_there_is_nothing_to_rank(name):
+    assert ranked(BASELINES[name], stack(TEXTS), "otter", 0) == []

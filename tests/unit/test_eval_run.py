@@ -3,14 +3,15 @@
 import json
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 
+from holdfast.errors import InputError
 from holdfast.eval import run
-from holdfast.eval.comparison import Kept, compare
+from holdfast.eval.comparison import Kept, compare, remarks
 from holdfast.eval.data import DataSet, Haystack, Message, Question
 from holdfast.eval.journal import Journal
 from holdfast.eval.manifest import describe_run, write_manifest
@@ -395,11 +396,11 @@ def test_two_runs_are_compared_question_by_question(tmp_path):
     assert recall.interval == (0.0, 1.0)
     assert not recall.clear
     assert recall.to_json()["difference"] == pytest.approx(2 / 3)
-    assert rows["refused_strangers"].interval == (0.0, 0.0)
+    assert rows["refused_strangers"].interval == (-1.0, 0.0)
 
 
 def test_a_difference_on_every_question_is_clear(tmp_path):
-    before = written(tmp_path, "before", Scripted(), [data(*HAYSTACKS)])
+    before = written(tmp_path, "before", Scripted(answers={f"q{n}": ["m5"] for n in range(3)}), [data(*HAYSTACKS)])
     after = written(tmp_path, "after", Scripted(answers={f"q{n}": ["m0"] for n in range(3)}), [data(*HAYSTACKS)])
     rows = {row.metric: row for row in compare(before, after)}
     assert rows["recall@10"].clear
@@ -425,3 +426,75 @@ def test_a_manifest_without_its_journal_still_compares_the_means(tmp_path):
     assert rows["recall@10"].after == after.manifest["runs"][0]["metrics"]["recall@10"] == pytest.approx(1 / 3)
     assert rows["recall@10"].interval is None
     assert not rows["recall@10"].clear
+
+
+def test_a_question_without_gold_is_not_counted_as_unanswerable(tmp_path):
+    [found] = measured(tmp_path, [data(stack("h", asking("q", "m0"), asking("no gold", category="odd")))], Scripted())
+    assert "refused_unanswerable" not in found.summary.metrics
+    assert (found.summary.n, found.summary.skipped) == (1, {"odd": 1})
+
+
+def test_a_question_with_gold_sessions_only_is_counted(tmp_path):
+    questions = (asking("q", "m0", sessions=["s0"]), asking("r", sessions=["s1"], category="other"))
+    [found] = measured(tmp_path, [data(stack("h", *questions))], Scripted())
+    assert found.summary.counts["session_mrr"] == 2
+    assert found.summary.n == 2
+    assert "other" in found.summary.by_category
+
+
+def test_an_empty_answer_is_not_a_kept_question(tmp_path):
+    question = replace(asking("q", "m0"), text="zyzzyva?")
+    haystacks = [stack(name, question) for name in ("a", "b")]
+    [found] = measured(tmp_path, [data(*haystacks)], Product("fast", Settings(), "fast"))
+    assert found.summary.metrics["refused_strangers"] == 1.0
+    assert found.summary.metrics["kept"] == 0.0
+
+
+def test_a_difference_is_of_the_questions_in_common(tmp_path):
+    easy, hard = stack("easy", asking("q", "m0")), stack("hard", asking("r", "m0"))
+    before = written(tmp_path, "part", Scripted(answers={"q": ["m0"]}), [data(easy)])
+    after = written(tmp_path, "whole", Scripted(answers={"q": ["m0"]}), [data(easy, hard)])
+    [row] = [row for row in compare(before, after) if row.metric == "recall@1"]
+    assert (row.before, row.after, row.questions) == (1.0, 1.0, 1)  # nothing changed on the one that both have
+    assert row.interval is None
+    assert after.manifest["runs"][0]["metrics"]["recall@1"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("sets", "systems", "expected"),
+    [
+        ([data(stack("h", asking("q", "m0"), asking("q", "m1")))], ["a"], "two questions of h are called 'q'"),
+        ([data(stack("h", asking("q", "m0")), stack("h"))], ["a"], "two haystacks of set are called 'h'"),
+        ([data(stack("h")), data(stack("i"))], ["a"], "two sets are called 'set'"),
+        ([data(stack("h"))], ["a", "a"], "two systems are called 'a'"),
+    ],
+)
+def test_what_figures_are_kept_by_has_a_name_of_its_own(tmp_path, sets, systems, expected):
+    with pytest.raises(InputError, match=expected):
+        measured(tmp_path, sets, *map(Scripted, systems))
+
+
+def test_what_was_not_compared_is_listed(tmp_path):
+    extra = data(stack("h", asking("q", "m0")), name="extra")
+    before = written(tmp_path, "before", Scripted("a"), [data(*HAYSTACKS), extra])
+    after = written(tmp_path, "after", Scripted("b", kept={}), [data(*HAYSTACKS), replace(extra, name="other")])
+    said = remarks(before, after)
+    assert said[:2] == [
+        "extra, a: only in the earlier run, not compared",
+        "other, b: only in the later run, not compared",
+    ]
+    [metrics] = said[2:]
+    assert metrics.startswith("set, b: in one of the runs only, not compared: survival@1k, ")
+    assert remarks(before, before) == []
+
+
+def test_runs_over_different_data_are_remarked_upon(tmp_path):
+    changed = replace(data(*HAYSTACKS), checksums={"file": "1" * 64})
+    before = written(tmp_path, "before", Scripted(), [data(*HAYSTACKS)])
+    after = written(tmp_path, "after", Scripted(), [changed])
+    after.manifest["as_cited"] = after.manifest["quick"] = True
+    assert remarks(before, after) == [
+        "set: the files differ between the runs; a difference may be one of the data",
+        "one of the runs is over a part of each set, the other is not",
+        "one of the runs is over the gold as published, the other is not",
+    ]

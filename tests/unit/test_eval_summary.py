@@ -126,7 +126,7 @@ def test_a_summary_of_nothing_is_empty():
 
 def test_a_summary_as_json_has_the_promised_keys():
     row = summarise(RECORDS, ["h0", "h1", "h2"]).to_json()
-    assert {"n", "metrics", "ci", "by_category", "macro", "halves", "counts"} == set(row)
+    assert {"n", "metrics", "ci", "by_category", "macro", "halves", "counts", "skipped"} == set(row)
     assert all(isinstance(ends, list) and len(ends) == 2 for ends in row["ci"].values())
 
 
@@ -232,3 +232,30 @@ def test_questions_of_one_name_in_two_conversations_are_not_mixed_up():
 def test_the_order_of_the_sides_gives_the_sign():
     low, high = clusters([0.0], [0.0]), clusters([1.0], [0.5])
     assert paired_interval(low, high, "x")[0] == -paired_interval(high, low, "x")[0] == 0.75
+
+
+def test_one_question_is_no_clear_difference():
+    before, after = Record("h", "q", "all", {"x": 0.0}), Record("h", "q", "all", {"x": 1.0})
+    found = paired_interval([before], [after], "x")
+    assert found == (1.0, None)
+
+
+def test_a_metric_of_one_conversation_among_several_has_the_spread_of_its_questions():
+    records = [Record("h0", f"q{n}", "all", {"x": float(n % 2), "y": 1.0}) for n in range(10)]
+    records.append(Record("h1", "r", "all", {"y": 0.0}))
+    low, high = intervals(records)["x"]
+    assert low < 0.5 < high
+
+
+def test_sessions_alone_are_judged_too_and_the_rest_is_counted_by_category():
+    records = [
+        record("h", "1", "a", mrr=1.0),
+        record("h", "2", "sessions", session_mrr=1.0),
+        record("h", "3", "never", refused_unanswerable=1.0),
+        record("h", "4", "a"),
+        record("h", "stranger 1", "asked of the wrong memory", refused_strangers=1.0),
+    ]
+    summary = summarise(records, ["h"])
+    assert summary.n == 2
+    assert {name: row["n"] for name, row in summary.by_category.items()} == {"a": 1, "sessions": 1}
+    assert summary.skipped == summary.to_json()["skipped"] == {"a": 1, "never": 1}

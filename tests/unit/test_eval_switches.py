@@ -90,10 +90,11 @@ def test_an_unknown_switch_is_refused_with_the_known_ones():
 
 
 def test_an_ablation_has_a_row_for_every_switch_that_changes_something():
-    assert list(ablations(Settings())) == [f"without {name}" for name in SWITCHES]
-    assert "without refusal" not in ablations(Settings.reference())
+    assert list(ablations(Settings(), "hybrid")) == [f"without {name}" for name in SWITCHES]
+    assert "without refusal" not in ablations(Settings.reference(), "hybrid")
     already = switched_off(Settings(), ["recency"])
-    assert "without recency" not in ablations(already)
+    assert "without recency" not in ablations(already, "hybrid")
+    assert not {"without lexical", "without dense", "without hdc-vsa"} & set(ablations(Settings(), "fast"))
 
 
 # --------------------------------------------------------------------------------------------------- plans
@@ -198,3 +199,50 @@ def test_a_quick_run_is_always_the_same_part():
 def test_the_profiles_that_switches_reach_are_all_there_are():
     own = {f.name for f in dataclasses.fields(Settings) if isinstance(getattr(Settings(), f.name), ProfileSettings)}
     assert own == set(PROFILES)
+
+
+def test_an_ablation_names_everything_that_is_off():
+    systems = plan.systems(Settings(), off=["dense"], ablate=True).systems
+    assert all("dense" in system.name for system in systems)
+
+
+def test_a_switch_that_cannot_be_thrown_is_refused():
+    with pytest.raises(SettingsError, match="switching off 'lexical' changes nothing in profile fast"):
+        plan.systems(Settings(), profiles=["fast"], off=["lexical"])
+
+
+def test_tuned_variants_differ_from_the_product_in_what_is_tuned_only(monkeypatch):
+    monkeypatch.setenv("HOLDFAST_LEXICAL__K1", "0.5")
+    asked = plan.systems(Settings.load(), tune={"hybrid.rank_by": ["fused"]})
+    assert [system.settings.lexical.k1 for system in asked.systems] == [0.5, 0.5]
+
+
+def test_an_ablation_knows_its_whole():
+    asked = plan.systems(Settings(), baselines=["bm25"], profiles=["fast", "hybrid"], off=["scope"], ablate=True)
+    names = [system.name for system in asked.systems]
+    assert set(asked.ablated) < set(names)
+    for name, whole in asked.ablated.items():
+        assert whole in ("fast without scope", "hybrid without scope")
+        assert name.startswith(f"{whole} without ")
+    # `fast` has one strategy: there is nothing to learn from switching off another one.
+    assert not {"fast without scope without dense", "fast without scope without lexical"} & set(names)
+    assert "hybrid without scope without dense" in names
+
+
+@pytest.mark.parametrize("key", ["embedding.embedder", "embedding.api_key"])
+def test_the_embedder_is_not_tuned(key):
+    with pytest.raises(SettingsError, match=rf"{key} cannot be tuned"):
+        plan.systems(Settings(), tune={key: ["a", "b"]})
+
+
+def test_a_profile_or_a_switch_named_twice_counts_once():
+    asked = plan.systems(Settings(), profiles=["fast", "fast"], off=["scope", "scope"])
+    assert [system.name for system in asked.systems] == ["fast without scope"]
+
+
+def test_a_quick_run_keeps_the_gold_sessions():
+    question = Question("q", "?", "all", MOMENT, 600, {"m0": 1}, frozenset({"s0", "s299"}))
+    [small] = quick(stack(600, [question], sessions=2)).haystacks
+    assert small.questions[0].gold_sessions == {"s0", "s299"}
+    assert {"m598", "m599"} <= {message.id for message in small.messages}
+    assert len(small.messages) <= 500

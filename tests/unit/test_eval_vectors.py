@@ -173,3 +173,16 @@ def test_the_model_is_loaded_only_when_a_text_is_missing(file):
     assert embedder.embed_documents(["a boat"]).dtype == np.float32
     assert embedder.embed_documents([]).shape == (0, 16)
     assert (embedder.space, embedder.dims) == ("space", 16)
+
+
+def test_a_cache_with_any_damaged_byte_is_an_empty_one_or_the_same(tmp_path):
+    file = tmp_path / "cache.npz"
+    with CachedEmbedder(lambda: HashEmbedder(4), "space", 4, file) as embedder:
+        rows = embedder.embed_documents(["a boat", "a kite"])
+    whole = file.read_bytes()
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        file.write_bytes(damaged)
+        again = CachedEmbedder(lambda: HashEmbedder(4), "space", 4, file)
+        assert np.array_equal(again.embed_documents(["a boat", "a kite"]), rows), place
