@@ -604,3 +604,29 @@ def test_a_comparison_lists_what_was_not_compared(run, talks, model):
     assert remark in run("--compare", "two", "one")
     assert remark in run("--data", talks, "--baseline", "bm25", "--out", "one", "--against", "two")
     assert remark in Path("one/report.html").read_text()
+
+
+def test_a_category_with_gold_sessions_only_is_on_the_page(run, tmp_path, model):
+    unmarked = [("s", "2023/05/20 (Sat) 02:21", made.SOUP)]
+    rows = [made.plain_haystack(), made.haystack("q-two", unmarked, ["s"], question_type="of sessions")]
+    made.write(tmp_path / "data" / "s" / "stacks.json", rows)
+    report = run("--data", "data", "--baseline", "bm25", "--out", "here", "--json")
+    assert {name: row["n"] for name, row in report["runs"][0]["by_category"].items()} == {
+        "of sessions": 1,
+        "single-session-user": 1,
+    }
+    assert "of sessions" in " ".join(parsed(Path("here/report.html")).text)
+
+
+def test_what_was_asked_without_being_judged_is_on_the_page(run, tmp_path, model):
+    made.write(tmp_path / "data" / "gardens" / "small.json", [made.garden()])
+    report = run("--data", "data", "--baseline", "bm25", "--out", "here", "--json")
+    assert report["runs"][0]["skipped"] == {"abstention": 1}
+    page = " ".join(parsed(Path("here/report.html")).text)
+    assert "Asked without counting in recall: abstention × 1." in page
+    assert "over conversations, or over questions where there is one" in page
+
+
+def test_a_file_is_no_folder_for_a_run(run, talks, tmp_path, model):
+    (tmp_path / "taken").write_text("a file")
+    assert "is a file; give --out a folder" in run("--data", talks, "--baseline", "bm25", "--out", "taken", code=2)

@@ -351,3 +351,10 @@ def test_a_set_in_which_nothing_was_said_is_listed_as_empty(tmp_path):
     found = load_sets(tmp_path)
     assert [data.name for data in found.sets] == ["s"]
     assert found.empty == ["void"]
+
+
+def test_ids_of_sessions_may_be_numbers(tmp_path):
+    row = made.haystack("q", [(7, "2023/05/20 (Sat) 02:21", made.ZITHER)], [7])
+    data = loaded(tmp_path, [row])
+    assert data.haystacks[0].questions[0].gold_sessions == {"7"}
+    assert {message.session for message in data.haystacks[0].messages} == {"7"}

@@ -100,7 +100,8 @@ def _two_person_chat(
     ):
         at = read_date(talk.get(f"{key}_date_time"), f"{name} {key}", notes)
         turns = [
-            {"id": turn["dia_id"], "text": _with_caption(turn), "speaker": turn["speaker"]} for turn in talk[key]
+            {"id": str(turn["dia_id"]), "text": _with_caption(turn), "speaker": text_of(turn["speaker"])}
+            for turn in talk[key]
         ]
         sessions.add(key, at, turns)
     messages = _unique(sessions.messages(), name)
@@ -189,7 +190,7 @@ def _haystack(row: Row, known: Row, notes: Notes) -> Haystack:
     if not len(row["haystack_session_ids"]) == len(row["haystack_sessions"]) == len(row["haystack_dates"]):
         raise InputError(f"{name}: session ids, dates and sessions differ in number; fetch the file again")
     for session, date, turns in zip(
-        row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"], strict=True
+        map(str, row["haystack_session_ids"]), row["haystack_dates"], row["haystack_sessions"], strict=True
     ):
         part = _part(session, times)
         said = [
@@ -211,7 +212,7 @@ def _haystack(row: Row, known: Row, notes: Notes) -> Haystack:
         notes.add("empty question", name, "not asked")
         return Haystack(name, messages, ())
     answerable = not name.endswith(_UNANSWERABLE)
-    named = existing(dict.fromkeys(row.get("answer_session_ids") or (), 1), times, name, notes)
+    named = existing(dict.fromkeys(map(str, row.get("answer_session_ids") or ()), 1), times, name, notes)
     question = Question(
         name, text, text_of(row.get("question_type")) or "all", asked_at, len(messages),
         existing(gold, {message.id for message in messages}, name, notes), frozenset(named),
@@ -331,7 +332,7 @@ def _replayed_chat(name: str, chat: Row, notes: Notes) -> Haystack:
             if turn.get("is_query"):
                 # The gold of a question stands on the turn that answers it.
                 answer = turns[place + 1] if place + 1 < len(turns) else {}
-                cited = list(answer.get("memory_session_uuids") or ())
+                cited = [str(uuid) for uuid in answer.get("memory_session_uuids") or ()]
                 asked.append(_Asking(session, f"{name} {part}:{place}", turn, cited, at))
     messages = _unique(sessions.messages(), name)
     begins: dict[str, int] = {}

@@ -63,8 +63,10 @@ def begin(folder: Path, fingerprint: str) -> bool:
     A run that was finished, or that measured something else, makes way. Only files that a run writes are removed.
 
     Raises:
-        InputError: the folder holds files of such names that no run of ours wrote.
+        InputError: it is no folder, or holds files of such names that no run of ours wrote.
     """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give --out a folder")
     mark = folder / FINGERPRINT
     there = [name for name in (MANIFEST, JOURNAL, REPORT) if (folder / name).exists()]
     if there and not mark.exists() and not is_manifest(_parsed(folder / MANIFEST)):

@@ -135,6 +135,7 @@ def _set_section(name: str, runs: Sequence[Mapping[str, Any]], manifest: Mapping
             marks = [
                 (category, row["metrics"][metrics[0]], row["ci"].get(metrics[0]))
                 for category, row in run["by_category"].items()
+                if metrics[0] in row["metrics"]
             ]
             parts += [f"<h3>{escape(metrics[0])} by category</h3>", dot_plot(marks)]
         if run["halves"]:
