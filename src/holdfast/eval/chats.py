@@ -156,12 +156,13 @@ def _evidence(name: str, row: Row, known: Row, notes: Notes) -> Sequence[str]:
     if known.get("corrected_evidence"):
         return list(known["corrected_evidence"])
     cited = [str(item) for item in row.get("evidence") or ()]
-    unread = known.get("invalid_evidence") or () if known.get("evidence") else (
-        item for item in cited if item.strip() and not _TURN_ID.search(item)
-    )  # fmt: skip
-    for item in unread:
+    evidence, invalid = known.get("evidence"), known.get("invalid_evidence") or ()
+    if not evidence:
+        evidence = _TURN_ID.findall(" ".join(cited))
+        invalid = [item for item in cited if item.strip() and not _TURN_ID.search(item)]
+    for item in invalid:
         notes.add("gold that does not exist", f"{name}: {item}", "left out of its gold")
-    return known.get("evidence") or _TURN_ID.findall(" ".join(cited))
+    return list(evidence)
 
 
 def _asked(question: Question, at: datetime, visible: int) -> Question:
