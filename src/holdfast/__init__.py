@@ -4,6 +4,7 @@ It keeps every word it is given, finds the right ones again without an LLM, and 
 Importing does nothing; `Memory.open()` does.
 """
 
+from holdfast.assembly.context import Context
 from holdfast.errors import (
     BudgetError,
     BusyStoreError,
@@ -33,6 +34,7 @@ __all__ = [
     "BudgetError",
     "BusyStoreError",
     "ClosedStoreError",
+    "Context",
     "Contribution",
     "DamagedStoreError",
     "EmbedderError",

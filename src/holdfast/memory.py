@@ -424,9 +424,12 @@ class Memory:
         )  # fmt: skip
 
     def _check_rules(self) -> None:
+        owners = self._store.document_owners()
+        if not owners:
+            return
         now = self._now()
         desk = documents.Desk(self._store, self._settings, self._analyse, None, self._counter, now)
-        for tenant, user in self._store.document_owners():
+        for tenant, user in owners:
             view = View(tenant=tenant, user=user, now=now, reference_time=now)
             documents.check_rules(desk, self._store.documents(view))
 

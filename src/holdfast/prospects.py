@@ -22,7 +22,8 @@ def prospects_of(
     counts, most = store.access_counts(view, ids)
     densities = store.anchor_densities(view, ids)
     xi = indicator(question.text, wide=settings.temporal.wide)
-    slots = event_slots(question.text) if xi.value >= settings.temporal.activation else ()
+    active = settings.temporal.enabled and xi.value >= settings.temporal.activation
+    slots = event_slots(question.text) if active else ()
     covered = _covered(engine, query, slots, kept, view)
     plain = settings.projection.keywords == "words"
     prospects = [

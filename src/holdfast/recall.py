@@ -37,6 +37,7 @@ from holdfast.types import (
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
     """Answer a question with ranked hits."""
+    engine = engine.for_one_question()
     query = profiled(engine, question, view)
     results = retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
     found = _found(engine, question, query, results, view, explain=explain)
@@ -66,6 +67,7 @@ class Making:
 
 def assemble(engine: Engine, question: Question, view: View, making: Making) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
+    engine = engine.for_one_question()
     plan = _planned(engine, making)
     settings = _with_room(engine.settings, plan)
     hidden = plan.tail_ids | making.hidden
@@ -109,7 +111,8 @@ def _found(
     pool = explained(engine, question, query, pool, view) if explain else pool
     candidates = fuse(pool, fusion)
     refused = _refused(engine, query, candidates)
-    candidates = staged(candidates, _stages(engine, query, candidates, beside), fusion.full_marks)
+    stages = _stages(engine, query, candidates, beside) if question.profile.mix else []
+    candidates = staged(candidates, stages, fusion.full_marks)
     rest = tuple(candidate for candidate in candidates if candidate.unit.id not in hidden)
     return Found(fusion, rest, refused)
 

@@ -224,9 +224,9 @@ def test_k1_and_k2_grow_with_the_variant_budget_when_asked_to():
     assert widened(settings, 99) == widened(settings, 0) == widened(settings, -5) == settings
 
 
-@pytest.mark.parametrize("recipe", [Settings(), REFERENCE])
-def test_neither_recipe_grows_yet(recipe):
-    assert widened(recipe.projection, 32_000) == recipe.projection
+def test_the_default_recipe_grows_and_the_reference_does_not():
+    assert widened(Settings().projection, 8_000).second == 8 + 8_000 // 32
+    assert widened(REFERENCE.projection, 32_000) == REFERENCE.projection
 
 
 # ------------------------------------------------------------------------------------------------------ hops
@@ -338,8 +338,8 @@ def test_the_reference_recipe_has_the_constants_of_the_contract():
     assert dataclasses.asdict(REFERENCE.projection) == CONTRACT
 
 
-def test_the_default_recipe_differs_in_the_floor_and_in_what_a_keyword_is():
-    assert dataclasses.asdict(Settings().projection) == {**CONTRACT, "floor": 0.85, "keywords": "terms"}
+def test_the_default_recipe_differs_in_the_floor_the_growth_and_in_what_a_keyword_is():
+    assert dataclasses.asdict(Settings().projection) == {**CONTRACT, "floor": 0.85, "keywords": "terms", "growth": 32}
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from builders import NOW, later, make_unit
 from holdfast.kernels.decay import decay
 from holdfast.ranking.score import Scoring, quality
-from holdfast.settings import ScoreSettings
+from holdfast.settings import ScoreSettings, Settings
 from holdfast.types import Candidate, Contribution, Lineage
 
 DAY = 86_400
+CONTRACT = Settings.reference().score
 
 
 def unit_in(scope, age=0.0, **fields):
@@ -31,7 +32,7 @@ def summary(decay_rate, *, age=0.0, event_age=0.0):
 
 def scored(rel, unit, settings=None, session="s1", at=NOW):
     """Return the tree of a score; the number that ranks is the same, bit for bit."""
-    scoring = Scoring(settings or ScoreSettings(), session, at)
+    scoring = Scoring(settings or CONTRACT, session, at)
     candidate = Candidate(unit, rel, rel, {})
     tree = scoring.explain(candidate, Contribution("rel", rel))
     assert tree.value == scoring.score(candidate)
@@ -111,8 +112,8 @@ def test_an_authored_unit_does_not_age():
 
 
 def test_quality_is_one_for_a_turn_and_falls_with_a_summarys_decay_rate():
-    assert quality(unit_in("user"), ScoreSettings()) == 1.0
-    assert [quality(summary(rate), ScoreSettings()) for rate in (0.0, 0.5, 1.0)] == [1.0, 0.75, 0.5]
+    assert quality(unit_in("user"), CONTRACT) == 1.0
+    assert [quality(summary(rate), CONTRACT) for rate in (0.0, 0.5, 1.0)] == [1.0, 0.75, 0.5]
     assert quality(summary(1.0), ScoreSettings(delta=0.0)) == 1.0
 
 
@@ -130,7 +131,7 @@ def test_decay_of_a_negative_age_is_one_and_of_a_huge_age_is_zero():
 
 
 def test_the_shares_are_those_of_the_contract():
-    assert ScoreSettings().shares == pytest.approx((0.7, 0.2, 0.1), rel=1e-15)
+    assert CONTRACT.shares == pytest.approx((0.7, 0.2, 0.1), rel=1e-15)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,9 @@ class Packer:
 
     def leave(self, recalled: Recalled, cut: LeftOutBy, ahead: int = 0) -> int:
         """Leave one item out, with so many tokens of others still ahead of it; return what it needs."""
-        needed = self.count(quote(Quote.whole(recalled.unit), self.cursor)[0])
+        # The first item brings the section's heading along.
+        heading = "" if self.pieces or ahead else RECALLED
+        needed = self.count(heading + quote(Quote.whole(recalled.unit), self.cursor)[0])
         # A counter for which parts cost less than they add may say that nothing was missing; something was.
         least = 1 if cut in ("budget", "prefix") else 0
         short = max(least, ahead + needed - (self.budget - self.used))

@@ -92,10 +92,10 @@ def _correct(console: Console, memory: Memory) -> None:
 def _why_not(console: Console, memory: Memory) -> None:
     question = "How do I reset the oven when it shows error E-37?"
     draw.rule(console, f"7 · Why not? {question}")
-    console.print(draw.hits(memory.search(question, user=sample.USER, limit=3)))
+    console.print(draw.hits(memory.search(question, user=sample.USER, limit=2)))
     for message_id in ("s13-07", "s12-01"):
         console.print("\n[bold]Why is this one not there?")
-        console.print(draw.why(memory.why(question, _turn(memory, message_id).id, user=sample.USER, limit=3)))
+        console.print(draw.why(memory.why(question, _turn(memory, message_id).id, user=sample.USER, limit=2)))
 
 
 def _answers(memory: Memory) -> list[list[tuple[str, float]]]:

@@ -107,7 +107,7 @@ def explain_adjustment(rel: Contribution, adjustment: Adjustment) -> Contributio
         Contribution.of("before", "product", rest, rel),
         Contribution.of("added", "product", weight, signal),
     )
-    return Contribution.of("rel", "minimum", mixed, Contribution("ceiling", 1.0))
+    return Contribution.of(f"rel with {adjustment.stage}", "minimum", mixed, Contribution("ceiling", 1.0))
 
 
 def _explain_strategy(name: str, claim: StrategyCandidate, fusion: Fusion) -> Contribution:

@@ -6,8 +6,7 @@ max. The candidate keeps what every stage did, so that an explanation can show i
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from holdfast.ranking.fuse import adjusted
@@ -16,20 +15,23 @@ from holdfast.types import Adjustment, Candidate, QueryProfile, Unit
 Stage = Callable[[Candidate], Adjustment | None]
 
 
-def staged(candidates: Sequence[Candidate], stages: Iterable[Stage], full_marks: float) -> tuple[Candidate, ...]:
+def staged(candidates: Sequence[Candidate], stages: Sequence[Stage], full_marks: float) -> tuple[Candidate, ...]:
     """Return the candidates after every stage, best first, ties by id."""
-    found = list(candidates)
-    for stage in stages:
-        found = [_adjusted(candidate, stage(candidate), full_marks) for candidate in found]
+    found = [_adjusted(candidate, stages, full_marks) for candidate in candidates]
     return tuple(sorted(found, key=lambda candidate: (-candidate.fused, candidate.unit.id)))
 
 
-def _adjusted(candidate: Candidate, adjustment: Adjustment | None, full_marks: float) -> Candidate:
-    if adjustment is None or adjustment.weight == 0.0:
+def _adjusted(candidate: Candidate, stages: Sequence[Stage], full_marks: float) -> Candidate:
+    rel, made = candidate.rel, []
+    for stage in stages:
+        adjustment = stage(candidate)
+        if adjustment is not None and adjustment.weight > 0.0:
+            rel = adjusted(rel, adjustment)
+            made.append(adjustment)
+    if not made:
         return candidate
-    rel = adjusted(candidate.rel, adjustment)
-    return dataclasses.replace(
-        candidate, rel=rel, fused=rel * full_marks, adjustments=(*candidate.adjustments, adjustment)
+    return Candidate(
+        candidate.unit, rel * full_marks, rel, candidate.claims, candidate.merged_ids, (*candidate.adjustments, *made)
     )
 
 

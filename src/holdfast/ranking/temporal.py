@@ -75,7 +75,7 @@ def select(
 
     `prospects` is V_rest as the strategies found it, `slots` is |E|.
     """
-    if xi < settings.activation:
+    if not settings.enabled or xi < settings.activation:
         return Selection(active=False)
     recovered, left_out = _recover(discovery, prospects, settings)
     coverage = Coverage(xi, slots, settings)

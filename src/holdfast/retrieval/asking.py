@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from holdfast.analysis.dates import TimeMention, TimeRange, time_mention
 from holdfast.analysis.query import asks_for_nothing, profile_query, without_names
@@ -13,7 +13,7 @@ from holdfast.embedders.base import Embedder, checked
 from holdfast.retrieval.base import Strategy
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.store.base import Store
-from holdfast.types import Budget, Deadline, QueryProfile, View
+from holdfast.types import Budget, Deadline, QueryProfile, Unit, View
 
 # A unit that tells of an event says most of the event's words; "the trip" alone is told by many.
 _EVENT_COVERAGE = 0.6
@@ -27,6 +27,31 @@ class Engine:
     settings: Settings
     clock: Callable[[], float]
     embedder: Callable[[], Embedder | None]
+
+    def for_one_question(self) -> Engine:
+        """Return an engine that reads each unit once: every stage of a question sees the same version of it."""
+        return dataclasses.replace(self, store=cast("Store", OneReading(self.store)))
+
+
+class OneReading:
+    """A store that remembers the units it was asked for; everything else is the store's own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._view: View | None = None
+        self._units: dict[str, Unit] = {}
+
+    def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
+        """See `Store.units`."""
+        if self._view is not view:  # a question has one; whoever asks with another is answered afresh
+            self._view, self._units = view, {}
+        missing = [unit_id for unit_id in dict.fromkeys(ids) if unit_id not in self._units]
+        if missing:
+            self._units |= self._store.units(view, missing)
+        return {unit_id: self._units[unit_id] for unit_id in dict.fromkeys(ids) if unit_id in self._units}
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
+        return getattr(self._store, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ class ProjectionSettings:
 class TemporalSettings:
     """Temporal-compositional selection (C13): questions that need several dated units together."""
 
+    enabled: bool = setting(default=True, doc="choose units that cover a temporal question's events together")
     activation: float = setting(0.3, "θ_ξ: least indicator at which a question counts as temporal")
     wide: bool = setting(
         default=True, doc="the indicator also knows weeks, ago, last, until, order, dates and numerals"

@@ -35,6 +35,7 @@ _TAIL_SHARE = 0.25
 _NEVER = np.inf
 _LONG_AGO = -np.inf
 
+Moment = tuple[float, int, int]  # event time, position in its session, place in the shard
 Ints = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
@@ -88,8 +89,8 @@ class Shard:
         self._folding = True
         self._vocabulary: list[dict[str, int]] = [{} for _ in FIELDS]
         self._lists = 0
-        # The places of each session in its order; made when first asked for, None while nobody asks.
-        self._sessions: dict[int, list[int]] | None = None
+        # The turns of each session in its order (C1); made when first asked for, None while nobody asks.
+        self._sessions: dict[int, list[Moment]] | None = None
         self._starts = np.zeros(1, dtype=np.int64)
         self._block = _EMPTY
         self._tail: dict[int, tuple[array[int], array[int]]] = {}
@@ -139,7 +140,7 @@ class Shard:
         for name, value in row.items():
             self._columns[name].append(value)
         if self._sessions is not None and unit.session is not None:
-            insort(self._sessions.setdefault(self._code(unit.session), []), place, key=self._moment)
+            insort(self._sessions.setdefault(self._code(unit.session), []), self._moment(place))
         self.unit_count += 1
         for f, field in enumerate(analysis.terms):
             self.field_totals[f] += lengths[f]
@@ -349,9 +350,8 @@ class Shard:
             mask &= passing
         return mask
 
-    def _moment(self, place: int) -> tuple[float, int]:
-        """Return what orders a session (C1)."""
-        return float(self.column("event")[place]), int(self.column("position")[place])
+    def _moment(self, place: int) -> Moment:
+        return float(self.column("event")[place]), int(self.column("position")[place]), place
 
     def beside(self, place: int, eligible: Bools) -> list[int]:
         """Return the eligible places right before and after one in its session; none for a unit without a session."""
@@ -361,19 +361,20 @@ class Shard:
         if self._sessions is None:
             self._sessions = self._ordered_sessions()
         order = self._sessions[session]
-        at = bisect_left(order, self._moment(place), key=self._moment)
-        around = (range(at - 1, -1, -1), range(at + 1, len(order)))
-        found = (next((order[i] for i in side if order[i] != place and eligible[order[i]]), None) for side in around)
-        return [near for near in found if near is not None]
+        at = bisect_left(order, self._moment(place))
+        before = next((order[i][2] for i in range(at - 1, -1, -1) if eligible[order[i][2]]), None)
+        after = next((order[i][2] for i in range(at + 1, len(order)) if eligible[order[i][2]]), None)
+        return [near for near in (before, after) if near is not None]
 
-    def _ordered_sessions(self) -> dict[int, list[int]]:
+    def _ordered_sessions(self) -> dict[int, list[Moment]]:
         codes = self.column("session")
         living = np.flatnonzero(self.column("alive").astype(np.bool_) & (codes != 0))
-        # The store numbers the turns of a session, so that no id has to break a tie here.
-        order = living[np.lexsort((self.column("position")[living], self.column("event")[living]))]
-        sessions: dict[int, list[int]] = {}
-        for place, code in zip(order.tolist(), codes[order].tolist(), strict=True):
-            sessions.setdefault(code, []).append(place)
+        events, positions = self.column("event")[living], self.column("position")[living]
+        order = np.lexsort((positions, events))
+        rows = zip(events[order].tolist(), positions[order].tolist(), living[order].tolist(), strict=True)
+        sessions: dict[int, list[Moment]] = {}
+        for moment, code in zip(rows, codes[living][order].tolist(), strict=True):
+            sessions.setdefault(code, []).append(moment)
         return sessions
 
     def role_mask(self, roles: frozenset[Role]) -> Bools:

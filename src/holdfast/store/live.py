@@ -24,7 +24,7 @@ _WORTH_SAVING = 1000
 _ENCODED_TOGETHER = 64
 _VECTORS_TOGETHER = 4096
 # The same units are recalled again and again: a few megabytes spare reading and parsing a busy owner's each time.
-_UNITS_KEPT = 8192
+_UNITS_KEPT = 32_768
 
 
 # Analyses this process already has: unit key → (checksum of the content they are of, analysis).

@@ -1,0 +1,295 @@
+"""Write the figures of evaluation runs into docs/evaluation.md.
+
+A place for a table:
+
+    <!-- figures: baselines -->
+    (replaced)
+    <!-- end -->
+
+`python scripts/figures.py RUN…` reads the manifest and the journal of each run's folder, and rewrites every table
+that these runs have figures for; the others stay as they are. Where two runs measured the same, the later counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast import Settings
+from holdfast.eval.manifest import Kept
+from holdfast.eval.report import figure, signed
+from holdfast.eval.summary import paired_interval
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "evaluation.md"
+PLACE = re.compile(r"<!-- figures: (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+
+Row = Mapping[str, Any]
+
+# Public sets by the words that their schema, name and files hold together: a folder may be called anything.
+SETS = {
+    "LoCoMo": ("locomo",),
+    "LongMemEval": ("longmemeval",),
+    "BEAM 100K": ("beam", "100k"),
+    "BEAM 500K": ("beam", "500k"),
+    "RealMem": ("realmem",),
+    "HotpotQA": ("qrels", "hotpot"),
+    "MuSiQue": ("qrels", "musique"),
+    "Cranfield": ("qrels", "cranfield"),
+    "TSQA": ("tsqa",),
+}
+_ANSWERED = ("multi-hop", "open-domain", "temporal", "single-hop")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A published figure of plain BM25: of a whole set, or of the questions of some categories."""
+
+    set: str
+    metric: str
+    value: float
+    categories: tuple[str, ...] = ()
+    group: str = "all"
+
+
+TARGETS = (
+    Target("LoCoMo", "recall@5", 0.524, _ANSWERED, "without adversarial"),
+    Target("LoCoMo", "recall@10", 0.593, _ANSWERED, "without adversarial"),
+    Target("LoCoMo", "recall@20", 0.653, _ANSWERED, "without adversarial"),
+    Target("LoCoMo", "ndcg@10", 0.468, _ANSWERED, "without adversarial"),
+    Target("LoCoMo", "recall@10", 0.283, ("multi-hop",), "multi-hop"),
+    Target("LoCoMo", "recall@10", 0.289, ("open-domain",), "open-domain"),
+    Target("LoCoMo", "recall@10", 0.693, ("temporal",), "temporal"),
+    Target("LoCoMo", "recall@10", 0.692, ("single-hop",), "single-hop"),
+    Target("LongMemEval", "session_recall_all@5", 0.821),
+    Target("LongMemEval", "session_hit@5", 0.964),
+    Target("LongMemEval", "recall@10", 0.746),
+    Target("LongMemEval", "packed@2k", 0.679),
+    Target("BEAM 100K", "recall@10", 0.42),
+    Target("BEAM 100K", "recall@20", 0.51),
+    Target("BEAM 500K", "recall@10", 0.26),
+    Target("BEAM 500K", "recall@20", 0.38),
+    Target("RealMem", "recall@5", 0.572),
+    Target("RealMem", "recall@10", 0.697),
+    Target("HotpotQA", "recall_all@5", 0.563),
+    Target("HotpotQA", "recall_all@10", 0.833),
+    Target("MuSiQue", "recall@5", 0.503),
+    Target("MuSiQue", "recall_all@10", 0.250),
+    Target("Cranfield", "ndcg@10", 0.526),
+    Target("TSQA", "hit@1", 0.312),
+    Target("TSQA", "hit@5", 0.732),
+)
+
+BASELINE, PRODUCT, WITHOUT = "bm25", "hybrid", "hybrid without "
+OVERVIEW = ("recall@10", "recall_all@10", "ndcg@10", "session_hit@1", "survival@2k")
+ABLATED = ("recall@10", "survival@2k")
+ABLATED_SETS = ("LoCoMo", "LongMemEval", "BEAM 100K")
+PACKED = ("survival@1k", "survival@2k", "survival@4k", "survival@8k")
+PACKED_SETS = ("LoCoMo", "LongMemEval")
+PACKINGS = ("prefix", "skip", "excerpt")
+
+
+# ------------------------------------------------------------------------------------------------ reading runs
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One set and system of one run. `changed` are settings that differ from the default recipe."""
+
+    set: str
+    system: str
+    row: Row
+    changed: Mapping[str, object]
+    kept: Kept
+
+    def shown(self, metric: str) -> str:
+        """Return a metric with its interval, or nothing."""
+        if metric not in self.row["metrics"]:
+            return ""
+        ends = self.row["ci"].get(metric)
+        return figure(self.row["metrics"][metric]) + (f" ({figure(ends[0])}–{figure(ends[1])})" if ends else "")
+
+
+def read_runs(places: Iterable[Path]) -> list[Measured]:
+    """Return everything that the runs measured; a set that is not public goes by its own name.
+
+    Raises:
+        SystemExit: a run is a quick one, whose figures are not for a page.
+    """
+    found = []
+    for place in places:
+        kept = Kept.read(place)
+        if kept.manifest.get("quick"):
+            raise SystemExit(f"{place} is a quick run, over a part of the data; measure the whole of it")
+        changed = changed_settings(kept.manifest["settings"])
+        names = {row["set"]: public_name(row) for row in kept.manifest["data"]}
+        found += [Measured(names[row["set"]], row["system"], row, changed, kept) for row in kept.manifest["runs"]]
+    return found
+
+
+def public_name(data: Row) -> str:
+    """Return the public name of a set, told by schema, name and files."""
+    words = " ".join((data["schema"], data["set"], *data["checksums"])).lower()
+    return next((name for name, needed in SETS.items() if all(word in words for word in needed)), data["set"])
+
+
+def changed_settings(settings: Row) -> dict[str, object]:
+    """Return the settings of a run that are not the default recipe's, apart from where its store is."""
+    default = {row.key: _plain(row.value) for row in Settings().describe()}
+    return {
+        key: value
+        for key, value in settings.items()
+        if not key.startswith("store.") and _plain(value) != default.get(key)
+    }
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value  # JSON has no tuples
+
+
+def latest(found: Iterable[Measured]) -> dict[tuple[str, str], Measured]:
+    """Return the last measurement of each set and system, in the order of the public sets."""
+    places = {name: place for place, name in enumerate(SETS)}
+    last = {(each.set, each.system): each for each in found}
+    return dict(sorted(last.items(), key=lambda item: (places.get(item[0][0], len(places)), item[0])))
+
+
+# ------------------------------------------------------------------------------------------------------ tables
+
+Lines = list[str]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> Lines:
+    """Return a Markdown table whose first `texts` columns are words; nothing without rows."""
+    if not rows:
+        return []
+    rule = ["---"] * texts + ["---:"] * (len(head) - texts)
+    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
+
+
+def group_mean(row: Row, metric: str, categories: Sequence[str]) -> float | None:
+    """Return the mean over the questions of some categories: their means, weighted by how many questions each has."""
+    if not categories:
+        mean: float | None = row["metrics"].get(metric)
+        return mean
+    found = [
+        (own["n"], own["metrics"][metric])
+        for name, own in row["by_category"].items()
+        if name in categories and metric in own["metrics"]
+    ]
+    questions = sum(n for n, _ in found)
+    return sum(n * value for n, value in found) / questions if questions else None
+
+
+def baselines(found: Sequence[Measured]) -> Lines:
+    """Return published figures of plain BM25 beside ours."""
+    measured = latest(each for each in found if each.system == BASELINE)
+    rows = []
+    for target in TARGETS:
+        own = measured.get((target.set, BASELINE))
+        value = group_mean(own.row, target.metric, target.categories) if own is not None else None
+        if value is not None:
+            cells = (figure(target.value), figure(value), signed(value - target.value))
+            rows.append((target.set, target.group, target.metric, *cells))
+    return table(("set", "questions", "metric", "published", "ours", "difference"), rows, texts=3)
+
+
+def sets(found: Sequence[Measured]) -> Lines:
+    """Return the default recipe on every set."""
+    measured = latest(each for each in found if each.system == PRODUCT and not each.changed)
+    metrics = [name for name in OVERVIEW if any(name in each.row["metrics"] for each in measured.values())]
+    rows = [(each.set, str(each.row["n"]), *(each.shown(name) for name in metrics)) for each in measured.values()]
+    return table(("set", "questions", *metrics), rows, texts=1)
+
+
+def ablation(found: Sequence[Measured]) -> Lines:
+    """Return what switching each part off does, question by question, on three chat sets."""
+    lines: Lines = []
+    plain = [each for each in found if not each.changed]
+    whole = {(each.set, id(each.kept)): each for each in plain if each.system == PRODUCT}
+    off = latest(each for each in plain if each.system.startswith(WITHOUT) and (each.set, id(each.kept)) in whole)
+    switches = list(dict.fromkeys(system.removeprefix(WITHOUT) for _, system in off))
+    names = [name for name in ABLATED_SETS if any(name == own for own, _ in off)]
+    for metric in ABLATED:
+        rows = []
+        for switch in switches:
+            cells = [_paired(off.get((name, WITHOUT + switch)), whole, metric) for name in names]
+            if any(cells):
+                rows.append((f"`{switch}`", *cells))
+        made = table((f"off: {metric}", *names), rows, texts=1)
+        lines += ["", *made] if lines and made else made
+    return lines
+
+
+def _paired(own: Measured | None, whole: Mapping[tuple[str, int], Measured], metric: str) -> str:
+    if own is None:
+        return ""
+    base = whole[(own.set, id(own.kept))]
+    before, after = (own.kept.records.get((each.row["set"], each.system), []) for each in (base, own))
+    paired = paired_interval(before, after, metric)
+    return "" if paired is None else f"{signed(paired[0])} ({signed(paired[1][0])} to {signed(paired[1][1])})"
+
+
+def packing(found: Sequence[Measured]) -> Lines:
+    """Return what of the evidence survives each way of packing, on two chat sets."""
+    rows = []
+    for name in PACKED_SETS:
+        for way in PACKINGS:
+            own = [
+                each
+                for each in found
+                if (each.set, each.system) == (name, PRODUCT)
+                and set(each.changed) <= {"assembly.packing"}
+                and each.kept.manifest["settings"]["assembly.packing"] == way
+                and PACKED[0] in each.row["metrics"]
+            ]
+            if own:
+                rows.append((name, f"`{way}`", *(own[-1].shown(metric) for metric in PACKED)))
+    return table(("set", "packing", *PACKED), rows, texts=2)
+
+
+TABLES: Mapping[str, Callable[[Sequence[Measured]], Lines]] = {
+    "baselines": baselines,
+    "sets": sets,
+    "ablation": ablation,
+    "packing": packing,
+}
+
+
+def rewritten(text: str, found: Sequence[Measured]) -> tuple[str, list[str]]:
+    """Return the page with its tables, and the names of those that these runs have no figures for."""
+    without = []
+
+    def place(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in TABLES:
+            raise SystemExit(f"there is no table {name!r}; choose from {', '.join(TABLES)}")
+        lines = TABLES[name](found)
+        if not lines:
+            without.append(name)
+            return match.group()
+        return f"<!-- figures: {name} -->\n" + "\n".join(lines) + "\n<!-- end -->"
+
+    return PLACE.sub(place, text), without
+
+
+def main() -> None:
+    """Rewrite the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("runs", nargs="+", type=Path, help="folders of runs, or their manifests")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page with the places")
+    options = parser.parse_args()
+    found = read_runs(options.runs)
+    text, without = rewritten(options.page.read_text(encoding="utf-8"), found)
+    options.page.write_text(text, encoding="utf-8")
+    for changed in dict.fromkeys(", ".join(each.changed) for each in found if each.changed):
+        print(f"a run with other settings than the default recipe is in no table but its own: {changed}")
+    if without:
+        print(f"no figures for {', '.join(without)}: left as they were")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""The figures of the evaluation page come from runs, and from nothing else."""
+
+import importlib.util
+import json
+import sys
+
+import pytest
+from blocks import ROOT
+
+from holdfast import Settings
+
+SPEC = importlib.util.spec_from_file_location("figures", ROOT / "scripts" / "figures.py")
+figures = importlib.util.module_from_spec(SPEC)
+sys.modules["figures"] = figures  # dataclasses look their module up
+SPEC.loader.exec_module(figures)
+
+CHATS = {"set": "talk", "schema": "locomo", "checksums": {"chats.json": "0"}}
+LONG_CHATS = {"set": "probes", "schema": "beam", "checksums": {"small_100K.json.xz": "0"}}
+
+
+def row(system, value, data="talk", **more):
+    """Return what a manifest says of one set and system."""
+    metrics = {"recall@10": value}
+    return {
+        "set": data, "system": system, "n": 4, "metrics": metrics, "ci": {"recall@10": [value - 0.1, value + 0.1]},
+        "by_category": {}, **more,
+    }  # fmt: skip
+
+
+def write_run(folder, runs, *, data=(CHATS,), quick=False, changed=None, records=None):
+    """Write a run's folder: its manifest, and the single questions of each system as {question: recall@10}."""
+    folder.mkdir()
+    settings = {each.key: each.value for each in Settings().describe()} | (changed or {})
+    manifest = {"quick": quick, "settings": settings, "data": list(data), "runs": runs}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    lines = [
+        json.dumps({
+            "key": ["talk", system, "one"],
+            "records": [
+                {"haystack": "one", "question": name, "category": "", "metrics": {"recall@10": value}, "detail": {}}
+                for name, value in asked.items()
+            ],
+        })
+        for system, asked in (records or {}).items()
+    ]  # fmt: skip
+    (folder / "journal.jsonl").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def lines_of(name, *folders):
+    return figures.TABLES[name](figures.read_runs(folders))
+
+
+def test_a_group_of_categories_is_weighted_by_its_questions(tmp_path):
+    categories = {
+        "multi-hop": {"n": 1, "metrics": {"recall@10": 0.2}},
+        "single-hop": {"n": 3, "metrics": {"recall@10": 0.6}},
+        "adversarial": {"n": 9, "metrics": {"recall@10": 1.0}},
+    }
+    run = write_run(tmp_path / "run", [row("bm25", 0.9, by_category=categories)])
+    rows = {line.split(" | ")[1]: line for line in lines_of("baselines", run)}
+    assert rows["without adversarial"] == "| LoCoMo | without adversarial | recall@10 | .593 | .500 | −.093 |"
+    assert rows["multi-hop"] == "| LoCoMo | multi-hop | recall@10 | .283 | .200 | −.083 |"
+    assert "temporal" not in rows
+
+
+def test_a_set_is_known_by_schema_name_and_files_together(tmp_path):
+    run = write_run(tmp_path / "run", [row("bm25", 0.5, "probes")], data=(LONG_CHATS,))
+    assert lines_of("baselines", run)[2] == "| BEAM 100K | all | recall@10 | .420 | .500 | +.080 |"
+
+
+def test_the_table_of_sets_takes_the_default_recipe_alone_and_shows_intervals(tmp_path):
+    ours = write_run(tmp_path / "ours", [row("hybrid", 0.5), row("bm25", 0.4)])
+    other = write_run(tmp_path / "other", [row("hybrid", 0.7)], changed={"lexical.b": 0.1})
+    assert lines_of("sets", ours, other) == [
+        "| set | questions | recall@10 |",
+        "| --- | ---: | ---: |",
+        "| LoCoMo | 4 | .500 (.400–.600) |",
+    ]
+
+
+def test_of_two_runs_the_later_one_counts(tmp_path):
+    first = write_run(tmp_path / "first", [row("hybrid", 0.5)])
+    second = write_run(tmp_path / "second", [row("hybrid", 0.6)])
+    assert lines_of("sets", first, second)[2] == "| LoCoMo | 4 | .600 (.500–.700) |"
+
+
+def test_an_ablation_is_a_paired_difference_within_one_run(tmp_path):
+    records = {"hybrid": {"a": 1.0, "b": 0.5}, "hybrid without gap": {"a": 0.5, "b": 0.0}}
+    runs = [row("hybrid", 0.75), row("hybrid without gap", 0.25)]
+    run = write_run(tmp_path / "run", runs, records=records)
+    stranger = write_run(tmp_path / "stranger", [row("hybrid without scope", 0.1)])
+    assert lines_of("ablation", run, stranger) == [
+        "| off: recall@10 | LoCoMo |",
+        "| --- | ---: |",
+        "| `gap` | −.500 (−.500 to −.500) |",
+    ]
+
+
+def test_packing_tells_runs_apart_by_that_setting_alone(tmp_path):
+    def survived(value):
+        return [row("hybrid", 0.5, metrics={"survival@1k": value}, ci={})]
+
+    skip = write_run(tmp_path / "skip", survived(0.8), changed={"assembly.packing": "skip"})
+    prefix = write_run(tmp_path / "prefix", survived(0.7), changed={"assembly.packing": "prefix"})
+    both = write_run(tmp_path / "both", survived(0.9), changed={"assembly.packing": "excerpt", "lexical.b": 0.1})
+    assert lines_of("packing", skip, prefix, both)[2:] == [
+        "| LoCoMo | `prefix` | .700 |  |  |  |",
+        "| LoCoMo | `skip` | .800 |  |  |  |",
+    ]
+
+
+def test_places_are_filled_and_those_without_figures_stay(tmp_path):
+    found = figures.read_runs([write_run(tmp_path / "run", [row("hybrid", 0.5)])])
+    page = "<!-- figures: sets -->\nold\n<!-- end -->\n<!-- figures: packing -->\nold\n<!-- end -->\n"
+    text, without = figures.rewritten(page, found)
+    assert "| LoCoMo | 4 |" in text
+    assert text.count("old") == 1
+    assert without == ["packing"]
+    assert figures.rewritten(text, found) == (text, without)
+
+
+def test_an_unknown_place_and_a_quick_run_are_refused(tmp_path):
+    with pytest.raises(SystemExit, match="there is no table 'speed'"):
+        figures.rewritten("<!-- figures: speed -->\n<!-- end -->", [])
+    with pytest.raises(SystemExit, match="quick run"):
+        figures.read_runs([write_run(tmp_path / "run", [row("hybrid", 0.5)], quick=True)])
+
+
+def test_the_page_has_a_place_for_every_table():
+    text = figures.PAGE.read_text(encoding="utf-8")
+    assert [match["name"] for match in figures.PLACE.finditer(text)] == list(figures.TABLES)
