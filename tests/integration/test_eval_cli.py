@@ -13,7 +13,7 @@ import evaldata as made
 from holdfast.eval import run as eval_run
 from holdfast.eval.baselines import BASELINES
 from holdfast.eval.switches import SWITCHES
-from holdfast.interfaces import cli
+from holdfast.interfaces import cli, evaluation
 from holdfast.testing.embedders import HashEmbedder
 
 POTION = ("--set", "embedding.embedder=potion")
@@ -500,21 +500,28 @@ def test_an_ablation_compares_with_the_same_system_whole(run, talks, arguments, 
     assert _ablated(said, part) == f"{'+' if difference >= 0 else '−'}{abs(difference):.3f}".replace("0.", ".")
 
 
-def _interrupted(folder):
-    (folder / "manifest.json").unlink()
+def interrupted(monkeypatch, *arguments):
+    """Run until everything is measured and nothing is written about it."""
+
+    def fail(folder, manifest):
+        raise RuntimeError("the lights went out")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "write_manifest", fail)
+        patch.setattr(sys, "argv", ["holdfast", "eval", *map(str, arguments), "--workers", "1", "--json"])
+        with pytest.raises(RuntimeError, match="the lights went out"):
+            cli.main()
 
 
-def test_a_journal_of_other_settings_is_not_gone_on_with(run, talks, model):
+def test_a_journal_of_other_settings_is_not_gone_on_with(run, talks, model, monkeypatch):
     other = ("--set", "hybrid.strategies=lexical")
     whole = run("--data", talks, "--out", "whole", "--json", *other)
-    run("--data", talks, "--out", "here")
-    _interrupted(Path("here"))
+    interrupted(monkeypatch, "--data", talks, "--out", "here")
     assert run("--data", talks, "--out", "here", "--json", *other)["runs"] == whole["runs"]
 
 
-def test_a_journal_of_other_data_is_not_gone_on_with(run, talks, model):
-    run("--data", talks, "--baseline", "bm25", "--out", "here")
-    _interrupted(Path("here"))
+def test_a_journal_of_other_data_is_not_gone_on_with(run, talks, model, monkeypatch):
+    interrupted(monkeypatch, "--data", talks, "--baseline", "bm25", "--out", "here")
     chats = [
         made.talk(f"talk-{topic}", topic) | {"qa": [made.asked("?", ["D2:3"])]}
         for topic in ("barge", "sledge", "canoe")
@@ -630,3 +637,12 @@ def test_what_was_asked_without_being_judged_is_on_the_page(run, tmp_path, model
 def test_a_file_is_no_folder_for_a_run(run, talks, tmp_path, model):
     (tmp_path / "taken").write_text("a file")
     assert "is a file; give --out a folder" in run("--data", talks, "--baseline", "bm25", "--out", "taken", code=2)
+
+
+def test_a_run_with_a_folder_of_its_own_goes_on_too(run, talks, model, monkeypatch):
+    arguments = ("--data", talks, "--baseline", "bm25", "--out", "here")
+    interrupted(monkeypatch, *arguments)
+    done = counted(monkeypatch)
+    assert "going on with a run that was stopped" in run(*arguments)
+    assert done == []
+    assert sorted(path.name for path in Path("here").iterdir()) == ["journal.jsonl", "manifest.json", "report.html"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.eval.journal import Journal, begin
+from holdfast.eval.journal import Journal, begin, finish
 from holdfast.eval.summary import Record
 
 MANIFEST = json.dumps({"holdfast": "0", "runs": []})
@@ -87,3 +87,10 @@ def test_files_of_others_are_refused_and_stay(tmp_path, name, content):
     with pytest.raises(InputError, match=f"{name} was not written by a run"):
         begin(tmp_path, "a")
     assert (tmp_path / name).read_bytes() == written
+
+
+def test_a_finished_run_keeps_no_fingerprint(tmp_path):
+    begin(tmp_path, "a")
+    finish(tmp_path)
+    finish(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -11,10 +11,9 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.eval import run
-from holdfast.eval.comparison import Kept, compare, remarks
 from holdfast.eval.data import DataSet, Haystack, Message, Question
 from holdfast.eval.journal import Journal
-from holdfast.eval.manifest import describe_run, write_manifest
+from holdfast.eval.manifest import Kept, compare, describe_run, remarks, write_manifest
 from holdfast.eval.run import evaluate
 from holdfast.eval.summary import STRANGER
 from holdfast.eval.systems import Product, Prompt, Ranking

@@ -236,8 +236,8 @@ def test_the_order_of_the_sides_gives_the_sign():
 
 def test_one_question_is_no_clear_difference():
     before, after = Record("h", "q", "all", {"x": 0.0}), Record("h", "q", "all", {"x": 1.0})
-    found = paired_interval([before], [after], "x")
-    assert found == (1.0, None)
+    assert paired_interval([before], [after], "x") is None
+    assert paired_interval([before, before], [after, after], "x") is None
 
 
 def test_a_metric_of_one_conversation_among_several_has_the_spread_of_its_questions():

@@ -12,7 +12,7 @@ from holdfast.errors import InputError
 from holdfast.eval.summary import Record
 
 MANIFEST, JOURNAL, REPORT = "manifest.json", "journal.jsonl", "report.html"
-# Says what the journal's lines were measured with; lines of anything else are not gone on with.
+# While a run is not finished, this says what its journal's lines are of; lines of anything else are not gone on with.
 FINGERPRINT = "fingerprint.txt"
 
 Key = tuple[str, str, str]  # set, system, haystack
@@ -69,7 +69,7 @@ def begin(folder: Path, fingerprint: str) -> bool:
         raise InputError(f"{folder} is a file; give --out a folder")
     mark = folder / FINGERPRINT
     there = [name for name in (MANIFEST, JOURNAL, REPORT) if (folder / name).exists()]
-    if there and not mark.exists() and not is_manifest(_parsed(folder / MANIFEST)):
+    if there and not mark.exists() and not _is_ours(_parsed(folder / MANIFEST)):
         raise InputError(f"{folder / there[0]} was not written by a run; give --out a folder of its own")
     same = mark.exists() and mark.read_text(encoding="utf-8", errors="replace").strip() == fingerprint
     if same and JOURNAL in there and MANIFEST not in there:
@@ -81,13 +81,15 @@ def begin(folder: Path, fingerprint: str) -> bool:
     return False
 
 
-def is_manifest(value: Any) -> bool:  # noqa: ANN401 - any JSON
-    """Return whether a JSON value is the manifest of a run."""
+def finish(folder: Path) -> None:
+    """Say that a run is over: from here on its manifest says what it was."""
+    (folder / FINGERPRINT).unlink(missing_ok=True)
+
+
+def has_runs(value: Any) -> bool:  # noqa: ANN401 - any JSON
+    """Return whether a JSON value lists runs, as the manifest of an evaluation does."""
     return (
-        isinstance(value, dict)
-        and "holdfast" in value
-        and isinstance(value.get("runs"), list)
-        and all(_is_run(row) for row in value["runs"])
+        isinstance(value, dict) and isinstance(value.get("runs"), list) and all(_is_run(row) for row in value["runs"])
     )
 
 
@@ -99,6 +101,10 @@ def _is_run(row: Any) -> bool:  # noqa: ANN401 - any JSON
         and all(isinstance(value, int | float) for value in row["metrics"].values())
         and isinstance(row.get("n"), int)
     )
+
+
+def _is_ours(manifest: object) -> bool:
+    return has_runs(manifest) and isinstance(manifest, dict) and "holdfast" in manifest
 
 
 def _parsed(path: Path) -> object:

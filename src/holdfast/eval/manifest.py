@@ -1,4 +1,4 @@
-"""One JSON file that says what was measured, with what, on which data."""
+"""One JSON file that says what was measured, with what, on which data; and what differs between two of them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import holdfast
+from holdfast.errors import InputError
 from holdfast.eval.data import DataSet
-from holdfast.eval.journal import MANIFEST
+from holdfast.eval.journal import JOURNAL, MANIFEST, Journal, has_runs
 from holdfast.eval.run import Run
+from holdfast.eval.summary import Interval, Record, in_common, means, paired_interval
 from holdfast.settings import Settings
+
+Pair = tuple[str, str]  # set and system
 
 _LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "PyStemmer", "bm25s")
 # So many oddities of one set are listed one by one; all of them are counted.
@@ -97,3 +102,145 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
     path = folder / MANIFEST
     path.write_text(json.dumps(manifest, ensure_ascii=False, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return path
+
+
+# ---------------------------------------------------------------------------------------------- comparing
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One metric of one set and system in two runs: the means, and the interval of the difference.
+
+    Both are over the `questions` that both runs have. Where a run has lost its single questions, the means are those
+    of the manifests, and there is no interval.
+    """
+
+    set: str
+    system: str
+    metric: str
+    before: float
+    after: float
+    questions: int
+    interval: Interval | None
+
+    @property
+    def clear(self) -> bool:
+        """Return whether the interval of the difference leaves out 0."""
+        return self.interval is not None and (self.interval[0] > 0.0 or self.interval[1] < 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the difference as JSON."""
+        return {
+            "set": self.set, "system": self.system, "metric": self.metric, "before": self.before, "after": self.after,
+            "difference": self.after - self.before, "questions": self.questions,
+            "ci": list(self.interval) if self.interval else None, "clear": self.clear,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run that was written down: its manifest and its single questions."""
+
+    manifest: dict[str, Any]
+    records: dict[Pair, list[Record]]
+
+    @classmethod
+    def read(cls, place: Path) -> Kept:
+        """Read a run's folder, or its manifest.
+
+        Raises:
+            InputError: there is no manifest, or it is damaged.
+        """
+        path = place / MANIFEST if place.is_dir() else place
+        try:
+            manifest = json.loads(path.read_bytes())
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be read: {error.strerror}; name a run's folder or its manifest"
+            ) from error
+        except ValueError as error:
+            raise InputError(f"{path} is not a manifest: {error}") from error
+        if not isinstance(manifest, dict) or "runs" not in manifest:
+            raise InputError(f"{path} is not a manifest: it has no runs")
+        if not has_runs(manifest):
+            raise InputError(f"{path} is not a manifest: its runs are not those of an evaluation")
+        records: dict[Pair, list[Record]] = {}
+        for (data, system, _), found in Journal(path.parent / JOURNAL).read().items():
+            records.setdefault((data, system), []).extend(found)
+        return cls(manifest, records)
+
+    def runs(self) -> dict[Pair, dict[str, Any]]:
+        """Return what was measured, by set and system."""
+        return {(run["set"], run["system"]): run for run in self.manifest["runs"]}
+
+    def checksums(self) -> dict[str, object]:
+        """Return the checksums of each set's files, as far as the manifest has them."""
+        rows = self.manifest.get("data")
+        known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return {str(row.get("set")): row.get("checksums") for row in known}
+
+
+def compare(before: Kept, after: Kept) -> list[Difference]:
+    """Return every metric that both runs have; where both hold the same single system, their names may differ.
+
+    Raises:
+        InputError: they have nothing in common.
+    """
+    old, new = before.runs(), after.runs()
+    differences = [
+        _difference(metric, (before, twin), (after, key))
+        for key, twin in _twins(old, new).items()
+        for metric in new[key]["metrics"]
+        if metric in old[twin]["metrics"]
+    ]
+    if not differences:
+        raise InputError("the two runs have no set and system in common; nothing can be compared")
+    return differences
+
+
+def _difference(metric: str, before: tuple[Kept, Pair], after: tuple[Kept, Pair]) -> Difference:
+    (kept, twin), (there, key) = before, after
+    records, later = kept.records.get(twin, []), there.records.get(key, [])
+    run = there.runs()[key]
+    old, new = in_common(records, later, metric)
+    if not new:
+        return Difference(*key, metric, kept.runs()[twin]["metrics"][metric], run["metrics"][metric], run["n"], None)
+    paired = paired_interval(old, new, metric)
+    return Difference(*key, metric, means(old)[metric], means(new)[metric], len(new), paired and paired[1])
+
+
+def remarks(before: Kept, after: Kept) -> list[str]:
+    """Return what a reader of the comparison should know: what was not compared, and where the data differ."""
+    old, new = before.runs(), after.runs()
+    twins = _twins(old, new)
+    found = [f"{_named(key)}: only in the earlier run, not compared" for key in old if key not in twins.values()]
+    found += [f"{_named(key)}: only in the later run, not compared" for key in new if key not in twins]
+    for key, twin in twins.items():
+        once = sorted(old[twin]["metrics"].keys() ^ new[key]["metrics"].keys())
+        if once:
+            found.append(f"{_named(key)}: in one of the runs only, not compared: {', '.join(once)}")
+    first, second = before.checksums(), after.checksums()
+    for name in dict.fromkeys(name for name, _ in twins):
+        if name in first and name in second and first[name] != second[name]:
+            found.append(f"{name}: the files differ between the runs; a difference may be one of the data")
+    for option, meaning in {"quick": "a part of each set", "as_cited": "the gold as published"}.items():
+        if bool(before.manifest.get(option)) != bool(after.manifest.get(option)):
+            found.append(f"one of the runs is over {meaning}, the other is not")
+    return found
+
+
+def _named(key: Pair) -> str:
+    return f"{key[0]}, {key[1]}"
+
+
+def _twins(old: dict[Pair, Any], new: dict[Pair, Any]) -> dict[Pair, Pair]:
+    """Return which run of the earlier ones each later one is compared with."""
+    twins = {}
+    for key in new:
+        earlier = [pair for pair in old if pair[0] == key[0]]
+        later = [pair for pair in new if pair[0] == key[0]]
+        if key in old:
+            twins[key] = key
+        elif len(earlier) == len(later) == 1:
+            twins[key] = earlier[0]
+    return twins

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from holdfast.eval.comparison import Difference
+from holdfast.eval.manifest import Difference
 
 # What people look for first, in this order; a set shows those that it has.
 HEADLINES = (

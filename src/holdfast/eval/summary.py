@@ -152,15 +152,17 @@ def in_common(before: Sequence[Record], after: Sequence[Record], name: str) -> t
     return [old[(record.haystack, record.question)] for record in new], new
 
 
-def paired_interval(
-    before: Sequence[Record], after: Sequence[Record], name: str
-) -> tuple[float, Interval | None] | None:
-    """Return the mean difference of one metric on the questions that both runs have, and its interval if any."""
+def paired_interval(before: Sequence[Record], after: Sequence[Record], name: str) -> tuple[float, Interval] | None:
+    """Return the mean difference of one metric on the questions that both runs have, with its interval.
+
+    One question in common, or none, says nothing about spread: there is no interval, and so no answer.
+    """
     deltas = [
         Record(new.haystack, new.question, new.category, {name: new.metrics[name] - old.metrics[name]})
         for old, new in zip(*in_common(before, after, name), strict=True)
     ]
-    return (means(deltas)[name], intervals(deltas).get(name)) if deltas else None
+    ends = intervals(deltas).get(name)
+    return (means(deltas)[name], ends) if ends is not None else None
 
 
 def _draws(size: int) -> NDArray[np.float64]:

@@ -21,11 +21,10 @@ from rich.text import Text
 
 from holdfast.errors import InputError
 from holdfast.eval import plan
-from holdfast.eval.comparison import Difference, Kept, compare, remarks
 from holdfast.eval.data import DataSet
 from holdfast.eval.datasets import Found, load_sets
-from holdfast.eval.journal import MANIFEST, REPORT, begin
-from holdfast.eval.manifest import code_digest, describe_run, write_manifest
+from holdfast.eval.journal import MANIFEST, REPORT, begin, finish
+from holdfast.eval.manifest import Difference, Kept, code_digest, compare, describe_run, remarks, write_manifest
 from holdfast.eval.report import HEADLINES, OVER, figure, render_report, signed
 from holdfast.eval.run import Run, evaluate, space_of
 from holdfast.eval.summary import Interval, paired_interval
@@ -140,6 +139,7 @@ def measure(
     write_manifest(place, manifest)
     pair = _Compared.of(earlier, Kept.read(place)) if earlier is not None else _Compared([], [])
     (place / REPORT).write_text(render_report(manifest, pair.differences, pair.remarks), encoding="utf-8")
+    finish(place)
     if as_json:
         wire.print_json({**manifest, **pair.to_json()})
         return
@@ -282,16 +282,14 @@ def _ablation(runs: Sequence[Run], ablated: Mapping[str, str]) -> Table:
     for run in runs:
         if run.system in ablated:
             whole = by_name[(run.set, ablated[run.system])]
-            cells = [_change(paired_interval(whole.records, run.records, name)) for name in metrics]
+            pairs = [paired_interval(whole.records, run.records, name) for name in metrics]
+            cells = [_change(*pair) if pair else "" for pair in pairs]
             table.add_row(escape(run.set), escape(run.system), *cells)
     return table
 
 
-def _change(paired: tuple[float, Interval | None] | None) -> str:
-    if paired is None:
-        return ""
-    mean, ends = paired
-    return signed(mean) + (f"\n[dim]{signed(ends[0])} {signed(ends[1])}[/]" if ends else "")
+def _change(mean: float, ends: Interval) -> str:
+    return f"{signed(mean)}\n[dim]{signed(ends[0])} {signed(ends[1])}[/]"
 
 
 def _tuning(rows: Sequence[Mapping[str, Any]]) -> Table:
