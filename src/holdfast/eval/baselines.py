@@ -131,9 +131,11 @@ class _Documents:
         if not self.groups:
             return
         if self.recipe.words is not None:
-            self.index = _bm25s().BM25(method="lucene", k1=self.recipe.k1, b=self.recipe.b)
             text = plain_text if self.recipe.words == "plain" else _spoken
-            self.index.index(self._words([" ".join(map(text, group)) for group in self.groups]), show_progress=False)
+            words = self._words([" ".join(map(text, group)) for group in self.groups])
+            if any(words):  # the library cannot index nothing; without a word every document scores 0
+                self.index = _bm25s().BM25(method="lucene", k1=self.recipe.k1, b=self.recipe.b)
+                self.index.index(words, show_progress=False)
         if self.recipe.dense:
             self.vectors = self.embedder.embed_documents(["\n".join(map(_spoken, group)) for group in self.groups])
 
@@ -141,11 +143,12 @@ class _Documents:
         """Return the first `visible` documents, best first."""
         if not self.groups:
             return []
-        best = np.argsort(-self._scores(text)[:visible], kind="stable")
+        best = np.argsort(-self._scores(text, visible), kind="stable")
         return [self.groups[place] for place in best]
 
-    def _scores(self, text: str) -> Scores:
-        lexical, dense = self._lexical(text), self._dense(text)
+    def _scores(self, text: str, visible: int | None = None) -> Scores:
+        """Score what may be seen. What is said later takes no part in a spread or a rank."""
+        lexical, dense = self._lexical(text, visible), self._dense(text, visible)
         if lexical is None or dense is None:
             only = dense if lexical is None else lexical
             if only is None:
@@ -155,17 +158,19 @@ class _Documents:
             return 1.0 / (_RRF + _ranks(lexical)) + 1.0 / (_RRF + _ranks(dense))
         return self.recipe.share * _spread(dense) + (1.0 - self.recipe.share) * _spread(lexical)
 
-    def _lexical(self, text: str) -> Scores | None:
-        if self.index is None:
+    def _lexical(self, text: str, visible: int | None) -> Scores | None:
+        if self.recipe.words is None:
             return None
         [words] = self._words([text])
         distinct = list(dict.fromkeys(words))
-        return np.asarray(self.index.get_scores(distinct), np.float64) if distinct else np.zeros(len(self.groups))
+        if self.index is None or not distinct:
+            return np.zeros(len(self.groups))[:visible]
+        return np.asarray(self.index.get_scores(distinct), np.float64)[:visible]
 
-    def _dense(self, text: str) -> Scores | None:
+    def _dense(self, text: str, visible: int | None) -> Scores | None:
         if self.vectors is None:
             return None
-        return self.vectors.astype(np.float64) @ self.embedder.embed_query(text).astype(np.float64)
+        return self.vectors[:visible].astype(np.float64) @ self.embedder.embed_query(text).astype(np.float64)
 
     def _words(self, texts: list[str]) -> list[list[str]]:
         if self.recipe.words == "plain":
@@ -181,7 +186,7 @@ def _spoken(message: Message) -> str:
 
 
 def _spread(scores: Scores) -> Scores:
-    low, high = scores.min(), scores.max()
+    low, high = scores.min(initial=np.inf), scores.max(initial=-np.inf)
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.errors import InputError
 from holdfast.eval.corpora import answers_of, existing
 from holdfast.eval.data import UNDATED, Haystack, Message, Question
-from holdfast.eval.reading import Notes, Row
+from holdfast.eval.reading import Notes, Row, text_of
 
 _A_DAY = timedelta(days=1)
 # Turns of one session share its date in most data; a second apart keeps their order.
@@ -101,25 +100,28 @@ def _two_person_chat(
     ):
         at = read_date(talk.get(f"{key}_date_time"), f"{name} {key}", notes)
         turns = [
-            {"id": turn["dia_id"], "text": _with_caption(turn), "speaker": turn["speaker"]} for turn in talk[key]
+            {"id": str(turn["dia_id"]), "text": _with_caption(turn), "speaker": text_of(turn["speaker"])}
+            for turn in talk[key]
         ]
         sessions.add(key, at, turns)
     messages = _unique(sessions.messages(), name)
-    asked_at = max(message.at for message in messages) + _A_DAY
+    asked_at = _day_after(messages)
     questions = []
     for place, row in enumerate(chat["qa"]):
-        known = index.get((name, place), {})
-        fault = errata.get(f"locomo_{number}_qa{place}", {})
-        question = _two_person_question(f"{name}_qa{place}", row, known or _as_index(fault), messages, notes)
+        known, fault = index.get((name, place), {}), errata.get(f"locomo_{number}_qa{place}", {})
+        if not known.get("errata"):
+            known = {**known, **_as_index(fault)}
+        question = _two_person_question(f"{name}_qa{place}", row, known, messages, notes)
         if question is not None:
             questions.append(_asked(question, asked_at, len(messages)))
-    people = (str(talk.get("speaker_a", "")), str(talk.get("speaker_b", "")))
+    people = (text_of(talk.get("speaker_a")), text_of(talk.get("speaker_b")))
     return Haystack(name, messages, tuple(questions), tuple(filter(None, people)))
 
 
 def _with_caption(turn: Row) -> str:
     caption = turn.get("blip_caption")
-    return f"{turn['text']} [image: {caption}]" if caption else str(turn["text"])
+    text = text_of(turn["text"])
+    return f"{text} [image: {caption}]" if caption else text
 
 
 def _as_index(fault: Row) -> Row:
@@ -130,14 +132,13 @@ def _as_index(fault: Row) -> Row:
 def _two_person_question(
     name: str, row: Row, known: Row, messages: Sequence[Message], notes: Notes
 ) -> Question | None:
-    text = str(row.get("question", "")).strip()
+    text = text_of(row.get("question")).strip()
     if not text:
         notes.add("empty question", name, "not asked")
         return None
     if known.get("errata"):
         notes.add("faulty gold", f"{name}: {known['errata']}", "corrected evidence is used where there is any")
-    cited = _TURN_ID.findall(" ".join(str(item) for item in row.get("evidence") or ()))
-    evidence = known.get("corrected_evidence") or known.get("evidence") or cited
+    evidence = _evidence(name, row, known, notes)
     gold = existing(dict.fromkeys(evidence, 1), {message.id for message in messages}, name, notes)
     if not gold:
         notes.add("no gold", name, "asked, but not counted in recall")
@@ -150,11 +151,26 @@ def _two_person_question(
     )  # fmt: skip
 
 
+def _evidence(name: str, row: Row, known: Row, notes: Notes) -> Sequence[str]:
+    """Return the turns that a question rests on: corrected, as the index has them, or as far as ids can be read."""
+    if known.get("corrected_evidence"):
+        return list(known["corrected_evidence"])
+    cited = [str(item) for item in row.get("evidence") or ()]
+    evidence, invalid = known.get("evidence"), known.get("invalid_evidence") or ()
+    if not evidence:
+        evidence = _TURN_ID.findall(" ".join(cited))
+        invalid = [item for item in cited if item.strip() and not _TURN_ID.search(item)]
+    for item in invalid:
+        notes.add("gold that does not exist", f"{name}: {item}", "left out of its gold")
+    return list(evidence)
+
+
 def _asked(question: Question, at: datetime, visible: int) -> Question:
-    return Question(
-        question.id, question.text, question.category, at, visible, question.gold, question.gold_sessions,
-        question.answers, question.answerable,
-    )  # fmt: skip
+    return replace(question, at=at, visible=visible)
+
+
+def _day_after(messages: Sequence[Message]) -> datetime:
+    return max((message.at for message in messages), default=UNDATED) + _A_DAY
 
 
 # ------------------------------------------------------------------- one question each: LongMemEval
@@ -171,37 +187,47 @@ def _haystack(row: Row, known: Row, notes: Notes) -> Haystack:
     name = str(row["question_id"])
     sessions, times = _Sessions(name, notes), Counter[str]()
     gold: dict[str, int] = {}
+    marked: set[tuple[str, str]] = set()
     if not len(row["haystack_session_ids"]) == len(row["haystack_sessions"]) == len(row["haystack_dates"]):
         raise InputError(f"{name}: session ids, dates and sessions differ in number; fetch the file again")
     for session, date, turns in zip(
-        row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"], strict=True
+        map(str, row["haystack_session_ids"]), row["haystack_dates"], row["haystack_sessions"], strict=True
     ):
-        times[session] += 1
-        part = session if times[session] == 1 else f"{session}({times[session]})"
+        part = _part(session, times)
         said = [
-            {"id": f"{part}:{place}", "text": str(turn["content"]), "author": _author(turn["role"])}
+            {"id": f"{part}:{place}", "text": text_of(turn["content"]), "author": _author(turn["role"])}
             for place, turn in enumerate(turns)
         ]
         sessions.add(session, read_date(date, name, notes), said)
-        gold |= {f"{part}:{place}": 1 for place, turn in enumerate(turns) if turn.get("has_answer")}
+        for turn, spoken in zip(turns, said, strict=True):
+            # A session that is given twice is marked twice, but its evidence was said once: the first time counts.
+            if turn.get("has_answer") and (session, spoken["text"]) not in marked:
+                marked.add((session, spoken["text"]))
+                gold[spoken["id"]] = 1
     messages = _unique(sessions.messages(), name)
-    asked_at = read_date(row.get("question_date"), name, notes) or messages[-1].at + _A_DAY
+    asked_at = read_date(row.get("question_date"), name, notes) or _day_after(messages)
     if late := sum(message.at > asked_at for message in messages):
         notes.add("said after the question", f"{name}: {late} messages", "kept, as the data has them")
-    text = str(row.get("question", "")).strip()
+    text = text_of(row.get("question")).strip()
     if not text:
         notes.add("empty question", name, "not asked")
         return Haystack(name, messages, ())
     answerable = not name.endswith(_UNANSWERABLE)
-    named = existing(dict.fromkeys(row.get("answer_session_ids", ()), 1), times, name, notes)
+    named = existing(dict.fromkeys(map(str, row.get("answer_session_ids") or ()), 1), times, name, notes)
     question = Question(
-        name, text, str(row.get("question_type", "all")), asked_at, len(messages),
+        name, text, text_of(row.get("question_type")) or "all", asked_at, len(messages),
         existing(gold, {message.id for message in messages}, name, notes), frozenset(named),
         tuple(answers_of(row)) if known.get("answer_in_gold_turns") else (), answerable,
     )  # fmt: skip
     if answerable and not question.has_gold:
         notes.add("no gold", name, "asked, but not counted in recall")
     return Haystack(name, messages, (question,))
+
+
+def _part(session: str, times: Counter[str]) -> str:
+    """Count one more part of a session, and name it so that its messages have ids of their own."""
+    times[session] += 1
+    return session if times[session] == 1 else f"{session}({times[session]})"
 
 
 def _author(role: object) -> Literal["user", "assistant"]:
@@ -212,6 +238,8 @@ def _author(role: object) -> Literal["user", "assistant"]:
 
 # The generator of this data left its own marker at the end of a message.
 _MARKER = re.compile(r"\s*->->.*$", re.DOTALL)
+# The ability that its probes without sources are meant to test.
+_ABSTENTION = "abstention"
 
 
 def read_probed_chats(chats: Sequence[Row], notes: Notes) -> list[Haystack]:
@@ -226,35 +254,39 @@ def _probed_chat(chat: Row, notes: Notes) -> Haystack:
         said = [turn for turns in batch["turns"] for turn in turns]
         anchors = [turn["time_anchor"] for turn in said if turn.get("time_anchor")] + [batch.get("time_anchor")]
         turns = [
-            {"id": str(turn["id"]), "text": _MARKER.sub("", str(turn["content"])), "author": _author(turn["role"])}
+            {
+                "id": str(turn["id"]),
+                "text": _MARKER.sub("", text_of(turn["content"])),
+                "author": _author(turn["role"]),
+            }
             for turn in said
         ]
         sessions.add(f"batch {batch['batch_number']}", read_date(anchors[0], name, notes), turns)
     messages = _unique(sessions.messages(), name)
-    asked_at = max(message.at for message in messages) + _A_DAY
+    asked_at = _day_after(messages)
     by_id = {message.id: message.session for message in messages}
-    questions = []
-    for ability, probes in chat["probing_questions"].items():
-        for place, probe in enumerate(probes):
-            label, text = f"{name} {ability} {place}", str(probe.get("question", "")).strip()
-            if not text:
-                notes.add("empty question", label, "not asked")
-                continue
-            sources = dict.fromkeys((str(item) for item in _flattened(probe.get("source_chat_ids"))), 1)
-            gold = existing(sources, by_id, label, notes)
-            questions.append(
-                Question(
-                    label,
-                    text,
-                    ability,
-                    asked_at,
-                    len(messages),
-                    gold,
-                    frozenset(by_id[item] for item in gold),
-                    answerable=bool(sources),
-                )
-            )
-    return Haystack(name, messages, tuple(questions))
+    questions = [
+        _probe(f"{name} {ability} {place}", probe, ability, by_id, notes)
+        for ability, probes in chat["probing_questions"].items()
+        for place, probe in enumerate(probes)
+    ]
+    kept = (_asked(question, asked_at, len(messages)) for question in questions if question is not None)
+    return Haystack(name, messages, tuple(kept))
+
+
+def _probe(label: str, probe: Row, ability: str, session_of: Mapping[str, str], notes: Notes) -> Question | None:
+    text = text_of(probe.get("question")).strip()
+    if not text:
+        notes.add("empty question", label, "not asked")
+        return None
+    sources = dict.fromkeys((str(item) for item in _flattened(probe.get("source_chat_ids"))), 1)
+    gold = existing(sources, session_of, label, notes)
+    answerable = bool(sources) or ability != _ABSTENTION
+    if answerable and not gold:
+        notes.add("no gold", label, "asked, but not counted in recall")
+    return Question(
+        label, text, ability, UNDATED, 0, gold, frozenset(session_of[item] for item in gold), answerable=answerable
+    )
 
 
 def _flattened(value: Any) -> Iterator[object]:  # noqa: ANN401 - a list, or lists inside a table
@@ -275,94 +307,58 @@ def read_replayed_chats(chats: Mapping[str, Row], notes: Notes) -> list[Haystack
     return [_replayed_chat(name, chat, notes) for name, chat in chats.items()]
 
 
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A turn that asks: in which part of which session, at which place, and what its answer rests on."""
+
+    session: str
+    label: str
+    turn: Row
+    cited: Sequence[str]
+    at: datetime | None
+
+
 def _replayed_chat(name: str, chat: Row, notes: Notes) -> Haystack:
-    sessions = _Sessions(name, notes)
-    asked: list[tuple[str, int, Row, list[str], datetime | None]] = []
+    sessions, times = _Sessions(name, notes), Counter[str]()
+    asked: list[_Asking] = []
     for dialogue in chat["dialogues"]:
         session, at = str(dialogue["session_uuid"]), read_date(dialogue.get("current_time"), name, notes)
-        turns = dialogue["dialogue_turns"]
-        sessions.add(
-            session,
-            at,
-            [
-                {"id": f"{session}:{place}", "text": str(turn["content"]), "author": _author(turn["speaker"])}
-                for place, turn in enumerate(turns)
-            ],
-        )
+        turns, part = dialogue["dialogue_turns"], _part(session, times)
+        said = [
+            {"id": f"{part}:{place}", "text": text_of(turn["content"]), "author": _author(turn["speaker"])}
+            for place, turn in enumerate(turns)
+        ]
+        sessions.add(session, at, said)
         for place, turn in enumerate(turns):
             if turn.get("is_query"):
                 # The gold of a question stands on the turn that answers it.
                 answer = turns[place + 1] if place + 1 < len(turns) else {}
-                asked.append((session, place, turn, list(answer.get("memory_session_uuids") or ()), at))
+                cited = [str(uuid) for uuid in answer.get("memory_session_uuids") or ()]
+                asked.append(_Asking(session, f"{name} {part}:{place}", turn, cited, at))
     messages = _unique(sessions.messages(), name)
     begins: dict[str, int] = {}
     for place, message in enumerate(messages):
         begins.setdefault(message.session, place)
-    questions = [_replayed_question(name, asking, begins, notes) for asking in asked]
+    questions = [_replayed_question(asking, messages, begins, notes) for asking in asked]
     kept = tuple(question for question in questions if question is not None)
     return Haystack(name, messages, kept, level="session")
 
 
 def _replayed_question(
-    name: str, asking: tuple[str, int, Row, list[str], datetime | None], begins: Mapping[str, int], notes: Notes
+    asking: _Asking, messages: Sequence[Message], begins: Mapping[str, int], notes: Notes
 ) -> Question | None:
-    session, place, turn, cited, at = asking
-    label, text = f"{name} {session}:{place}", str(turn.get("content", "")).strip()
+    label, text = asking.label, text_of(asking.turn.get("content")).strip()
     if not text:
         notes.add("empty question", label, "not asked")
         return None
-    gold = existing(dict.fromkeys(cited, 1), begins, label, notes)
-    if session in gold:
+    gold, begin = existing(dict.fromkeys(asking.cited, 1), begins, label, notes), begins[asking.session]
+    if asking.session in gold:
         notes.add("gold is the question's own session", label, "left out of its gold")
-    earlier = frozenset(item for item in gold if begins[item] < begins[session])
+    earlier = frozenset(item for item in gold if begins[item] < begin)
     for item in gold:
-        if begins[item] > begins[session]:
+        if begins[item] > begin:
             notes.add("gold that had not been said yet", f"{label}: {item}", "left out of its gold")
     if not earlier:
         notes.add("no gold", label, "asked, but not counted in recall")
-    return Question(
-        label, text, str(turn.get("category_name", "all")), at or UNDATED, begins[session], gold_sessions=earlier
-    )
-
-
-def companions(value: object) -> tuple[str, Any] | None:
-    """Return which companion of a chat file `value` is, and its rows by key; None when it is none."""
-    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
-        return None
-    first = value[0]
-    if {"qid", "sample_id", "qa_index", "evidence"} <= first.keys():
-        return "index", {(str(row["sample_id"]), int(row["qa_index"])): row for row in value}
-    if {"question_id", "correct_evidence"} <= first.keys():
-        return "errata", {str(row["question_id"]): row for row in value}
-    if {"question_id", "gold_turns"} <= first.keys():
-        return "haystack index", {str(row["question_id"]): row for row in value}
-    return None
-
-
-def as_published(kind: str, rows: Mapping[Any, Row]) -> dict[Any, Row]:
-    """Return a companion without what it says about faults in the gold."""
-    if kind == "errata":
-        return {}
-    faults = {"errata", "corrected_evidence", "corrected_answer"}
-    return {key: {name: value for name, value in row.items() if name not in faults} for key, row in rows.items()}
-
-
-def schema_of(value: object) -> str | None:
-    """Return which schema a parsed file has, by its keys."""
-    first = value[0] if isinstance(value, list) and value else value
-    if not isinstance(first, dict):
-        return None
-    keys = first.keys()
-    known = {
-        "locomo": {"conversation", "qa", "sample_id"},
-        "longmemeval": {"haystack_sessions", "question_id"},
-        "beam": {"chat", "probing_questions"},
-        "realmem": {"dialogues"},
-        "tsqa": {"paras", "questions", "page"},
-    }
-    return next((name for name, needed in known.items() if needed <= keys), None)
-
-
-def missing_key(path: Path, error: KeyError) -> InputError:
-    """Return the error for a file whose rows lack a key that their schema has."""
-    return InputError(f"{path}: a row has no {error}; the file is cut short or of another version, fetch it again")
+    category = text_of(asking.turn.get("category_name")) or "all"
+    return Question(label, text, category, asking.at or messages[begin].at, begin, gold_sessions=earlier)

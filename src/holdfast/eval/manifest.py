@@ -17,11 +17,13 @@ from typing import Any
 import holdfast
 from holdfast.errors import InputError
 from holdfast.eval.data import DataSet
-from holdfast.eval.run import Journal, Run
-from holdfast.eval.summary import Interval, Record, paired_interval
+from holdfast.eval.journal import JOURNAL, MANIFEST, Journal, has_runs
+from holdfast.eval.run import Run
+from holdfast.eval.summary import Interval, Record, in_common, means, paired_interval
 from holdfast.settings import Settings
 
-MANIFEST = "manifest.json"
+Pair = tuple[str, str]  # set and system
+
 _LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "PyStemmer", "bm25s")
 # So many oddities of one set are listed one by one; all of them are counted.
 _LISTED = 50
@@ -107,7 +109,11 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One metric of one set and system in two runs. `interval` is of the difference, question by question."""
+    """One metric of one set and system in two runs: the means, and the interval of the difference.
+
+    Both are over the `questions` that both runs have. Where a run has lost its single questions, the means are those
+    of the manifests, and there is no interval.
+    """
 
     set: str
     system: str
@@ -136,7 +142,7 @@ class Kept:
     """A run that was written down: its manifest and its single questions."""
 
     manifest: dict[str, Any]
-    records: dict[tuple[str, str], list[Record]]
+    records: dict[Pair, list[Record]]
 
     @classmethod
     def read(cls, place: Path) -> Kept:
@@ -147,42 +153,94 @@ class Kept:
         """
         path = place / MANIFEST if place.is_dir() else place
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = json.loads(path.read_bytes())
         except OSError as error:
             raise InputError(
                 f"{path} cannot be read: {error.strerror}; name a run's folder or its manifest"
             ) from error
-        except json.JSONDecodeError as error:
+        except ValueError as error:
             raise InputError(f"{path} is not a manifest: {error}") from error
         if not isinstance(manifest, dict) or "runs" not in manifest:
             raise InputError(f"{path} is not a manifest: it has no runs")
-        records: dict[tuple[str, str], list[Record]] = {}
-        for (data, system, _), found in Journal(path.parent / "journal.jsonl").read().items():
+        if not has_runs(manifest):
+            raise InputError(f"{path} is not a manifest: its runs are not those of an evaluation")
+        records: dict[Pair, list[Record]] = {}
+        for (data, system, _), found in Journal(path.parent / JOURNAL).read().items():
             records.setdefault((data, system), []).extend(found)
         return cls(manifest, records)
 
+    def runs(self) -> dict[Pair, dict[str, Any]]:
+        """Return what was measured, by set and system."""
+        return {(run["set"], run["system"]): run for run in self.manifest["runs"]}
+
+    def checksums(self) -> dict[str, object]:
+        """Return the checksums of each set's files, as far as the manifest has them."""
+        rows = self.manifest.get("data")
+        known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return {str(row.get("set")): row.get("checksums") for row in known}
+
 
 def compare(before: Kept, after: Kept) -> list[Difference]:
-    """Return every metric that both runs have; where both hold the same single system, their names may differ."""
-    old = {(run["set"], run["system"]): run for run in before.manifest["runs"]}
-    differences = []
-    for run in after.manifest["runs"]:
-        key = (run["set"], run["system"])
-        twin = key if key in old else _only(before, run["set"], after)
-        if twin not in old:
-            continue
-        for metric, value in run["metrics"].items():
-            if metric in old[twin]["metrics"]:
-                paired = paired_interval(before.records.get(twin, []), after.records.get(key, []), metric)
-                differences.append(
-                    Difference(*key, metric, old[twin]["metrics"][metric], value, run["n"], paired and paired[1])
-                )
+    """Return every metric that both runs have; where both hold the same single system, their names may differ.
+
+    Raises:
+        InputError: they have nothing in common.
+    """
+    old, new = before.runs(), after.runs()
+    differences = [
+        _difference(metric, (before, twin), (after, key))
+        for key, twin in _twins(old, new).items()
+        for metric in new[key]["metrics"]
+        if metric in old[twin]["metrics"]
+    ]
     if not differences:
         raise InputError("the two runs have no set and system in common; nothing can be compared")
     return differences
 
 
-def _only(before: Kept, name: str, after: Kept) -> tuple[str, str] | None:
-    here = [run["system"] for run in before.manifest["runs"] if run["set"] == name]
-    there = [run["system"] for run in after.manifest["runs"] if run["set"] == name]
-    return (name, here[0]) if len(here) == len(there) == 1 else None
+def _difference(metric: str, before: tuple[Kept, Pair], after: tuple[Kept, Pair]) -> Difference:
+    (kept, twin), (there, key) = before, after
+    records, later = kept.records.get(twin, []), there.records.get(key, [])
+    run = there.runs()[key]
+    old, new = in_common(records, later, metric)
+    if not new:
+        return Difference(*key, metric, kept.runs()[twin]["metrics"][metric], run["metrics"][metric], run["n"], None)
+    paired = paired_interval(old, new, metric)
+    return Difference(*key, metric, means(old)[metric], means(new)[metric], len(new), paired and paired[1])
+
+
+def remarks(before: Kept, after: Kept) -> list[str]:
+    """Return what a reader of the comparison should know: what was not compared, and where the data differ."""
+    old, new = before.runs(), after.runs()
+    twins = _twins(old, new)
+    found = [f"{_named(key)}: only in the earlier run, not compared" for key in old if key not in twins.values()]
+    found += [f"{_named(key)}: only in the later run, not compared" for key in new if key not in twins]
+    for key, twin in twins.items():
+        once = sorted(old[twin]["metrics"].keys() ^ new[key]["metrics"].keys())
+        if once:
+            found.append(f"{_named(key)}: in one of the runs only, not compared: {', '.join(once)}")
+    first, second = before.checksums(), after.checksums()
+    for name in dict.fromkeys(name for name, _ in twins):
+        if name in first and name in second and first[name] != second[name]:
+            found.append(f"{name}: the files differ between the runs; a difference may be one of the data")
+    for option, meaning in {"quick": "a part of each set", "as_cited": "the gold as published"}.items():
+        if bool(before.manifest.get(option)) != bool(after.manifest.get(option)):
+            found.append(f"one of the runs is over {meaning}, the other is not")
+    return found
+
+
+def _named(key: Pair) -> str:
+    return f"{key[0]}, {key[1]}"
+
+
+def _twins(old: dict[Pair, Any], new: dict[Pair, Any]) -> dict[Pair, Pair]:
+    """Return which run of the earlier ones each later one is compared with."""
+    twins = {}
+    for key in new:
+        earlier = [pair for pair in old if pair[0] == key[0]]
+        later = [pair for pair in new if pair[0] == key[0]]
+        if key in old:
+            twins[key] = key
+        elif len(earlier) == len(later) == 1:
+            twins[key] = earlier[0]
+    return twins

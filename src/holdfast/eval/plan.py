@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.errors import InputError, SettingsError, shown
 from holdfast.eval.baselines import BASELINES
-from holdfast.eval.data import DataSet, Haystack, Question
-from holdfast.eval.switches import ablations, switched_off
+from holdfast.eval.data import DataSet, Haystack, Message, Question
+from holdfast.eval.switches import ablations, differ, switched_off
 from holdfast.eval.systems import Product, System
 from holdfast.eval.tuning import grid
 from holdfast.settings import Settings, Unread
@@ -23,10 +23,11 @@ _QUICK_MESSAGES = 500
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The systems to measure, and which of them are variants to choose among."""
+    """The systems to measure, which are variants to choose among, and which lack a part of which other one."""
 
     systems: tuple[System, ...]
     variants: tuple[str, ...] = ()
+    ablated: Mapping[str, str] = field(default_factory=dict)
 
 
 def systems(
@@ -43,25 +44,51 @@ def systems(
 
     Raises:
         InputError: there is no baseline of that name.
-        SettingsError: there is no such switch or setting.
+        SettingsError: there is no such switch or setting, or it would change nothing that is measured.
     """
     wanted = [*BASELINES, REFERENCE] if "all" in baselines else list(dict.fromkeys(baselines))
     chosen: list[System] = [_baseline(name) for name in wanted]
     if not (profiles or off or ablate or tune) and baselines:
         return Asked(tuple(chosen))
-    base = switched_off(settings, off)
-    label = "".join(f" without {name}" for name in off)
-    for profile in profiles or ("hybrid",):
-        chosen.append(Product(profile + label, base, profile))
+    ablated: dict[str, str] = {}
+    names = list(dict.fromkeys(profiles)) or ["hybrid"]
+    for profile in names:
+        base = _without(settings, off, profile)
+        whole = " without ".join([profile, *dict.fromkeys(off)])
+        chosen.append(Product(whole, base, profile))
         if ablate:
-            chosen += [Product(f"{profile} {name}", changed, profile) for name, changed in ablations(base).items()]
+            parts = {f"{whole} {name}": changed for name, changed in ablations(base, profile).items()}
+            chosen += [Product(name, changed, profile) for name, changed in parts.items()]
+            ablated |= dict.fromkeys(parts, whole)
+    variants = _variants(tune or {}, overrides or {}, off, names[0])
+    return Asked((*chosen, *variants), tuple(variant.name for variant in variants), ablated)
+
+
+def _without(settings: Settings, off: Sequence[str], profile: str) -> Settings:
+    for name in dict.fromkeys(off):
+        changed = switched_off(settings, [name])
+        if not differ(settings, changed, profile):
+            raise SettingsError(
+                f"switching off {shown(name)} changes nothing in profile {profile}; leave it out, or choose another"
+            )
+        settings = changed
+    return settings
+
+
+def _variants(
+    tune: Mapping[str, Sequence[str]], overrides: Mapping[str, str], off: Sequence[str], profile: str
+) -> list[Product]:
+    """Return a product for each combination of the values to choose from."""
+    if fixed := [key for key in tune if key.startswith("embedding.")]:
+        raise SettingsError(
+            f"{fixed[0]} cannot be tuned: all systems of a run share one embedder; measure it in runs of its own"
+        )
     variants = []
-    for name, keys in grid(tune or {}).items():
+    for name, keys in grid(tune).items():
         if keys:
             unread = {key: Unread(value) for key, value in keys.items()}
-            tuned = Settings.load({**dict(overrides or {}), **unread})
-            variants.append(Product(name, switched_off(tuned, off), (profiles or ("hybrid",))[0]))
-    return Asked((*chosen, *variants), tuple(variant.name for variant in variants))
+            variants.append(Product(name, switched_off(Settings.load({**overrides, **unread}), off), profile))
+    return variants
 
 
 def _baseline(name: str) -> System:
@@ -106,7 +133,7 @@ def _smaller(haystack: Haystack) -> Haystack:
         return dataclasses.replace(
             haystack, messages=haystack.messages[:_QUICK_MESSAGES], questions=begun[:_QUICK_QUESTIONS]
         )
-    needed = {item for question in questions for item in question.gold}
+    needed = _needed(haystack.messages, questions)
     messages = tuple(
         message
         for place, message in enumerate(haystack.messages)
@@ -116,6 +143,14 @@ def _smaller(haystack: Haystack) -> Haystack:
     return dataclasses.replace(
         haystack, messages=messages, questions=tuple(_within(each, len(messages), kept) for each in questions)
     )
+
+
+def _needed(messages: Sequence[Message], questions: Sequence[Question]) -> set[str]:
+    """Return the gold messages, and the whole of a gold session in which none is marked."""
+    gold = {item for question in questions for item in question.gold}
+    named = {session for question in questions for session in question.gold_sessions}
+    unmarked = named - {message.session for message in messages if message.id in gold}
+    return gold | {message.id for message in messages if message.session in unmarked}
 
 
 def _within(question: Question, visible: int, sessions: set[str]) -> Question:

@@ -31,7 +31,8 @@ class DataFile:
     @property
     def stem(self) -> str:
         """Return the name without what says how it is written."""
-        return self.path.name.split(".")[0]
+        packed = self.path.suffix if self.path.suffix in _PACKED else ""
+        return self.path.name.removesuffix(packed).removesuffix(self.kind)
 
     def text(self) -> str:
         """Return the whole file, unpacked.
@@ -41,7 +42,8 @@ class DataFile:
         """
         unpack = _PACKED.get(self.path.suffix, bytes)
         try:
-            return unpack(self.path.read_bytes()).decode("utf-8")
+            # Some editors write a byte order mark first; it is no part of the text.
+            return unpack(self.path.read_bytes()).decode("utf-8-sig")
         except (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeDecodeError) as error:
             raise InputError(f"{self.path} cannot be read: {error}; fetch the file again") from error
 
@@ -52,13 +54,19 @@ class DataFile:
             InputError: as `text`, or it is not JSON.
         """
         text = self.text()
+        if self.kind != ".jsonl":
+            return self._parsed(text)
+        # A line ends at a line feed only: inside a JSON string other separators are characters like any other.
+        lines = enumerate(text.split("\n"), start=1)
+        return [self._parsed(line, number) for number, line in lines if line.strip()]
+
+    def _parsed(self, text: str, line: int = 1) -> object:
         try:
-            if self.kind == ".jsonl":
-                return [json.loads(line) for line in text.splitlines() if line.strip()]
             return json.loads(text)
         except json.JSONDecodeError as error:
+            place = line + error.lineno - 1
             raise InputError(
-                f"{self.path} is damaged or cut short: {error.msg} at line {error.lineno}; fetch the file again"
+                f"{self.path} is damaged or cut short: {error.msg} at line {place}; fetch the file again"
             ) from error
 
     def checksum(self) -> str:
@@ -94,6 +102,16 @@ class Notes:
     def add(self, kind: str, where: object, handling: str) -> None:
         """Write down one oddity."""
         self.oddities.append(Oddity(kind, str(where), handling))
+
+
+def text_of(value: object) -> str:
+    """Return a value as text; JSON's null is nothing."""
+    return "" if value is None else str(value)
+
+
+def id_of(row: Row) -> str:
+    """Return the id of a row, in either of its usual spellings."""
+    return text_of(row.get("id", row.get("_id")))
 
 
 def rows(value: object, where: Path) -> list[Row]:

@@ -13,6 +13,8 @@ HEADLINES = (
     "recall@10", "recall_all@10", "recall_all@5", "hit@1", "ndcg@10", "mrr", "session_hit@1", "session_recall_all@5",
     "survival@1k", "survival@2k", "survival@4k", "survival@8k", "refused_strangers", "kept",
 )  # fmt: skip
+# What is drawn in the bootstrap.
+OVER = "over conversations, or over questions where there is one"
 # Pictures: the wider ones would only repeat these.
 _DRAWN = ("recall@10", "recall_all@10", "ndcg@10", "session_hit@1", "survival@2k")
 _WIDTH, _ROW, _LABEL, _RIGHT = 760, 26, 220, 60
@@ -35,7 +37,9 @@ dd { margin: 0; overflow-wrap: anywhere; }
 """
 
 
-def render_report(manifest: Mapping[str, Any], differences: Sequence[Difference] = ()) -> str:
+def render_report(
+    manifest: Mapping[str, Any], differences: Sequence[Difference] = (), remarks: Sequence[str] = ()
+) -> str:
     """Return the page."""
     runs = manifest["runs"]
     sets = list(dict.fromkeys(run["set"] for run in runs))
@@ -45,7 +49,7 @@ def render_report(manifest: Mapping[str, Any], differences: Sequence[Difference]
         "<h2>All sets</h2>",
         _overview(runs),
         *(_set_section(name, [run for run in runs if run["set"] == name], manifest) for name in sets),
-        *([_differences(differences)] if differences else []),
+        *([_differences(differences, remarks)] if differences else []),
         *([_tuned(manifest["tuned"])] if manifest.get("tuned") else []),
         "<h2>How it was made</h2>",
         _provenance(manifest),
@@ -61,7 +65,7 @@ def render_report(manifest: Mapping[str, Any], differences: Sequence[Difference]
 
 def _subtitle(manifest: Mapping[str, Any]) -> str:
     quick = "A quick run over a part of the data: for a look, not for a claim. " if manifest.get("quick") else ""
-    return f"{quick}Means over questions; 95 % intervals by bootstrap over conversations. No LLM takes part."
+    return f"{quick}Means over questions; 95 % intervals by bootstrap {OVER}. No LLM takes part."
 
 
 def headline_metrics(runs: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -131,6 +135,7 @@ def _set_section(name: str, runs: Sequence[Mapping[str, Any]], manifest: Mapping
             marks = [
                 (category, row["metrics"][metrics[0]], row["ci"].get(metrics[0]))
                 for category, row in run["by_category"].items()
+                if metrics[0] in row["metrics"]
             ]
             parts += [f"<h3>{escape(metrics[0])} by category</h3>", dot_plot(marks)]
         if run["halves"]:
@@ -149,9 +154,16 @@ def _set_section(name: str, runs: Sequence[Mapping[str, Any]], manifest: Mapping
         odd = "; ".join(f"{kind} × {count}" for kind, count in data["oddities"].items()) or "none"
         parts.append(
             f"<p>{data['haystacks']} haystacks, {data['messages']} messages, {data['questions']} questions. "
-            f"Oddities: {escape(odd)}.</p>"
+            f"Oddities: {escape(odd)}.{escape(_skipped(runs))}</p>"
         )
     return "\n".join(parts)
+
+
+def _skipped(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Say which questions were asked, but have no gold to be judged by; they are the same for every system."""
+    skipped = runs[0].get("skipped", {}) if runs else {}
+    counted = "; ".join(f"{category} × {count}" for category, count in skipped.items())
+    return f" Asked without counting in recall: {counted}." if counted else ""
 
 
 def dot_plot(marks: Sequence[tuple[str, float, Sequence[float] | None]]) -> str:
@@ -183,7 +195,7 @@ def _short(label: str) -> str:
     return label if len(label) <= 32 else label[:31] + "…"
 
 
-def _differences(differences: Sequence[Difference]) -> str:
+def _differences(differences: Sequence[Difference], remarks: Sequence[str]) -> str:
     rows = (
         [
             escape(row.set), escape(row.system), escape(row.metric), figure(row.before), figure(row.after),
@@ -195,7 +207,8 @@ def _differences(differences: Sequence[Difference]) -> str:
         if row.metric in HEADLINES
     )  # fmt: skip
     head = ["set", "system", "metric", "before", "after", "difference", ""]
-    return "<h2>Compared with</h2>" + _table(head, rows, texts=3)
+    said = "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
+    return "<h2>Compared with</h2>" + _table(head, rows, texts=3) + said
 
 
 def _tuned(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,8 +14,9 @@ from typing import Any
 from holdfast.analysis.tokens import REFERENCE_RATIOS, estimate
 from holdfast.embedders import build_embedder
 from holdfast.embedders.base import Embedder
-from holdfast.errors import InputError
+from holdfast.errors import InputError, shown
 from holdfast.eval.data import DataSet, Haystack, Question
+from holdfast.eval.journal import JOURNAL, Journal, Key
 from holdfast.eval.metrics import (
     Metrics,
     gold_ranks,
@@ -24,16 +25,14 @@ from holdfast.eval.metrics import (
     session_ranking,
     survival_metrics,
 )
-from holdfast.eval.summary import Record, Summary, summarise
+from holdfast.eval.summary import STRANGER, Record, Summary, summarise
 from holdfast.eval.systems import Prompt, Reader, System
 from holdfast.eval.vectors import CachedEmbedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.types import digest
 
 BUDGETS = {1_000: "1k", 2_000: "2k", 4_000: "4k", 8_000: "8k"}
-STRANGER = "asked of the wrong memory"
 
-Key = tuple[str, str, str]  # set, system, haystack
 Progress = Callable[[str, int], None]
 
 
@@ -79,8 +78,19 @@ def evaluate(
     survival: bool = True,
     progress: Progress = lambda _set, _done: None,
 ) -> list[Run]:
-    """Measure every system on every set; what `folder/journal.jsonl` has already is not measured again."""
-    journal = Journal(folder / "journal.jsonl")
+    """Measure every system on every set; what `folder/journal.jsonl` has already is not measured again.
+
+    Raises:
+        InputError: two sets, systems, haystacks of a set or questions of a haystack share a name.
+    """
+    _told_apart("sets", (data.name for data in sets))
+    _told_apart("systems", (system.name for system in systems))
+    for data in sets:
+        _told_apart(f"haystacks of {data.name}", (haystack.id for haystack in data.haystacks))
+        for haystack in data.haystacks:
+            _told_apart(f"questions of {haystack.id}", (question.id for question in haystack.questions))
+    journal = Journal(folder / JOURNAL)
+    journal.mend()
     done = journal.read()
     tasks = [task for data in sets for task in _tasks(data, systems, embedding, folder.parent / "vectors", done)]
     if not survival:
@@ -92,6 +102,13 @@ def evaluate(
             journal.write((task.set, system, task.haystack.id), records)
         progress(task.set, 1)
     return [_gathered(data, system.name, done) for data in sets for system in systems]
+
+
+def _told_apart(what: str, names: Iterable[str]) -> None:
+    """Refuse names that stand twice: figures are kept by name, and one would take the other's place."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError(f"two {what} are called {shown(name)}; give each a name of its own")
 
 
 def _tasks(
@@ -139,6 +156,11 @@ def _embedder(embedding: EmbeddingSettings) -> Embedder:
     return built
 
 
+def space_of(embedding: EmbeddingSettings) -> str:
+    """Name the space in which a run's embedder places texts."""
+    return _embedder(embedding).space
+
+
 def perform(task: Task) -> dict[str, list[Record]]:
     """Ask every question of one haystack of every system that is left."""
     real = _embedder(task.embedding)
@@ -164,8 +186,10 @@ def _record(reader: Reader, task: Task, question: Question, session_of: dict[str
     ranking = reader.rank(question)
     metrics: Metrics = {}
     if not question.has_gold:
-        metrics["refused_unanswerable"] = float(ranking.refused)
-        return Record(task.haystack.id, question.id, question.category, metrics, {"refused": ranking.refused})
+        # A question that has an answer, but no gold that could be used, says nothing about refusing.
+        if not question.answerable:
+            metrics["refused_unanswerable"] = float(ranking.declined)
+        return Record(task.haystack.id, question.id, question.category, metrics, {"refused": ranking.declined})
     if question.gold:
         metrics |= ranking_metrics(ranking.ids, question.gold)
         metrics |= packed_metrics(_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
@@ -177,7 +201,7 @@ def _record(reader: Reader, task: Task, question: Question, session_of: dict[str
         metrics |= ranking_metrics(sessions, gold, "session_")
         if task.haystack.level == "session":
             metrics |= ranking_metrics(sessions, gold)
-    metrics["kept"] = float(not ranking.refused)
+    metrics["kept"] = float(not ranking.declined)
     ranks = gold_ranks(ranking.ids, question.gold)
     return Record(task.haystack.id, question.id, question.category, metrics, {"ranks": ranks})
 
@@ -197,36 +221,5 @@ def _costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:
 def _stranger(reader: Reader, haystack: Haystack, question: Question) -> Record:
     """Ask a question that this memory cannot answer."""
     seen = replace(question, visible=len(haystack.messages))
-    refused = reader.rank(seen).refused
+    refused = reader.rank(seen).declined
     return Record(haystack.id, f"stranger {question.id}", STRANGER, {"refused_strangers": float(refused)}, {})
-
-
-# ------------------------------------------------------------------------------------------------ journal
-
-
-@dataclass(frozen=True, slots=True)
-class Journal:
-    """What has been measured so far, a line for each haystack and system; one cut short by a crash is done again."""
-
-    path: Path
-
-    def write(self, key: Key, records: Sequence[Record]) -> None:
-        """Add one line."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"key": key, "records": [record.to_json() for record in records]}, ensure_ascii=False)
-        with self.path.open("a", encoding="utf-8") as out:
-            out.write(line + "\n")
-
-    def read(self) -> dict[Key, list[Record]]:
-        """Return every whole line."""
-        done: dict[Key, list[Record]] = {}
-        if not self.path.exists():
-            return done
-        text = self.path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        if whole != text:
-            self.path.write_text(whole, encoding="utf-8")
-        for line in whole.splitlines():
-            row = json.loads(line)
-            done[tuple(row["key"])] = [Record.from_json(record) for record in row["records"]]
-        return done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 RESAMPLES = 2_000
 _SEED = 20_261_115
 _CONFIDENCE = 0.95
+
+# The category of a question that belongs to another conversation.
+STRANGER = "asked of the wrong memory"
 
 Interval = tuple[float, float]
 
@@ -52,21 +56,25 @@ class Summary:
     macro: dict[str, float]
     halves: dict[str, dict[str, float]]
     counts: dict[str, int]
+    skipped: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as JSON."""
         return {
             "n": self.n, "metrics": self.metrics, "ci": {name: list(ends) for name, ends in self.ci.items()},
             "by_category": self.by_category, "macro": self.macro, "halves": self.halves, "counts": self.counts,
+            "skipped": self.skipped,
         }  # fmt: skip
 
 
 def summarise(records: Sequence[Record], order: Sequence[str]) -> Summary:
     """Summarise the records of one run; `order` names the haystacks as the data has them, for the two halves.
 
-    `n` counts the questions on which recall was measured; a metric that few questions have says so in `counts`.
+    `n` counts the questions on which recall was measured, of messages or of sessions; `skipped` counts the others by
+    category. A metric that few questions have says so in `counts`.
     """
-    judged = [record for record in records if "mrr" in record.metrics]
+    judged = [record for record in records if _is_judged(record)]
+    skipped = Counter(record.category for record in records if not _is_judged(record) and record.category != STRANGER)
     categories = sorted({record.category for record in judged})
     by_category: dict[str, dict[str, Any]] = {}
     for category in categories:
@@ -85,8 +93,13 @@ def summarise(records: Sequence[Record], order: Sequence[str]) -> Summary:
     }
     counts = {name: sum(name in record.metrics for record in records) for name in found}
     return Summary(
-        len(judged), found, intervals(records), by_category, macro, halves if len(place) > 1 else {}, counts
-    )
+        len(judged), found, intervals(records), by_category, macro, halves if len(place) > 1 else {}, counts,
+        dict(sorted(skipped.items())),
+    )  # fmt: skip
+
+
+def _is_judged(record: Record) -> bool:
+    return "mrr" in record.metrics or "session_mrr" in record.metrics
 
 
 def names(records: Iterable[Record]) -> list[str]:
@@ -104,37 +117,52 @@ def means(records: Sequence[Record]) -> dict[str, float]:
 
 
 def intervals(records: Sequence[Record]) -> dict[str, Interval]:
-    """Return 95 % percentile intervals by bootstrap over haystacks; over questions where there is one haystack."""
-    clusters = sorted({record.haystack for record in records})
-    by_question = len(clusters) < 2
-    keys = [record.question if by_question else record.haystack for record in records]
-    place = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    if len(place) < 2:
-        return {}
-    draws = _draws(len(place))
+    """Return 95 % percentile intervals by bootstrap over haystacks.
+
+    Where one haystack has the metric, its questions are drawn; one question has no spread, and so no interval.
+    """
+    draws: dict[int, NDArray[np.float64]] = {}
     result = {}
     for name in names(records):
-        sums, counts = np.zeros(len(place)), np.zeros(len(place))
-        for record, key in zip(records, keys, strict=True):
-            if name in record.metrics:
-                sums[place[key]] += record.metrics[name]
-                counts[place[key]] += 1
-        result[name] = _percentiles(draws, sums, counts)
+        clusters = _clusters(records, name)
+        if len(clusters) > 1:
+            if len(clusters) not in draws:
+                draws[len(clusters)] = _draws(len(clusters))
+            sums, counts = np.array(list(clusters.values()), np.float64).T
+            result[name] = _percentiles(draws[len(clusters)], sums, counts)
     return result
 
 
+def _clusters(records: Sequence[Record], name: str) -> dict[str, list[float]]:
+    """Return sum and count of one metric for each thing that is drawn whole: a haystack, or a question."""
+    own = [record for record in records if name in record.metrics]
+    if len({record.haystack for record in own}) < 2:
+        return {record.question: [record.metrics[name], 1.0] for record in own}
+    clusters = {record.haystack: [0.0, 0.0] for record in records}
+    for record in own:
+        clusters[record.haystack][0] += record.metrics[name]
+        clusters[record.haystack][1] += 1.0
+    return clusters
+
+
+def in_common(before: Sequence[Record], after: Sequence[Record], name: str) -> tuple[list[Record], list[Record]]:
+    """Return the records of the questions on which both runs have a metric, in one order."""
+    old = {(record.haystack, record.question): record for record in before if name in record.metrics}
+    new = [record for record in after if name in record.metrics and (record.haystack, record.question) in old]
+    return [old[(record.haystack, record.question)] for record in new], new
+
+
 def paired_interval(before: Sequence[Record], after: Sequence[Record], name: str) -> tuple[float, Interval] | None:
-    """Return the mean difference of one metric on the questions that both runs have, with its interval."""
-    old = {(record.haystack, record.question): record.metrics[name] for record in before if name in record.metrics}
+    """Return the mean difference of one metric on the questions that both runs have, with its interval.
+
+    One question in common, or none, says nothing about spread: there is no interval, and so no answer.
+    """
     deltas = [
-        Record(r.haystack, r.question, r.category, {name: r.metrics[name] - old[(r.haystack, r.question)]})
-        for r in after
-        if name in r.metrics and (r.haystack, r.question) in old
+        Record(new.haystack, new.question, new.category, {name: new.metrics[name] - old.metrics[name]})
+        for old, new in zip(*in_common(before, after, name), strict=True)
     ]
-    if not deltas:
-        return None
-    mean = means(deltas)[name]
-    return mean, intervals(deltas).get(name, (mean, mean))
+    ends = intervals(deltas).get(name)
+    return (means(deltas)[name], ends) if ends is not None else None
 
 
 def _draws(size: int) -> NDArray[np.float64]:

@@ -76,8 +76,16 @@ def switched_off(settings: Settings, names: Sequence[str]) -> Settings:
     return settings
 
 
-def ablations(settings: Settings) -> dict[str, Settings]:
-    """Return the settings with each part off in turn, leaving out those that change nothing."""
+def ablations(settings: Settings, profile: str) -> dict[str, Settings]:
+    """Return the settings with each part off in turn, leaving out those that change nothing in a profile."""
     return {
-        f"without {name}": changed for name, switch in SWITCHES.items() if (changed := switch(settings)) != settings
+        f"without {name}": changed
+        for name, switch in SWITCHES.items()
+        if differ(settings, changed := switch(settings), profile)
     }
+
+
+def differ(before: Settings, after: Settings, profile: str) -> bool:
+    """Return whether two settings differ in anything that a search with this profile looks at."""
+    others = [name for name in PROFILES if name != profile]
+    return after != dataclasses.replace(before, **{name: getattr(after, name) for name in others})

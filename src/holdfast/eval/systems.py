@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Protocol
 
 from holdfast.embedders.base import Embedder
+from holdfast.errors import InputError
 from holdfast.eval.data import Haystack, Message, Question
 from holdfast.memory import Memory
 from holdfast.settings import Settings
@@ -26,6 +27,11 @@ class Ranking:
     ids: tuple[str, ...]
     refused: bool = False
     sessions: tuple[str, ...] = ()
+
+    @property
+    def declined(self) -> bool:
+        """Return whether nothing was answered, by a rule or because nothing was found."""
+        return self.refused or not (self.ids or self.sessions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,11 @@ class _ProductReader:
         fresh = self.haystack.messages[self.remembered : question.visible]
         for session, turns in groupby(fresh, key=lambda message: message.session):
             said = list(turns)
-            written = self.memory.remember([_as_given(message) for message in said], user=_OWNER, session=session)
+            try:
+                written = self.memory.remember([_as_given(each) for each in said], user=_OWNER, session=session)
+            except InputError as error:
+                where = f"{self.haystack.id}, session {session}"
+                raise InputError(f"{where} cannot be remembered: {error}; mend it or leave it out") from error
             self.message_of.update((kept.id, message.id) for kept, message in zip(written, said, strict=True))
         self.remembered = max(self.remembered, question.visible)
         self.moment[0] = max(self.moment[0], question.at)

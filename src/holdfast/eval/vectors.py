@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from holdfast.embedders.base import Embedder, Vectors
 
 _KEY_BYTES = 16
+# What reading a packed file raises when a byte of it, or of its table of contents, is not what was written.
+_DAMAGE = (
+    OSError, EOFError, BadZipFile, KeyError, ValueError, NotImplementedError, RuntimeError, struct.error, zlib.error,
+)  # fmt: skip
 
 
 class CachedEmbedder:
@@ -90,9 +96,14 @@ def _key(kind: str, text: str) -> bytes:
 
 def _read(file: Path, dims: int) -> dict[bytes, Vectors]:
     try:
-        with np.load(file) as stored:
-            keys, rows = stored["keys"], stored["rows"]
-    except (OSError, EOFError, BadZipFile, KeyError, ValueError):
+        with file.open("rb") as source:
+            with ZipFile(source) as packed:
+                if packed.testzip() is not None:
+                    return {}
+            source.seek(0)
+            with np.load(source) as stored:
+                keys, rows = stored["keys"], stored["rows"]
+    except _DAMAGE:
         return {}
     if rows.ndim != 2 or rows.shape != (len(keys), dims):
         return {}
