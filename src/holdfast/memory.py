@@ -26,6 +26,7 @@ from holdfast.analysis.checks import (
     choose,
     choose_scope,
 )
+from holdfast.analysis.messages import asked_in, shown_in
 from holdfast.analysis.tokens import RATIOS, TokenCounter, estimate
 from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
@@ -445,8 +446,8 @@ class Memory:
         """Gather what a context is made of besides the answer: rules, the session's turns, what is shown already."""
         found = documents.rules(self._desk(), view)
         turns = self._session_turns(view)
-        shown = _shown(query)
-        hidden = frozenset(turn.id for turn in turns if (turn.author, turn.text) in shown)
+        already = shown_in(query)
+        hidden = frozenset(turn.id for turn in turns if (turn.author, turn.text) in already)
         making = recall.Making(
             budget=budget,
             counter=counter or self._counter,
@@ -494,7 +495,7 @@ class Memory:
         )
 
     def _question(self, query: str | Sequence[Mapping[str, Any]], profile_name: str, limit: int | None) -> Question:
-        text, previous = _asked(query)
+        text, previous = asked_in(query)
         profile = find_profile(profile_name, self._settings)
         if not self._vectors.wanted:
             profile = without_dense(profile)
@@ -516,13 +517,6 @@ class Memory:
         return unit
 
 
-def _shown(query: str | Sequence[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
-    """Return who said what in the messages that the host shows already."""
-    if isinstance(query, str):
-        return frozenset()
-    return frozenset((str(message.get("role", "user")), str(message.get("content"))) for message in query)
-
-
 def _user(user: object) -> str:
     if user is None:
         raise InputError("the user is missing; a memory always belongs to one, so pass user=…")
@@ -533,19 +527,3 @@ def _limit(limit: int | None) -> int | None:
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
         raise InputError(f"limit = {shown(limit)} is not a positive whole number; leave it out for the default")
     return limit
-
-
-def _asked(query: str | Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
-    """Return the question and the user's message before it."""
-    if isinstance(query, str):
-        return query, None
-    if not isinstance(query, Sequence):
-        raise InputError(f"{shown(query)} is not a question; give text or a list of messages")
-    texts = [
-        message["content"]
-        for message in query
-        if isinstance(message, Mapping) and message.get("role") == "user" and isinstance(message.get("content"), str)
-    ]
-    if not texts:
-        raise InputError("no user message with text in the list; the last one is the question")
-    return texts[-1], texts[-2] if len(texts) > 1 else None

@@ -56,6 +56,8 @@ def _covered(
         said = {c.unit.id: frozenset(terms(c.unit.text)) for c in kept} if slots else {}
         return {unit_id: tuple(slot_covered(slot, held) for slot in asked) for unit_id, held in said.items()}
     evidence = engine.store.dense_evidence(view, query.space, [candidate.unit.id for candidate in kept])
+    if not evidence.ids:
+        return {}
     bar = engine.settings.temporal.slot_similarity
     near = [
         vectors.cosines(evidence.vectors, vector, len(vector)) >= bar
