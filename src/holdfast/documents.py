@@ -6,7 +6,7 @@ remembered, searched and recalled.
 
 from __future__ import annotations
 
-import logging
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,7 +24,6 @@ from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
 
-log = logging.getLogger("holdfast")
 # A file may be saved while it is read; a second look finds it whole.
 _READINGS = 2
 
@@ -55,26 +54,32 @@ class Desk:
 _partitioned = lru_cache(maxsize=256)(partition)
 
 
-def ingest(desk: Desk, document: CoreDocument, view: View, *, core: bool) -> list[Written]:
+def ingest(desk: Desk, document: CoreDocument, view: View) -> list[Written]:
     """Keep a document: its rules for every context when it is core, and what else it says as units.
 
     Raises:
         InputError: it cannot be read as a document.
-        BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
+        BudgetError: with it, somebody's hard rules would pass their share of `assembly.budget`.
     """
-    read = _partitioned(document.name, document.body, max_bytes=desk.settings.authored.max_bytes)
-    known = desk.store.documents(view)
-    before = next((kept for kept in known if (kept.name, kept.user) == (document.name, document.user)), None)
-    if core:
-        others = [kept for kept in known if kept is not before]
-        check_rules(desk, [*others, document])
-        desk.store.put_document(document)
-    return _remember(desk, document, read, before, core=core)
+    read = _read(document, desk.settings)
+    if document.core:
+        for reader in _readers(desk, document, view):
+            others = [kept for kept in desk.store.documents(reader) if not _same(kept, document)]
+            check_rules(desk, [*others, document])
+    before = next((kept for kept in desk.store.documents(view) if _same(kept, document)), None)
+    # Units first: whoever is interrupted in between reads the document again, and finds it changed.
+    written = _remember(desk, document, read, before)
+    desk.store.put_document(document)
+    return written
 
 
 def check_rules(desk: Desk, documents: Sequence[CoreDocument]) -> None:
-    """Refuse hard rules that together pass their share of `assembly.budget` (C16's start-up check)."""
-    hard = [text for document in documents for text in _texts(_read(document, desk.settings), "hard")]
+    """Refuse hard rules that together pass their share of `assembly.budget` (C16's start-up check).
+
+    A file is judged as it now stands: whoever has shortened it can open the store again.
+    """
+    present = [_present(desk, document)[0] for document in documents if document.core]
+    hard = [text for document in present for text in _texts(_read(document, desk.settings), "hard")]
     check_hard(hard, desk.counter, desk.settings.assembly)
 
 
@@ -84,12 +89,21 @@ def rules(desk: Desk, view: View) -> Rules:
     soft: list[AuthoredText] = []
     units: dict[str, tuple[str, ...]] = {}
     warnings: list[str] = []
+    own = {kept.name for kept in desk.store.documents(view) if kept.user is not None}
     for kept in desk.store.documents(view):
-        document, warning = _current(desk, kept)
+        document, warning = _present(desk, kept)
         read = _read(document, desk.settings)
-        hard += _texts(read, "hard")
-        soft += _texts(read, "soft")
-        units[document.name] = tuple(unit_id(read, node) for node in read.nodes if _recalled(node, core=True))
+        if document is not kept:
+            _remember(desk, document, read, kept)
+            desk.store.put_document(document)
+        # Two documents of one name are told apart: one is the user's, one is everyone's.
+        label = f"{document.name} of everyone" if document.user is None and document.name in own else document.name
+        if document.core:
+            hard += _texts(read, "hard", label)
+            soft += _texts(read, "soft", label)
+        units[document.name] = tuple(
+            unit_id(read, node) for node in read.nodes if _recalled(node, core=document.core)
+        )
         warnings += [warning] if warning else []
     return Rules(tuple(hard), tuple(soft), units, tuple(warnings))
 
@@ -120,11 +134,23 @@ def unit_id(document: Document, node: Node) -> str:
 # ---------------------------------------------------------------------------------------------- one document
 
 
+def _same(one: CoreDocument, other: CoreDocument) -> bool:
+    return (one.name, one.user) == (other.name, other.user)
+
+
+def _readers(desk: Desk, document: CoreDocument, view: View) -> list[View]:
+    """Return the owners whose rules a document joins: everyone's, when it is everyone's."""
+    users = {view.user}
+    if document.user is None:
+        users |= {user for tenant, user in desk.store.document_owners() if tenant == view.tenant and user}
+    return [dataclasses.replace(view, user=user) for user in sorted(users)]
+
+
 def _read(document: CoreDocument, settings: Settings) -> Document:
     return _partitioned(document.name, document.body, max_bytes=settings.authored.max_bytes)
 
 
-def _current(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
+def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
     """Return a document as its file now has it; one whose file is gone or unreadable stays as it was, with a word."""
     if not kept.path:
         return kept, ""
@@ -132,20 +158,18 @@ def _current(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
         body = read_file(Path(kept.path))
         if body == kept.body:
             return kept, ""
-        fresh = CoreDocument(kept.tenant, kept.user, kept.name, body, kept.path)
-        read = _read(fresh, desk.settings)
+        fresh = dataclasses.replace(kept, body=body)
+        _read(fresh, desk.settings)
     except InputError as error:
-        return kept, f"the rules of {kept.name} are those of its last reading: {error}"
-    desk.store.put_document(fresh)
-    _remember(desk, fresh, read, kept, core=True)
+        return kept, f"{kept.name} is used as it was last read: {error}"
     return fresh, ""
 
 
-def _texts(document: Document, tier: str) -> list[AuthoredText]:
+def _texts(document: Document, tier: str, label: str | None = None) -> list[AuthoredText]:
     by_ordinal = {node.ordinal: node for node in document.nodes}
     return [
         AuthoredText(
-            document.name,
+            label or document.name,
             node.position,
             node.markdown,
             tuple((ordinal, by_ordinal[ordinal].markdown) for ordinal in node.headings),
@@ -160,11 +184,9 @@ def _recalled(node: Node, *, core: bool) -> bool:
     return bool(node.text.strip()) and node.kind != "heading" and (not core or node.tier == "variant")
 
 
-def _remember(
-    desk: Desk, document: CoreDocument, read: Document, before: CoreDocument | None, *, core: bool
-) -> list[Written]:
+def _remember(desk: Desk, document: CoreDocument, read: Document, before: CoreDocument | None) -> list[Written]:
     """Remember the nodes that are recalled; what the reading before had and this one has not expires."""
-    units = [_unit(desk, document, read, node, core=core) for node in read.nodes if _recalled(node, core=core)]
+    units = [_unit(desk, document, read, node) for node in read.nodes if _recalled(node, core=document.core)]
     gone = _gone(desk, before, {unit.id for unit in units}) if before is not None else []
     # Nobody gave a time: a node that says what it said before is the same unit, not a new version.
     drafts = [Draft(unit, desk.analyse(unit), id_given=True) for unit in (*units, *gone)]
@@ -190,7 +212,7 @@ def _gone(desk: Desk, before: CoreDocument, present: set[str]) -> list[Unit]:
     ]
 
 
-def _unit(desk: Desk, document: CoreDocument, read: Document, node: Node, *, core: bool) -> Unit:
+def _unit(desk: Desk, document: CoreDocument, read: Document, node: Node) -> Unit:
     by_ordinal = {other.ordinal: other for other in read.nodes}
     return Unit(
         id=unit_id(read, node),
@@ -200,10 +222,10 @@ def _unit(desk: Desk, document: CoreDocument, read: Document, node: Node, *, cor
         tenant=document.tenant,
         user=document.user,
         scope="global" if document.user is None else "user",
-        kind="authored" if core else "knowledge",
+        kind="authored" if document.core else "knowledge",
         author="document",
-        origin="authored" if core else "document",
-        authority=1.0 if core else 0.0,
+        origin="authored" if document.core else "document",
+        authority=1.0 if document.core else 0.0,
         links=read.hop_targets,
         event_time=desk.now,
         recorded_time=desk.now,

@@ -26,7 +26,7 @@ from holdfast.analysis.checks import (
     choose,
     choose_scope,
 )
-from holdfast.analysis.messages import asked_in, shown_in
+from holdfast.analysis.messages import asked_in, said_in, shown_among
 from holdfast.analysis.tokens import RATIOS, TokenCounter, estimate
 from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
@@ -260,8 +260,9 @@ class Memory:
             name=documents.document_name(name, path),
             body=body,
             path=str(path.resolve()) if path is not None else "",
+            core=check_flag("core", core),
         )
-        return documents.ingest(self._desk(writing=True), document, view, core=check_flag("core", core))
+        return documents.ingest(self._desk(writing=True), document, view)
 
     def reembed(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Give every unit a vector of the embedder in force, in its space; return how many still wait.
@@ -338,8 +339,9 @@ class Memory:
             current_only=current_only, reference_time=reference_time, as_of=as_of,
         )  # fmt: skip
         tokens = choose_budget(self._settings.assembly, budget, window)
+        question = self._question(query, profile, None)
         making, warnings = self._making(query, view, tokens, counter, strict=strict)
-        context = recall.assemble(self._engine, self._question(query, profile, None), view, making)
+        context = recall.assemble(self._engine, question, view, making)
         if check_flag("track_access", track_access):
             self._store.count_access(view, [item.id for item in context.section("projection").items])
         return context.with_warnings(warnings)
@@ -382,7 +384,10 @@ class Memory:
         Raises:
             NotFoundError: the owner has no such unit.
         """
-        return self._found(self._view(user=user, agent=agent, tenant=tenant), id)
+        view = self._view(user=user, agent=agent, tenant=tenant)
+        unit = self._found(view, id)
+        counts, _ = self._store.access_counts(view, [unit.id])
+        return unit.evolve(access_count=counts.get(unit.id, 0))
 
     def list(
         self,
@@ -446,8 +451,8 @@ class Memory:
         """Gather what a context is made of besides the answer: rules, the session's turns, what is shown already."""
         found = documents.rules(self._desk(), view)
         turns = self._session_turns(view)
-        already = shown_in(query)
-        hidden = frozenset(turn.id for turn in turns if (turn.author, turn.text) in already)
+        said = said_in(query)
+        hidden = shown_among(turns, said)
         making = recall.Making(
             budget=budget,
             counter=counter or self._counter,
@@ -455,6 +460,7 @@ class Memory:
             soft=found.soft,
             session_turns=[turn for turn in turns if turn.id not in hidden],
             hidden=hidden,
+            hidden_words=frozenset(said) if view.session is None else frozenset(),
             linked=found.units,
             strict=check_flag("strict", strict),
         )
@@ -479,7 +485,7 @@ class Memory:
         reference_time: Moment | None = None, as_of: Moment | None = None,
     ) -> View:  # fmt: skip
         now, then = self._now(), check_time("as_of", as_of)
-        if only_session and session is None:
+        if check_flag("only_session", only_session) and session is None:
             raise InputError("only_session needs a session; name one")
         return View(
             tenant=self._tenant(tenant),
@@ -490,7 +496,7 @@ class Memory:
             reference_time=check_time("reference_time", reference_time) or then or now,
             as_of=then,
             only_session=only_session,
-            current_only=current_only,
+            current_only=check_flag("current_only", current_only),
             filters=parse_filter(filters),
         )
 

@@ -52,7 +52,8 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
 class Making:
     """What a context is made of besides the answer to its question.
 
-    `hidden` are units that the host shows already; `linked` leads from a document's name to its units.
+    `hidden` are units that the host shows already, `hidden_words` what it shows of no known session; `linked` leads
+    from a document's name to its units.
     """
 
     budget: int
@@ -61,6 +62,7 @@ class Making:
     soft: Sequence[AuthoredText] = ()
     session_turns: Sequence[Unit] = ()
     hidden: frozenset[str] = frozenset()
+    hidden_words: frozenset[tuple[str, str]] = frozenset()
     linked: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     strict: bool = False
 
@@ -73,7 +75,7 @@ def assemble(engine: Engine, question: Question, view: View, making: Making) -> 
     hidden = plan.tail_ids | making.hidden
     query = profiled(engine, question, view)
     results = retrieved(engine, question, query, view, _depth(settings, hidden))
-    found = _found(engine, question, query, results, view, hidden=hidden)
+    found = _found(engine, question, query, results, view).without(hidden, making.hidden_words)
     kept, dropped = cut(() if found.refused else found.candidates, question.profile)
     asked, prospects = prospects_of(engine, question, query, kept[: _most(question, settings)], view)
     links, targets = links_of(engine, prospects, making.linked, hidden, view)
@@ -95,6 +97,15 @@ class Found:
     candidates: tuple[Candidate, ...]
     refused: str
 
+    def without(self, ids: frozenset[str], words: frozenset[tuple[str, str]]) -> Found:
+        """Return the pool without units that are shown anyway."""
+        rest = tuple(
+            candidate
+            for candidate in self.candidates
+            if candidate.unit.id not in ids and (candidate.unit.author, candidate.unit.text) not in words
+        )
+        return dataclasses.replace(self, candidates=rest)
+
 
 def _found(
     engine: Engine,
@@ -104,17 +115,16 @@ def _found(
     view: View,
     *,
     explain: bool = False,
-    hidden: frozenset[str] = frozenset(),
 ) -> Found:
     fusion = Fusion.of(results, question.profile, engine.settings.fusion)
-    beside, pool = completed(engine, question, query, results, view) if question.profile.mix else ({}, tuple(results))
+    whole = question.profile.rank_by == "score"  # a fused rank is the contract's own; nothing of ours is mixed in
+    beside, pool = completed(engine, question, query, results, view) if whole else ({}, tuple(results))
     pool = explained(engine, question, query, pool, view) if explain else pool
     candidates = fuse(pool, fusion)
     refused = _refused(engine, query, candidates)
-    stages = _stages(engine, query, candidates, beside) if question.profile.mix else []
+    stages = _stages(engine, query, candidates, beside) if whole else []
     candidates = staged(candidates, stages, fusion.full_marks)
-    rest = tuple(candidate for candidate in candidates if candidate.unit.id not in hidden)
-    return Found(fusion, rest, refused)
+    return Found(fusion, candidates, refused)
 
 
 def _refused(engine: Engine, query: QueryProfile, candidates: Sequence[Candidate]) -> str:

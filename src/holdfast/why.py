@@ -33,9 +33,15 @@ def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, m
     if (hidden := engine.store.visible(view, unit.id)) is not None:
         return dataclasses.replace(found, verdict=f"not searched: {hidden}")
     context = assemble(engine, question, view, making)
+    pool = context.trace.candidates if context.trace is not None else ()
+    copies = {candidate.unit.id for candidate in pool if unit.id in candidate.merged_ids}
     for section in context.sections:
-        if any(item.id == unit.id for item in section.items):
-            return dataclasses.replace(found, returned=True, verdict=f"in the context, in its {section.name}")
+        for item in section.items:
+            if item.id == unit.id or item.id in copies:
+                copy = f", as a copy of {item.id}" if item.id != unit.id else ""
+                return dataclasses.replace(
+                    found, returned=True, verdict=f"in the context, in its {section.name}{copy}"
+                )
     verdict, short = _why_left_out(context, unit, making) or (found.verdict, None)
     return dataclasses.replace(found, returned=False, verdict=verdict, tokens_short=short)
 

@@ -113,11 +113,25 @@ def unit_fields(unit: Unit) -> dict[str, JSON]:
     return given
 
 
-def _read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
+def message_words(message: Mapping[str, Any]) -> tuple[Author, str]:
+    """Return who wrote a message, and its words, whatever form its content has.
+
+    Raises:
+        InputError: its role or its content is none of those that a message has.
+    """
+    return _author(message), _read_parts(message)[0]
+
+
+def _author(message: Mapping[str, Any]) -> Author:
     role = message.get("role", "user")
     author = _AUTHOR_OF_ROLE.get(role) if isinstance(role, str) else None
     if author is None:
         raise InputError(f"{shown(role)} is not a message role; use one of {', '.join(_AUTHOR_OF_ROLE)}")
+    return author
+
+
+def _read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
+    author = _author(message)
     text, parts = _read_parts(message)
     fields: dict[str, Any] = {
         "speaker": check_optional_text("speaker", message.get("speaker", message.get("name"))) or "",

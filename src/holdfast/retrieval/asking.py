@@ -88,7 +88,7 @@ def profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
 
 def _time_asked(engine: Engine, question: Question, query: QueryProfile, view: View) -> dict[str, Any]:
     """Find the time that the question names; one that is told by an event is looked up by the event's words."""
-    if not engine.settings.stages.time_range or not question.profile.mix:
+    if not engine.settings.stages.time_range or question.profile.rank_by != "score":
         return {}
     mention = time_mention(query.text, view.reference_time)
     if mention is None:

@@ -35,8 +35,11 @@ def completed(
     """
     pool = dict.fromkeys(claim.unit_id for result in results for claim in result.candidates)
     pool |= dict.fromkeys(_said_then(engine, query, view))
-    beside = engine.store.neighbours(view, [*pool]) if engine.settings.stages.smoothing else {}
-    pool |= dict.fromkeys(unit_id for near in beside.values() for unit_id in near)
+    beside: dict[str, tuple[str, ...]] = {}
+    if engine.settings.stages.smoothing:
+        around = engine.store.neighbours(view, [*pool])
+        pool |= dict.fromkeys(unit_id for near in around.values() for unit_id in near)
+        beside = engine.store.neighbours(view, [*pool])  # those of the newcomers too: they lean on who brought them
     completed = []
     for strategy, result in zip(question.strategies, results, strict=False):
         known = {claim.unit_id for claim in result.candidates}

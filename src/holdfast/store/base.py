@@ -267,15 +267,15 @@ class Store(Protocol):
         ...
 
     def put_document(self, document: CoreDocument) -> None:
-        """Keep a document that is declared core, or its new text; it keeps its place among the others."""
+        """Keep a document, or its new text; it keeps its place among the others."""
         ...
 
     def documents(self, view: View) -> list[CoreDocument]:
-        """Return the core documents that the owner may see, in the order in which they were declared."""
+        """Return the documents that the owner may see, core or not, in the order in which they were taken in."""
         ...
 
     def document_owners(self) -> list[tuple[str, str]]:
-        """Return tenant and user of everyone who has core documents; the user of shared ones is empty."""
+        """Return tenant and user of everyone who has documents; the user of shared ones is empty."""
         ...
 
     def stats(self, view: View) -> Stats:

@@ -351,7 +351,7 @@ class SqliteStore:
         """See `Store.put_document`."""
         row = {
             "tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name, "path": document.path,
-            "body": document.body, "checksum": zlib.crc32(document.body),
+            "core": int(document.core), "body": document.body, "checksum": zlib.crc32(document.body),
         }  # fmt: skip
         with self._write():
             self._run("put_document", row)
@@ -361,10 +361,10 @@ class SqliteStore:
         with self._read():
             rows = self._run("owner_documents", {"tenant": view.tenant, "user": view.user}).fetchall()
         found = []
-        for _, user, name, path, body, checksum in rows:
+        for _, user, name, path, core, body, checksum in rows:
             if zlib.crc32(body) != checksum:
                 raise DamagedStoreError(f"the document {shown(name)} fails its checksum; ingest it again")
-            found.append(CoreDocument(view.tenant, user or None, name, body, path))
+            found.append(CoreDocument(view.tenant, user or None, name, body, path, bool(core)))
         return found
 
     def document_owners(self) -> list[tuple[str, str]]:

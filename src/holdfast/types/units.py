@@ -209,13 +209,17 @@ def digest(*parts: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CoreDocument:
-    """A document whose rules belong into every context (C14); `user` is None when it is everyone's."""
+    """A document as it was last read; the rules of a `core` one go into every context (C14).
+
+    `user` is None when it is everyone's.
+    """
 
     tenant: str
     user: str | None
     name: str
     body: bytes
     path: str = ""
+    core: bool = True
 
 
 @dataclass(frozen=True, slots=True)

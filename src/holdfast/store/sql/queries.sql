@@ -139,11 +139,13 @@ WHERE key IN (SELECT value FROM json_each(:keys));
 SELECT unit_key, vector, checksum FROM vectors ORDER BY unit_key;
 
 -- name: put_document
-INSERT INTO documents (tenant, user, name, path, body, checksum) VALUES (:tenant, :user, :name, :path, :body, :checksum)
-ON CONFLICT (tenant, user, name) DO UPDATE SET path = excluded.path, body = excluded.body, checksum = excluded.checksum;
+INSERT INTO documents (tenant, user, name, path, core, body, checksum)
+VALUES (:tenant, :user, :name, :path, :core, :body, :checksum)
+ON CONFLICT (tenant, user, name) DO UPDATE SET path = excluded.path, core = excluded.core, body = excluded.body,
+    checksum = excluded.checksum;
 
 -- name: owner_documents
-SELECT key, user, name, path, body, checksum FROM documents WHERE tenant = :tenant AND user IN (:user, '') ORDER BY key;
+SELECT key, user, name, path, core, body, checksum FROM documents WHERE tenant = :tenant AND user IN (:user, '') ORDER BY key;
 
 -- name: document_owners
 SELECT DISTINCT tenant, user FROM documents ORDER BY tenant, user;

@@ -1,4 +1,5 @@
--- Documents declared core (C14): their rules go into every context of their owner, in the order they were declared in.
+-- Documents that were taken in (C14). The rules of those declared core go into every context of their owner, in the
+-- order they were declared in; the others are here to see what a later reading no longer has.
 -- `body` is the document as it was last read; `path` is where to look for a newer one, empty for a given text.
 CREATE TABLE documents (
     key      INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -6,6 +7,7 @@ CREATE TABLE documents (
     user     TEXT NOT NULL,   -- '' for a document of everyone's
     name     TEXT NOT NULL,
     path     TEXT NOT NULL,
+    core     INTEGER NOT NULL,
     body     BLOB NOT NULL,
     checksum INTEGER NOT NULL,
     UNIQUE (tenant, user, name)
