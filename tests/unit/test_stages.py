@@ -1,0 +1,341 @@
+"""Stages of the default recipe: worked numbers, convexity, explanations, and that the reference recipe has none."""
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import NOW, later, make_unit, opened
+from holdfast import Settings
+from holdfast.errors import SettingsError
+from holdfast.ranking.fuse import Fusion, explain_rel, fuse
+from holdfast.ranking.stages import in_time, perspective, smoothing, staged
+from holdfast.settings import FusionSettings, ProfileSettings, StageSettings
+from holdfast.testing.embedders import HashEmbedder
+from holdfast.types import Adjustment, Candidate, Lineage, QueryProfile, RetrievalResult, StrategyCandidate
+
+EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
+STAGES_OFF = StageSettings(names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0)
+
+
+def candidate(key="u", rel=0.5, text="said", **fields):
+    return Candidate(make_unit(key, text, **fields), rel, rel, {})
+
+
+def asking(**fields):
+    return QueryProfile(text="?", terms=(), **fields)
+
+
+# ---------------------------------------------------------------------------------------------- neighbours
+
+
+@pytest.mark.parametrize(
+    ("characters", "taken"), [(1, 0.5 / (1 + 1 / 160**2)), (160, 0.25), (320, 0.1), (480, 0.05), (1600, 0.5 / 101)]
+)
+def test_a_turn_takes_over_less_the_longer_it_is(characters, taken):
+    pool = [candidate("a", 0.2, "x" * characters), candidate("b", 0.8), candidate("c", 0.6)]
+    found = smoothing(pool, {"a": ("b", "c")}, 0.5, 160.0)(pool[0])
+    assert found == Adjustment("neighbours", pytest.approx(taken, rel=1e-15), 0.8)
+
+
+@pytest.mark.parametrize("beside", [{}, {"a": ()}, {"a": ("elsewhere",)}, {"b": ("a",)}])
+def test_a_turn_without_neighbours_in_the_pool_stays_as_it_is(beside):
+    pool = [candidate("a", 0.2), candidate("b", 0.8)]
+    assert smoothing(pool, beside, 0.5, 160.0)(pool[0]) is None
+
+
+def test_neighbours_count_as_they_were_before_the_stage():
+    pool = [candidate("a", 0.0, "x"), candidate("b", 0.0, "x"), candidate("c", 1.0, "x")]
+    stage = smoothing(pool, {"a": ("b",), "b": ("a", "c"), "c": ("b",)}, 1.0, 1e9)
+    by_id = {one.unit.id: one.rel for one in staged(pool, [stage], 1.0)}
+    assert by_id == {"a": 0.0, "b": 1.0, "c": 0.0}
+
+
+# --------------------------------------------------------------------------------------------- perspective
+
+
+@pytest.mark.parametrize(
+    ("wanted", "participants", "fields", "signal"),
+    [
+        ("user", (), {"author": "user"}, 1.0),
+        ("user", (), {"author": "assistant"}, 0.0),
+        ("assistant", (), {"author": "assistant"}, 1.0),
+        ("assistant", ("Ana",), {"author": "user", "speaker": "Ana"}, 0.0),
+        ("Ana", ("Ana",), {"speaker": "ANA"}, 1.0),
+        ("Ana", ("Ana", "Tomas"), {"speaker": "tomas"}, 1.0),
+        ("Ana", ("Ana",), {"speaker": ""}, 0.0),
+    ],
+)
+def test_the_words_of_the_one_asked_for_are_preferred(wanted, participants, fields, signal):
+    stage = perspective(asking(perspective=wanted, participants=participants), 0.15)
+    assert stage(candidate(**fields)) == Adjustment("perspective", 0.15, signal)
+
+
+def test_a_question_for_nobodys_words_changes_nothing():
+    assert perspective(asking(), 0.15)(candidate()) is None
+
+
+# ---------------------------------------------------------------------------------------------- time range
+
+
+@pytest.mark.parametrize(("hours", "signal"), [(-1, 0.0), (0, 1.0), (23, 1.0), (24, 0.0), (25, 0.0)])
+def test_a_range_holds_its_start_and_not_its_end(hours, signal):
+    stage = in_time(NOW, NOW + timedelta(days=1), 0.1)
+    assert stage(candidate(event_time=later(hours=hours))) == Adjustment("time range", 0.1, signal)
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "signal"), [(-9, -1, 0.0), (-9, 0, 1.0), (-9, 99, 1.0), (23, 99, 1.0), (24, 99, 0.0)]
+)
+def test_a_summary_counts_by_all_of_its_span(starts, ends, signal):
+    lineage = Lineage((), "extractive", 1.0, 0.0, 1.0, 1.0, later(hours=starts), later(hours=ends))
+    stage = in_time(NOW, NOW + timedelta(days=1), 0.1)
+    assert stage(candidate(kind="summary", lineage=lineage)).signal == signal
+
+
+# -------------------------------------------------------------------------------------- convex, and explained
+
+shares = st.floats(0.0, 1.0)
+adjustments = st.lists(st.builds(Adjustment, st.just("any"), shares, shares), max_size=4)
+
+
+@given(st.lists(shares, min_size=1, max_size=5), adjustments, st.floats(0.1, 4.0))
+def test_stages_are_convex_and_keep_a_total_order(rels, changes, full_marks):
+    pool = [candidate(f"u{i}", rel) for i, rel in enumerate(rels)]
+    found = staged(pool, [lambda _, change=change: change for change in changes], full_marks)
+    assert [(-one.fused, one.unit.id) for one in found] == sorted((-one.fused, one.unit.id) for one in found)
+    signals = [change.signal for change in changes]
+    for one in found:
+        before = rels[int(one.unit.id[1:])]
+        assert 0.0 <= one.rel <= 1.0
+        assert min([before, *signals]) - 1e-12 <= one.rel <= max([before, *signals]) + 1e-12
+        assert one.adjustments == tuple(change for change in changes if change.weight)
+        if not one.adjustments:
+            assert one.rel.hex() == before.hex()
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.floats(0.01, 9.0), min_size=1), adjustments)
+def test_the_tree_of_a_staged_relevance_recomposes_it_bit_for_bit(raws, changes):
+    claims = [
+        StrategyCandidate(key, "session", raw, 1.0, make_unit(key, key))
+        for key, raw in sorted(raws.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+    results = [RetrievalResult("lexical", tuple(claims), 0.0, scale=claims[0].raw_score)]
+    fusion = Fusion.of(results, ProfileSettings(), FusionSettings())
+    for one in staged(fuse(results, fusion), [lambda _, c=c: c for c in changes], fusion.full_marks):
+        tree = explain_rel(one, fusion)
+        assert tree.compose().hex() == tree.value.hex() == one.rel.hex()
+
+
+@pytest.mark.parametrize("name", ["perspective", "smoothing", "time_range"])
+@pytest.mark.parametrize("value", [-0.01, 1.01, float("nan")])
+def test_a_share_outside_its_domain_is_refused(name, value):
+    with pytest.raises(SettingsError):
+        StageSettings(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
+def test_a_length_of_nothing_is_refused(value):
+    with pytest.raises(SettingsError):
+        StageSettings(smoothing_length=value)
+
+
+# ----------------------------------------------------------------------------------------- inside a search
+
+
+class Listening(HashEmbedder):
+    """Keeps the questions it was given."""
+
+    def __init__(self):
+        super().__init__(64)
+        self.asked = []
+
+    def embed_documents(self, texts):
+        return HashEmbedder(64).embed_documents(texts)
+
+    def embed_query(self, text):
+        self.asked.append(text)
+        return super().embed_query(text)
+
+
+TALK = [
+    {"role": "user", "speaker": "Ana", "content": "Where did you put the ladder?", "at": later(days=-8)},
+    {"role": "user", "speaker": "Tomas", "content": "Behind the shed.", "at": later(days=-8, minutes=1)},
+    {"role": "assistant", "content": "I suggested a lock for the shed.", "at": later(days=-3)},
+    {"role": "user", "speaker": "Ana", "content": "The ladder is green.", "at": later(days=-1)},
+]
+# It names a speaker, and a time, and short turns have neighbours: every stage has something to do.
+QUESTION = "What did Tomas say about the ladder last week?"
+
+
+def told(settings, embedder=None):
+    memory = opened(settings, embedder=embedder or HashEmbedder(64))
+    memory.remember(TALK, user="ana", session="s1")
+    return memory
+
+
+def test_every_stage_is_named_in_the_explanation_and_recomposes():
+    with told(EAGER) as memory:
+        found = memory.search(QUESTION, user="ana", explain=True)
+        assert {change.stage for c in found.trace.candidates for change in c.adjustments} == {
+            "neighbours",
+            "perspective",
+            "time range",
+        }
+        for hit in found:
+            assert hit.contributions.compose().hex() == hit.score.hex()
+            assert hit.contributions.find("rel").value.hex() == hit.rel.hex()
+            assert hit.contributions.find("perspective") is not None
+            assert hit.contributions.find("time range") is not None
+
+
+def test_a_short_answer_gains_by_the_question_before_it():
+    with opened(EAGER, embedder=HashEmbedder(64)) as memory:
+        memory.remember(["Where is the long ladder kept, and the lock?", "A ladder?"], user="ana", session="s1")
+        memory.remember(["A ladder? No.", "Good night."], user="ana", session="s2")
+        rels = {hit.unit.text: hit.rel for hit in memory.search("long ladder lock", user="ana")}
+        assert rels["A ladder?"] > rels["A ladder? No."] > 0.0
+
+
+@pytest.mark.parametrize(
+    "settings", [Settings.reference().unhurried(), dataclasses.replace(EAGER, stages=STAGES_OFF)]
+)
+def test_without_stages_relevance_is_untouched(settings):
+    with told(settings) as memory:
+        found = memory.search(QUESTION, user="ana", explain=True)
+        assert found.trace.query.time_range is None
+        assert found.trace.candidates
+        for one in found.trace.candidates:
+            assert one.adjustments == ()
+            full = Fusion.of(found.trace.results, settings.hybrid, settings.fusion).full_marks
+            assert one.rel == min(one.fused / full, 1.0)
+        for hit in found:
+            assert hit.contributions.find("neighbours") is None
+
+
+def test_in_the_reference_recipe_relevance_is_the_cosine():
+    with told(Settings.reference().unhurried()) as memory:
+        for one in memory.search(QUESTION, user="ana").trace.candidates:
+            assert one.rel == max(0.0, one.claims["dense"].raw_score)
+
+
+@pytest.mark.parametrize(
+    ("stage", "off"),
+    [("neighbours", {"smoothing": 0.0}), ("perspective", {"perspective": 0.0}), ("time range", {"time_range": 0.0})],
+)
+def test_each_stage_can_be_switched_off_alone(stage, off):
+    with told(dataclasses.replace(EAGER, stages=StageSettings(**off))) as memory:
+        found = memory.search(QUESTION, user="ana")
+        stages = {change.stage for one in found.trace.candidates for change in one.adjustments}
+        assert stages == {"neighbours", "perspective", "time range"} - {stage}
+
+
+# -------------------------------------------------------------------------------------------- names leave
+
+
+@pytest.mark.parametrize(
+    ("question", "embedded"),
+    [
+        ("What did Tomas say about the ladder?", "What did say about the ladder?"),
+        ("Tomas's ladder, and TOMAS’s lock", "ladder, and lock"),
+        ("Tomasine's ladder", "Tomasine's ladder"),
+        ("Tomas", "Tomas"),
+        ("Tomas? Ana!", "Tomas? Ana!"),
+    ],
+)
+def test_names_of_speakers_leave_the_question_before_it_is_embedded(question, embedded):
+    ear = Listening()
+    with told(EAGER, ear) as memory:
+        memory.search(question, user="ana")
+    assert ear.asked == [embedded]
+
+
+@pytest.mark.parametrize(
+    "settings", [Settings.reference(), dataclasses.replace(EAGER, stages=StageSettings(names_leave=False))]
+)
+def test_names_stay_where_that_stage_is_off(settings):
+    ear = Listening()
+    with told(settings, ear) as memory:
+        memory.search("What did Tomas say?", user="ana")
+    assert ear.asked == ["What did Tomas say?"]
+
+
+def test_the_words_are_asked_for_with_their_names():
+    with told(EAGER) as memory:
+        assert "toma" in "".join(memory.search("Tomas and the ladder", user="ana").trace.query.terms)
+
+
+# --------------------------------------------------------------------------------------- a time and no topic
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["what did we talk about last week?", "What happened last week?", "last week?", "what did I tell you last week?"],
+)
+def test_a_question_that_names_only_a_time_retrieves_from_it(question):
+    with opened(embedder=HashEmbedder(64)) as memory:
+        for day in range(30):
+            memory.remember(f"entry {day} on quite other things", user="ana", id=f"d{day:02}", at=later(days=-day))
+        # NOW is a Monday: the week before it is the seven days behind.
+        week = {f"d{day:02}" for day in range(1, 8)}
+        found = memory.search(question, user="ana")
+        assert found.trace.query.only_time
+        assert {hit.unit.id for hit in found} == week
+        assert {item.id for item in memory.assemble(question, user="ana").section("projection").items} == week
+
+
+def test_a_time_alone_brings_up_nothing_of_others_and_nothing_that_filters_hide():
+    with opened(embedder=HashEmbedder(64)) as memory:
+        memory.remember("of ana", user="ana", id="a", at=later(days=-3), metadata={"room": "hall"})
+        memory.remember("of ana too", user="ana", id="b", at=later(days=-3))
+        memory.remember("of ben", user="ben", id="c", at=later(days=-3))
+        found = memory.search("what happened last week?", user="ana", filters={"room": "hall"})
+        assert [hit.unit.id for hit in found] == ["a"]
+
+
+def test_with_a_topic_the_time_only_prefers():
+    with opened(EAGER, embedder=HashEmbedder(64)) as memory:
+        memory.remember("the boat leaks", user="ana", id="then", at=later(days=-3))
+        memory.remember("the boat leaks", user="ana", id="long ago", at=later(days=-300))
+        found = memory.search("what about the boat last week?", user="ana")
+        assert not found.trace.query.only_time
+        rels = {hit.unit.id: hit.rel for hit in found}
+        assert rels["then"] > rels["long ago"] > 0.0
+
+
+# ---------------------------------------------------------------------------------------- told by an event
+
+
+def with_trip(memory, text="We left for the trip to Porto today"):
+    memory.remember(text, user="ana", id="trip", at=later(days=-100))
+    memory.remember("I bought new boots", user="ana", id="boots", at=later(days=-104))
+    memory.remember("I bought a new kettle", user="ana", id="kettle", at=later(days=-20))
+
+
+@pytest.mark.parametrize(
+    "question", ["what happened the week before the trip?", "what did we do the week before the trip to Porto?"]
+)
+def test_a_time_told_by_an_event_is_the_events_own(question):
+    with opened(EAGER, embedder=HashEmbedder(64)) as memory:
+        with_trip(memory)
+        found = memory.search(question, user="ana")
+        start, end = found.trace.query.time_range
+        event = memory.get("trip", user="ana").event_time
+        assert start <= event - timedelta(days=4) < end <= event
+        assert "boots" in [hit.unit.id for hit in found]
+        assert found[0].unit.id == "boots"
+
+
+def test_an_event_that_nobody_told_of_names_no_time():
+    with opened(EAGER, embedder=HashEmbedder(64)) as memory:
+        with_trip(memory, "We went away today")
+        assert memory.search("what happened the week before the wedding?", user="ana").trace.query.time_range is None
+
+
+def test_an_event_of_another_user_names_no_time():
+    with opened(EAGER, embedder=HashEmbedder(64)) as memory:
+        with_trip(memory)
+        memory.remember("a boat", user="ben")
+        assert memory.search("what happened the week before the trip?", user="ben").trace.query.time_range is None
