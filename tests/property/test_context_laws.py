@@ -414,11 +414,13 @@ def check_projection(world, context, user, turns):
     scores = {one.unit.id: one.score for one in projection.items}
     assert len(scores) == len(projection.items)
     assert all(item.score.hex() == scores[item.id].hex() for item in context.section("projection").items)
-    # Nothing is cut silently, and what is shown stands in the order of its rank.
+    # Nothing is cut silently or shown twice, and what is shown stands in the order of its rank.
+    assert len(set(ids(context, "projection"))) == len(ids(context, "projection"))
     told = {item.id for item in context.items} | {left.id for left in context.left_out}
     assert told >= set(scores)
     order = [one.unit.id for one in projection.items]
-    assert ids(context, "projection") == [one for one in order if one in set(ids(context, "projection"))]
+    if world.settings.assembly.item_share == 1.0:  # else a long item stands behind those that it waited for
+        assert ids(context, "projection") == [one for one in order if one in set(ids(context, "projection"))]
 
 
 @given(stories(), asks)
@@ -520,7 +522,7 @@ def test_hits_keep_the_laws(story, questions):
                     assert hit.contributions.value.hex() == hit.score.hex()
                 if profile == "hybrid":
                     assert_tree(hit.contributions)
-                    assert hit.contributions.find("rel").value.hex() == hit.rel.hex()
+                    assert hit.contributions.find("relevance").parts[1].value.hex() == hit.rel.hex()
             assert list(found) == sorted(found, key=lambda hit: (-hit.score, hit.unit.id))
             plain = world.memory.search(question, user=user, session=session, profile=profile, reference_time=at)
             assert [(hit.unit.id, hit.score.hex()) for hit in plain] == [(h.unit.id, h.score.hex()) for h in found]

@@ -186,7 +186,7 @@ def test_every_stage_is_named_in_the_explanation_and_recomposes():
         }
         for hit in found:
             assert hit.contributions.compose().hex() == hit.score.hex()
-            assert hit.contributions.find("rel").value.hex() == hit.rel.hex()
+            assert hit.contributions.find("relevance").parts[1].value.hex() == hit.rel.hex()
             assert hit.contributions.find("perspective") is not None
             assert hit.contributions.find("time range") is not None
 

@@ -33,6 +33,9 @@ def said_in(query: Query) -> list[tuple[Author, str]]:
         return []
     if not isinstance(query, Sequence) or not all(isinstance(message, Mapping) for message in query):
         raise InputError(f"{shown(query)} is not a question; give text or a list of messages")
+    for number, message in enumerate(query):
+        if isinstance(message, Mapping) and "role" not in message:
+            raise InputError(f"message {number} has no role; say who wrote it, as in {{'role': 'user', …}}")
     return [message_words(message) for message in query if isinstance(message, Mapping)]
 
 
