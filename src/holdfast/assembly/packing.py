@@ -89,6 +89,8 @@ class Packer:
 
     def _light_first(self, ranked: Sequence[Recalled]) -> list[Recalled]:
         """Let items wait that would take a large share of the room: one long answer must not cost ten short ones."""
+        if self.settings.item_share == 1.0:
+            return list(ranked)
         most = share_of(self.budget - self.used, self.settings.item_share)
         costs = [self.count(quote(Quote.whole(recalled.unit), self.cursor)[0]) for recalled in ranked]
         light = [recalled for recalled, cost in zip(ranked, costs, strict=True) if cost <= most]
