@@ -59,6 +59,7 @@ SENTENCE_END = re.compile(r"(?<=[.:]) (?=[A-Z])")
 HASH_SALT = "holdfast"
 
 
+ASSEMBLY = Path(__file__).parent / "results" / "assembly.json"
 MILLION = Path(__file__).parent / "results" / "million.json"
 
 # ------------------------------------------------------------------------------------------------ input
@@ -104,6 +105,7 @@ def page(result: dict[str, Any], source: str) -> Iterator[str]:
     yield from _writing(result)
     yield from _embedding(result)
     yield from _room(result)
+    yield from _assembly(ASSEMBLY)
     yield from _million(MILLION)
     yield from _method(result)
 
@@ -339,6 +341,23 @@ def _room(result: dict[str, Any]) -> Iterator[str]:
     yield (
         "Measured in fresh processes, with the file in the system's cache. Resident memory is what the process grew"
         " by between an empty memory that had been used and this one after its first search."
+    )
+
+
+def _assembly(file: Path) -> Iterator[str]:
+    """Yield what each stage of a context takes, as `assembly.py` measured it."""
+    if not file.exists():
+        return
+    found = json.loads(file.read_text(encoding="utf-8"))
+    yield f"## A context of {found['budget']:,} tokens for a user with {found['units']:,} units"
+    yield (
+        f"Measured by `python benchmarks/assembly.py` over {found['questions']} questions, the embedding of the question"
+        f" included, on {found['cores']} cores. Milliseconds."
+    )
+    rows = [[stage, f"{times['p50']:.1f}", f"{times['p95']:.1f}"] for stage, times in found["stages_ms"].items()]
+    whole = found["whole_ms"]
+    yield _table(
+        ["stage", "p50", "p95"], [*rows, ["`assemble`, all of it", f"{whole['p50']:.1f}", f"{whole['p95']:.1f}"]]
     )
 
 
