@@ -351,8 +351,8 @@ def _assembly(file: Path) -> Iterator[str]:
     found = json.loads(file.read_text(encoding="utf-8"))
     yield f"## A context of {found['budget']:,} tokens for a user with {found['units']:,} units"
     yield (
-        f"Measured by `python benchmarks/assembly.py` over {found['questions']} questions, the embedding of the question"
-        f" included, on {found['cores']} cores. Milliseconds."
+        f"Measured by `python benchmarks/assembly.py` over {found['questions']} questions, their embedding included,"
+        f" on {found['cores']} cores. Milliseconds."
     )
     rows = [[stage, f"{times['p50']:.1f}", f"{times['p95']:.1f}"] for stage, times in found["stages_ms"].items()]
     whole = found["whole_ms"]

@@ -59,6 +59,11 @@ SWITCHES: Mapping[str, Switch] = {
     "gap": _profiles(gap=0.0),
     "recency": _set(score={"beta": 0.0}),
     "scope": _set(score={"gamma": 0.0}),
+    "keywords": _set(projection={"keyword_weight": 0.0}),
+    "growth": _set(projection={"growth": 0}),
+    "hops": _set(projection={"hop_floor": 1.0}),
+    "temporal": _set(temporal={"enabled": False}),
+    "item_share": _set(assembly={"item_share": 1.0}),
     "quality": _set(score={"delta": 0.0}),
 }
 
