@@ -399,8 +399,8 @@ def test_a_question_without_slots_is_scored_by_relevance_and_anchors():
 
 CONTRACT = {
     "enabled": True, "activation": 0.3, "wide": False, "slot_similarity": 0.5, "share_relevance": 0.6,
-    "share_anchors": 0.2, "share_coverage": 0.2, "recovered": 10, "recovery_similarity": 0.15, "anchors_required": False, "picks": 3,
-    "stop": 0.1, "keep_rest": False,
+    "share_anchors": 0.2, "share_coverage": 0.2, "recovered": 10, "recovery_similarity": 0.15,
+    "anchors_required": False, "picks": 3, "stop": 0.1, "keep_rest": False,
 }  # fmt: skip
 
 
