@@ -117,12 +117,13 @@ def _found(
     explain: bool = False,
 ) -> Found:
     fusion = Fusion.of(results, question.profile, engine.settings.fusion)
-    whole = question.profile.rank_by == "score"  # a fused rank is the contract's own; nothing of ours is mixed in
+    ours = question.profile.rank_by == "score"  # a fused rank is the contract's own; nothing of ours is mixed in
+    whole = ours or bool(question.profile.mix)
     beside, pool = completed(engine, question, query, results, view) if whole else ({}, tuple(results))
     pool = explained(engine, question, query, pool, view) if explain else pool
     candidates = fuse(pool, fusion)
     refused = _refused(engine, query, candidates)
-    stages = _stages(engine, query, candidates, beside) if whole else []
+    stages = _stages(engine, query, candidates, beside) if ours else []
     candidates = staged(candidates, stages, fusion.full_marks)
     return Found(fusion, candidates, refused)
 

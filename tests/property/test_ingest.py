@@ -489,7 +489,7 @@ def test_tool_calls_and_captions_are_kept_as_structure_and_their_words_are_found
         [one] = memory.remember({"role": "assistant", "content": None, "tool_calls": [call]}, **OWNER)
         [two] = memory.remember({"role": "user", "content": [image, {"type": "text", "text": "nice"}]}, **OWNER)
         assert memory.get(one.id, user="ana").parts == ({"type": "tool_call", **call},)
-        assert [hit.unit.id for hit in memory.search("lighthouse", user="ana")] == [two.id]
+        assert memory.search("lighthouse", user="ana")[0].unit.id == two.id  # the turn beside it may follow
         assert "Horta" in memory.get(one.id, user="ana").text
         assert "xyz" not in memory.get(two.id, user="ana").text
 

@@ -36,7 +36,7 @@ def completed(
     pool = dict.fromkeys(claim.unit_id for result in results for claim in result.candidates)
     pool |= dict.fromkeys(_said_then(engine, query, view))
     beside: dict[str, tuple[str, ...]] = {}
-    if engine.settings.stages.smoothing:
+    if engine.settings.stages.smoothing and question.profile.rank_by == "score":
         around = engine.store.neighbours(view, [*pool])
         pool |= dict.fromkeys(unit_id for near in around.values() for unit_id in near)
         beside = engine.store.neighbours(view, [*pool])  # those of the newcomers too: they lean on who brought them
