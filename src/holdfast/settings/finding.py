@@ -132,9 +132,9 @@ class RefusalSettings:
     """When a question is answered with nothing at all (C4): its best hit is too far in words and meaning together."""
 
     enabled: bool = setting(default=True, doc="refuse plainly unrelated questions")
-    # Chosen with the harness, names out of the question: of answerable questions 99.9 % or more are kept on every
-    # development chat, and 7 to 22 % of another memory's are refused. A cosine of .375 refuses 40 to 60 %, and 2 % of
-    # the answers with them (docs/evaluation.md).
+    # Chosen with the harness on the development chats, names out of the question: 99.8 % or more of the answerable
+    # questions are kept, and up to 22 % of another memory's are refused. A cosine of .375 refuses up to 64 %, and 2 %
+    # of the answers with them (docs/concepts.md).
     coverage: float = setting(1.0, "what the matched share of the question's idf mass is divided by")
     cosine: float = setting(0.25, "what the best cosine is divided by; the two must add up to 1")
 
