@@ -22,6 +22,7 @@ from holdfast.errors import (
     ReadOnlyStoreError,
     SettingsError,
     StoreError,
+    SummariserError,
     UnknownProfileError,
 )
 from holdfast.memory import Memory
@@ -56,6 +57,7 @@ __all__ = [
     "SettingsError",
     "Stats",
     "StoreError",
+    "SummariserError",
     "Unit",
     "UnknownProfileError",
     "Why",

@@ -12,6 +12,7 @@
     ├── EmbedderError                  6   an embedder cannot be loaded, reached or trusted
     │   ├── EmbeddingSpaceError        6   the store's vectors were made by another embedder
     │   └── MissingExtraError          6   an optional part is not installed; the message has the install line
+    ├── SummariserError                7   a summariser cannot be loaded, reached or trusted
     └── StoreError                     5   the store cannot do what was asked
         ├── ForeignStoreError          5   the file is not a Holdfast store
         ├── NewerStoreError            5   the store was written by a newer Holdfast
@@ -44,6 +45,7 @@ __all__ = [
     "ReadOnlyStoreError",
     "SettingsError",
     "StoreError",
+    "SummariserError",
     "UnknownProfileError",
 ]
 
@@ -105,6 +107,12 @@ class EmbeddingSpaceError(EmbedderError):
 
 class MissingExtraError(EmbedderError):
     """An optional part of Holdfast is not installed."""
+
+
+class SummariserError(HoldfastError):
+    """A summariser cannot be loaded, reached or trusted."""
+
+    exit_code = 7
 
 
 class StoreError(HoldfastError):

@@ -35,6 +35,7 @@ from holdfast.settings.finding import (
     TokenSettings,
 )
 from holdfast.settings.keeping import IngestSettings, StoreSettings
+from holdfast.settings.lifecycle import CompactionSettings, GateSettings, SummariserSettings
 
 __all__ = [
     "PROFILES",
@@ -42,9 +43,11 @@ __all__ = [
     "AnalysisSettings",
     "AssemblySettings",
     "AuthoredSettings",
+    "CompactionSettings",
     "DenseSettings",
     "EmbeddingSettings",
     "FusionSettings",
+    "GateSettings",
     "HyperSettings",
     "IngestSettings",
     "LexicalSettings",
@@ -57,6 +60,7 @@ __all__ = [
     "Settings",
     "StageSettings",
     "StoreSettings",
+    "SummariserSettings",
     "TemporalSettings",
     "TokenSettings",
     "Unread",
@@ -114,6 +118,9 @@ class Settings:
     )  # fmt: skip
     assembly: AssemblySettings = field(default_factory=AssemblySettings)
     ingest: IngestSettings = field(default_factory=IngestSettings)
+    gate: GateSettings = field(default_factory=GateSettings)
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    summariser: SummariserSettings = field(default_factory=SummariserSettings)
     authored: AuthoredSettings = field(default_factory=AuthoredSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -147,6 +154,7 @@ class Settings:
             projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
             temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
             assembly=AssemblySettings(lenient_hard=False, packing="prefix", item_share=1.0),
+            compaction=CompactionSettings(session_tokens=2000, covered="hide"),
             # C7: there, sim is the dense cosine and rel = max(0, sim).
             hybrid=dataclasses.replace(
                 cls().hybrid,
