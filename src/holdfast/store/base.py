@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
@@ -18,7 +20,20 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import bm25
 from holdfast.kernels.hypervectors import Hypervector
-from holdfast.types import Act, Analysis, CoreDocument, Deadline, Draft, Role, Stats, Unit, View, Written
+from holdfast.types import (
+    Act,
+    Analysis,
+    CoreDocument,
+    Deadline,
+    Draft,
+    Erasure,
+    Gate,
+    Role,
+    Stats,
+    Unit,
+    View,
+    Written,
+)
 
 Analyse = Callable[[Unit], Analysis]
 Order = Literal["newest", "oldest"]
@@ -232,10 +247,16 @@ class Store(Protocol):
         """Return how many units wait for a vector in `space`."""
         ...
 
-    def put_vectors(self, space: str, units: Sequence[Unit], vectors: NDArray[np.float32]) -> int:
+    def put_vectors(
+        self,
+        space: str,
+        units: Sequence[Unit],
+        vectors: NDArray[np.float32],
+        gates: Sequence[tuple[Unit, Gate]] = (),
+    ) -> int:
         """Write one vector for each unit in one transaction; return how many were still wanted.
 
-        A unit that has changed since it was read is left waiting.
+        A unit that has changed since it was read is left waiting. `gates` are written with them: see `put_gates`.
 
         Raises:
             EmbeddingSpaceError: the store has agreed on another space.
@@ -248,6 +269,12 @@ class Store(Protocol):
 
     def dense_evidence(self, view: View, space: str, ids: Sequence[str]) -> DenseEvidence:
         """Return the stored vectors of `ids`; units that wait for one are left out."""
+        ...
+
+    def similar(
+        self, view: View, query: DenseQuery, depth: int, kind: Literal["turn", "durable"], without: frozenset[str]
+    ) -> list[float]:
+        """Return the cosines of the user's own nearest turns, or durable units, without some; best first (C17)."""
         ...
 
     def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
@@ -276,6 +303,62 @@ class Store(Protocol):
 
     def document_owners(self) -> list[tuple[str, str]]:
         """Return tenant and user of everyone who has documents; the user of shared ones is empty."""
+        ...
+
+    def put_gates(self, gates: Sequence[tuple[Unit, Gate]]) -> None:
+        """Keep decisions about promotion in one transaction; a promoted unit becomes durable, in its version (C17).
+
+        A unit that has changed since it was read keeps waiting for a decision.
+        """
+        ...
+
+    def cover(self, summary: Draft, sources: Sequence[Unit]) -> Written | None:
+        """Write a summary and let it stand for its sources, in one transaction (C18).
+
+        Return None, and write nothing, when one of the sources has changed since it was read, is superseded, or is
+        covered already.
+        """
+        ...
+
+    def supersede(self, view: View, unit_id: str, by: str, at: datetime) -> None:
+        """Let one unit take the place of another (C19). A summary that stands for the other is withdrawn.
+
+        Raises:
+            NotFoundError: the owner does not have one of them.
+            InputError: it would supersede itself in a circle.
+        """
+        ...
+
+    def reinstate(self, view: View, unit_id: str) -> Unit:
+        """Let a superseded unit be current again.
+
+        Raises:
+            NotFoundError: the owner has no such unit.
+        """
+        ...
+
+    def forget(
+        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False
+    ) -> Erasure:
+        """Erase units, every version and vector of them, and every summary that rests on one (C19, law 16).
+
+        One transaction; afterwards every file of the store is searched for what is left, recorded backups too.
+
+        Raises:
+            NotFoundError: the owner does not have one of them; nothing is erased.
+        """
+        ...
+
+    def finish_erasing(self) -> bool:
+        """Go on with an erasure that a reader held up; return whether nothing is left to do."""
+        ...
+
+    def backup(self, path: Path, at: datetime) -> int:
+        """Copy the store while it is in use, read the copy back, and remember where it lies; return its units.
+
+        Raises:
+            InputError: the path cannot be used.
+        """
         ...
 
     def stats(self, view: View) -> Stats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.types.explanation import Contribution, Op, combine
+from holdfast.types.lifecycle import Gate
 from holdfast.types.projection import Asked, Fallen, Indicator, Projected, Projection, Prospect, Step
 from holdfast.types.questions import Budget, Condition, Deadline, Filter, Junction, QueryProfile, View
 from holdfast.types.results import (
@@ -48,6 +49,7 @@ from holdfast.types.units import (
     from_iso,
     iso,
 )
+from holdfast.types.upkeep import Erasure
 
 __all__ = [
     "ACTS",
@@ -73,10 +75,12 @@ __all__ = [
     "Deadline",
     "Draft",
     "Dropped",
+    "Erasure",
     "Fact",
     "Fallen",
     "Field",
     "Filter",
+    "Gate",
     "Hit",
     "Indicator",
     "Junction",
