@@ -17,9 +17,8 @@ from holdfast.analysis.authored import Document, Node, partition
 from holdfast.analysis.checks import check_name
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import check_hard
-from holdfast.embedders.base import Embedder
 from holdfast.errors import InputError, shown
-from holdfast.ingest import embed
+from holdfast.ingest import Indexing, embed
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
@@ -45,7 +44,7 @@ class Desk:
     store: Store
     settings: Settings
     analyse: Analyse
-    embedder: Embedder | None
+    indexing: Indexing
     counter: TokenCounter
     now: datetime
 
@@ -196,7 +195,7 @@ def _remember(desk: Desk, document: CoreDocument, read: Document, before: CoreDo
         for unit, done in zip((*units, *gone), written, strict=True)
         if done.status != "duplicate"
     ]
-    embed(fresh, desk.store, desk.embedder)
+    embed(fresh, desk.store, desk.indexing)
     return written[: len(units)]
 
 

@@ -26,7 +26,7 @@ _STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
 
 def who(unit: Unit) -> str:
     """Return who said it: the name where there is one, else the author."""
-    return unit.speaker or unit.author
+    return "summary" if unit.kind == "summary" else unit.speaker or unit.author
 
 
 def when(unit: Unit) -> str:
@@ -54,7 +54,8 @@ def remembered(written: Sequence[Written]) -> RenderableType:
     """Draw what `remember` did, message by message."""
     table = Table("status", "id", "version", box=None, pad_edge=False)
     for item in written:
-        table.add_row(Text(item.status, _STATUS_STYLES[item.status]), item.id, str(item.version))
+        status = f"{item.status}, durable" if item.promoted else item.status
+        table.add_row(Text(status, _STATUS_STYLES[item.status]), item.id, str(item.version))
     return table
 
 
@@ -90,6 +91,7 @@ def explained(hit: Hit) -> RenderableType:
         (f"{when(hit.unit)}  {hit.unit.id}", "dim"),
     )  # fmt: skip
     body: list[RenderableType] = [head, Text(f"   {one_line(hit.unit.text)}", overflow="ellipsis", no_wrap=True)]
+    body += [Text(f"   {line}", "dim") for line in standing(hit.unit)]
     if hit.contributions is not None:
         body += [Padding(bar(hit.contributions), (0, 0, 0, 3)), Padding(tree(hit.contributions), (0, 0, 1, 3))]
     return Group(*body)
@@ -202,7 +204,28 @@ def unit(found: Unit) -> RenderableType:
         if name != "text":
             table.add_row(Text(name, "dim"), Text(str(value)))
     table.add_row(Text("version", "dim"), str(found.version))
-    return Group(Text(found.text), Text(), table)
+    return Group(Text(found.text), Text(), table, *(Text(line, "dim") for line in standing(found)))
+
+
+def standing(unit: Unit) -> list[str]:
+    """Say what has become of a unit: the gate's decision, what superseded it, what stands for it."""
+    lines = []
+    if unit.gate is not None:
+        gate = unit.gate
+        verdict = "durable" if gate.promoted else "not promoted"
+        shown = {
+            "H": gate.novelty, "R": gate.repetition, "D": gate.statement, "T": gate.technical_density,
+            "P": gate.specificity, "A": gate.action, "D tech": gate.structure,
+        }  # fmt: skip
+        signals = ", ".join(f"{name} {value:.2f}" for name, value in shown.items() if value)
+        lines.append(f"{verdict}: {gate.reason}" + (f" ({signals})" if signals else ""))
+    if unit.superseded_by is not None:
+        lines.append(f"superseded by {unit.superseded_by}")
+    if unit.covered_by is not None:
+        lines.append(f"summary {unit.covered_by} stands for it")
+    if unit.lineage is not None:
+        lines.append(f"stands for {len(unit.lineage.sources)} turns, confidence {unit.lineage.confidence:.3f}")
+    return lines
 
 
 def versions(found: Sequence[Unit]) -> RenderableType:

@@ -223,6 +223,10 @@ class Store(Protocol):
         """Return the names that speak in what the owner may see."""
         ...
 
+    def sessions(self, view: View) -> list[str]:
+        """Return the names of the user's own sessions, in the order of the alphabet."""
+        ...
+
     def lexical_candidates(self, view: View, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
         """Return at least the `depth` best visible units that hold a term, ties included."""
         ...

@@ -205,6 +205,12 @@ class SqliteStore(Upkeep):
             names = {name for shard in self._index.shards(view) for name in shard.speakers if name}
         return tuple(sorted(names))
 
+    def sessions(self, view: View) -> list[str]:
+        """See `Store.sessions`."""
+        with self._read():
+            rows = self._run("owner_sessions", {"tenant": view.tenant, "user": view.user}).fetchall()
+        return [name for (name,) in rows]
+
     # ----------------------------------------------------------------------------------------- searching
 
     def lexical_candidates(self, view: View, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.types.compaction import Compacted, Declined, Method, Rung, Summarised, Trivial
 from holdfast.types.explanation import Contribution, Op, combine
 from holdfast.types.lifecycle import Gate
 from holdfast.types.projection import Asked, Fallen, Indicator, Projected, Projection, Prospect, Step
@@ -49,7 +50,7 @@ from holdfast.types.units import (
     from_iso,
     iso,
 )
-from holdfast.types.upkeep import Erasure
+from holdfast.types.upkeep import Cluster, Compaction, Erasure
 
 __all__ = [
     "ACTS",
@@ -68,11 +69,15 @@ __all__ = [
     "AuthoredText",
     "Budget",
     "Candidate",
+    "Cluster",
+    "Compacted",
+    "Compaction",
     "Condition",
     "Contribution",
     "CoreDocument",
     "Cut",
     "Deadline",
+    "Declined",
     "Draft",
     "Dropped",
     "Erasure",
@@ -86,6 +91,7 @@ __all__ = [
     "Junction",
     "Kind",
     "Lineage",
+    "Method",
     "Op",
     "Origin",
     "Projected",
@@ -94,6 +100,7 @@ __all__ = [
     "QueryProfile",
     "RetrievalResult",
     "Role",
+    "Rung",
     "Scope",
     "SearchResult",
     "Stats",
@@ -101,7 +108,9 @@ __all__ = [
     "Step",
     "StrategyCandidate",
     "StrategyStanding",
+    "Summarised",
     "Trace",
+    "Trivial",
     "Unit",
     "View",
     "Why",

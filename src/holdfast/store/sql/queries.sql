@@ -231,3 +231,6 @@ SELECT vector FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys)
 
 -- name: disagree
 DELETE FROM agreements WHERE name = :name;
+
+-- name: owner_sessions
+SELECT DISTINCT session FROM units WHERE tenant = :tenant AND user = :user AND session IS NOT NULL ORDER BY session;
