@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.types.explanation import Contribution, Op, combine
+from holdfast.types.lifecycle import Gate
 from holdfast.types.projection import Asked, Fallen, Indicator, Projected, Projection, Prospect, Step
 from holdfast.types.questions import Budget, Condition, Deadline, Filter, Junction, QueryProfile, View
 from holdfast.types.results import (
@@ -77,6 +78,7 @@ __all__ = [
     "Fallen",
     "Field",
     "Filter",
+    "Gate",
     "Hit",
     "Indicator",
     "Junction",
