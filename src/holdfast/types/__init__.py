@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.types.compaction import Compacted, Declined, Method, Rung, Summarised, Trivial
 from holdfast.types.explanation import Contribution, Op, combine
 from holdfast.types.projection import Asked, Fallen, Indicator, Projected, Projection, Prospect, Step
 from holdfast.types.questions import Budget, Condition, Deadline, Filter, Junction, QueryProfile, View
@@ -66,11 +67,13 @@ __all__ = [
     "AuthoredText",
     "Budget",
     "Candidate",
+    "Compacted",
     "Condition",
     "Contribution",
     "CoreDocument",
     "Cut",
     "Deadline",
+    "Declined",
     "Draft",
     "Dropped",
     "Fact",
@@ -82,6 +85,7 @@ __all__ = [
     "Junction",
     "Kind",
     "Lineage",
+    "Method",
     "Op",
     "Origin",
     "Projected",
@@ -90,6 +94,7 @@ __all__ = [
     "QueryProfile",
     "RetrievalResult",
     "Role",
+    "Rung",
     "Scope",
     "SearchResult",
     "Stats",
@@ -97,7 +102,9 @@ __all__ = [
     "Step",
     "StrategyCandidate",
     "StrategyStanding",
+    "Summarised",
     "Trace",
+    "Trivial",
     "Unit",
     "View",
     "Why",
