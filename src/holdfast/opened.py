@@ -13,7 +13,7 @@ from holdfast import documents, recall
 from holdfast.analysis import analyse
 from holdfast.analysis.checks import check_flag, check_name, check_text, check_time
 from holdfast.analysis.messages import asked_in, said_in, shown_among
-from holdfast.analysis.redaction import redact_secrets
+from holdfast.analysis.redaction import redact
 from holdfast.analysis.tokens import RATIOS, TokenCounter, estimate
 from holdfast.embedders.base import Embedder
 from holdfast.embedding import Embedding
@@ -54,7 +54,7 @@ class Opened:
         self._analyse = partial(analyse, settings=settings.analysis)
         self._vectors = Embedding(store, settings.embedding, settings.gate, embedder)
         self._counter = counter or partial(estimate, ratios=RATIOS[settings.tokens.ratios])
-        self._redact = redactor or (redact_secrets if settings.ingest.redact else None)
+        self._redact = redactor or ((lambda text: redact(text).text) if settings.ingest.redact else None)
         self._summariser = summariser
         self._engine = Engine(store, settings, seconds, self._vectors.embedder)
 
