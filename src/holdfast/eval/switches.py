@@ -45,6 +45,7 @@ def _without(strategy: str) -> Switch:
 
 # What can be switched off, in the order of the pipeline. A new stage adds its line here.
 SWITCHES: Mapping[str, Switch] = {
+    "gate": _set(gate={"policy": "off"}),
     "lexical": _without("lexical"),
     "dense": _without("dense"),
     "hdc-vsa": _without("hdc-vsa"),
