@@ -1,4 +1,4 @@
-"""Summaries from a server of the test's own, on this machine: well-behaved, slow, absent, lying or full of rubbish."""
+"""Summaries from a server of the test's own, on this machine: well-behaved, slow, absent, lying or garbled."""
 
 import json
 import math

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -151,30 +152,34 @@ def test_the_oracle_ends_by_itself_by_the_limit_and_with_doubt():
     assert any(len(case["input_ids"]) == case["max_input_tokens"] for case in ORACLE)
 
 
-def without_cache(read, max_tokens):
-    """Write greedily with onnxruntime alone, the whole decoder again for every token."""
-    encoder, decoder = (ort.InferenceSession(str(TINY / name)) for name in (ENCODER, FIRST))
-    ids, written, logs = np.array([read]), [0], []
-    [hidden] = encoder.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
-    while len(logs) < max_tokens:
-        feeds = {"encoder_attention_mask": np.ones_like(ids), "encoder_hidden_states": hidden}
-        [logits] = decoder.run(["logits"], {"input_ids": np.array([written]), **feeds})
-        scores = logits[0, -1].astype(float)
-        best = int(scores.argmax())
-        if best == 1:
-            break
-        written.append(best)
-        logs.append(scores[best] - np.logaddexp.reduce(scores))
-    return written[1:], logs
+@cache
+def session(name):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    return ort.InferenceSession(str(TINY / name), options)
+
+
+def without_cache(read, written):
+    """Return the log-probabilities after each prefix of `written`, of a decoder that reads the whole prefix again."""
+    ids = np.array([read])
+    [hidden] = session(ENCODER).run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+    context = {"encoder_attention_mask": np.ones_like(ids), "encoder_hidden_states": hidden}
+    for length in range(len(written) + 1):
+        feeds = {"input_ids": np.array([[0, *written[:length]]]), **context}
+        scores = session(FIRST).run(["logits"], feeds)[0][0, -1].astype(float)
+        yield scores - np.logaddexp.reduce(scores)
 
 
 @given(read=st.lists(st.integers(0, 300), min_size=1, max_size=20), max_tokens=st.integers(1, 12))
 def test_with_a_cache_it_writes_what_it_writes_without(read, max_tokens):
-    ids, logs = without_cache([*read, 1], max_tokens)
     for summariser in BOTH.values():
         found = list(summariser._model().write([*read, 1], max_tokens))
-        assert [token for token, _ in found] == ids
-        assert [log for _, log in found] == pytest.approx(logs, abs=1e-4)
+        *due, end = without_cache([*read, 1], [token for token, _ in found])
+        for (token, log), odds in zip(found, due, strict=True):
+            assert log == pytest.approx(odds[token], abs=1e-4)
+            # Nothing else is likelier, beyond what rounding can decide.
+            assert log == pytest.approx(odds.max(), abs=1e-4)
+        assert len(found) == max_tokens or end[1] == pytest.approx(end.max(), abs=1e-4)
 
 
 def test_each_step_reads_one_token_and_the_text_is_read_once(folder, monkeypatch):
@@ -221,7 +226,9 @@ def test_long_input_is_cut():
     summariser = t5(max_input_tokens=24)
     lengths, run = [], Part.run
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Part, "run", lambda part, feeds: lengths.append(feeds["input_ids"].shape[1]) or run(part, feeds))
+        patch.setattr(
+            Part, "run", lambda part, feeds: lengths.append(feeds["input_ids"].shape[1]) or run(part, feeds)
+        )
         cut = summariser.summarise(long, max_tokens=64)
     assert lengths[0] == 24
     assert "Porto" not in cut.text
@@ -243,23 +250,25 @@ def _both(tmp_path_factory):
     BOTH.clear()
 
 
+def outcome(summariser, turns, max_tokens):
+    try:
+        return summariser.summarise(turns, max_tokens=max_tokens)
+    except (InputError, SummariserError) as error:
+        return error
+
+
 @given(turns=st.lists(st.text(), max_size=6), max_tokens=st.integers(1, 12))
 def test_whatever_it_reads_it_writes_a_little_or_says_why_not(turns, max_tokens):
-    outcomes = set()
     for summariser in BOTH.values():
-        try:
-            writing = summariser.summarise(turns, max_tokens=max_tokens)
-        except InputError:
-            assert not any(turn.strip() for turn in turns)
-            return
-        except SummariserError as error:
-            assert "wrote nothing" in str(error)
-            outcomes.add(None)
-            continue
-        assert 0.0 <= writing.confidence <= 1.0
-        assert writing.text == writing.text.strip() != ""
-        outcomes.add(writing.text)
-    assert len(outcomes) == 1
+        found = outcome(summariser, turns, max_tokens)
+        if not any(turn.strip() for turn in turns):
+            assert isinstance(found, InputError)
+        elif isinstance(found, SummariserError):
+            assert "wrote nothing" in str(found)
+        else:
+            assert 0.0 <= found.confidence <= 1.0
+            assert found.text == found.text.strip() != ""
+            assert found == outcome(summariser, turns, max_tokens)
 
 
 def test_many_threads_load_once_and_write_the_same(folder, monkeypatch):
@@ -271,7 +280,8 @@ def test_many_threads_load_once_and_write_the_same(folder, monkeypatch):
 
     monkeypatch.setattr(t5_module.Parts, "load", counting)
     cases = [case for case in ORACLE if case["text"].strip()] * 4
-    expected = [t5(folder).summarise(case["turns"], max_tokens=case["max_tokens"]) for case in cases]
+    alone = t5(folder)
+    expected = [alone.summarise(case["turns"], max_tokens=case["max_tokens"]) for case in cases]
     loads.clear()
     shared, start = t5(folder), threading.Barrier(8)
 
@@ -374,17 +384,25 @@ def test_layers_are_counted_once_where_both_halves_are_equally_deep(folder):
     refused(folder, "num_decoder_layers = None")
 
 
-@pytest.mark.parametrize(("layers", "wrong"), [(1, "asks for the input 'past_key_values.1"), (3, "has no input"), (10**12, "has no input")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("layers", "wrong"),
+    [(1, "asks for the input 'past_key_values.1"), (3, "has no input"), (10**12, "has no input")],
+)
 def test_a_model_with_other_layers_than_configured_is_refused(folder, layers, wrong):
     configure(folder, num_decoder_layers=layers)
     refused(folder, f"not shaped like this part of a T5 .*{wrong}")
 
 
-@pytest.mark.parametrize("part", [ENCODER, MERGED, FIRST, LATER])
-@pytest.mark.parametrize("other", ["bert", ENCODER, FIRST])
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        (part, other)
+        for part in (ENCODER, MERGED, FIRST, LATER)
+        for other in ("bert", ENCODER, FIRST, LATER)
+        if part != other
+    ],
+)
 def test_a_model_of_another_kind_is_refused(tmp_path, part, other):
-    if part == other:
-        pytest.skip("it would be the right one")
     laid_out(tmp_path, "merged" if part == MERGED else "two files")
     shutil.copy(shipped_folder("minilm") / "model.onnx" if other == "bert" else TINY / other, tmp_path / part)
     refused(tmp_path, f"{part} is not shaped like this part of a T5 .*optimum-cli export onnx")
@@ -396,12 +414,8 @@ def test_a_tokenizer_of_another_model_is_found_out(folder, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("name", "value"), [("num_heads", 3), ("d_kv", 7), ("decoder_start_token_id", 10**6)])
-def test_numbers_that_do_not_fit_the_model_are_found_out(tmp_path, name, value):
-    configure(laid_out(tmp_path), **{name: value})
-    if name != "decoder_start_token_id":
-        # A merged decoder does not read what it has not written yet; it may or may not mind the size of it.
-        pytest.skip("onnxruntime decides")
+def test_a_start_that_the_model_does_not_know_is_found_out(tmp_path):
+    configure(laid_out(tmp_path), decoder_start_token_id=10**6)
     refused(tmp_path, f"{MERGED} fails: ")
 
 
@@ -434,7 +448,7 @@ def test_of_equally_likely_tokens_the_lowest_is_taken():
         1,
         pytest.approx(7 - math.log(1 + 2 * math.exp(7))),
     )
-    # In single precision this would be exactly zero.
+    # In single precision the sum would be exactly one.
     assert t5_module._likeliest(np.array([[[30.0, 0.0]]], np.float32), part)[1] == pytest.approx(-math.exp(-30.0))
     for shape in ((1, 2, 4), (2, 1, 4), (1, 4), (1, 1, 0)):
         with pytest.raises(SummariserError, match="gave logits of shape"):
@@ -446,8 +460,13 @@ def test_of_equally_likely_tokens_the_lowest_is_taken():
 
 @pytest.mark.parametrize(
     ("turns", "max_tokens", "wrong"),
-    [("one text", 8, "list of turns"), ([], 8, "none of the 0 turns"), ([" ", ""], 8, "none of the 2"), (TURNS, 0, "no room")],
-)  # fmt: skip
+    [
+        ("one text", 8, "list of turns"),
+        ([], 8, "none of the 0 turns"),
+        ([" ", ""], 8, "none of the 2 turns"),
+        (TURNS, 0, "no room"),
+    ],
+)
 def test_what_cannot_be_summarised_is_refused(turns, max_tokens, wrong):
     with pytest.raises(InputError, match=wrong):
         t5().summarise(turns, max_tokens=max_tokens)
