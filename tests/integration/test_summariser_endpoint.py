@@ -1,4 +1,4 @@
-"""Summaries from a server of the test's own, on this machine: well-behaved, slow, absent, lying or full of rubbish."""
+"""Summaries from a server of the test's own, on this machine: well-behaved, slow, absent, lying or garbled."""
 
 import json
 import math
@@ -198,7 +198,7 @@ class RawServer:
 
 def test_a_server_whose_answer_trickles_in_is_late_too():
     def trickle(connection, leaving):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n")
         # Each piece comes in time; the whole never does.
         while not leaving.wait(0.01):
             try:

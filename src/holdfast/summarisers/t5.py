@@ -129,4 +129,6 @@ def _likeliest(logits: Array, part: Part) -> tuple[int, float]:
         raise SummariserError(
             f"{part.path} gave the logit {peak} for token {best}, which is no finite number; export or copy it again"
         )
-    return best, -math.log(float(np.exp(scores - peak).sum()))
+    others = np.exp(scores - peak)
+    others[best] = 0.0
+    return best, -math.log1p(float(others.sum()))
