@@ -252,10 +252,9 @@ def _storable(text: str) -> bool:
 
 
 def _listed(phrases: Sequence[str]) -> str:
+    named = ", ".join(shown(phrase) for phrase in phrases[:_NAMED_IN_NOTES])
     rest = len(phrases) - _NAMED_IN_NOTES
-    return ", ".join(shown(phrase) for phrase in phrases[:_NAMED_IN_NOTES]) + (
-        f" and {rest} more" if rest > 0 else ""
-    )
+    return f"{named} and {rest} more" if rest > 0 else named
 
 
 def _below(value: float, bar: float) -> str:
