@@ -43,10 +43,12 @@ def essentials(text: str) -> Essentials:
     negated: list[str] = []
     for line in _lines(text):
         named, months = _names(line)
-        anchored = sorted(anchors(line))
+        anchored = sorted(anchor.rstrip(".") for anchor in anchors(line))
         names += named
         numbers += _numbers_outside(line, anchored)
-        dates += [*anchored, *months]
+        dated = frozenset[str]().union(*map(_date_parts, anchored))
+        dates += anchored
+        dates += (month for month in months if not _date_parts(month) <= dated)
         negated += (phrase for phrase, _ in negations(line))
     return Essentials(*(tuple(dict.fromkeys(found)) for found in (names, numbers, dates, negated)))
 
@@ -119,12 +121,12 @@ def _runs(line: str) -> list[str]:
 
 # ------------------------------------------------------------------------------------------------- names
 
-_WORD = re.compile(r"[^\W\d_][^\W_]*(?:['.&-][^\W_]+)*")
+_WORD = re.compile(r"(?<!\w)[^\W\d_][^\W_]*(?:['.&-][^\W_]+)*")
 # What stands before the first word of a sentence, a quotation, a list item or an aside.
 _OPENING = re.compile(r"[.!?…:;\"“”„«»(\[*•>|#–—-]")
 _TITLES = frozenset("dr mr mrs ms prof st".split())
-# Words with a capital that name nothing: openers of a sentence, answers, and what people shout.
-_COMMON = STOP_WORDS | frozenset(
+# Words that have a capital only because a sentence begins with them; inside one, "New York" is a name.
+_OPENERS = frozenset(
     """
     absolutely agreed ah alright although always amazing another anyway apparently appreciate as ask asked awesome
     basically besides bye check congratulations congrats consider cool correct could dear definitely despite did
@@ -206,7 +208,8 @@ def _names(line: str) -> tuple[list[str], list[str]]:
     names: list[str] = []
     months: list[str] = []
     run: list[str] = []
-    for word, after in zip(found, (*found[1:], None), strict=True):
+    for place, word in enumerate(found):
+        after = found[place + 1] if place + 1 < len(found) else None
         named = not _is_common(word, lower) and (
             not word.opens or word.coined or word.folded in elsewhere or _opens_with_name(word, after)
         )
@@ -224,7 +227,9 @@ def _is_common(word: _Word, lower: set[str]) -> bool:
     if not word.capital or word.coined:
         return not word.capital
     start = word.folded.partition("'")[0]
-    return word.folded in _COMMON or start in STOP_WORDS or word.folded in _CALENDAR or word.folded in lower
+    if start in STOP_WORDS or word.folded in _CALENDAR or word.folded in _TITLES or word.folded in lower:
+        return True
+    return word.opens and word.folded in _OPENERS
 
 
 def _opens_with_name(word: _Word, after: _Word | None) -> bool:

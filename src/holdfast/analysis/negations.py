@@ -24,7 +24,8 @@ _NEGATIONS = frozenset(
 )
 _NEGATED_INSIDE = re.compile(r"[不没沒無无未別别勿]|ない|なかっ|ません|않|없|못")
 _CLAUSE_MARKS = tuple(".,;:!?…。、")
-_CLOSING_MARKS = "\"'”’)]»*_"
+_CLOSING_MARKS = "\"'”’)]»*"
+_EDGE_MARKS = _CLOSING_MARKS + "".join(_CLAUSE_MARKS)
 _CLAUSE_WORDS = frozenset("but however although though because while aber mais pero mas но ma".split())
 # What is negated stands in the next few words; the first three that say something tell which it is.
 _TELLING = 3
@@ -39,7 +40,7 @@ def negations(line: str) -> Iterator[tuple[str, frozenset[str]]]:
         places = [place for place, token in enumerate(clause) if _negates(token)]
         keys = _telling_terms(clause) if places else frozenset[str]()
         for place in places:
-            yield " ".join(_phrase(clause, place)), keys
+            yield " ".join(_phrase(clause, place)).rstrip(_EDGE_MARKS), keys
 
 
 def is_denied(phrase: str, denied: Sequence[frozenset[str]]) -> bool:

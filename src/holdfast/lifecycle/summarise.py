@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from holdfast.analysis.kept import essentials, invented, missing
 from holdfast.analysis.sanitise import PLACEHOLDER, sanitise
+from holdfast.analysis.tokens import TokenCounter
 from holdfast.errors import EmbedderError, InputError, SummariserError, shown
 from holdfast.kernels.clustering import (
     Preservation,
@@ -38,10 +39,11 @@ from holdfast.summarisers.base import Summariser, Writing
 from holdfast.types import AUTHORS, Compacted, Declined, Rung, Summarised, Trivial, Unit
 
 Embed = Callable[[str], NDArray[np.float32]]
-Counter = Callable[[str], int]
 
 # What a name may not hold: it would end the name, or begin a line of another kind (as in a context).
 _NOT_IN_NAMES = re.compile(r"[\s:>\[\]]+")
+# Stands for a placeholder where facts are read: words around it do not belong together.
+_LEFT_OUT = " … "
 # exp(mean log p) may pass 1 by rounding, never by more.
 _ROUNDING = 1e-6
 # A note names the first few of many.
@@ -54,7 +56,7 @@ def summarise(
     *,
     settings: CompactionSettings,
     embed: Embed,
-    counter: Counter,
+    counter: TokenCounter,
     summariser: Summariser | None,
 ) -> Compacted:
     """Return what becomes of `turns`, which are in time order and have one row of `vectors` each.
@@ -108,7 +110,7 @@ class _Cluster:
     order: tuple[int, ...]
     cost: int
     embed: Embed
-    counter: Counter
+    counter: TokenCounter
     settings: CompactionSettings
     summariser: Summariser | None
     notes: list[str] = field(default_factory=list)
@@ -190,7 +192,7 @@ class _Cluster:
 
     def _facts(self, places: Sequence[int]) -> str:
         """Return what the picks say themselves: without who says it, and without what the sanitiser put in."""
-        return "\n".join(PLACEHOLDER.sub(" ", self.bodies[place]) for place in places)
+        return "\n".join(PLACEHOLDER.sub(_LEFT_OUT, self.bodies[place]) for place in places)
 
     def _kept(self, text: str) -> Preservation:
         vector = np.asarray(self.embed(text))
@@ -252,10 +254,9 @@ def _storable(text: str) -> bool:
 
 
 def _listed(phrases: Sequence[str]) -> str:
+    named = ", ".join(shown(phrase) for phrase in phrases[:_NAMED_IN_NOTES])
     rest = len(phrases) - _NAMED_IN_NOTES
-    return ", ".join(shown(phrase) for phrase in phrases[:_NAMED_IN_NOTES]) + (
-        f" and {rest} more" if rest > 0 else ""
-    )
+    return f"{named} and {rest} more" if rest > 0 else named
 
 
 def _below(value: float, bar: float) -> str:
