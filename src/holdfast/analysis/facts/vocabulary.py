@@ -212,7 +212,7 @@ _OTHER_VERBS = """
 _NOUNS_TOO = """
     need plan call work use support cause love like help offer lead look talk turn build run cut drink sleep stay show
     read start stop move find claim switch trigger plans calls works needs building meeting running working living
-    reading writing leaves living show shows making drinks
+    reading writing leaves living live show shows making drinks
 """
 AUXILIARIES = frozenset(_AUXILIARIES.split())
 OTHER_VERBS = frozenset(_OTHER_VERBS.split())
