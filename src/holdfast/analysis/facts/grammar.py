@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.analysis.facts.phrases import Name, has_shape, name, phrase_end
+from holdfast.analysis.facts.phrases import Name, has_shape, is_verb, name, phrase_end
 from holdfast.analysis.facts.sentences import Sentence
 from holdfast.analysis.facts.vocabulary import (
     ADVERBS,
@@ -33,6 +33,8 @@ _FORMS: dict[str, tuple[Form, ...]] = {
     "been": ("ing",),
     "quit": ("ing",),
 }
+# Function words that say nothing about a verb.
+_NO_VERBS = frozenset("to as than or nor not no so if because even again yet unless ever".split())
 _CONTRASTS = (("not",), ("but", "not"), (",", "not"), (",", "but", "not"), ("instead", "of"), ("rather", "than"))
 
 
@@ -78,7 +80,7 @@ def verb_group(s: Sentence, v: int) -> Group | None:
         if phrase in VERBS and VERBS[phrase][0] in _FORMS.get(auxiliary, ()):
             form, meaning = VERBS[phrase]
             agrees = form if auxiliary == "" else None
-            return Group(meaning, p + size, opening.negated, agrees, opening.verb)
+            return Group(meaning, p + size, opening.negated, agrees, opening.verb or phrase[0])
     return None
 
 
@@ -158,7 +160,7 @@ def objects(s: Sentence, p: int, shape: Shape, *, relative: bool = False) -> tup
         return None
     if not listed and s.at(end) == "nor":
         return None
-    return (*_with_contrast(s, found, last, shape),)  # type: ignore[return-value]
+    return _with_contrast(s, found, last, shape)
 
 
 def _with_contrast(s: Sentence, found: list[Object], end: int, shape: Shape) -> tuple[list[Object], int]:
@@ -186,7 +188,6 @@ def _conjunction(s: Sentence, p: int) -> int:
 def _runs_on(s: Sentence, p: int) -> bool:
     """Return whether a verb follows at `p`."""
     word = s.at(p)
-    return (word in AUXILIARIES and word not in {"to", "as", "than", "or", "nor", "not", "no", "so", "if", "because",
-                                                 "even", "again", "yet", "unless", "ever"}) or (
-        word not in ADVERBS and verb_group(s, p) is not None
-    )
+    if word in AUXILIARIES:
+        return word not in _NO_VERBS
+    return is_verb(word) or (word not in ADVERBS and verb_group(s, p) is not None)

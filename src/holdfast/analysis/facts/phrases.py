@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.analysis.facts.sentences import Sentence
 from holdfast.analysis.facts.vocabulary import (
+    ADVERBS,
     AFTER_OBJECT,
     AUXILIARIES,
     BELONGINGS,
@@ -61,7 +62,7 @@ def phrase_end(s: Sentence, i: int) -> int:
 
 def _continues(s: Sentence, j: int, first: int) -> bool:
     word = s.at(j)
-    if not word[-1].isalnum() and not word.endswith(("+", "#", ".")) or word == ".":
+    if word == "." or not (word[-1].isalnum() or word.endswith(("+", "#", "."))):
         return False
     if word == "of" and j > first:
         return True
@@ -69,9 +70,14 @@ def _continues(s: Sentence, j: int, first: int) -> bool:
         return True
     if word in AFTER_OBJECT or word in AUXILIARIES:
         return False
-    if j > first and (word in OTHER_VERBS and word in NEVER_IN_NAMES):
+    if j > first and is_verb(word):
         return False
     return not (word.endswith("ly") and s.raw(j).islower() and word not in LY_NOUNS)
+
+
+def is_verb(word: str) -> bool:
+    """Return whether the word is a common verb and no noun."""
+    return word in OTHER_VERBS and word in NEVER_IN_NAMES
 
 
 def name(s: Sentence, i: int, j: int) -> Name | None:
@@ -96,9 +102,11 @@ def name(s: Sentence, i: int, j: int) -> Name | None:
 
 def _nameable(s: Sentence, k: int, first: int) -> bool:
     word = s.at(k)
+    if word in OURS or (k == first and word in ADVERBS):
+        return False
     if word in DETERMINERS:
         return k > first and s.at(k - 1) == "of"
-    return word[:1].isalnum() | word.startswith(".") and len(word.strip(".")) > 0 and word not in NEVER_IN_NAMES
+    return word.lstrip(".")[:1].isalnum() and word not in NEVER_IN_NAMES
 
 
 def _holds_clause(s: Sentence, i: int, j: int) -> bool:
@@ -150,6 +158,12 @@ def is_class(text: str) -> bool:
     """Return whether "X is a `text`" says what X is, rather than how somebody finds it."""
     words = text.lower().split()
     return "of" not in words and words[-1] not in EMPTY_CLASSES and not EVALUATIVE & set(words)
+
+
+def is_vague(text: str) -> bool:
+    """Return whether a subject is an activity or a favourite of something unsaid: "exploring is an adventure"."""
+    words = text.lower().split()
+    return words[0].endswith("ing") or words[-1] in EMPTY_CLASSES or words[0] in {"sure", "life", "love", "mental"}
 
 
 def counts(text: str) -> bool:

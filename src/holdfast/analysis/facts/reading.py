@@ -12,6 +12,7 @@ from holdfast.analysis.facts.phrases import (
     counts,
     has_shape,
     is_class,
+    is_vague,
     lowered,
     name,
     phrase_end,
@@ -22,10 +23,12 @@ from holdfast.analysis.facts.vocabulary import (
     ASKING,
     BE,
     BOUNDARIES,
+    EMPTY_WHOLES,
     FICTIONAL,
     JOBS,
     LEAD_PREPOSITIONS,
     LEADS,
+    OPEN_GERUNDS,
     SUBORDINATORS,
     UNCERTAIN,
 )
@@ -165,7 +168,7 @@ def _predicate(s: Sentence, v: int, subjects: tuple[Name, ...], *, relative: boo
     if not all(_agrees(group, one) for one in subjects):
         return None
     found = objects(s, group.end, group.meaning.shape, relative=relative)
-    if found is None or not _sensible(group, found[0]):
+    if found is None or not _sensible(s, group, subjects, found):
         return None
     return _stated(s, group, subjects, *found, rule="relative" if relative else "")
 
@@ -173,15 +176,24 @@ def _predicate(s: Sentence, v: int, subjects: tuple[Name, ...], *, relative: boo
 def _agrees(group: Group, subject: Name) -> bool:
     """Return whether the verb's form fits: "Redis use" is a noun, "engineers use" is a clause."""
     if group.form == "base":
-        return subject.plural
+        # "Sounds like", "themes like": only people are believed to like.
+        return subject.plural and (group.verb != "like" or subject.text.startswith(SPEAKER))
     return group.form != "third" or not subject.first
 
 
-def _sensible(group: Group, found: list[Object]) -> bool:
-    texts = [one.name.text for one in found]
+def _sensible(s: Sentence, group: Group, subjects: tuple[Name, ...], found: tuple[list[Object], int]) -> bool:
+    """Return whether the objects say what the relation needs; each test is a way to say nothing in its words."""
+    texts = [one.name.text for one in found[0]]
+    relation = group.meaning.relation
     if group.meaning.rule == "copula":
-        return all(is_class(text) for text in texts)
-    return group.meaning.relation != "about" or not any(counts(text) for text in texts)
+        return all(is_class(text) for text in texts) and not any(is_vague(one.text) for one in subjects)
+    if relation == "about":
+        return not any(counts(text) for text in texts) and not any(one.first for one in subjects)
+    if relation == "part_of":
+        return not any(text.lower() in EMPTY_WHOLES for text in texts)
+    if relation in {"likes", "dislikes"}:
+        return s.at(group.end) != "the" and not (texts[-1].endswith("ing") and s.at(found[1]) in OPEN_GERUNDS)
+    return True
 
 
 def _stated(  # noqa: PLR0913, PLR0917 - a clause has this many parts
@@ -232,7 +244,7 @@ def _identity(s: Sentence, v: int, subject: Name) -> _Clause | None:
 
 def _identity_relation(words: list[str], value: Name) -> str:
     words = words[1:] if words[0] in {"new", "current"} else words
-    if len(words) > 1 and words[0] in _FAVOURITES:
+    if len(words) > 1 and words[0] in _FAVOURITES and is_class(value.text):
         return "favourite_" + "_".join(words[1:])
     proper = has_shape(value.text, "name")
     if words == ["birthday"] and has_shape(value.text, "date"):

@@ -103,7 +103,7 @@ def _states() -> dict[tuple[str, ...], Meaning]:
     relevant_for | relevant for / relevant to / useful for / important for / helpful for |
     ~supports | supported by / enabled by |
     ~mentions | mentioned in / mentioned by |
-    about | about / all about |
+    about | about |
     ~causes | caused by / triggered by |
     lives_in | based in | place
     works_at | employed by / employed at | name
@@ -236,16 +236,23 @@ EMPTY_CLASSES = frozenset(
     piece star legend hit miss disaster surprise mystery pleasure blast fact lie start step sign reason result issue
     success failure bargain steal treat gem beast beauty hero winner loser risk mistake relief joy delight challenge
     week day year time while moment minute hour fan friend match fit difference choice option example part kind sort
-    type form instance component member module couple number waste bummer trap no-brainer stretch
+    type form instance component member module couple number waste bummer trap no-brainer stretch adventure classic
+    priority experience journey skill escape outlet passion inspiration reminder feeling bonus plus process blessing
+    gift honour honor favourite favorite struggle must-see must-have game-changer break place thrill
     """.split()
 )
 EVALUATIVE = frozenset(
     """
     good great nice bad better best worse worst big huge little small perfect terrible horrible awful wonderful lovely
     fine fair real true total complete bit tad total absolute poor cool fun funny boring amazing interesting such
-    quite rather pretty
+    quite rather pretty awesome different super fantastic incredible special important key hard easy tough cute sweet
+    must-visit must-see solid new beautiful excellent soft ideal powerful crucial essential vital true major
     """.split()
 )
+# "Part of life" is a comfort and no structure.
+EMPTY_WHOLES = frozenset("life fun deal job plan problem process reason reality game journey story charm".split())
+# A gerund that needs the words after its preposition: "listening to" is not yet a liking.
+OPEN_GERUNDS = frozenset("to into for about with up at out of like from through on".split())
 JOBS = frozenset(
     """
     accountant actor actress architect artist baker barber barista bartender biologist bookkeeper builder butcher
