@@ -129,7 +129,10 @@ def test_every_relation_of_the_contract_can_be_read():
         ("Salt leads to rust!", {("salt", "causes", "rust")}),
         ("The oar is part of the boat.", {("oar", "part_of", "boat")}),
         ("'Kestrel' depends on \"Heron\"", {("kestrel", "depends_on", "heron")}),
-        ("Kestrel uses Heron and depends on Plover", {("kestrel", "uses", "heron"), ("kestrel", "depends_on", "plover")}),
+        (
+            "Kestrel uses Heron and depends on Plover",
+            {("kestrel", "uses", "heron"), ("kestrel", "depends_on", "plover")},
+        ),
         ("It was snowing.", set()),
         ("Nothing causes", set()),
         ("Kestrel never uses Heron", set()),

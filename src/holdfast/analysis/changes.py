@@ -1,9 +1,10 @@
 """Changed facts (C19): whether a new statement takes the place of an earlier one.
 
-Conservative on purpose, because what is taken for replaced is no longer recalled by default. A change needs words that
-say so ("moved", "new", "switched", "now", "no longer", "instead", "changed to"), or a relation that has one value at
-a time with both sides plain present statements. Speaker and subject must be the same. Questions, hedges, plans, reports,
-the past, additions ("also", "too") and what holds only at times ("at weekends", "until Friday") never replace anything.
+Conservative on purpose, because what is taken for replaced is no longer recalled by default. A change needs words
+that say so ("moved", "new", "switched", "now", "no longer", "instead", "changed to"), or a relation that has one
+value at a time with both sides plain present statements. Speaker and subject must be the same. Questions, hedges,
+plans, reports, the past, additions ("also", "too") and what holds only at times ("at weekends", "until Friday")
+never replace anything.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from holdfast.analysis.facts import SPEAKER, Stated, extract, spoken_by
+from holdfast.analysis.facts import Stated, extract, spoken_by
 from holdfast.analysis.facts.sentences import Sentence, sentences
 from holdfast.analysis.facts.vocabulary import ASKING, MONTHS, UNCERTAIN
 from holdfast.analysis.symbols import symbol
@@ -29,10 +30,14 @@ _SINGLE = frozenset(
     """.split()
 )
 _FAVOURITE = re.compile(r"favou?rite (.+)")
-_ADDS = re.compile(r"\b(?:also|too|as well|another|second|additionally|both|besides|plus|in addition)\b", re.IGNORECASE)
+_ADDS = re.compile(
+    r"\b(?:also|too|as well|another|second|additionally|both|besides|plus|in addition)\b", re.IGNORECASE
+)
 _AT_TIMES = re.compile(
-    r"\b(?:(?:on|at|most) (?:\w+days|weekends?|nights)|every \w+|until|temporar\w+|part[- ]time|this (?:week|month|summer|winter)"
-    r"|for (?:the|a|an|two|three|some|now|this) ?(?:few |couple of )?(?:\w+)?(?:day|week|month|summer|winter|moment|time|now)s?"
+    r"\b(?:(?:on|at|most) (?:\w+days|weekends?|nights)|every \w+|until|temporar\w+|part[- ]time"
+    r"|this (?:week|month|summer|winter)"
+    r"|for (?:the|a|an|two|three|some|now|this) ?(?:few |couple of )?"
+    r"(?:\w+)?(?:day|week|month|summer|winter|moment|time|now)s?"
     r"|half the \w+|sometimes|occasionally|during|for now|at the moment)\b",
     re.IGNORECASE,
 )
@@ -121,22 +126,25 @@ def statements(text: str, speaker: str) -> tuple[Statement, ...]:
 
 def changed(new: Statement, old: Statement, functional: frozenset[str] = FUNCTIONAL) -> Change | None:
     """Return how `new` changes what `old` said, or None. The caller knows that `new` is the later one."""
-    if new.speaker != old.speaker or old.ended or new.adds or not symbol(old.value):
+    if new.speaker != old.speaker or old.ended or new.adds:
         return None
+    rule = _rule(new, old, functional)
+    return Change(old.slot, old.value, "" if new.ended else new.value, rule, new.marker) if rule else None
+
+
+def _rule(new: Statement, old: Statement, functional: frozenset[str]) -> str:
+    """Return the name of the rule by which `new` takes the place of `old`, or nothing."""
     if new.replaces and symbol(new.replaces) == symbol(old.value) and _may_replace(new, old):
-        return Change(old.slot, old.value, new.value, "replaced", new.marker)
+        return "replaced"
     if symbol(new.subject) != symbol(old.subject) or not _same_slot(new, old):
-        return None
+        return ""
     if new.ended:
-        same = symbol(new.value) == symbol(old.value)
-        return Change(old.slot, old.value, "", "ended", new.marker) if same else None
+        return "ended" if symbol(new.value) == symbol(old.value) else ""
     if not _differ(new.value, old.value):
-        return None
+        return ""
     if old.slot in functional or _single(old.slot):
-        return Change(old.slot, old.value, new.value, "marked" if new.marker else "functional", new.marker)
-    if new.marker and (old.slot in _MARKED or old.slot.startswith("is ")):
-        return Change(old.slot, old.value, new.value, "marked", new.marker)
-    return None
+        return "marked" if new.marker else "functional"
+    return "marked" if new.marker and (old.slot in _MARKED or old.slot.startswith("is ")) else ""
 
 
 def changes(new: Iterable[Statement], old: Iterable[Statement]) -> tuple[Change, ...]:
@@ -169,7 +177,7 @@ def _sort(value: str) -> str:
 
 
 def _single(slot: str) -> bool:
-    return slot.startswith("favourite_") or (slot.startswith("has ") and slot.split()[-1] in _SINGLE)
+    return slot.startswith("favourite_") or (slot.startswith("has ") and slot.rsplit(maxsplit=1)[-1] in _SINGLE)
 
 
 def _differ(new: str, old: str) -> bool:
@@ -183,19 +191,15 @@ def _uncertain(s: Sentence) -> bool:
 
 
 def _from_facts(stated: list[Stated], words: str, speaker: str) -> Iterator[Statement]:
-    marker = _marker(words)
-    adds = _ADDS.search(words) is not None
+    marker, adds, ended = _marker(words), _ADDS.search(words) is not None, _ENDED.search(words)
     gone = {one.fact.relation: one.fact.object for one in stated if one.negated and one.rule in {"shift", "contrast"}}
+    kept = {one.fact.relation for one in stated if not one.negated}
     for one in stated:
-        fact, span = one.fact, (one.start, one.end)
+        parts = (speaker, one.fact.subject, one.fact.relation, one.fact.object, one.start, one.end)
         if not one.negated:
-            replaces = gone.get(fact.relation, "")
-            yield Statement(speaker, fact.subject, fact.relation, fact.object, *span, marker, replaces, adds=adds)
-        elif fact.relation not in {other.fact.relation for other in stated if not other.negated}:
-            if ended := _ENDED.search(words):
-                yield Statement(
-                    speaker, fact.subject, fact.relation, fact.object, *span, ended.group().lower(), ended=True
-                )
+            yield Statement(*parts, marker, gone.get(one.fact.relation, ""), adds=adds)
+        elif ended and one.fact.relation not in kept:
+            yield Statement(*parts, ended.group().lower(), ended=True)
 
 
 def _marker(words: str) -> str:
@@ -224,7 +228,9 @@ def _from_patterns(s: Sentence, words: str, speaker: str) -> Iterator[Statement]
 
 def _attribute(match: re.Match[str], span: tuple[int, int], speaker: str, *, adds: bool) -> Iterator[Statement]:
     what = match["what"].lower()
-    marker = "new" if (match["new"] or "").strip().lower() == "new" else "now" if match["now"] or match["later"] else ""
+    marker = (
+        "new" if (match["new"] or "").strip().lower() == "new" else "now" if match["now"] or match["later"] else ""
+    )
     owner = speaker if match["owner"].lower() in {"my", "our"} else match["owner"][:-2]
     if not owner or _FAVOURITE.match(what):
         return  # the rules for facts read favourites

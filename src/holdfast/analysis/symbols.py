@@ -47,7 +47,8 @@ _COMMON = frozenset(
     pond port prawn problem process product project queue query rabbit report result right road role room row
     rule script secret shell ship shoe shop shrimp signal site skill snake snapshot son song spider stack step stone
     store stream string student system table task team term test text thing thread ticket tide token tomato town
-    tool fact line node train tree trip truck trunk type unit vector view village wall week whale wheel window word year zone
+    tool fact line node train tree trip truck trunk type unit vector view village wall week whale wheel window
+    word year zone
     """.split()
 ) - {"window"}  # Windows is an operating system
 _KEPT = frozenset("series species davies mercedes hermes charles".split())
@@ -122,8 +123,9 @@ def _root(leads: Mapping[str, str], key: str) -> str:
 
 
 _KNOWN_AS = re.compile(
-    rf"(?P<name>[A-Z][\w.+#&-]*(?: [A-Z][\w.+#&-]*){{0,4}}),? \(?(?:also known as|also called|a\.?k\.?a\.?|better known as)"
-    rf" (?P<alias>[A-Z][\w+#&-]*(?: [A-Z][\w+#&-]*){{0,4}})"
+    r"(?P<name>[A-Z][\w.+#&-]*(?: [A-Z][\w.+#&-]*){0,4}),? \(?"
+    r"(?:also known as|also called|a\.?k\.?a\.?|better known as) "
+    r"(?P<alias>[A-Z][\w+#&-]*(?: [A-Z][\w+#&-]*){0,4})"
 )
 _BRACKETED = re.compile(r"(?P<before>(?:[\w-]+ ){1,9})\((?P<short>[A-Z][A-Za-z]?[A-Z0-9]{1,6})s?\)")
 # Words that an acronym may pass over.

@@ -28,6 +28,7 @@ _COPULA = Meaning("instance_of", "copula")
 _FORMS: dict[str, tuple[Form, ...]] = {
     "": ("base", "third", "past"),
     "do": ("base",),
+    "cannot": ("base",),
     "be": ("ing",),
     "have": ("past",),
     "been": ("ing",),
@@ -40,7 +41,7 @@ _CONTRASTS = (("not",), ("but", "not"), (",", "not"), (",", "but", "not"), ("ins
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A verb group: what it means, where its objects begin, whether it is denied, and the form its subject must fit."""
+    """A verb group: its meaning, where its objects begin, whether it is denied, the form its subject must fit."""
 
     meaning: Meaning
     end: int
@@ -80,7 +81,7 @@ def verb_group(s: Sentence, v: int) -> Group | None:
         if phrase in VERBS and VERBS[phrase][0] in _FORMS.get(auxiliary, ()):
             form, meaning = VERBS[phrase]
             agrees = form if auxiliary == "" else None
-            return Group(meaning, p + size, opening.negated, agrees, opening.verb or phrase[0])
+            return Group(meaning, p + size, opening.negated != meaning.denies, agrees, opening.verb or phrase[0])
     return None
 
 
@@ -107,12 +108,18 @@ def _auxiliary(s: Sentence, p: int, before: str) -> str:
         return "been"
     if before in {"", "have"} and word in QUIT:
         return "quit"
-    if before:
-        return ""
-    if word in {"do", "does"}:
-        return "do"
+    return "" if before else _first_auxiliary(s, p)
+
+
+def _first_auxiliary(s: Sentence, p: int) -> str:
+    word = s.at(p)
+    if word == "can":
+        # What something can do says nothing about what it does; what it cannot, it does not.
+        return "cannot" if s.at(p + 1) == "not" else ""
     if word in {"has", "have"}:
         return "have" if _is_perfect(s, p + 1) else ""
+    if word in {"do", "does"}:
+        return "do"
     return "be" if word in BE else "was" if word in WAS else ""
 
 

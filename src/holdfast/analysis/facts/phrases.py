@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.analysis.facts.sentences import Sentence
 from holdfast.analysis.facts.vocabulary import (
@@ -38,12 +38,13 @@ _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A noun phrase: its words without article and quotes, and whether it takes a plural verb."""
+    """A noun phrase without article and quotes; `denied` where "neither … nor" takes it out."""
 
     text: str
     plural: bool = False
     first: bool = False
     definite: bool = False
+    denied: bool = False
 
 
 def phrase_end(s: Sentence, i: int) -> int:
@@ -122,7 +123,7 @@ def lowered(found: Name) -> Name:
     text = found.text
     if " " in text or not text[1:].islower():
         return found
-    return Name(text[0].lower() + text[1:], found.plural, found.first, found.definite)
+    return replace(found, text=text[0].lower() + text[1:])
 
 
 def has_shape(text: str, shape: Shape) -> bool:
@@ -168,5 +169,5 @@ def is_vague(text: str) -> bool:
 
 def counts(text: str) -> bool:
     """Return whether the phrase begins with a number: "about two hundred" is no topic."""
-    first = text.split()[0].lower()
+    first = text.split(maxsplit=1)[0].lower()
     return first[0].isdigit() or first in NUMBERS

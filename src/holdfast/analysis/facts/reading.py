@@ -123,10 +123,9 @@ def _clause(s: Sentence, i: int, inherited: tuple[Name, ...]) -> _Clause | None:
 
 def _subjects(s: Sentence, i: int, v: int) -> tuple[Name, ...]:
     """Return the names that the words from `i` to before `v` list, or nothing."""
-    i += s.at(i) == "both"
-    if s.at(i) == "neither":
-        return ()
-    cuts = [k for k in range(i, v) if s.at(k) in {"and", "&", ","}]
+    denied = s.at(i) == "neither"
+    i += denied or s.at(i) == "both"
+    cuts = [k for k in range(i, v) if s.at(k) in ({"nor"} if denied else {"and", "&", ","})]
     if cuts and s.at(cuts[-1]) == ",":
         return ()
     found, start = [], i
@@ -139,6 +138,8 @@ def _subjects(s: Sentence, i: int, v: int) -> tuple[Name, ...]:
             return ()
         found.append(one)
         start = cut + 1
+    if denied:
+        return tuple(replace(one, denied=True) for one in found)
     return tuple(replace(one, plural=True) for one in found) if len(found) > 1 else tuple(found)
 
 
@@ -196,13 +197,15 @@ def _sensible(s: Sentence, group: Group, subjects: tuple[Name, ...], found: tupl
     return True
 
 
-def _stated(  # noqa: PLR0913, PLR0917 - a clause has this many parts
+def _stated(
     s: Sentence, group: Group, subjects: tuple[Name, ...], found: list[Object], end: int, rule: str = ""
 ) -> _Clause:
     subjects = tuple(lowered(one) if _plural_verb(group, one) else one for one in subjects)
     negated = group.negated != s.says(end, ("no", "longer"))
     triples = [
-        _reading(group, one, other, rule or group.meaning.rule, negated=negated) for one in subjects for other in found
+        _reading(group, one, other, rule or group.meaning.rule, negated=negated)
+        for one in subjects
+        for other in found
     ]
     clause = _Clause(tuple(triples), subjects, end)
     if s.at(end) == "," and s.at(end + 1) in _RELATIVES and not negated:
@@ -223,7 +226,7 @@ def _reading(group: Group, one: Name, other: Object, rule: str, *, negated: bool
     if rule == "copula" and subject.startswith(SPEAKER) and value.split()[-1].lower() in JOBS:
         relation = "works_as"
     rule = "contrast" if other.denied and rule == "verb" else rule
-    return Reading(subject, relation, value, rule, negated or other.denied)
+    return Reading(subject, relation, value, rule, negated or other.denied or one.denied)
 
 
 def _identity(s: Sentence, v: int, subject: Name) -> _Clause | None:

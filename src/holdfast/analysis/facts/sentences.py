@@ -13,7 +13,9 @@ from dataclasses import dataclass
 # Possessive and anchored at the start of a run: a text of a million dots is scanned once.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？]++|[\r\n\v\f\x85\u2028\u2029]")
 # After these a full stop ends no sentence.
-_ABBREVIATED = re.compile(r"(?:^|[^\w.])(?:Dr|Mr|Mrs|Ms|Prof|Sr|Jr|St|vs|cf|No|e\.g|i\.e|approx|Inc|Ltd)$", re.IGNORECASE)
+_ABBREVIATED = re.compile(
+    r"(?:^|[^\w.])(?:Dr|Mr|Mrs|Ms|Prof|Sr|Jr|St|vs|cf|No|e\.g|i\.e|approx|Inc|Ltd)$", re.IGNORECASE
+)
 _TITLE = r"(?:Dr|Mr|Mrs|Ms|Prof|St)\.(?=\s)"
 _TOKEN = re.compile(rf"{_TITLE}|(?:(?<!\S)\.)?\w+(?:['./@&_:-]\w+)*(?:\+\+|#)?|[^\w\s]", re.IGNORECASE)
 _IRREGULAR = {"can't": "can", "cannot": "can", "won't": "will", "shan't": "shall"}

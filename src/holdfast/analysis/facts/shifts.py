@@ -14,7 +14,9 @@ _LIVES = Meaning("lives_in", _RULE, shape="place")
 _USES = Meaning("uses", _RULE)
 _WORKS = Meaning("works_at", _RULE, shape="name")
 # A move of long ago need not be the last one.
-_LONG_AGO = frozenset("years year decade decades childhood child kid boy girl teenager college university when before then once".split())
+_LONG_AGO = frozenset(
+    "years year decade decades childhood child kid boy girl teenager college university when before then once".split()
+)
 
 
 def shift(s: Sentence, v: int) -> tuple[Group, list[Object], int] | None:

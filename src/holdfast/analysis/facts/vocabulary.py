@@ -12,17 +12,18 @@ Form = Literal["base", "third", "past", "ing"]
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a verb phrase says: its relation, whether the sides are swapped, and what the object must be."""
+    """What a verb phrase says: its relation, whether it swaps the sides or denies, and what the object must be."""
 
     relation: str
     rule: str
     inverse: bool = False
     shape: Shape = "thing"
+    denies: bool = False
 
 
 def _verbs() -> dict[tuple[str, ...], tuple[Form, Meaning]]:
     """Return every form of every verb phrase, with what it means."""
-    # relation | base third ing past ("-" where the past says nothing about now) | particle | shape
+    # relation (! denies) | base third ing past ("-" where the past says nothing about now) | particle | shape
     table = """
     uses | use uses using - | |
     uses | utilise utilises utilising - | |
@@ -35,6 +36,8 @@ def _verbs() -> dict[tuple[str, ...], tuple[Form, Meaning]]:
     depends_on | rely relies relying - | on |
     depends_on | rely relies relying - | upon |
     depends_on | require requires requiring - | |
+    !depends_on | work works working - | without |
+    !depends_on | run runs running - | without |
     part_of | belong belongs belonging - | to |
     has_part | contain contains containing - | |
     has_part | consist consists consisting - | of |
@@ -74,9 +77,9 @@ def _verbs() -> dict[tuple[str, ...], tuple[Form, Meaning]]:
     forms: tuple[Form, ...] = ("base", "third", "ing", "past")
     for line in table.strip().splitlines():
         relation, verb, particle, shape = (part.strip() for part in line.split("|"))
-        inverse = relation == "has_part"
+        inverse, denies, relation = relation == "has_part", relation.startswith("!"), relation.lstrip("!")
         kind: Shape = shape or "thing"  # type: ignore[assignment]
-        meaning = Meaning("part_of" if inverse else relation, "inverse" if inverse else "verb", inverse, kind)
+        meaning = Meaning("part_of" if inverse else relation, "inverse" if inverse else "verb", inverse, kind, denies)
         for form, word in zip(forms, verb.split(), strict=True):
             if word != "-":
                 found[(word, *particle.split())] = (form, meaning)
@@ -170,7 +173,9 @@ SUBORDINATORS = frozenset("although though because while whereas since".split())
 # A place or time put before a clause: "At work, we use Slack".
 LEAD_PREPOSITIONS = frozenset("in at on by for during since after from these this".split())
 # What is so in a story, a dream or a plan is not so.
-FICTIONAL = frozenset("film movie book story novel game series show play song theory principle dream plan joke".split())
+FICTIONAL = frozenset(
+    "film movie book story novel game series show play song theory principle dream plan joke".split()
+)
 BOUNDARIES = frozenset("; : – — but and because so while whereas although though".split())
 
 PRONOUNS = frozenset(
@@ -224,7 +229,8 @@ AFTER_OBJECT = frozenset(
     for in at on with by from via through into over under during after before since until within without between
     against about like per because while when where that which who whose though although whereas then now today
     yesterday daily already too again anymore any every last this next these those recently yet instead rather not
-    also well ever as and or but nor if so than to except including plus once twice together only alone both named called
+    also well ever as and or but nor if so than to except including plus once twice together only alone both
+    named called
     """.split()
 )
 LY_NOUNS = frozenset("family assembly supply reply anomaly fly jelly belly bully rally italy july lily emily".split())
@@ -232,7 +238,8 @@ LY_NOUNS = frozenset("family assembly supply reply anomaly fly jelly belly bully
 # A thing that is "a bit late" or "a good idea" is no instance of a bit or of an idea.
 EMPTY_CLASSES = frozenset(
     """
-    bit lot thing way one question idea point problem shame pity joke mess pain matter must deal chance nightmare dream
+    bit lot thing way one question idea point problem shame pity joke mess pain matter must deal chance
+    nightmare dream
     piece star legend hit miss disaster surprise mystery pleasure blast fact lie start step sign reason result issue
     success failure bargain steal treat gem beast beauty hero winner loser risk mistake relief joy delight challenge
     week day year time while moment minute hour fan friend match fit difference choice option example part kind sort
@@ -269,14 +276,16 @@ BELONGINGS = frozenset(
     """
     apartment bicycle bike boat brother brothers camper canoe car cars cat cats cello chicken chickens child children
     cottage cousin cousins daughter daughters dog dogs farm fiancé fiancée flat garden goat goats grandson guitar
-    hamster horse horses house husband kayak kid kids laptop motorbike motorcycle nephew niece parrot piano pony rabbit
+    hamster horse horses house husband kayak kid kids laptop motorbike motorcycle nephew niece parrot piano
+    pony rabbit
     rabbits sister sisters son sons stepson tent tortoise tractor twins van violin wife
     """.split()
 )
 # One moves to these without leaving home.
 NOT_PLACES = frozenset(
     """
-    kubernetes linux windows macos python rust java kotlin typescript javascript react postgres postgresql mysql mongodb
+    kubernetes linux windows macos python rust java kotlin typescript javascript react postgres postgresql
+    mysql mongodb
     redis kafka azure aws gcp docker github gitlab bitbucket slack teams zoom jira linear notion android ios ubuntu
     debian fedora nix terraform ansible jenkins buildkite snowflake databricks spark elasticsearch sqlite chrome
     firefox gmail outlook hope fear peace monday tuesday wednesday thursday friday saturday sunday january february
