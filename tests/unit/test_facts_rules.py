@@ -133,6 +133,7 @@ def test_every_relation_of_the_contract_can_be_read():
             "Kestrel uses Heron and depends on Plover",
             {("kestrel", "uses", "heron"), ("kestrel", "depends_on", "plover")},
         ),
+        ("A enables B.", {("a", "supports", "b")}),
         ("It was snowing.", set()),
         ("Nothing causes", set()),
         ("Kestrel never uses Heron", set()),

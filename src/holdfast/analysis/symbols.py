@@ -122,12 +122,15 @@ def _root(leads: Mapping[str, str], key: str) -> str:
     return key
 
 
+# Possessive, and begun only where a word begins: a long run of letters and marks is scanned once.
 _KNOWN_AS = re.compile(
-    r"(?P<name>[A-Z][\w.+#&-]*(?: [A-Z][\w.+#&-]*){0,4}),? \(?"
+    r"(?<![\w.+#&-])(?P<name>[A-Z][\w.+#&-]*+(?: [A-Z][\w.+#&-]*+){0,4}),? \(?"
     r"(?:also known as|also called|a\.?k\.?a\.?|better known as) "
-    r"(?P<alias>[A-Z][\w+#&-]*(?: [A-Z][\w+#&-]*){0,4})"
+    r"(?P<alias>[A-Z][\w+#&-]*+(?: [A-Z][\w+#&-]*+){0,4})"
 )
-_BRACKETED = re.compile(r"(?P<before>(?:[\w-]+ ){1,9})\((?P<short>[A-Z][A-Za-z]?[A-Z0-9]{1,6})s?\)")
+_BRACKETED = re.compile(r" \((?P<short>[A-Z][A-Za-z]?[A-Z0-9]{1,6})s?\)")
+# No spelled-out name is longer.
+_LONGEST_NAME = 120
 # Words that an acronym may pass over.
 _PASSED = frozenset("of and the for in on to a an".split())
 
@@ -139,7 +142,8 @@ def found_aliases(text: str) -> tuple[tuple[str, str], ...]:
     """
     found = {(match["name"], match["alias"]) for match in _KNOWN_AS.finditer(text)}
     for match in _BRACKETED.finditer(text):
-        if long := _spelled_out(match["before"].split(), match["short"].lower()):
+        before = text[max(0, match.start() - _LONGEST_NAME) : match.start()]
+        if long := _spelled_out(re.split(r"[^\w-]*[,.;:()!?][^\w-]*", before)[-1].split(), match["short"].lower()):
             found.add((long, match["short"]))
     return tuple(sorted(found))
 

@@ -30,6 +30,8 @@ SPEAKER = "<speaker>"
 
 # Longer stretches are clauses.
 _MOST_WORDS = 6
+# Bounds the search for an end; a phrase this long is no name anyway.
+_LONGEST_PHRASE = 12
 _QUOTES = frozenset("\"'“”‘«»`")
 _LINKS = frozenset("of de da do dos van von der del la le upon".split())
 _JOB_ENDINGS = ("er", "or", "ist", "ian", "ant", "man", "woman")
@@ -56,7 +58,7 @@ def phrase_end(s: Sentence, i: int) -> int:
     while s.at(j) in DETERMINERS | OURS:
         j += 1
     first = j
-    while j < len(s.tokens) and _continues(s, j, first):
+    while j < min(len(s.tokens), first + _LONGEST_PHRASE) and _continues(s, j, first):
         j += 1
     return j
 
@@ -87,6 +89,8 @@ def name(s: Sentence, i: int, j: int) -> Name | None:
         i, j = i + 1, j - 1
     if j - i == 1 and s.at(i) in FIRST:
         return Name(SPEAKER, plural=True, first=True, definite=True)
+    if j - i == 1 and s.raw(i) == "A":
+        return Name("A", definite=True)  # an article alone is a letter
     definite, ours = s.at(i) == "the", s.at(i) in OURS
     if s.at(i) in DETERMINERS or ours:
         i += 1

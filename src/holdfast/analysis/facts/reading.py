@@ -29,6 +29,7 @@ from holdfast.analysis.facts.vocabulary import (
     LEAD_PREPOSITIONS,
     LEADS,
     OPEN_GERUNDS,
+    OPENERS,
     SUBORDINATORS,
     UNCERTAIN,
 )
@@ -112,7 +113,7 @@ def _clause(s: Sentence, i: int, inherited: tuple[Name, ...]) -> _Clause | None:
     for v in range(i + 1, min(i + _MOST_SUBJECT_WORDS, len(s.tokens))):
         if s.at(v) in {";", ":", "because"}:
             return None
-        subjects = _subjects(s, i, v)
+        subjects = _subjects(s, i, v) if s.at(v) in OPENERS else ()
         if not subjects:
             continue
         found = _relative_subject(s, v, subjects) or _predicate(s, v, subjects)

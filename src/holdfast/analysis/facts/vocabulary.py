@@ -298,3 +298,14 @@ MONTHS = frozenset(
     sep sept oct nov dec
     """.split()
 )
+
+# What a predicate may begin with; every other word is passed over without a look at its surroundings.
+OPENERS = (
+    ADVERBS
+    | NEGATIONS
+    | BE
+    | WAS
+    | QUIT
+    | {phrase[0] for phrase in VERBS}
+    | set("no do does can has have moved relocated switched migrated replaced joined left , which who that".split())
+)
