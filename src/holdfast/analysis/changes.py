@@ -18,10 +18,9 @@ from holdfast.analysis.facts.sentences import Sentence, sentences
 from holdfast.analysis.facts.vocabulary import ASKING, MONTHS, UNCERTAIN
 from holdfast.analysis.symbols import symbol
 
-# One value at a time: a second plain statement replaces the first.
-FUNCTIONAL = frozenset({"lives_in", "works_at", "works_as", "married_to"})
-# Usually one value at a time: a second one replaces the first when it says "now".
-_MARKED = frozenset({"drives"})
+# Usually one value at a time: a second one replaces the first when its words speak of a change. Without such words
+# "I live in England" may only say more about "I live in Leeds", so that the plain rule needs a declared relation.
+_MARKED = frozenset({"lives_in", "works_at", "works_as", "married_to", "drives"})
 # What a person has one of; "my new friend" replaces nobody.
 _SINGLE = frozenset(
     """
@@ -38,7 +37,7 @@ _AT_TIMES = re.compile(
     r"|this (?:week|month|summer|winter)"
     r"|for (?:the|a|an|two|three|some|now|this) ?(?:few |couple of )?"
     r"(?:\w+)?(?:day|week|month|summer|winter|moment|time|now)s?"
-    r"|half the \w+|sometimes|occasionally|during|for now|at the moment)\b",
+    r"|half the \w+|sometimes|occasionally|during|(?:spare|free) time|on the side|for now|at the moment)\b",
     re.IGNORECASE,
 )
 _ENDED = re.compile(r"\b(?:no longer|any ?more|stopped|quit|ceased|left|moved (?:away|out))\b", re.IGNORECASE)
@@ -124,8 +123,12 @@ def statements(text: str, speaker: str) -> tuple[Statement, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def changed(new: Statement, old: Statement, functional: frozenset[str] = FUNCTIONAL) -> Change | None:
-    """Return how `new` changes what `old` said, or None. The caller knows that `new` is the later one."""
+def changed(new: Statement, old: Statement, functional: frozenset[str] = frozenset()) -> Change | None:
+    """Return how `new` changes what `old` said, or None. The caller knows that `new` is the later one.
+
+    `functional` names the slots declared to have one value (C8: none by default), such as `lives_in` or `has car`:
+    there a second plain statement is enough.
+    """
     if new.speaker != old.speaker or old.ended or new.adds:
         return None
     rule = _rule(new, old, functional)
@@ -142,15 +145,18 @@ def _rule(new: Statement, old: Statement, functional: frozenset[str]) -> str:
         return "ended" if symbol(new.value) == symbol(old.value) else ""
     if not _differ(new.value, old.value):
         return ""
-    if old.slot in functional or _single(old.slot):
-        return "marked" if new.marker else "functional"
-    return "marked" if new.marker and (old.slot in _MARKED or old.slot.startswith("is ")) else ""
+    if new.marker:
+        marked = old.slot in functional | _MARKED or old.slot.startswith("is ") or _single(old.slot)
+        return "marked" if marked else ""
+    return "functional" if old.slot in functional else ""
 
 
-def changes(new: Iterable[Statement], old: Iterable[Statement]) -> tuple[Change, ...]:
+def changes(
+    new: Iterable[Statement], old: Iterable[Statement], functional: frozenset[str] = frozenset()
+) -> tuple[Change, ...]:
     """Return every change that the statements of one unit make to those of an earlier one, each once."""
     earlier = tuple(old)
-    found = (changed(one, other) for one in new for other in earlier)
+    found = (changed(one, other, functional) for one in new for other in earlier)
     return tuple(dict.fromkeys(one for one in found if one))
 
 

@@ -35,6 +35,8 @@ _LONGEST_PHRASE = 12
 _QUOTES = frozenset("\"'“”‘«»`")
 _LINKS = frozenset("of de da do dos van von der del la le upon".split())
 _JOB_ENDINGS = ("er", "or", "ist", "ian", "ant", "man", "woman")
+# An address within a place.
+_STREETS = frozenset("street road lane avenue square drive court close row house floor room".split())
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -136,7 +138,12 @@ def has_shape(text: str, shape: Shape) -> bool:
     head = words[-1].lower()
     match shape:
         case "place":
-            return _named(words) and not NOT_PLACES & {word.lower() for word in words} and not _inner_capital(words)
+            return (
+                _named(words)
+                and head not in _STREETS
+                and not NOT_PLACES & {word.lower() for word in words}
+                and not _inner_capital(words)
+            )
         case "name":
             return _named(words) and not words[0].lower().startswith(_WEEKDAYS)
         case "date":

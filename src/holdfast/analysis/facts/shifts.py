@@ -18,6 +18,8 @@ _LONG_AGO = frozenset(
     "years year decade decades childhood child kid boy girl teenager college university when before then once".split()
 )
 
+_COMING_BACK = frozenset("early late today yesterday tonight at around for to after with".split())
+
 
 def shift(s: Sentence, v: int) -> tuple[Group, list[Object], int] | None:
     """Return what a verb of change at `v` states, with its objects and where they end."""
@@ -31,7 +33,11 @@ def shift(s: Sentence, v: int) -> tuple[Group, list[Object], int] | None:
         return _ended(s, _USES, old, _part(s, old[1] + 1, "thing"))
     if verb in {"joined", "left"} and (found := _part(s, p + 1, "name")):
         group = Group(_WORKS, p + 1, negated=verb == "left", verb=verb)
-        return None if _long_ago(s, found[1]) else (group, [Object(found[0])], found[1])
+        return (
+            None
+            if _long_ago(s, found[1]) or (verb == "left" and _for_now(s, found[1]))
+            else (group, [Object(found[0])], found[1])
+        )
     return None
 
 
@@ -58,6 +64,11 @@ def _part(s: Sentence, p: int, shape: Shape) -> tuple[Name, int] | None:
     end = phrase_end(s, p)
     found = name(s, p, end)
     return (found, end) if found and not found.first and has_shape(found.text, shape) else None
+
+
+def _for_now(s: Sentence, p: int) -> bool:
+    """Return whether somebody only left for the day."""
+    return any(token.text in _COMING_BACK for token in s.tokens[p:])
 
 
 def _long_ago(s: Sentence, p: int) -> bool:
