@@ -389,7 +389,7 @@ def _by_score(standings: Iterable[Standing]) -> tuple[Standing, ...]:
 def _rivals(
     store: Facts, standings: Sequence[Standing], limits: Limits
 ) -> tuple[list[Fact], dict[Key, tuple[Key, ...]]]:
-    """Return the stated facts that disagree with a shown one on a functional relation, and who disagrees with whom."""
+    """Return what is stated against a shown fact on a functional relation, and who disagrees with whom."""
     shown = {key for standing in standings for key in standing.proof.nodes if key[1] in limits.functional}
     if not shown:
         return [], {}

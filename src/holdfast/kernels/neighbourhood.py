@@ -213,7 +213,7 @@ class _Search:
             self._fetched.update(symbols)
 
     def _ranked(self, symbols: Sequence[str], room: int) -> Iterator[Fact]:
-        """Yield facts of some symbols in turn: of each symbol, relation and side the first, then the second, and so on."""
+        """Yield facts of some symbols in turn: first one of each symbol, relation and side, then the second ones."""
         limit = min(self._reach.fan_out, room)
         asked = set(symbols)
         piles: dict[tuple[str, str, bool], list[Fact]] = {}

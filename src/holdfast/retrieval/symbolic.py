@@ -101,7 +101,9 @@ class SymbolicStrategy:
         self, query: QueryProfile, view: View, store: Store, expired: Callable[[], bool] = lambda: False
     ) -> Closure:
         """Return what follows around the question, with the proofs; `kernels.closure.draw` draws one."""
-        wanted = Wanted(frozenset(query.terms), folded(query.text), self._tokens)
+        # A follow-up also asks about what the message before it named; no name runs from one into the other.
+        text = f"{query.borrowed} | {query.text}" if query.borrowed else query.text
+        wanted = Wanted(frozenset(query.terms), folded(text), self._tokens)
         return close(cast("FactStore", store).facts(view), wanted, self._rules, self._limits, expired)
 
     def _tokens(self, symbol: str) -> list[str]:
