@@ -115,7 +115,11 @@ def test_a_proof_below_the_least_score_is_not_shown():
 
 # --------------------------------------------------------------------------------------------------- hub
 
-BRIDGE = (("harbour", "uses", "crane", 0.8), ("crane", "provides", "lift", 0.8), ("lift", "relevant_for", "trade", 0.8))
+BRIDGE = (
+    ("harbour", "uses", "crane", 0.8),
+    ("crane", "provides", "lift", 0.8),
+    ("lift", "relevant_for", "trade", 0.8),
+)
 HUBS = {
     "the start as subject": lambda i: ("harbour", "uses", f"x{i}", 0.95),
     "the start, another relation": lambda i: ("harbour", "mentions", f"x{i}", 0.95),
@@ -182,6 +186,26 @@ def test_two_busy_ends_still_meet_when_others_lead_nowhere():
     assert ("harbour", "relevant_for", "trade") in {s.proof.key for s in closure.standings}
 
 
+@pytest.mark.parametrize("reach", [Reach(), Reach(fan_out=100_000, facts=400)])
+def test_a_fact_between_two_busy_symbols_is_found_once_both_are_known(reach):
+    busy = [("crane", "provides", f"x{i}", 0.95) for i in range(1000)]
+    busy += [(f"y{i}", "provides", "lift", 0.95) for i in range(1000)]
+    busy += [(f"{end}{i}", "uses", f"z{i}", 0.95) for i in range(1000) for end in "xy"]
+    closure = ask(index(*busy, *BRIDGE), "is harbour relevant for trade", reach=reach)
+    assert ("harbour", "relevant_for", "trade") in {s.proof.key for s in closure.standings}
+
+
+def test_the_quieter_end_is_searched_first():
+    busy = [("harbour", "uses", f"x{i}", 0.95) for i in range(1000)]
+    busy += [(f"x{i}", "provides", f"y{i}", 0.95) for i in range(1000)]
+    checks = itertools.count()
+    wanted = Wanted(frozenset({"harbour", "trade"}), "harbour trade", tokens)
+    # Looking around a few symbols is all there is time for.
+    around = explore(index(*busy, *BRIDGE), wanted, Reach(), lambda: next(checks) >= 8)
+    assert around.exhausted
+    assert {fact[:3] for fact in BRIDGE} <= around.facts.keys()
+
+
 def test_a_busy_symbol_does_not_take_all_seeds():
     busy = [(f"x{i:02}", "relevant_for", "trade") for i in range(50)]
     closure = ask(index(*busy, ("harbour", "uses", "crane")), "is harbour relevant for trade")
@@ -239,6 +263,19 @@ def test_premises_are_different_facts():
     assert raws(ask(index(("ann", "likes", "tea")), "ann", [twice])) == {}
     both = raws(ask(index(("ann", "likes", "tea"), ("bo", "likes", "tea")), "ann", [twice]))
     assert both == {"ann meets bo": 0.9 * 0.9, "bo meets ann": 0.9 * 0.9}
+    shared = Rule("shared", twice.body, Pattern("x", "shares", "y"), 1.0)
+    assert raws(ask(index(("ann", "likes", "tea")), "ann", [shared])) == {}
+
+
+def test_of_two_proofs_as_sure_as_each_other_the_shorter_is_kept():
+    longer = Rule(
+        "longer", (Pattern("x", "meets", "y"), Pattern("y", "knows", "z")), Pattern("x", "trusts", "z"), 1.0
+    )
+    shorter = Rule("shorter", (Pattern("x", "hires", "y"),), Pattern("x", "trusts", "y"), 1.0)
+    facts = index(("ann", "meets", "bo"), ("bo", "knows", "cy"), ("ann", "hires", "cy"), confidence=1.0)
+    for rules in ([longer, shorter], [shorter, longer]):
+        [proof] = ask(facts, "ann", rules).derived
+        assert (proof.raw, proof.steps, proof.rules()) == (1.0, 2, ("shorter",))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 50])
