@@ -186,11 +186,12 @@ def test_two_busy_ends_still_meet_when_others_lead_nowhere():
     assert ("harbour", "relevant_for", "trade") in {s.proof.key for s in closure.standings}
 
 
-@pytest.mark.parametrize("reach", [Reach(), Reach(fan_out=100_000, facts=400)])
+@pytest.mark.parametrize("reach", [Reach(), Reach(fan_out=100_000, facts=1600)])
 def test_a_fact_between_two_busy_symbols_is_found_once_both_are_known(reach):
-    busy = [("crane", "provides", f"x{i}", 0.95) for i in range(1000)]
-    busy += [(f"y{i}", "provides", "lift", 0.95) for i in range(1000)]
-    busy += [(f"{end}{i}", "uses", f"z{i}", 0.95) for i in range(1000) for end in "xy"]
+    relations = ["provides", *(f"relation_{i}" for i in range(9))]
+    busy = [("crane", relations[i % 10], f"x{i}", 0.95) for i in range(5000)]
+    busy += [(f"y{i}", relations[i % 10], "lift", 0.95) for i in range(500)]
+    busy += [(f"{end}{i}", "uses", f"z{i}", 0.95) for i in range(5000) for end in "xy"]
     closure = ask(index(*busy, *BRIDGE), "is harbour relevant for trade", reach=reach)
     assert ("harbour", "relevant_for", "trade") in {s.proof.key for s in closure.standings}
 

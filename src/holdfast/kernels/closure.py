@@ -208,7 +208,7 @@ def derive(
 
     derived: dict[Key, Proof] = {}
     delta: dict[Key, Proof] = base
-    bounded = exhausted = around.exhausted
+    bounded = exhausted = False
     for _ in range(limits.depth):
         found, exhausted = state.round(derived, delta, expired)
         better = {
@@ -237,7 +237,7 @@ class _Joins:
         self.bounded = False
 
     def _places(self, proofs: Iterable[Proof]) -> dict[tuple[str, int, str], list[Proof]]:
-        """Return proofs by relation and end; long lists come best first and are cut."""
+        """Return proofs by relation and end."""
         places: dict[tuple[str, int, str], list[Proof]] = {}
         for proof in proofs:
             subject, relation, other = proof.key
@@ -319,12 +319,13 @@ class _Joins:
         return (*self._best(place), *self._derived.get(place, ()))
 
     def _best(self, place: tuple[str, int, str]) -> list[Proof]:
-        stated = self._stated.get(place, [])
-        if len(stated) > _JOINED:
+        """Return the stated facts at one place; of very many those between named things, then the surest."""
+        found = self._stated.get(place, [])
+        if len(found) > _JOINED:
             self.bounded = True
-            key = lambda proof: (self._around.detour(proof.key), -proof.raw, proof.key)  # noqa: E731
-            self._stated[place] = stated = sorted(stated, key=key)[:_JOINED]
-        return stated
+            found.sort(key=lambda proof: (self._around.detour(proof.key), -proof.raw, proof.key))
+            del found[_JOINED:]
+        return found
 
 
 def _bind(binding: Mapping[str, str], pattern: Pattern, key: Key) -> dict[str, str] | None:
