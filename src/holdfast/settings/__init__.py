@@ -36,6 +36,7 @@ from holdfast.settings.finding import (
 )
 from holdfast.settings.keeping import IngestSettings, StoreSettings
 from holdfast.settings.lifecycle import CompactionSettings, GateSettings, SummariserSettings
+from holdfast.settings.reasoning import SymbolicSettings
 
 __all__ = [
     "PROFILES",
@@ -61,6 +62,7 @@ __all__ = [
     "StageSettings",
     "StoreSettings",
     "SummariserSettings",
+    "SymbolicSettings",
     "TemporalSettings",
     "TokenSettings",
     "Unread",
@@ -93,6 +95,7 @@ class Settings:
     lexical: LexicalSettings = field(default_factory=LexicalSettings)
     dense: DenseSettings = field(default_factory=DenseSettings)
     hyper: HyperSettings = field(default_factory=HyperSettings)
+    symbolic: SymbolicSettings = field(default_factory=SymbolicSettings)
     refusal: RefusalSettings = field(default_factory=RefusalSettings)
     fusion: FusionSettings = field(default_factory=FusionSettings)
     stages: StageSettings = field(default_factory=StageSettings)
@@ -106,6 +109,11 @@ class Settings:
     balanced: ProfileSettings = field(
         default_factory=lambda: ProfileSettings(
             max_results=7, min_score=0.15, gap=0.35, rank_by="fused", escalation=("hdc-vsa",)
+        )
+    )
+    thinking: ProfileSettings = field(
+        default_factory=lambda: ProfileSettings(
+            strategies=("lexical", "thinkingdb-symbolic"), max_results=8, min_score=0.12, gap=0.25, rank_by="fused"
         )
     )
     # Provisional: the mix of a first exploration, to be tuned and validated by the evaluation harness.
@@ -146,6 +154,7 @@ class Settings:
             tokens=TokenSettings(ratios="reference"),
             dense=DenseSettings(early_exit=True, exit_64=0.65, exit_256=0.75),
             hyper=HyperSettings(positional=True),
+            symbolic=SymbolicSettings(further_rules=False),
             refusal=RefusalSettings(enabled=False),
             stages=StageSettings(names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0),
             score=ScoreSettings(
@@ -239,7 +248,7 @@ class Settings:
         return rows
 
 
-PROFILES = ("fast", "balanced", "hybrid")
+PROFILES = ("fast", "balanced", "thinking", "hybrid")
 _SECRETS = frozenset({"api_key"})
 _GROUPS = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("recipe", "origins"))
 

@@ -1,0 +1,156 @@
+"""Find by what follows: rules over facts (C8). A unit is found when a proof rests on the fact that it states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
+
+from holdfast.analysis.lexical import terms
+from holdfast.analysis.rules import read_rules
+from holdfast.kernels.closure import (
+    FURTHER_RULES,
+    RULES,
+    Closure,
+    Limits,
+    Proof,
+    Standing,
+    close,
+    origin,
+    told,
+)
+from holdfast.kernels.facts import Fact, Facts
+from holdfast.kernels.neighbourhood import Reach, Wanted
+from holdfast.retrieval.base import kind_of_store
+from holdfast.settings import Settings
+from holdfast.store.base import Store
+from holdfast.types import (
+    Budget,
+    Contribution,
+    Deadline,
+    QueryProfile,
+    RetrievalResult,
+    StrategyCandidate,
+    Unit,
+    View,
+)
+
+
+class FactStore(Protocol):
+    """What the strategy needs of a store: the facts of the units that a view may see, current ones only."""
+
+    def facts(self, view: View) -> Facts:
+        """Return the facts that visible units state."""
+        ...
+
+
+def folded(text: str) -> str:
+    """Return a question as symbols are written: case folded, one space between words, straight apostrophes."""
+    return " ".join(text.replace("\u2019", "'").casefold().split())
+
+
+class SymbolicStrategy:
+    """Closure over the facts around what the question names; every candidate carries its proof."""
+
+    id = "thinkingdb-symbolic"
+
+    def __init__(self, settings: Settings) -> None:
+        own = settings.symbolic
+        self._separators = settings.analysis.compound_separators
+        self._rules = (*RULES, *(FURTHER_RULES if own.further_rules else ()), *read_rules(own.rules))
+        self._limits = Limits(
+            reach=Reach(own.max_seeds, own.depth, own.fan_out, own.max_facts),
+            depth=own.depth,
+            derived=own.max_derived,
+            proofs=own.max_proofs,
+            focused=own.max_focused,
+            min_score=own.min_score,
+            step_penalty=own.step_penalty,
+            goal_bonus=own.goal_bonus,
+            seed_bonus=own.seed_bonus,
+            preferred=own.preferred,
+            functional=own.functional,
+        )
+
+    def retrieve(
+        self, query: QueryProfile, view: View, store: Store, budget: Budget, deadline: Deadline
+    ) -> RetrievalResult:
+        """See `Strategy.retrieve`."""
+        closure = self.prove(query, view, store, deadline.expired)
+        claims = self._claims(closure, view, store)
+        order = sorted(claims.values(), key=lambda claim: (-claim.raw_score, claim.unit_id))
+        return RetrievalResult(
+            self.id, tuple(order[: budget.max_candidates]), deadline.elapsed_ms(), closure.exhausted
+        )
+
+    def score(
+        self,
+        query: QueryProfile,
+        view: View,
+        store: Store,
+        ids: Sequence[str],
+        *,
+        explain: bool = True,  # noqa: ARG002 - the tree is the proof, and there already
+    ) -> dict[str, StrategyCandidate]:
+        """See `Strategy.score`. A unit on which no shown proof rests scores 0."""
+        claims = self._claims(self.prove(query, view, store), view, store)
+        return {
+            unit_id: claims.get(unit_id) or self._nothing(unit) for unit_id, unit in store.units(view, ids).items()
+        }
+
+    def prove(
+        self, query: QueryProfile, view: View, store: Store, expired: Callable[[], bool] = lambda: False
+    ) -> Closure:
+        """Return what follows around the question, with the proofs; `kernels.closure.draw` draws one."""
+        # A follow-up also asks about what the message before it named; no name runs from one into the other.
+        text = f"{query.borrowed} | {query.text}" if query.borrowed else query.text
+        wanted = Wanted(frozenset(query.terms), folded(text), self._tokens)
+        return close(cast("FactStore", store).facts(view), wanted, self._rules, self._limits, expired)
+
+    def _tokens(self, symbol: str) -> list[str]:
+        return terms(symbol, self._separators)
+
+    def _claims(self, closure: Closure, view: View, store: Store) -> dict[str, StrategyCandidate]:
+        """Return each unit's best proof; whoever contradicts a shown fact comes with it, flagged like its rival."""
+        best: dict[str, tuple[Standing, Fact]] = {}
+        for standing in (*closure.standings, *closure.contradicting):
+            for fact in standing.proof.base():
+                for source in fact.sources:
+                    best.setdefault(source, (standing, fact))
+        units = store.units(view, [*best])
+        return {
+            unit_id: self._claim(units[unit_id], standing, fact, closure)
+            for unit_id, (standing, fact) in best.items()
+            if unit_id in units and standing.score > 0.0
+        }
+
+    def _claim(self, unit: Unit, standing: Standing, fact: Fact, closure: Closure) -> StrategyCandidate:
+        proof = standing.proof
+        kind = "base" if proof.rule is None else "derived"
+        notes = [self.id, f"{kind}: {told(proof.key)}"]
+        if proof.rule is not None:
+            notes.append(f"via: {' -> '.join(proof.rules())}")
+        # What a unit states itself, and what follows from it, may both be disputed.
+        disputed = dict.fromkeys(rival for key in (fact.key, proof.key) for rival in closure.rivals.get(key, ()))
+        notes += [f"contradicts: {told(rival)}" for rival in disputed]
+        tree = explain_standing(standing)
+        return StrategyCandidate(
+            unit.id, kind_of_store(unit), tree.value, min(tree.value, 1.0), unit, tuple(notes), tree
+        )
+
+    def _nothing(self, unit: Unit) -> StrategyCandidate:
+        return StrategyCandidate(unit.id, kind_of_store(unit), 0.0, 0.0, unit, (self.id,), Contribution("proof", 0.0))
+
+
+def explain_standing(standing: Standing) -> Contribution:
+    """Return a proof's score as a tree: the proof itself, and the factors on top of its raw score."""
+    factors = [Contribution(name, factor) for name, factor in standing.factors]
+    return Contribution.of("proof", "product", explain_proof(standing.proof), *factors)
+
+
+def explain_proof(proof: Proof) -> Contribution:
+    """Return a raw score as a tree: stated facts are leaves, a rule multiplies its premises and its weight."""
+    if proof.rule is None:
+        source = f" ({origin(proof.fact)})" if proof.fact is not None else ""
+        return Contribution(f"base: {told(proof.key)}{source}", proof.raw)
+    weight = Contribution(f"rule {proof.rule.name}", proof.rule.weight)
+    return Contribution.of(f"derived: {told(proof.key)}", "product", *map(explain_proof, proof.premises), weight)
