@@ -14,11 +14,13 @@ from holdfast.assembly.plan import Plan, Request, plan_tail
 from holdfast.prospects import links_of, prospects_of
 from holdfast.ranking.discover import widened
 from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, refusal
+from holdfast.ranking.links import linked
 from holdfast.ranking.project import project
 from holdfast.ranking.score import Scoring
 from holdfast.ranking.stages import Stage, in_time, perspective, smoothing, staged
 from holdfast.retrieval.asking import Engine, Question, profiled
-from holdfast.retrieval.pool import completed, explained, retrieved
+from holdfast.retrieval.mentions import mentions_of
+from holdfast.retrieval.pool import completed, explained, joined, retrieved
 from holdfast.settings import Settings
 from holdfast.types import (
     AuthoredText,
@@ -120,12 +122,18 @@ def _found(
     ours = question.profile.rank_by == "score"  # a fused rank is the contract's own; nothing of ours is mixed in
     whole = ours or bool(question.profile.mix)
     beside, pool = completed(engine, question, query, results, view) if whole else ({}, tuple(results))
-    pool = explained(engine, question, query, pool, view) if explain else pool
     candidates = fuse(pool, fusion)
     refused = _refused(engine, query, candidates)
     stages = _stages(engine, query, candidates, beside) if ours else []
-    candidates = staged(candidates, stages, fusion.full_marks)
-    return Found(fusion, candidates, refused)
+    ranked = staged(candidates, stages, fusion.full_marks)
+    mentions = mentions_of(engine, query, ranked, view) if ours else ()
+    if mentions:
+        pool = joined(engine, question, query, pool, [*{mention.target: None for mention in mentions}], view)
+    if mentions or explain:
+        pool = explained(engine, question, query, pool, view) if explain else pool
+        ranked = staged(fuse(pool, fusion), stages, fusion.full_marks)
+    ranked = linked(ranked, mentions, engine.settings.stages, fusion.full_marks)
+    return Found(fusion, ranked, refused)
 
 
 def _refused(engine: Engine, query: QueryProfile, candidates: Sequence[Candidate]) -> str:

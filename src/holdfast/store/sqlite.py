@@ -32,11 +32,13 @@ from holdfast.store.base import (
     HyperQuery,
     LexicalEvidence,
     LexicalQuery,
+    Named,
     Order,
     Problem,
     Proposal,
 )
 from holdfast.store.live import Fresh, LiveIndex
+from holdfast.store.mentions import named
 from holdfast.store.migrate import open_connection, schema_version, translated
 from holdfast.store.queries import queries
 from holdfast.store.rows import (
@@ -192,6 +194,11 @@ class SqliteStore:
         """See `Store.neighbours`."""
         with self._read():
             return searching.neighbours(self._index.shards(view), view, ids, self._allowed(view))
+
+    def named(self, view: View, keys: Sequence[str], most: int) -> dict[str, Named]:
+        """See `Store.named`."""
+        with self._read():
+            return named(self._index.shards(view), view, keys, most, self._allowed(view))
 
     def anchor_densities(self, view: View, ids: Sequence[str]) -> dict[str, float]:
         """See `Store.anchor_densities`."""
