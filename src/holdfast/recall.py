@@ -13,13 +13,14 @@ from holdfast.assembly.excerpt import term_overlap
 from holdfast.assembly.plan import Plan, Request, plan_tail
 from holdfast.prospects import links_of, prospects_of
 from holdfast.ranking.discover import widened
+from holdfast.ranking.diversity import diversified
 from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, refusal
 from holdfast.ranking.links import linked
 from holdfast.ranking.project import project
 from holdfast.ranking.score import Scoring
 from holdfast.ranking.stages import Stage, in_time, perspective, smoothing, staged
 from holdfast.retrieval.asking import Engine, Question, profiled
-from holdfast.retrieval.mentions import mentions_of
+from holdfast.retrieval.mentions import mentions_of, targets_of
 from holdfast.retrieval.pool import completed, explained, joined, retrieved
 from holdfast.settings import Settings
 from holdfast.types import (
@@ -125,15 +126,21 @@ def _found(
     candidates = fuse(pool, fusion)
     refused = _refused(engine, query, candidates)
     stages = _stages(engine, query, candidates, beside) if ours else []
-    ranked = staged(candidates, stages, fusion.full_marks)
-    mentions = mentions_of(engine, query, ranked, view) if ours else ()
-    if mentions:
-        pool = joined(engine, question, query, pool, [*{mention.target: None for mention in mentions}], view)
-    if mentions or explain:
-        pool = explained(engine, question, query, pool, view) if explain else pool
-        ranked = staged(fuse(pool, fusion), stages, fusion.full_marks)
-    ranked = linked(ranked, mentions, engine.settings.stages, fusion.full_marks)
-    return Found(fusion, ranked, refused)
+    candidates = staged(candidates, stages, fusion.full_marks)
+    mentions = mentions_of(engine, query, candidates, view) if ours else ()
+    pool = joined(engine, question, query, pool, targets_of(mentions), view) if mentions else pool
+    pool = explained(engine, question, query, pool, view) if explain else pool
+    if mentions or explain:  # the pool has grown, or its claims have trees now
+        candidates = staged(fuse(pool, fusion), stages, fusion.full_marks)
+    candidates = linked(candidates, mentions, engine.settings.stages, fusion.full_marks)
+    candidates = _diverse(engine, candidates, fusion) if ours else candidates
+    return Found(fusion, candidates, refused)
+
+
+def _diverse(engine: Engine, candidates: Sequence[Candidate], fusion: Fusion) -> tuple[Candidate, ...]:
+    """Lower repetitions as deep as a strategy looks: further down they take nobody's place."""
+    settings = engine.settings
+    return diversified(candidates, settings.stages, settings.retrieval.max_candidates, fusion.full_marks)
 
 
 def _refused(engine: Engine, query: QueryProfile, candidates: Sequence[Candidate]) -> str:

@@ -10,22 +10,27 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from holdfast.analysis.lexical import STOP_WORDS
 
+# Capital letters of the alphabets that have them: Latin, Greek, Cyrillic, Armenian.
+_CAPITALS = "".join(filter(str.isupper, map(chr, range(0x560))))
 # "O'Neill", "AT&T", "J.R.R", "Saint-Malo" are one word each.
-_WORD = re.compile(r"[^\W_]+(?:['\u2019.&-][^\W_]+)*")
+_REST = r"[^\W_]*(?:['\u2019.&-][^\W_]+)*"
+_WORD = re.compile(rf"(?=[^\W_]){_REST}")
+# Small words that stand inside a name, at most two in a row: "Bank of England", "Ludwig van Beethoven", "Lord of the
+# Rings". "And" parts two names more often than it joins one.
+_JOINING = "of|the|de|la|le|du|von|van|der|den|di|da|del|y|al|bin|ibn"
+_NAME = re.compile(
+    # The look back comes after the letter: a pattern that starts with a letter is searched for several times faster.
+    rf"[{_CAPITALS}](?<!\w.)(?<!\w['\u2019.&-].){_REST}"
+    rf"(?:[^\S\n]+(?:(?:{_JOINING})[^\S\n]+){{0,2}}(?:[{_CAPITALS}]{_REST}|\d+(?!\w)))*"
+)
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 # What may stand before the first word of a sentence, a line, a quotation or a bracket.
 _OPENING = re.compile(r"(?:^|[.!?:;\n\"\u201c\u201d\u2018(*#>|-])\s*$")
 _OPENING_LENGTH = 3
 _ARTICLES = frozenset({"the", "a", "an"})
-# Small words that stand inside a name: "Bank of England", "Ludwig van Beethoven". "And" parts two names more often
-# than it joins one.
-_JOINING = frozenset("of the de la le du von van der den di da del y al bin ibn".split())
-# Two of them may follow each other ("Lord of the Rings"), not more.
-_MOST_JOINING = 2
 # Capitalised, but the name of nothing in particular.
 _NO_NAMES = STOP_WORDS | frozenset(
     """
@@ -37,24 +42,18 @@ _NO_NAMES = STOP_WORDS | frozenset(
 _SHORTEST = 4
 # A longer title is a sentence, and nobody names it whole.
 _MOST_WORDS = 8
+_MOST_TITLE = 200
 # A pasted book is read up to here.
-_MOST_CHARACTERS = 20_000
-
-
-class Word(NamedTuple):
-    """A word of a text: its key, where it stands, and whether it is written like a part of a name."""
-
-    key: str
-    start: int
-    end: int
-    capital: bool
+_MOST_CHARACTERS = 10_000
 
 
 def titles(topic: str) -> tuple[str, ...]:
     """Return the keys of what a unit is called: its topic, and that without what is in brackets or after a comma."""
+    if len(topic) > _MOST_TITLE:
+        return ()
     bare = _QUALIFIER.sub("", topic)
-    found = (_key([word.key for word in _words(text)]) for text in (topic, bare, bare.partition(",")[0]))
-    return tuple(dict.fromkeys(key for key in found if key and key.count(" ") < _MOST_WORDS))
+    found = (_words(text) for text in (topic, bare, bare.partition(",")[0]))
+    return tuple(dict.fromkeys(key for words in found if len(words) <= _MOST_WORDS and (key := _key(words))))
 
 
 def entities(text: str) -> tuple[str, ...]:
@@ -62,64 +61,41 @@ def entities(text: str) -> tuple[str, ...]:
 
     A single word at the start of a sentence is none: its capital says nothing.
     """
-    words, found, at = _words(text), [], 0
-    while at < len(words):
-        end = _span_end(text, words, at) if words[at].capital else at
-        if end > at and (key := _name(text, words, at, end)):
-            found.append(key)
-        at = max(end, at + 1)
-    return tuple(dict.fromkeys(found))
+    text = text[:_MOST_CHARACTERS]
+    found = (_name(text, match) for match in _NAME.finditer(text))
+    return tuple(dict.fromkeys(key for key in found if key))
 
 
 def phrases(text: str) -> tuple[str, ...]:
     """Return every run of words that starts with a capital or a digit and could be a title, in reading order."""
-    words = _words(text)
-    return tuple(dict.fromkeys(_phrases(words)))
+    written: list[str] = _WORD.findall(text[:_MOST_CHARACTERS])
+    words = [_folded(word) for word in written]
+    return tuple(dict.fromkeys(_phrases(written, words)))
 
 
-def _phrases(words: Sequence[Word]) -> Iterator[str]:
-    for at, word in enumerate(words):
-        if word.capital or word.key[0].isdigit():
-            for end in range(at + 1, min(at + _MOST_WORDS, len(words)) + 1):
-                if key := _key([one.key for one in words[at:end]]):
-                    yield key
+def _phrases(written: Sequence[str], words: Sequence[str]) -> Iterator[str]:
+    for at, word in enumerate(written):
+        if not (word[0].isupper() or word[0].isdigit()) or words[at] in _ARTICLES:
+            continue
+        key = words[at]
+        if _key([key]):
+            yield key
+        for more in words[at + 1 : at + _MOST_WORDS]:
+            key = f"{key} {more}"
+            yield key
 
 
-def spoken_of(key: str, text: str) -> bool:
-    """Return whether a text says the words of a key, one after the other, capitals or not."""
-    return f" {key} " in f" {' '.join(word.key for word in _words(text))} "
+def spoken(text: str) -> str:
+    """Return the words of a text, folded: a key that stands in the text stands in it too, between blanks."""
+    return f" {' '.join(_words(text))} "
 
 
-def _span_end(text: str, words: Sequence[Word], start: int) -> int:
-    """Return where the name that begins at `start` ends: at the last capital or number before anything else."""
-    end = at = start + 1
-    while at < len(words) and text[words[at - 1].end : words[at].start].isspace() and not _broken(text, words, at):
-        word = words[at]
-        if word.capital or word.key.isdigit():
-            end = at + 1
-        elif word.key not in _JOINING or at - end >= _MOST_JOINING:
-            break
-        at += 1
-    return end
-
-
-def _broken(text: str, words: Sequence[Word], at: int) -> bool:
-    return "\n" in text[words[at - 1].end : words[at].start]
-
-
-def _name(text: str, words: Sequence[Word], start: int, end: int) -> str:
+def _name(text: str, run: re.Match[str]) -> str:
     """Return the key of a capitalised run, or nothing when it is not the name of something."""
-    first = start
-    while first < end and words[first].key in STOP_WORDS:
-        first += 1
-    if first == end:
-        return ""
-    opening = first == start and _OPENING.search(
-        text[max(0, words[start].start - _OPENING_LENGTH) : words[start].start]
-    )
-    if end - first == 1 and (opening or words[first].key in _NO_NAMES):
-        return ""
-    return _key([word.key for word in words[first:end]])
+    words = _words(run.group())
+    first = next((i for i, word in enumerate(words) if word not in STOP_WORDS), len(words))
+    opening = first == 0 and _OPENING.search(text, max(0, run.start() - _OPENING_LENGTH), run.start())
+    return "" if len(words) == 1 and opening else _key(words[first:])
 
 
 def _key(words: Sequence[str]) -> str:
@@ -131,11 +107,8 @@ def _key(words: Sequence[str]) -> str:
     return " ".join(words)
 
 
-def _words(text: str) -> list[Word]:
-    return [
-        Word(_folded(said := match.group()), match.start(), match.end(), said[0].isupper())
-        for match in _WORD.finditer(text[:_MOST_CHARACTERS])
-    ]
+def _words(text: str) -> list[str]:
+    return [_folded(word) for word in _WORD.findall(text)]
 
 
 # Names repeat: a bounded memo makes folding cheap and cannot grow without limit.

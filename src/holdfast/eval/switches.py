@@ -57,6 +57,7 @@ SWITCHES: Mapping[str, Switch] = {
     "time_range": _set(stages={"time_range": 0.0}),
     "mentions": _set(stages={"mentions": 0.0}),
     "shared_names": _set(stages={"shared_names": 0.0}),
+    "diversity": _set(stages={"diversity": 0.0}),
     "min_score": _profiles(min_score=0.0),
     "gap": _profiles(gap=0.0),
     "recency": _set(score={"beta": 0.0}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.analysis.mentions import entities, phrases, spoken_of, titles
+from holdfast.analysis.mentions import entities, phrases, spoken, titles
 from holdfast.retrieval.asking import Engine
 from holdfast.types import Candidate, Mention, QueryProfile, View
 
@@ -24,7 +24,8 @@ def mentions_of(engine: Engine, query: QueryProfile, ranked: Sequence[Candidate]
     }
     keys = dict.fromkeys(key for said in (written, shared) for unit in parents for key in said[unit.id])
     leads = engine.store.named(view, [*keys], settings.rare_names)
-    leads = {key: named for key, named in leads.items() if not spoken_of(key, query.text)}
+    asked = spoken(query.text)
+    leads = {key: named for key, named in leads.items() if f" {key} " not in asked}
     links = [
         Mention(unit.id, target, key, called)
         for unit in parents
@@ -35,3 +36,8 @@ def mentions_of(engine: Engine, query: QueryProfile, ranked: Sequence[Candidate]
         if target != unit.id
     ]
     return tuple(dict.fromkeys(links))
+
+
+def targets_of(mentions: Sequence[Mention]) -> list[str]:
+    """Return where links lead, each target once."""
+    return [*dict.fromkeys(mention.target for mention in mentions)]

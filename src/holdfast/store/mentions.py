@@ -22,6 +22,8 @@ def named(
     eligible: list[Bools] = [shard.eligible(view, allowed) for shard in shards]
     found = {}
     for key in dict.fromkeys(keys):
+        if not any(shard.knows(key) for shard in shards):  # most of what is asked for is nobody's name
+            continue
         called = _places(shards, key, (CALLED,))
         sharing = _places(shards, key, (CALLED, NAMING))
         leads = Named(
