@@ -14,12 +14,15 @@ from holdfast.assembly.plan import Plan, Request, plan_tail
 from holdfast.prospects import links_of, prospects_of
 from holdfast.ranking.cover import speaking
 from holdfast.ranking.discover import widened
+from holdfast.ranking.diversity import diversified
 from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, refusal
+from holdfast.ranking.links import linked
 from holdfast.ranking.project import project
 from holdfast.ranking.score import Scoring
 from holdfast.ranking.stages import Stage, in_time, perspective, smoothing, staged
 from holdfast.retrieval.asking import Engine, Question, profiled
-from holdfast.retrieval.pool import completed, explained, retrieved
+from holdfast.retrieval.mentions import mentions_of, targets_of
+from holdfast.retrieval.pool import completed, explained, joined, retrieved
 from holdfast.settings import Settings
 from holdfast.types import (
     AuthoredText,
@@ -124,11 +127,17 @@ def _found(
     ours = question.profile.rank_by == "score"  # a fused rank is the contract's own; nothing of ours is mixed in
     whole = ours or bool(question.profile.mix)
     beside, pool = completed(engine, question, query, results, view) if whole else ({}, tuple(results))
-    pool = explained(engine, question, query, pool, view) if explain else pool
     candidates = fuse(pool, fusion)
     refused = _refused(engine, query, candidates)
     stages = _stages(engine, query, candidates, beside) if ours else []
     candidates = staged(candidates, stages, fusion.full_marks)
+    mentions = mentions_of(engine, query, candidates, view) if ours else ()
+    pool = joined(engine, question, query, pool, targets_of(mentions), view) if mentions else pool
+    pool = explained(engine, question, query, pool, view) if explain else pool
+    if mentions or explain:  # the pool has grown, or its claims have trees now
+        candidates = staged(fuse(pool, fusion), stages, fusion.full_marks)
+    candidates = linked(candidates, mentions, engine.settings.stages, fusion.full_marks)
+    candidates = _diverse(engine, candidates, fusion) if ours else candidates
     return Found(fusion, candidates, refused)
 
 
@@ -137,6 +146,12 @@ def _kept(engine: Engine, question: Question, found: Found) -> tuple[tuple[Candi
     settled, left = speaking(() if found.refused else found.candidates, engine.settings.score)
     kept, dropped = cut(settled, question.profile)
     return tuple(kept), (*left, *dropped)
+
+
+def _diverse(engine: Engine, candidates: Sequence[Candidate], fusion: Fusion) -> tuple[Candidate, ...]:
+    """Lower repetitions as deep as a strategy looks: further down they take nobody's place."""
+    settings = engine.settings
+    return diversified(candidates, settings.stages, settings.retrieval.max_candidates, fusion.full_marks)
 
 
 def _refused(engine: Engine, query: QueryProfile, candidates: Sequence[Candidate]) -> str:

@@ -14,7 +14,8 @@ from holdfast.kernels import bm25
 from holdfast.settings import AnalysisSettings, Settings
 from holdfast.store import index
 from holdfast.store import shards as shards_as_one
-from holdfast.store.base import LexicalQuery
+from holdfast.store.base import LexicalQuery, Named
+from holdfast.store.mentions import named
 from holdfast.store.rows import agent_matches, hidden_by
 from holdfast.types import FIELDS, ROLES
 
@@ -25,6 +26,12 @@ ALL_FIELDS = tuple(Settings().lexical.weights[name] for name in FIELDS)
 CLAIM_ONLY = tuple(float(name == "claim") for name in FIELDS)
 
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+# Names, for what units are called and what they mention: some are shared, some are nobody's.
+NAMES = ["Lower Mill", "Upper Mill", "Kestrel Quay"]
+KEYS = ("lower mill", "upper mill", "kestrel quay", "nobody here")
+named_texts = st.tuples(texts, st.lists(st.sampled_from(NAMES), max_size=2)).map(
+    lambda said: ", by the ".join([said[0], *said[1]])
+)
 
 
 @contextmanager
@@ -48,9 +55,9 @@ def units(draw, unit_id):
     role = draw(st.sampled_from(ROLES))
     return make_unit(
         unit_id,
-        draw(texts),
+        draw(named_texts),
         role=role,
-        topic=draw(st.just("") | texts),
+        topic=draw(st.just("") | texts | st.sampled_from(NAMES)),
         session=draw(st.sampled_from([None, "s1", "s2"])),
         agent=draw(st.sampled_from([None, "cook", "clerk"])),
         speaker=draw(st.sampled_from(["", "Berta", "Carla"])),
@@ -112,6 +119,14 @@ views = st.builds(
 )
 
 
+def names_of(shard):
+    """Return whom every name leads to, whatever the view: {(kind, key): ids}."""
+    kinds = (index.CALLED, index.NAMING)
+    return {
+        (kind, key): sorted(shard.ids[place] for place in shard.named(kind, key)) for kind in kinds for key in KEYS
+    }
+
+
 def assert_same_evidence(first, second, ids):
     one, two = (evidence_of([shard], TERMS, ids) for shard in (first, second))
     assert one.ids == two.ids
@@ -120,6 +135,7 @@ def assert_same_evidence(first, second, ids):
     assert np.array_equal(one.tf, two.tf)
     assert np.array_equal(one.lengths, two.lengths)
     assert first.speakers == second.speakers
+    assert names_of(first) == names_of(second)
     for name in ("superseded", "anchor_density", "expires", "valid_from", "valid_to"):
         columns = [
             {key: s.column(name)[place].item() for key, place in s.place_of_id.items()} for s in (first, second)
@@ -152,6 +168,37 @@ def test_the_integers_behind_the_scores_are_those_of_the_words_that_are_left(cha
     for row, unit_id in enumerate(found.ids):
         assert found.lengths[row].tolist() == [len(field) for field in words[unit_id]]
         assert found.tf[row].tolist() == [[field.count(t) for t in TERMS] for field in words[unit_id]]
+
+
+@given(operations, tails)
+def test_names_lead_to_the_units_that_are_left_and_to_no_others(changes, tail):
+    with folding_at(tail):
+        shard, left = applied(changes)
+    found = {unit.id: analysed(unit) for unit, _ in left.values()}
+    for kind, keys_of in ((index.CALLED, lambda a: a.titles), (index.NAMING, lambda a: a.mentions)):
+        for key in KEYS:
+            assert names_of(shard)[kind, key] == sorted(i for i, one in found.items() if key in keys_of(one))
+
+
+@given(operations, tails)
+def test_a_saved_shard_comes_back_with_its_names(changes, tail):
+    with folding_at(tail):
+        shard, left = applied(changes)
+    again = index.Shard.from_arrays(shard.to_arrays())
+    assert_same_evidence(shard, again, [unit.id for unit, _ in left.values()])
+
+
+@given(operations, tails, views, st.integers(0, 4))
+def test_a_name_leads_to_what_the_view_sees_and_is_as_rare_as_among_all(changes, tail, view, most):
+    with folding_at(tail):
+        shard, left = applied(changes)
+    eligible = {shard.ids[place] for place in np.flatnonzero(shard.eligible(view, None))}
+    found = named([shard], view, KEYS, most, None)
+    for key in KEYS:
+        all_called = {u.id for u, _ in left.values() if key in analysed(u).titles}
+        sharing = all_called | {u.id for u, _ in left.values() if key in analysed(u).mentions}
+        wanted = Named(*(tuple(sorted(ids & eligible)) if len(ids) <= most else () for ids in (all_called, sharing)))
+        assert found.get(key, Named((), ())) == wanted
 
 
 def test_removing_an_unknown_key_changes_nothing():

@@ -17,7 +17,9 @@ from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import Adjustment, Candidate, Lineage, QueryProfile, RetrievalResult, StrategyCandidate
 
 EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
-STAGES_OFF = StageSettings(names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0)
+STAGES_OFF = StageSettings(
+    names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0, mentions=0.0, shared_names=0.0, diversity=0.0
+)
 
 
 def candidate(key="u", rel=0.5, text="said", **fields):

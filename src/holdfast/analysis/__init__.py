@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.analysis.anchors import anchor_density
 from holdfast.analysis.lexical import terms
+from holdfast.analysis.mentions import entities, titles
 from holdfast.settings import AnalysisSettings
 from holdfast.types import FIELDS, Analysis, Unit
 
@@ -14,4 +15,6 @@ def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
     return Analysis(
         terms=tuple(tuple(terms(text, separators)) if (text := unit.field_text(name)) else () for name in FIELDS),
         anchor_density=anchor_density(unit.text),
+        titles=titles(unit.topic),
+        mentions=entities(unit.text),
     )

@@ -100,7 +100,7 @@ def adjusted(rel: float, adjustment: Adjustment) -> float:
 def explain_adjustment(rel: Contribution, adjustment: Adjustment) -> Contribution:
     """Return `adjusted` as a tree over the tree of what was adjusted."""
     rest = Contribution("what is left", 1.0 - adjustment.weight)
-    weight, signal = Contribution("weight", adjustment.weight), Contribution("signal", adjustment.signal)
+    weight, signal = Contribution("weight", adjustment.weight), Contribution(adjustment.because, adjustment.signal)
     mixed = Contribution.of(
         adjustment.stage,
         "sum",

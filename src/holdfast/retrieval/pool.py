@@ -40,13 +40,25 @@ def completed(
         around = engine.store.neighbours(view, [*pool])
         pool |= dict.fromkeys(unit_id for near in around.values() for unit_id in near)
         beside = engine.store.neighbours(view, [*pool])  # those of the newcomers too: they lean on who brought them
-    completed = []
+    return beside, joined(engine, question, query, results, [*pool], view)
+
+
+def joined(
+    engine: Engine,
+    question: Question,
+    query: QueryProfile,
+    results: Sequence[RetrievalResult],
+    ids: Sequence[str],
+    view: View,
+) -> tuple[RetrievalResult, ...]:
+    """Let every primary strategy score those of `ids` that it did not find itself."""
+    joined = []
     for strategy, result in zip(question.strategies, results, strict=False):
         known = {claim.unit_id for claim in result.candidates}
-        missing = [unit_id for unit_id in pool if unit_id not in known]
+        missing = [unit_id for unit_id in ids if unit_id not in known]
         claims = strategy.score(query, view, engine.store, missing, explain=False) if missing else {}
-        completed.append(dataclasses.replace(result, candidates=(*result.candidates, *claims.values())))
-    return beside, (*completed, *results[len(completed) :])
+        joined.append(dataclasses.replace(result, candidates=(*result.candidates, *claims.values())))
+    return (*joined, *results[len(joined) :])
 
 
 def _said_then(engine: Engine, query: QueryProfile, view: View) -> list[str]:

@@ -156,7 +156,15 @@ class Settings:
             hyper=HyperSettings(positional=True),
             symbolic=SymbolicSettings(further_rules=False),
             refusal=RefusalSettings(enabled=False),
-            stages=StageSettings(names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0),
+            stages=StageSettings(
+                names_leave=False,
+                perspective=0.0,
+                smoothing=0.0,
+                time_range=0.0,
+                mentions=0.0,
+                shared_names=0.0,
+                diversity=0.0,
+            ),
             score=ScoreSettings(
                 alpha=0.7, beta=0.2, gamma=0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6
             ),

@@ -168,11 +168,22 @@ class StageSettings:
     smoothing: float = setting(0.5, "most that a short turn takes over from the better of its two neighbours")
     smoothing_length: float = setting(160.0, "characters at which a turn takes over half of that")
     time_range: float = setting(0.2, "share of: the unit's event lies in the time that the question names")
+    mentions: float = setting(0.65, "what a unit takes over from a better one that names what it is called (C12)")
+    shared_names: float = setting(0.5, "most that a unit takes over from a better one that names the same rare thing")
+    shared_length: float = setting(2000.0, "characters at which a unit takes over half of that")
+    rare_names: int = setting(5, "a name that stands for more units than this links none of them")
+    link_parents: int = setting(5, "how many of the best units others are linked to")
+    diversity: float = setting(0.5, "share that a unit loses when a better one says nearly the same")
+    same_words: float = setting(0.9, "share of common words from which on two units say the same")
 
     def __post_init__(self) -> None:
-        for name in ("perspective", "smoothing", "time_range"):
+        for name in ("perspective", "smoothing", "time_range", "mentions", "shared_names", "diversity"):
             within(f"stages.{name}", getattr(self, name), 0.0, 1.0)
-        within("stages.smoothing_length", self.smoothing_length, 0.0, open_low=True)
+        for name in ("smoothing_length", "shared_length"):
+            within(f"stages.{name}", getattr(self, name), 0.0, open_low=True)
+        within("stages.same_words", self.same_words, 0.0, 1.0, open_low=True)
+        for name in ("rare_names", "link_parents"):
+            within(f"stages.{name}", getattr(self, name), 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +147,13 @@ class HyperEvidence:
     unit_count: int
 
 
+class Named(NamedTuple):
+    """The visible units that a name leads to, by id: those called so, and those that are called so or name it."""
+
+    called: tuple[str, ...]
+    sharing: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class UnitHypervectors:
     """The hypervectors of one unit; those of role and acts are shared by all units that have the same."""
@@ -209,6 +216,13 @@ class Store(Protocol):
 
     def neighbours(self, view: View, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return, for each of `ids` that is a turn of a session, the visible units right before and after it."""
+        ...
+
+    def named(self, view: View, keys: Sequence[str], most: int) -> dict[str, Named]:
+        """Return where names lead that lead somewhere (C12); keys are those of the analysis.
+
+        A name that stands for more than `most` of the owner's units, seen or not, leads to none of them.
+        """
         ...
 
     def anchor_densities(self, view: View, ids: Sequence[str]) -> dict[str, float]:

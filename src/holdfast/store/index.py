@@ -32,6 +32,8 @@ from holdfast.types import FIELDS, ROLES, Analysis, Deadline, Role, Unit, View
 # Below this the tail is not worth folding; above it, folding at a quarter keeps the total work linear.
 _SMALL_TAIL = 4096
 _TAIL_SHARE = 0.25
+# Names (C12) have posting lists like terms, after those of the fields: what units are called, and what they name.
+CALLED, NAMING = len(FIELDS), len(FIELDS) + 1
 _NEVER = np.inf
 _LONG_AGO = -np.inf
 
@@ -90,7 +92,7 @@ class Shard:
         # Whether any unit expires or is valid for a time only: most shards can skip looking.
         self._bounded = False
         self._folding = True
-        self._vocabulary: list[dict[str, int]] = [{} for _ in FIELDS]
+        self._vocabulary: list[dict[str, int]] = [{} for _ in (*FIELDS, CALLED, NAMING)]
         self._lists = 0
         # The turns of each session in its order (C1); made when first asked for, None while nobody asks.
         self._sessions: dict[int, list[Moment]] | None = None
@@ -164,6 +166,8 @@ class Shard:
         for f, field in enumerate(analysis.terms):
             self.field_totals[f] += lengths[f]
             self._append_postings(f, field, place)
+        self._append_postings(CALLED, analysis.titles, place)
+        self._append_postings(NAMING, analysis.mentions, place)
         if self._folding and self._tail_size > max(_SMALL_TAIL, _TAIL_SHARE * len(self._block.units)):
             self._fold()
 
@@ -304,7 +308,7 @@ class Shard:
         shard._block = Postings(arrays["units"], arrays["counts"])
         shard._vocabulary = [
             dict(zip(unpack_words(arrays[f"words {f}"]), arrays[f"numbers {f}"].tolist(), strict=True))
-            for f in range(len(FIELDS))
+            for f in range(len(shard._vocabulary))
         ]
         shard._lists = len(shard._starts) - 1
         shard.unit_count = len(shard.keys)
@@ -325,7 +329,7 @@ class Shard:
 
     def postings(self, term: str) -> list[tuple[int, Postings]]:
         """Return, field by field, the places that hold `term`, ascending; dead places may be among them."""
-        numbers = ((f, words[term]) for f, words in enumerate(self._vocabulary) if term in words)
+        numbers = ((f, words[term]) for f, words in enumerate(self._vocabulary[:CALLED]) if term in words)
         return [(f, self._posting_list(number)) for f, number in numbers]
 
     def _posting_list(self, number: int) -> Postings:
@@ -340,6 +344,17 @@ class Shard:
                 np.concatenate([found.counts, np.array(counts, dtype=np.int32)]),
             )
         return found
+
+    def knows(self, key: str) -> bool:
+        """Return whether a unit was ever called by a name here, or named it."""
+        return key in self._vocabulary[CALLED] or key in self._vocabulary[NAMING]
+
+    def named(self, kind: int, key: str) -> Ints:
+        """Return the living places that are called by a name, or name it, ascending."""
+        number = self._vocabulary[kind].get(key)
+        units = _EMPTY.units if number is None else self._posting_list(number).units
+        living: Ints = units[self.column("alive")[units]]
+        return living
 
     def df(self, term: str) -> int:
         """Return how many living units hold `term` in any field."""

@@ -30,11 +30,13 @@ from holdfast.store.base import (
     HyperQuery,
     LexicalEvidence,
     LexicalQuery,
+    Named,
     Order,
     Problem,
     Proposal,
 )
 from holdfast.store.live import Fresh
+from holdfast.store.mentions import named
 from holdfast.store.migrate import open_connection, schema_version
 from holdfast.store.rows import (
     GLOBAL,
@@ -177,6 +179,11 @@ class SqliteStore(Upkeep):
         """See `Store.neighbours`."""
         with self._read():
             return searching.neighbours(self._index.shards(view), view, ids, self._allowed(view))
+
+    def named(self, view: View, keys: Sequence[str], most: int) -> dict[str, Named]:
+        """See `Store.named`."""
+        with self._read():
+            return named(self._index.shards(view), view, keys, most, self._allowed(view))
 
     def anchor_densities(self, view: View, ids: Sequence[str]) -> dict[str, float]:
         """See `Store.anchor_densities`."""

@@ -45,11 +45,24 @@ class RetrievalResult:
 
 
 class Adjustment(NamedTuple):
-    """What one stage of the default recipe did to a relevance: rel' = (1 - weight)·rel + weight·signal."""
+    """What one stage of the default recipe did to a relevance: rel' = (1 - weight)·rel + weight·signal.
+
+    `because` says in an explanation what the signal is.
+    """
 
     stage: str
     weight: float
     signal: float
+    because: str = "signal"
+
+
+class Mention(NamedTuple):
+    """A link that was found (C12): the parent names what the target is called, or both name the same thing."""
+
+    parent: str
+    target: str
+    name: str
+    called: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,10 +241,15 @@ class AuthoredText:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What analysis derived from one unit: C2 terms per field (in `FIELDS` order) and anchor density (C13)."""
+    """What analysis derived from one unit: C2 terms per field (in `FIELDS` order) and anchor density (C13).
+
+    `titles` are the keys of what the unit is called, `mentions` those of the names in its text (C12).
+    """
 
     terms: tuple[tuple[str, ...], ...]
     anchor_density: float
+    titles: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,56 @@
+"""Near-duplicates step back: a unit that says what a better one says already leaves its place to another.
+
+rel' = (1 - w)·rel for it. Two units say the same when nearly all of their words are the same and no number differs:
+a changed number or date is news, however alike the rest is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from holdfast.ranking.fuse import adjusted
+from holdfast.settings import StageSettings
+from holdfast.types import Adjustment, Candidate
+
+_WORD = re.compile(r"\w+")
+
+
+def diversified(
+    candidates: Sequence[Candidate], settings: StageSettings, most: int, full_marks: float
+) -> tuple[Candidate, ...]:
+    """Return the candidates, best first, ties by id, after the repetitions among the best `most` were lowered."""
+    if not settings.diversity:
+        return tuple(candidates)
+    said: list[tuple[str, frozenset[str]]] = []
+    found = []
+    for candidate in candidates[:most]:
+        words = frozenset(_WORD.findall(candidate.unit.text.casefold()))
+        first = next((unit_id for unit_id, other in said if same(words, other, settings.same_words)), None)
+        if first is None:
+            said.append((candidate.unit.id, words))
+        found.append(candidate if first is None else _lowered(candidate, first, settings.diversity, full_marks))
+    return tuple(sorted((*found, *candidates[most:]), key=lambda one: (-one.fused, one.unit.id)))
+
+
+def same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
+    """Return whether two sets of words have at least `share` of their words in common, and all that hold a digit."""
+    if not one or min(len(one), len(other)) < share * max(len(one), len(other)):
+        return False
+    common = len(one & other)
+    if common < share * (len(one) + len(other) - common):
+        return False
+    return not any(character.isdigit() for word in one ^ other for character in word)
+
+
+def _lowered(candidate: Candidate, first: str, weight: float, full_marks: float) -> Candidate:
+    change = Adjustment("diversity", weight, 0.0, f"{first} says the same")
+    rel = adjusted(candidate.rel, change)
+    return Candidate(
+        candidate.unit,
+        rel * full_marks,
+        rel,
+        candidate.claims,
+        candidate.merged_ids,
+        (*candidate.adjustments, change),
+    )

@@ -1,0 +1,271 @@
+"""Found links: worked numbers, laws, and what they do to a search; and near-duplicates that step back."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import NOW, make_unit, opened
+from holdfast import Settings
+from holdfast.errors import SettingsError
+from holdfast.ranking.diversity import diversified, same
+from holdfast.ranking.links import linked
+from holdfast.settings import StageSettings
+from holdfast.testing.embedders import HashEmbedder
+from holdfast.types import Adjustment, Candidate, Mention
+
+DEFAULT = StageSettings()
+OFF = {"mentions": 0.0, "shared_names": 0.0}
+EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
+
+
+def candidate(key, rel, text="said", **fields):
+    return Candidate(make_unit(key, text, **fields), rel * 2.0, rel, {})
+
+
+def rels(candidates):
+    return {one.unit.id: one.rel for one in candidates}
+
+
+# ---------------------------------------------------------------------------------------------------- links
+
+
+def test_a_unit_takes_over_from_a_better_one_that_names_it():
+    pool = [candidate("p", 0.8), candidate("t", 0.2), candidate("x", 0.5)]
+    found = linked(pool, [Mention("p", "t", "lower mill", called=True)], DEFAULT, 2.0)
+    assert [one.unit.id for one in found] == ["p", "t", "x"]
+    target = found[1]
+    assert target.rel == pytest.approx(0.35 * 0.2 + 0.65 * 0.8, rel=1e-15)
+    assert target.fused == target.rel * 2.0
+    because = "rel of p, which names it: lower mill"
+    assert target.adjustments == (Adjustment("mentions", 0.65, 0.8, because),)
+
+
+@pytest.mark.parametrize(("characters", "taken"), [(2000, 0.25), (4000, 0.1), (6000, 0.05)])
+def test_a_shared_name_says_less_the_longer_the_unit_is(characters, taken):
+    pool = [candidate("p", 0.8), candidate("t", 0.2, "x" * characters)]
+    [_, target] = linked(pool, [Mention("p", "t", "lower mill", called=False)], DEFAULT, 1.0)
+    assert target.adjustments[0].weight == pytest.approx(taken, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("parent", "target", "lifted"),
+    [
+        ({"session": "s1"}, {"session": "s1"}, False),
+        ({"session": "s1"}, {"session": "s2"}, True),
+        ({}, {}, True),
+        ({"session": "s1", "kind": "knowledge"}, {"session": "s1", "kind": "knowledge"}, True),
+    ],
+)
+def test_turns_of_one_session_are_not_linked_by_a_shared_name(parent, target, lifted):
+    pool = [candidate("p", 0.8, **parent), candidate("t", 0.2, **target)]
+    found = linked(pool, [Mention("p", "t", "lower mill", called=False)], DEFAULT, 1.0)
+    assert (rels(found)["t"] > 0.2) is lifted
+    assert rels(linked(pool, [Mention("p", "t", "lower mill", called=True)], DEFAULT, 1.0))["t"] > 0.2
+
+
+def test_the_parent_that_lifts_most_counts_and_a_copy_stands_for_its_original():
+    copied = dataclasses.replace(candidate("t", 0.2), merged_ids=("t2",))
+    pool = [candidate("p", 0.8), candidate("q", 0.7), copied]
+    mentions = [
+        Mention("p", "t2", "lower mill", called=False),
+        Mention("q", "t", "upper mill", called=True),
+        Mention("gone", "t", "kestrel", called=True),
+        Mention("p", "gone", "kestrel", called=True),
+    ]
+    target = linked(pool, mentions, DEFAULT, 1.0)[-1]
+    assert [(change.weight, change.signal) for change in target.adjustments] == [(0.65, 0.7)]
+
+
+shares = st.floats(0.0, 1.0)
+pools = st.lists(shares, min_size=1, max_size=6).map(
+    lambda found: [candidate(f"u{i}", rel) for i, rel in enumerate(found)]
+)
+names = st.builds(Mention, *[st.sampled_from([f"u{i}" for i in range(6)])] * 2, st.just("lower mill"), st.booleans())
+
+
+@given(pools, st.lists(names, max_size=8), shares, shares)
+def test_links_only_lift_never_above_the_best_parent_and_keep_a_total_order(pool, mentions, called, shared):
+    settings = StageSettings(mentions=called, shared_names=shared)
+    found = linked(pool, mentions, settings, 2.0)
+    before, after = rels(pool), rels(found)
+    best = max(before.values())
+    assert before.keys() == after.keys()
+    assert all(before[key] <= after[key] <= best <= 1.0 for key in before)
+    assert list(found) == sorted(found, key=lambda one: (-one.fused, one.unit.id))
+    assert found == linked(list(reversed(pool)), mentions, settings, 2.0)
+
+
+@given(pools, st.lists(names, max_size=8))
+def test_links_that_are_off_change_nothing(pool, mentions):
+    settings = StageSettings(**OFF)
+    assert rels(linked(pool, mentions, settings, 2.0)) == rels(pool)
+    assert all(one.adjustments == () for one in linked(pool, mentions, settings, 2.0))
+
+
+# ------------------------------------------------------------------------------------------------- searching
+
+QUESTION = "Where was the founder of the pottery school born?"
+NOTES = [
+    {"topic": "Pottery school", "text": "The pottery school was founded by Berta Lindqvist.", "id": "school"},
+    {"topic": "Berta Lindqvist (potter)", "text": "She comes from a village near Lindow.", "id": "berta"},
+    {"topic": "Carla Moreno", "text": "She comes from a village near Kestrel.", "id": "carla"},
+    {"topic": "Glaze", "text": "Berta Lindqvist likes blue best.", "id": "glaze"},
+    *({"topic": f"Note {i}", "text": f"A school of pottery, a born founder, number {i}.", "id": f"n{i}"}
+      for i in range(3)),
+]  # fmt: skip
+
+
+def noted(settings=EAGER, embedder=None):
+    memory = opened(settings, embedder=embedder or HashEmbedder(64))
+    memory.remember(NOTES, user="ana")
+    return memory
+
+
+def without(**changes):
+    return dataclasses.replace(EAGER, stages=dataclasses.replace(EAGER.stages, **changes))
+
+
+def test_what_the_best_unit_names_is_found_and_explained():
+    with noted() as memory:
+        found = memory.search(QUESTION, user="ana", explain=True)
+        by_id = {hit.unit.id: hit for hit in found}
+        assert by_id["school"].rel > by_id["berta"].rel > max(hit.rel for hit in found if hit.unit.id == "glaze")
+        assert by_id["glaze"].contributions.find("mentions") is not None
+        named = by_id["berta"].contributions.find("rel of school, which names it: berta lindqvist")
+        assert named.value == by_id["school"].rel
+        for hit in found:
+            assert hit.contributions.compose().hex() == hit.score.hex()
+            assert hit.contributions.find("relevance").parts[1].value.hex() == hit.rel.hex()
+
+
+def test_explaining_changes_no_score():
+    with noted() as memory:
+        plain, told = (memory.search(QUESTION, user="ana", explain=explain) for explain in (False, True))
+        assert [(hit.unit.id, hit.score) for hit in plain] == [(hit.unit.id, hit.score) for hit in told]
+
+
+def test_targets_are_looked_up_beyond_what_the_strategies_found():
+    settings = dataclasses.replace(EAGER, retrieval=dataclasses.replace(EAGER.retrieval, max_candidates=1))
+    quiet = dataclasses.replace(settings, stages=dataclasses.replace(settings.stages, **OFF))
+    with noted(settings) as memory:
+        assert "berta" in {hit.unit.id for hit in memory.search(QUESTION, user="ana")}
+    with noted(quiet) as memory:
+        assert "berta" not in {hit.unit.id for hit in memory.search(QUESTION, user="ana")}
+
+
+def test_a_context_follows_links_too():
+    with noted() as memory:
+        stages = {
+            change.stage
+            for one in memory.assemble(QUESTION, user="ana", budget=500).trace.candidates
+            for change in one.adjustments
+        }
+        assert "mentions" in stages
+
+
+@pytest.mark.parametrize("question", ["Where was Berta Lindqvist born, of the pottery school?"])
+def test_a_name_in_the_question_links_nothing(question):
+    with noted() as memory:
+        found = memory.search(question, user="ana")
+        because = [change.because for one in found.trace.candidates for change in one.adjustments]
+        assert not [text for text in because if "berta" in text]
+
+
+def test_a_frequent_name_links_nothing():
+    with noted(without(rare_names=1)) as memory:
+        changes = [c for one in memory.search(QUESTION, user="ana").trace.candidates for c in one.adjustments]
+        assert {change.weight for change in changes if change.stage == "mentions"} == {0.65}
+    with noted(without(rare_names=0)) as memory:
+        changes = [c for one in memory.search(QUESTION, user="ana").trace.candidates for c in one.adjustments]
+        assert not [change for change in changes if change.stage == "mentions"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "profile"),
+    [(without(**OFF), "hybrid"), (Settings.reference().unhurried(), "hybrid"), (EAGER, "fast"), (EAGER, "balanced")],
+)
+def test_nothing_is_linked_where_links_are_off(settings, profile):
+    with noted(settings) as memory:
+        found = memory.search(QUESTION, user="ana", profile=profile)
+        assert not [c for one in found.trace.candidates for c in one.adjustments if c.stage == "mentions"]
+
+
+def test_the_reference_recipe_has_neither_stage():
+    stages = Settings.reference().stages
+    assert (stages.mentions, stages.shared_names, stages.diversity) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"mentions": 1.1},
+        {"shared_names": -0.1},
+        {"shared_length": 0.0},
+        {"rare_names": -1},
+        {"link_parents": -1},
+        {"diversity": float("nan")},
+        {"same_words": 0.0},
+    ],
+)
+def test_settings_outside_their_domain_are_refused(bad):
+    with pytest.raises(SettingsError):
+        StageSettings(**bad)
+
+
+# ------------------------------------------------------------------------------------------- near-duplicates
+
+TEN = "one two three four five six seven eight nine ten"
+
+
+@pytest.mark.parametrize(
+    ("text", "alike"),
+    [
+        (TEN, True),
+        (TEN.upper() + "!", True),
+        (TEN + " eleven", True),
+        (TEN + " eleven twelve", False),
+        (TEN + " 11", False),
+        ("one", False),
+        ("", False),
+    ],
+)
+def test_two_units_say_the_same_when_nearly_all_words_and_all_numbers_agree(text, alike):
+    words = [frozenset(said.casefold().replace("!", "").split()) for said in (TEN, text)]
+    assert same(words[0], words[1], 0.9) is alike
+    assert same(words[1], words[0], 0.9) is alike
+
+
+def test_a_repetition_steps_back_behind_what_is_new():
+    pool = [candidate("a", 0.9, TEN), candidate("b", 0.8, TEN + "."), candidate("c", 0.5, "other words")]
+    found = diversified(pool, DEFAULT, 64, 2.0)
+    assert [(one.unit.id, one.rel) for one in found] == [("a", 0.9), ("c", 0.5), ("b", 0.4)]
+    assert found[2].adjustments == (Adjustment("diversity", 0.5, 0.0, "a says the same"),)
+    assert diversified(pool, DEFAULT, 1, 2.0) == tuple(pool)
+    assert diversified(pool, StageSettings(diversity=0.0), 64, 2.0) == tuple(pool)
+
+
+said = st.lists(st.sampled_from("red red kiln boat 5 6".split()), max_size=4).map(" ".join)
+
+
+@given(st.lists(st.tuples(shares, said), max_size=7), shares, st.floats(0.1, 1.0), st.integers(0, 9))
+def test_repetitions_are_lowered_and_the_first_to_say_something_never_is(told, weight, share, most):
+    pool = [candidate(f"u{i}", rel, text) for i, (rel, text) in enumerate(told)]
+    pool.sort(key=lambda one: (-one.fused, one.unit.id))
+    found = diversified(pool, StageSettings(diversity=weight, same_words=share), most, 2.0)
+    after = rels(found)
+    assert all(0.0 <= after[one.unit.id] <= one.rel for one in pool)
+    assert list(found) == sorted(found, key=lambda one: (-one.fused, one.unit.id))
+    if pool:
+        assert after[pool[0].unit.id] == pool[0].rel
+
+
+def test_a_repetition_is_explained_and_recomposes():
+    with opened(EAGER, embedder=HashEmbedder(64)) as memory:
+        memory.remember(["The long ladder is behind the shed", "the long ladder is behind the shed!"], user="ana")
+        found = memory.search("long ladder", user="ana", explain=True, reference_time=NOW)
+        [first, second] = found
+        assert second.contributions.find(f"{first.unit.id} says the same").value == 0.0
+        assert second.contributions.compose().hex() == second.score.hex()
+        assert second.rel < first.rel
