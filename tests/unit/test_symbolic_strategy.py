@@ -6,13 +6,13 @@ import pytest
 
 from builders import expired_after, make_unit, make_view, patient
 from holdfast import Settings
-from holdfast.analysis.lexical import terms
 from holdfast.analysis.query import profile_query
 from holdfast.analysis.rules import read_rule, read_rules
+from holdfast.analysis.symbols import symbol, symbol_tokens
 from holdfast.errors import SettingsError
 from holdfast.kernels.closure import Pattern, Rule, draw
 from holdfast.kernels.facts import FactIndex
-from holdfast.retrieval.symbolic import SymbolicStrategy
+from holdfast.retrieval.symbolic import SymbolicStrategy, wanted_by
 from holdfast.settings import SymbolicSettings
 from holdfast.types import Budget, Fact
 
@@ -36,9 +36,10 @@ class FactsInMemory:
             unit_id: make_unit(unit_id, text, fact=Fact(*triple, confidence), kind="knowledge")
             for unit_id, (text, *triple) in history.items()
         }
-        self._index = FactIndex(terms)
+        self._index = FactIndex(symbol_tokens)
         for unit_id, unit in self._units.items():
-            self._index.add(unit_id, (unit.fact.subject, unit.fact.relation, unit.fact.object), unit.fact.confidence)
+            key = (symbol(unit.fact.subject), unit.fact.relation, symbol(unit.fact.object))
+            self._index.add(unit_id, key, unit.fact.confidence)
 
     def facts(self, view):
         return self._index.seen_by(lambda source: self._units[source].user == view.user)
@@ -135,6 +136,28 @@ def test_time_that_runs_out_is_reported():
 def test_a_follow_up_asks_about_what_came_before():
     query = profile_query("and why?", previous="Tell me about the bakery and safe bread")
     assert ask(query).candidates[0].notes[1] == "derived: bakery has_capability heat"
+
+
+def test_names_are_read_as_symbols_are():
+    store = FactsInMemory(
+        {
+            "a": ("C++ needs a compiler", "C++", "depends_on", "the compilers"),
+            "b": ("vitamin C helps", "vitamin C", "supports", "the Rules Engine"),
+        }
+    )
+    strategy, view = SymbolicStrategy(settings()), make_view()
+
+    def seeds(question):
+        return [seed.subject for seed in strategy.prove(profile_query(question), view, store).seeds]
+
+    assert seeds("Is C++ hard?") == ["c++"]
+    assert seeds("the architecture") == []
+    assert seeds("Which COMPILERS, then?") == ["c++"]
+    assert seeds("what of the rules engine's speed") == ["vitamin c"]
+    named = wanted_by(profile_query("Which compilers does the rules engine use?"))
+    assert named.names("compiler")
+    assert named.names("rules engine")
+    assert not named.names("rule engine compiler")
 
 
 def test_contradicting_units_are_both_found_and_flagged():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-from holdfast.analysis.lexical import terms
 from holdfast.analysis.rules import read_rules
+from holdfast.analysis.symbols import singular, symbol, symbol_tokens
 from holdfast.kernels.closure import (
     FURTHER_RULES,
     RULES,
@@ -36,16 +36,20 @@ from holdfast.types import (
 
 
 class FactStore(Protocol):
-    """What the strategy needs of a store: the facts of the units that a view may see, current ones only."""
+    """What the strategy needs of a store: facts by `analysis.symbols.symbol`, found by `symbol_tokens`."""
 
     def facts(self, view: View) -> Facts:
-        """Return the facts that visible units state."""
+        """Return the facts that units state which the view may see, current ones only."""
         ...
 
 
-def folded(text: str) -> str:
-    """Return a question as symbols are written: case folded, one space between words, straight apostrophes."""
-    return " ".join(text.replace("\u2019", "'").casefold().split())
+def wanted_by(query: QueryProfile) -> Wanted:
+    """Return what a question names, read as symbols are; a follow-up also names what the message before it did."""
+    texts = [symbol(text) for text in (query.text, query.borrowed) if text]
+    # A symbol's head is in the singular, its other words need not be: look both ways. No name runs across a bar.
+    alike = [" ".join(map(singular, text.split())) for text in texts]
+    terms = frozenset(token for text in texts for token in symbol_tokens(text))
+    return Wanted(terms, " | ".join((*texts, *alike)), symbol_tokens)
 
 
 class SymbolicStrategy:
@@ -55,7 +59,6 @@ class SymbolicStrategy:
 
     def __init__(self, settings: Settings) -> None:
         own = settings.symbolic
-        self._separators = settings.analysis.compound_separators
         self._rules = (*RULES, *(FURTHER_RULES if own.further_rules else ()), *read_rules(own.rules))
         self._limits = Limits(
             reach=Reach(own.max_seeds, own.depth, own.fan_out, own.max_facts),
@@ -101,13 +104,8 @@ class SymbolicStrategy:
         self, query: QueryProfile, view: View, store: Store, expired: Callable[[], bool] = lambda: False
     ) -> Closure:
         """Return what follows around the question, with the proofs; `kernels.closure.draw` draws one."""
-        # A follow-up also asks about what the message before it named; no name runs from one into the other.
-        text = f"{query.borrowed} | {query.text}" if query.borrowed else query.text
-        wanted = Wanted(frozenset(query.terms), folded(text), self._tokens)
-        return close(cast("FactStore", store).facts(view), wanted, self._rules, self._limits, expired)
-
-    def _tokens(self, symbol: str) -> list[str]:
-        return terms(symbol, self._separators)
+        facts = cast("FactStore", store).facts(view)
+        return close(facts, wanted_by(query), self._rules, self._limits, expired)
 
     def _claims(self, closure: Closure, view: View, store: Store) -> dict[str, StrategyCandidate]:
         """Return each unit's best proof; whoever contradicts a shown fact comes with it, flagged like its rival."""
