@@ -181,6 +181,11 @@ class FactIndex(SeenFacts):
                 del tables.stated[key], tables.facts[key]
                 tables.unlink(key)
 
+    def rows(self) -> list[tuple[str, str, str, str, float]]:
+        """Return every statement: who states it, the triple, and the confidence; in the order of the triples."""
+        stated = sorted(self._tables.stated.items())
+        return [(source, *key, sure) for key, by in stated for source, sure in sorted(by.items())]
+
     def seen_by(self, visible: Callable[[str], bool]) -> SeenFacts:
         """Return the same facts as far as a visible source states them."""
         return SeenFacts(self._tables, visible)

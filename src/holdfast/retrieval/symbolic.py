@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
 
 from holdfast.analysis.rules import read_rules
 from holdfast.analysis.symbols import singular, symbol, symbol_tokens
@@ -33,14 +32,6 @@ from holdfast.types import (
     Unit,
     View,
 )
-
-
-class FactStore(Protocol):
-    """What the strategy needs of a store: facts by `analysis.symbols.symbol`, found by `symbol_tokens`."""
-
-    def facts(self, view: View) -> Facts:
-        """Return the facts that units state which the view may see, current ones only."""
-        ...
 
 
 def wanted_by(query: QueryProfile) -> Wanted:
@@ -104,7 +95,7 @@ class SymbolicStrategy:
         self, query: QueryProfile, view: View, store: Store, expired: Callable[[], bool] = lambda: False
     ) -> Closure:
         """Return what follows around the question, with the proofs; `kernels.closure.draw` draws one."""
-        facts = cast("FactStore", store).facts(view)
+        facts = store.facts(view)
         return close(facts, wanted_by(query), self._rules, self._limits, expired)
 
     def _claims(self, closure: Closure, view: View, store: Store) -> dict[str, StrategyCandidate]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25
+from holdfast.kernels.facts import Facts
 from holdfast.kernels.hypervectors import Hypervector
 from holdfast.types import (
     Act,
@@ -174,6 +175,7 @@ class Derivation:
     analyse: Analyse
     hypervectors: Callable[[Unit, Analysis], UnitHypervectors]
     fingerprint: str
+    tokens: Callable[[str], Sequence[str]] = str.split  # the words of a symbol (C8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +295,10 @@ class Store(Protocol):
         self, view: View, query: DenseQuery, depth: int, kind: Literal["turn", "durable"], without: frozenset[str]
     ) -> list[float]:
         """Return the cosines of the user's own nearest turns, or durable units, without some; best first (C17)."""
+        ...
+
+    def facts(self, view: View) -> Facts:
+        """Return what the units that the view may see state (C8)."""
         ...
 
     def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:

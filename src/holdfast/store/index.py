@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25, topk
+from holdfast.kernels.facts import FactIndex
 from holdfast.store.base import LexicalQuery
 from holdfast.store.column import Column
 from holdfast.store.dense import DenseBlock
@@ -56,7 +57,9 @@ _EMPTY = Postings(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 class Shard:
     """Everything that is searched for one owner."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: Callable[[str], Sequence[str]] = str.split) -> None:
+        self.tokens = tokens
+        self.facts = FactIndex(tokens)
         self.keys: list[int] = []
         self.ids: list[str] = []
         self.place_of_key: dict[int, int] = {}
@@ -162,6 +165,8 @@ class Shard:
             self._columns[name].append(value)
         if self._sessions is not None and unit.session is not None and unit.kind == "turn":
             insort(self._sessions.setdefault(self._code(unit.session), []), self._moment(place))
+        for fact in analysis.facts:
+            self.facts.add(unit.id, (fact.subject, fact.relation, fact.object), fact.confidence)
         self.unit_count += 1
         for f, field in enumerate(analysis.terms):
             self.field_totals[f] += lengths[f]
@@ -204,6 +209,7 @@ class Shard:
         if self.place_of_id.get(self.ids[place]) == place:
             del self.place_of_id[self.ids[place]]
         self.hyper.invalidate(self.ids[place])
+        self.facts.remove(self.ids[place])
         self.unit_count -= 1
         for f, length in enumerate(self.column("lengths")[place].tolist()):
             self.field_totals[f] -= length
@@ -279,6 +285,7 @@ class Shard:
         arrays: dict[str, NDArray[Any]] = {f"column {name}": self.column(name) for name in self._columns}
         arrays |= {"keys": np.array(self.keys, dtype=np.int64), "ids": pack_words(self.ids)}
         arrays |= {"starts": self._starts, "units": self._block.units, "counts": self._block.counts}
+        arrays["facts"] = pack_words(self.facts.rows())
         arrays["names"] = pack_words([name if i in codes else None for i, name in enumerate(self._name_of_code)][1:])
         for f, vocabulary in enumerate(self._vocabulary):
             known = {word: number for word, number in vocabulary.items() if held[number]}
@@ -291,9 +298,13 @@ class Shard:
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Shard:
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], tokens: Callable[[str], Sequence[str]] = str.split
+    ) -> Shard:
         """Read what `to_arrays` gave; a fold leaves no dead places, so every row is a living unit."""
-        shard = cls()
+        shard = cls(tokens)
+        for source, subject, relation, other, confidence in unpack_words(arrays["facts"]):
+            shard.facts.add(source, (subject, relation, other), confidence)
         for name, column in shard._columns.items():
             column.replace(arrays[f"column {name}"])
         shard.keys, shard.ids = arrays["keys"].tolist(), unpack_words(arrays["ids"])

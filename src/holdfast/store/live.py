@@ -82,7 +82,7 @@ class LiveIndex:
         owner = {"tenant": view.tenant, "user": view.user}
         keys = [key for key, _ in self._run("rewritten_since", {**owner, **moment})]
         then = {row[0]: row for row in self._run("versions_by", {"keys": json.dumps(keys), **moment})}
-        shard = Shard()
+        shard = Shard(self._derivation.tokens)
         shard.past = {}
         for row in then.values():
             unit = unit_of(row)
@@ -205,7 +205,7 @@ class LiveIndex:
                 arrays = snapshot.unpack(segment.data)
                 if snapshot.unpack_words(arrays["origin"]) != self._origin(tenant, user, segment.seq):
                     return None
-                shard = Shard.from_arrays(arrays)
+                shard = Shard.from_arrays(arrays, self._derivation.tokens)
             except snapshot.UNREADABLE:
                 return None
             owner = {"tenant": tenant, "user": user}
@@ -228,7 +228,7 @@ class LiveIndex:
         return [one for one in snapshot.read(self._path, self._fingerprint, owner) if one.seq <= last]
 
     def _built(self, tenant: str, user: str) -> Shard:
-        shard, owner = Shard(), {"tenant": tenant, "user": user}
+        shard, owner = Shard(self._derivation.tokens), {"tenant": tenant, "user": user}
         with shard.bulk():
             for row in self._run("owner_units", owner):
                 self._add(shard, row)

@@ -58,8 +58,8 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
         return {name: archive[name] for name in archive.files}
 
 
-def pack_words(words: Sequence[str | None]) -> NDArray[np.uint8]:
-    """Return texts as one array of bytes; JSON keeps any character."""
+def pack_words(words: Sequence[Any]) -> NDArray[np.uint8]:
+    """Return texts, or rows of them, as one array of bytes; JSON keeps any character."""
     return np.frombuffer(json.dumps([*words]).encode(), dtype=np.uint8)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError, EmbeddingSpaceError, InputError, NotFoundError, shown
+from holdfast.kernels.facts import Facts
 from holdfast.kernels.vectors import cosines
 from holdfast.settings import StoreSettings
 from holdfast.store import shards as searching
@@ -35,6 +36,7 @@ from holdfast.store.base import (
     Problem,
     Proposal,
 )
+from holdfast.store.facts import facts
 from holdfast.store.live import Fresh
 from holdfast.store.mentions import named
 from holdfast.store.migrate import open_connection, schema_version
@@ -266,6 +268,11 @@ class SqliteStore(Upkeep):
             if not len(vectors):
                 return []
         return sorted(cosines(vectors, query.vector, len(query.vector)).tolist(), reverse=True)[:depth]
+
+    def facts(self, view: View) -> Facts:
+        """See `Store.facts`."""
+        with self._read():
+            return facts(self._index.shards(view), view, self._allowed(view))
 
     def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
         """See `Store.hyper_candidates`."""

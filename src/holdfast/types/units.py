@@ -250,6 +250,7 @@ class Analysis:
     anchor_density: float
     titles: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()  # what it states (C8), with symbols at both ends
 
 
 @dataclass(frozen=True, slots=True)
