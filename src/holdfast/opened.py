@@ -96,7 +96,7 @@ class Opened:
         desk = documents.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now)
         for tenant, user in owners:
             view = View(tenant=tenant, user=user, now=now, reference_time=now)
-            documents.check_rules(desk, self._store.documents(view))
+            documents.check_rules(desk, self._store.documents(view, core=True))
 
     def _making(
         self,
@@ -120,7 +120,6 @@ class Opened:
             session_turns=[turn for turn in turns if turn.id not in hidden],
             hidden=hidden,
             hidden_words=frozenset(said) if view.session is None else frozenset(),
-            linked=found.units,
             strict=check_flag("strict", strict),
         )
         return making, found.warnings

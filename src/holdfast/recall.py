@@ -56,8 +56,7 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
 class Making:
     """What a context is made of besides the answer to its question.
 
-    `hidden` are units that the host shows already, `hidden_words` what it shows of no known session; `linked` leads
-    from a document's name to its units.
+    `hidden` are units that the host shows already, `hidden_words` what it shows of no known session.
     """
 
     budget: int
@@ -67,7 +66,6 @@ class Making:
     session_turns: Sequence[Unit] = ()
     hidden: frozenset[str] = frozenset()
     hidden_words: frozenset[tuple[str, str]] = frozenset()
-    linked: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     strict: bool = False
 
 
@@ -82,7 +80,7 @@ def assemble(engine: Engine, question: Question, view: View, making: Making) -> 
     found = _found(engine, question, query, results, view).without(hidden, making.hidden_words)
     kept, dropped = _kept(engine, question, found)
     asked, prospects = prospects_of(engine, question, query, kept[: _most(question, settings)], view)
-    links, targets = links_of(engine, prospects, making.linked, hidden, view)
+    links, targets = links_of(engine, prospects, hidden, view)
     projection = project(prospects, links, asked, settings, targets=targets)
     recalled = [Recalled(item.unit, item.score) for item in projection.items]
     context = fill(plan, recalled, term_overlap(query.terms, settings.analysis.compound_separators))

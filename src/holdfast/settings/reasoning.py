@@ -31,6 +31,7 @@ class SymbolicSettings:
     max_facts: int = setting(4096, "most facts read for one question")
     further_rules: bool = setting(default=True, doc="rules of ours over instance_of, part_of and has_part")
     rules: tuple[str, ...] = setting((), "rules of yours, as `x located_in y, y part_of z -> x located_in z : 0.9`")
+    relations: tuple[str, ...] = setting((), "further relations that a file of units may use")
     functional: tuple[str, ...] = setting((), "relations with one object at a time; facts that disagree are flagged")
 
     def __post_init__(self) -> None:
@@ -40,7 +41,7 @@ class SymbolicSettings:
         within("symbolic.step_penalty", self.step_penalty, 0.0)
         within("symbolic.goal_bonus", self.goal_bonus, 1.0)
         within("symbolic.seed_bonus", self.seed_bonus, 1.0)
-        for name in ("preferred", "functional"):
+        for name in ("preferred", "relations", "functional"):
             for relation in getattr(self, name):
                 if not relation or relation.split() != [relation]:
                     raise SettingsError(

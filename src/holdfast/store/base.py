@@ -321,8 +321,23 @@ class Store(Protocol):
         """Keep a document, or its new text; it keeps its place among the others."""
         ...
 
-    def documents(self, view: View) -> list[CoreDocument]:
-        """Return the documents that the owner may see, core or not, in the order in which they were taken in."""
+    def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
+        """Return the documents that the owner may see, in the order in which they were taken in.
+
+        With `core`, those whose rules go into contexts; with `name`, those of that name.
+        """
+        ...
+
+    def document_names(self, view: View) -> list[tuple[str, str | None, str]]:
+        """Return name, user (None when it is everyone's) and path of the documents that the owner may see."""
+        ...
+
+    def remove_document(self, document: CoreDocument) -> None:
+        """Keep a document no longer; its units are the caller's to end."""
+        ...
+
+    def parts(self, view: View, name: str) -> list[str]:
+        """Return the ids of the units of a document, past ones too: the user's own, else everyone's."""
         ...
 
     def document_owners(self) -> list[tuple[str, str]]:

@@ -383,16 +383,37 @@ class SqliteStore(Upkeep):
         with self._write():
             self._run("put_document", row)
 
-    def documents(self, view: View) -> list[CoreDocument]:
+    def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
         """See `Store.documents`."""
+        wanted = {"tenant": view.tenant, "user": view.user, "least_core": int(core), "name": name}
         with self._read():
-            rows = self._run("owner_documents", {"tenant": view.tenant, "user": view.user}).fetchall()
+            rows = self._run("owner_documents", wanted).fetchall()
         found = []
         for _, user, name, path, core, body, checksum in rows:
             if zlib.crc32(body) != checksum:
                 raise DamagedStoreError(f"the document {shown(name)} fails its checksum; ingest it again")
             found.append(CoreDocument(view.tenant, user or None, name, body, path, bool(core)))
         return found
+
+    def document_names(self, view: View) -> list[tuple[str, str | None, str]]:
+        """See `Store.document_names`."""
+        with self._read():
+            rows = self._run("owner_document_names", {"tenant": view.tenant, "user": view.user}).fetchall()
+        return [(name, user or None, path) for name, user, path in rows]
+
+    def remove_document(self, document: CoreDocument) -> None:
+        """See `Store.remove_document`."""
+        with self._write():
+            self._erase_documents([document])
+
+    def parts(self, view: View, name: str) -> list[str]:
+        """See `Store.parts`."""
+        with self._read():
+            found = [
+                self._run("document_parts", {"tenant": view.tenant, "user": user, "name": name}).fetchall()
+                for user in (view.user, GLOBAL)
+            ]
+        return [unit_id for (unit_id,) in (found[0] or found[1])]
 
     def document_owners(self) -> list[tuple[str, str]]:
         """See `Store.document_owners`."""

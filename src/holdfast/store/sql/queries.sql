@@ -145,7 +145,14 @@ ON CONFLICT (tenant, user, name) DO UPDATE SET path = excluded.path, core = excl
     checksum = excluded.checksum;
 
 -- name: owner_documents
-SELECT key, user, name, path, core, body, checksum FROM documents WHERE tenant = :tenant AND user IN (:user, '') ORDER BY key;
+SELECT key, user, name, path, core, body, checksum FROM documents
+WHERE tenant = :tenant AND user IN (:user, '') AND core IN (1, :least_core) AND name = coalesce(:name, name) ORDER BY key;
+
+-- name: owner_document_names
+SELECT name, user, path FROM documents WHERE tenant = :tenant AND user IN (:user, '') ORDER BY key;
+
+-- name: document_parts
+SELECT id FROM units WHERE tenant = :tenant AND user = :user AND id > :name || '#' AND id < :name || '$' ORDER BY id;
 
 -- name: document_owners
 SELECT DISTINCT tenant, user FROM documents ORDER BY tenant, user;
