@@ -19,7 +19,7 @@ from holdfast.analysis.sources.pdf import read_pdf
 from holdfast.analysis.sources.plain import read_plain
 from holdfast.analysis.sources.recognise import decode, kind_of
 from holdfast.analysis.sources.records import read_records
-from holdfast.analysis.sources.roles import condition_of, role_of
+from holdfast.analysis.sources.roles import SILENT, condition_of, role_of
 from holdfast.analysis.sources.tree import grow
 from holdfast.analysis.units import message_words
 from holdfast.errors import InputError, shown
@@ -154,7 +154,7 @@ def _unit(source: Source, piece: Piece, section: Section, name: str, topic: str,
         topic=topic,
         claim="" if role == "Procedure" else text,
         procedure=text if role == "Procedure" else "",
-        condition=condition_of(text) if piece.kind not in ("code", "table", "record") else condition_of(lead),
+        condition=(condition_of(piece.text) if piece.kind not in SILENT else "") or condition_of(lead),
         utility_acts=ACTS_FOR_ROLE[role],
         links=source.links,
     )

@@ -42,7 +42,7 @@ _INSTRUCTS = re.compile(r"(?:to\s+\w+[^.?!]{0,120},\s+\w+|first,\s|step\s+\d+\b|
 _EXPLAINS = _words("because", "therefore", "the reason", "as a result", "due to", "(?:that|which) is why", "thus")
 _TELLS = _words(
     r"(?:in|since|until) (?:1[5-9]|20)\d\d", "yesterday", "(?:last|that) (?:night|week|month|year|summer|winter)",
-    "happened", "began", "(?:i|we|he|she|they) (?:was|were|went|had|met|found|saw|came|told|left|made|took|\\w{2,}ed)",
+    "happened", "began", r"(?:i|we|he|she|they) (?:was|were|went|had|met|found|saw|came|left|took|\w{2,}ed)",
 )  # fmt: skip
 _PATTERNS: tuple[tuple[re.Pattern[str], Role], ...] = (
     (_COMPARES, "Comparison"),
@@ -65,14 +65,14 @@ _HEADINGS: tuple[tuple[re.Pattern[str], Role], ...] = (
 )
 _PROSE: frozenset[PieceKind] = frozenset({"paragraph", "list", "item"})
 # A paragraph below "Installation" may say anything; its lists and its code are what is done.
-_UNDER = {role: _PROSE for role in ROLES} | {"Procedure": frozenset({"list", "item", "code"})}
+_UNDER = dict.fromkeys(ROLES, _PROSE) | {"Procedure": frozenset({"list", "item", "code"})}
 _CONDITION = re.compile(
     r"(?:if|when|whenever|unless|once|while|until|in case|provided(?: that)?|as long as|before|after)\s"
     r"[^.!?;:\n]*?(?=,|\sthen\s)",
     re.IGNORECASE,
 )
 # Code and tables are not read as sentences: their lead-in is, if they have one.
-_SILENT: frozenset[PieceKind] = frozenset({"code", "table", "record"})
+SILENT: frozenset[PieceKind] = frozenset({"code", "table", "record"})
 # A role shows in how a text begins; a pattern need not search a megabyte.
 _READ = 2_000
 
@@ -81,7 +81,7 @@ def role_of(
     text: str, *, kind: PieceKind = "paragraph", lead: str = "", heading: str = "", ordered: bool = False
 ) -> Role:
     """Return the rhetorical role of a text, by its words, then by the heading it stands under."""
-    said = lead[:_READ] if kind in _SILENT else f"{lead}\n{text}"[:_READ]
+    said = lead[:_READ] if kind in SILENT else f"{lead}\n{text}"[:_READ]
     by_shape = _by_shape(said, text[:_READ], ordered=ordered)
     if by_shape is not None:
         return by_shape
