@@ -71,8 +71,8 @@ def test_offsets_lead_back_to_the_words_of_the_file():
     assert source.text[steps.start : steps.end].startswith("Slow down to two knots.\n2. Throw")
     assert source.text[steps.lead.start : steps.lead.end] == "To moor a ship, follow these steps:"
     mooring = next(section for section in source.sections if section.title == "Mooring")
-    assert source.text[mooring.start : mooring.end].startswith("Mooring\n\nTo moor a ship")
-    assert source.text[mooring.start : mooring.end].rstrip("# ").endswith("must stay aboard.\n\n")
+    assert source.text[mooring.start : mooring.end].startswith("## Mooring\n\nTo moor a ship")
+    assert source.text[mooring.start : mooring.end].endswith("must stay aboard.\n\n")
 
 
 def test_plain_text_has_headings_lists_and_joined_lines():

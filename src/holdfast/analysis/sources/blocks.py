@@ -102,6 +102,10 @@ class Writing:
         lines = [line for leaf in block.leaves for line in leaf.lines]
         return (lines[0][0], max(end for _, end in lines)) if lines else (0, 0)
 
+    def line_start(self, place: int) -> int:
+        """Return where the line of a place begins, its marks included."""
+        return max(self.text.rfind(end, 0, place) for end in "\r\n") + 1
+
     def whole(self, block: Block) -> Span:
         """Return a block uncut."""
         rendered = (self._words(leaf) for leaf in block.leaves)

@@ -38,7 +38,12 @@ _EVALUATES = _words(
     "advantages?", "disadvantages?", "drawbacks?", "pros and cons", "trade-?offs?", "recommend(?:ed|s)?",
     "prefer(?:s|red)?", "the best", "the worst", "better", "worse", "worth",
 )  # fmt: skip
-_INSTRUCTS = re.compile(r"(?:to\s+\w+[^.?!]{0,120},\s+\w+|first,\s|step\s+\d+\b|how\s+to\s)", re.IGNORECASE)
+# "To start the pump, open the valve"; not "To me, it is ugly".
+_INSTRUCTS = re.compile(
+    r"to\s+\w+[^.?!]{0,120}?,\s+(?!(?:an?|the|this|that|there|i|you|he|she|it|we|they)\b)\w"
+    r"|first,\s|step\s+\d+\b|how\s+to\s",
+    re.IGNORECASE,
+)
 _EXPLAINS = _words("because", "therefore", "the reason", "as a result", "due to", "(?:that|which) is why", "thus")
 _TELLS = _words(
     r"(?:in|since|until) (?:1[5-9]|20)\d\d", "yesterday", "(?:last|that) (?:night|week|month|year|summer|winter)",
@@ -81,7 +86,7 @@ def role_of(
     text: str, *, kind: PieceKind = "paragraph", lead: str = "", heading: str = "", ordered: bool = False
 ) -> Role:
     """Return the rhetorical role of a text, by its words, then by the heading it stands under."""
-    said = lead[:_READ] if kind in SILENT else f"{lead}\n{text}"[:_READ]
+    said = lead[:_READ] if kind in SILENT else f"{lead}\n{text}".lstrip()[:_READ]
     by_shape = _by_shape(said, text[:_READ], ordered=ordered)
     if by_shape is not None:
         return by_shape

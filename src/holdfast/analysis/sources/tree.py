@@ -53,7 +53,7 @@ def _sections(writing: Writing, headings: Sequence[Block]) -> list[Section]:
     sections = [Section(_section_id((), seen), "", 0, (), 0, len(writing.text), None)]
     above = [0]  # the sections that are open, outermost first
     for heading in headings:
-        start = writing.place(heading)[0]
+        start = writing.line_start(writing.place(heading)[0])
         while sections[above[-1]].level >= heading.level:
             closed = above.pop()
             sections[closed] = replace(sections[closed], end=start)
