@@ -311,3 +311,19 @@ def test_marks_of_encodings_are_no_text(encoding):
     assert decode("a.txt", "Gezeiten: Ebbe – Flut 🌊".encode(encoding)) == "Gezeiten: Ebbe – Flut 🌊"
     unit = source_units(read("a.md", "# Tide\n\nIt is – 🌊 high.\n\nIt falls.".encode(encoding)))[1]
     assert (unit.text, unit.start) == ("It falls.", 25)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("a.md", "[" * 100_000, "opens more than 5,000 brackets in one paragraph"),
+        ("a.html", "<!--" * 100_000, "opens more than 1,000 comments"),
+    ],
+)
+def test_what_would_take_for_ever_is_refused(name, text, reason):
+    with pytest.raises(InputError, match=reason):
+        read(name, text)
+
+
+def test_many_brackets_that_are_closed_are_read():
+    assert len(read("a.md", "[a](b) " * 6_000, piece_chars=20_000).pieces) == 1

@@ -9,6 +9,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 from holdfast.analysis.sources.blocks import Block, BlockKind, Leaf
+from holdfast.errors import InputError, shown
 
 _HIDDEN = frozenset({"script", "style", "template"})
 # Tags that end the line before them.
@@ -17,6 +18,8 @@ _BREAKING = frozenset(
     form h1 h2 h3 h4 h5 h6 head header hr html legend li main nav ol option p pre section summary table tbody td
     tfoot th thead title tr ul""".split()
 )
+# The parser looks for the end of a comment from every one on: its time grows with the square of those left open.
+_MOST_OPEN_COMMENTS = 1_000
 _PARAGRAPH: tuple[BlockKind, int] = ("paragraph", 0)
 # What a line inside a tag is, and its rank; a title has none of its own.
 _LINES: dict[str, tuple[BlockKind, int]] = {
@@ -26,8 +29,14 @@ _LINES: dict[str, tuple[BlockKind, int]] = {
 }
 
 
-def read_html(markup: str) -> tuple[str, list[Block]]:
-    """Return the words that a page shows, as text, and the blocks of it."""
+def read_html(name: str, markup: str) -> tuple[str, list[Block]]:
+    """Return the words that a page shows, as text, and the blocks of it.
+
+    Raises:
+        InputError: it opens comments without end.
+    """
+    if markup.count("<!--", markup.rfind("-->") + 1) > _MOST_OPEN_COMMENTS:
+        raise InputError(f"{shown(name)} opens more than {_MOST_OPEN_COMMENTS:,} comments and does not end them")
     page = _Page()
     page.feed(markup)
     page.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -11,11 +12,15 @@ from markdown_it.token import Token
 
 from holdfast.analysis.authored import Node, partition
 from holdfast.analysis.sources.blocks import Block, Leaf, Render, lines_of, stripped
+from holdfast.errors import InputError, shown
 from holdfast.types import SourceLimits
 
 # As deep as the partition reads; see there.
 _PARSER = MarkdownIt("commonmark", {"maxNesting": 40}).enable("table")
 _MARKER = re.compile(r"\s*(?:(?P<number>\d{1,9})(?P<stop>[.)])|(?P<bullet>[-*+]))")
+_BLANK_LINE = re.compile(r"\n[ \t]*\r?\n|\r[ \t]*\r")
+# The parser looks for the end of a link from every bracket on: its time grows with the square of those left open.
+_MOST_OPEN_BRACKETS = 5_000
 # What a browser never shows.
 _HIDDEN = re.compile(r"\s*<(?:!--|script|style|template|\?|![A-Z])", re.IGNORECASE)
 # A noncharacter, which no text holds on purpose; between two of them stands the number of a cut.
@@ -30,6 +35,12 @@ def read_markdown(name: str, text: str, limits: SourceLimits) -> tuple[list[Bloc
     Raises:
         InputError: it holds no content, or its hop targets do not end.
     """
+    for run in _BLANK_LINE.split(text):
+        if run.count("[") - run.count("]") > _MOST_OPEN_BRACKETS:
+            raise InputError(
+                f"{shown(name)} opens more than {_MOST_OPEN_BRACKETS:,} brackets in one paragraph and does not close "
+                "them; if it is no Markdown, name it .txt"
+            )
     # Decoding may lengthen a text (from UTF-16); its size was judged as it came.
     document = partition(name, text.encode("utf-8"), max_bytes=max(limits.max_bytes, 4 * len(text)))
     environment: dict[str, Any] = {}
@@ -37,7 +48,9 @@ def read_markdown(name: str, text: str, limits: SourceLimits) -> tuple[list[Bloc
     _PARSER.parse(text[front:], environment)
     references = environment.get("references", {})
     blocks = list(_blocks(text, document.nodes, references))
-    return blocks, document.hop_targets, lambda content, cuts: _rendered(content, cuts, references)
+    # A block is looked at more than once: as a fragment, as a lead-in, as a piece.
+    rendered = lru_cache(maxsize=256)(lambda content, cuts: _rendered(content, cuts, references))
+    return blocks, document.hop_targets, lambda content, cuts: rendered(content, tuple(cuts))
 
 
 def _blocks(text: str, nodes: Sequence[Node], references: Mapping[str, Any]) -> Iterator[Block]:

@@ -97,9 +97,7 @@ def role_of(
 
 def _by_shape(said: str, text: str, *, ordered: bool) -> Role | None:
     """Return the role that rules and instructions show: numbered commands, what binds, what is done first."""
-    # A line of a list need not end in a stop.
-    commands = [bool(deontic(line) & Deontic.OBLIGATION) for line in text.split("\n") if line.strip()]
-    if ordered and (2 * sum(commands) >= len(commands) or _INSTRUCTS.match(said)):
+    if ordered and (_INSTRUCTS.match(said) or _commands(text)):
         return "Procedure"
     if said and _IS_A.match(text):
         return "Definition"
@@ -107,6 +105,12 @@ def _by_shape(said: str, text: str, *, ordered: bool) -> Role | None:
     if _BINDS.search(said) or (rule and _BINDING.search(said)):
         return "Constraint"
     return "Procedure" if rule & Deontic.OBLIGATION or _INSTRUCTS.match(said) else None
+
+
+def _commands(text: str) -> bool:
+    """Return whether at least half of the lines tell somebody to do something; a line need not end in a stop."""
+    told = [bool(deontic(line) & Deontic.OBLIGATION) for line in text.split("\n") if line.strip()]
+    return bool(told) and 2 * sum(told) >= len(told)
 
 
 def condition_of(text: str) -> str:
