@@ -17,7 +17,7 @@ from holdfast.kernels.closure import (
     origin,
     told,
 )
-from holdfast.kernels.facts import Fact, Facts
+from holdfast.kernels.facts import Fact
 from holdfast.kernels.neighbourhood import Reach, Wanted
 from holdfast.retrieval.base import kind_of_store
 from holdfast.settings import Settings
