@@ -18,7 +18,7 @@ from holdfast.analysis.checks import check_name
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import check_hard
 from holdfast.errors import InputError, shown
-from holdfast.ingest import Indexing, embed
+from holdfast.ingest import Indexing, Redact, embed
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
@@ -46,6 +46,16 @@ class Desk:
     indexing: Indexing
     counter: TokenCounter
     now: datetime
+    redact: Redact | None = None
+
+    def clean(self, body: bytes) -> bytes:
+        """Return a text's bytes without what must not be kept; bytes that are no text are left to their reader."""
+        if self.redact is None:
+            return body
+        try:
+            return self.redact(body.decode()).encode()
+        except UnicodeDecodeError:
+            return body
 
 
 # Ψ: the partition is a function of the bytes alone.
@@ -147,7 +157,7 @@ def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
     if not kept.path:
         return kept, ""
     try:
-        body = read_file(Path(kept.path))
+        body = desk.clean(read_file(Path(kept.path)))
         if body == kept.body:
             return kept, ""
         fresh = dataclasses.replace(kept, body=body)

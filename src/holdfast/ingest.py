@@ -12,9 +12,10 @@ from holdfast.analysis.units import Said, identity, read_content
 from holdfast.embedders.base import Embedder, checked
 from holdfast.errors import EmbedderError
 from holdfast.lifecycle.gate import judged, judged_by_words
+from holdfast.lifecycle.supersede import superseded
 from holdfast.settings import GateSettings, Settings
 from holdfast.store.base import Analyse, Store
-from holdfast.types import Draft, Gate, Scope, Unit, Written
+from holdfast.types import Draft, Gate, Scope, Unit, View, Written
 
 log = logging.getLogger("holdfast")
 # Enough to keep every core busy; little enough that a crash costs less than a second of work.
@@ -48,8 +49,10 @@ def remember(
     units = _units(said, owned)
     drafts = [_draft(unit, words, owned, analyse) for unit, words in zip(units, said, strict=True)]
     written = store.put(drafts)
-    indexed = embed(_fresh(units, written), store, indexing)
-    return [_reported(done, indexed.gates) for done in written]
+    fresh = _fresh(units, written)
+    indexed = embed(fresh, store, indexing)
+    replaced = supersede_changed(fresh, store, settings, indexing.clock)
+    return [_reported(done, indexed.gates, replaced) for done in written]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Indexing:
     embedder: Embedder | None
     gate: GateSettings
     awaited: bool = False
+    clock: Callable[[], float] = lambda: 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,29 @@ def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
     return Indexed(written, {unit.id: gate for unit, gate in gates})
 
 
-def _reported(done: Written, gates: Mapping[str, Gate]) -> Written:
+def supersede_changed(
+    units: Sequence[Unit], store: Store, settings: Settings, clock: Callable[[], float]
+) -> dict[str, tuple[str, ...]]:
+    """Let turns that plainly replace earlier ones take their place; return which replaced which (C19)."""
+    if not settings.changes.detect:
+        return {}
+    replaced: dict[str, tuple[str, ...]] = {}
+    for one in superseded(store, units, settings, clock):
+        owner = View(
+            tenant=one.new.tenant, user=one.new.user or "", agent=one.new.agent, now=one.new.recorded_time,
+            reference_time=one.new.recorded_time,
+        )  # fmt: skip
+        store.supersede(owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
+        replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
+    return replaced
+
+
+def _reported(done: Written, gates: Mapping[str, Gate], replaced: Mapping[str, tuple[str, ...]]) -> Written:
     gate = gates.get(done.id)
-    return replace(done, promoted=True) if gate is not None and gate.promoted else done
+    promoted = gate is not None and gate.promoted
+    if not promoted and done.id not in replaced:
+        return done
+    return replace(done, promoted=promoted, superseded=replaced.get(done.id, ()))
 
 
 def embed_waiting(

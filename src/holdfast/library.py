@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +53,13 @@ def take_in(desk: Desk, document: CoreDocument) -> list[Written]:
     Raises:
         InputError: it cannot be read; nothing is written.
     """
+    document = dataclasses.replace(document, body=desk.clean(document.body))
     source = read_source(document.name, document.body, relations=desk.settings.symbolic.relations)
+    if desk.redact is not None and desk.redact(source.text) != source.text:
+        raise InputError(
+            f"{shown(document.name)} holds what must not be kept, in a format that it cannot be taken out of; "
+            "give it as text"
+        )
     # Units first: whoever is interrupted in between reads the document again, and finds it changed.
     written = keep_units(desk, document, units_of(desk, document, source))
     desk.store.put_document(document)
@@ -151,7 +158,7 @@ def _name(folder: Folder, relative: str) -> str:
 
 def _taken_in(desk: Desk, document: CoreDocument, view: View) -> tuple[str, int]:
     kept = [one for one in desk.store.documents(view, name=document.name) if one.user == document.user]
-    if kept and kept[0].body == document.body and not kept[0].core:
+    if kept and kept[0].body == desk.clean(document.body) and not kept[0].core:
         return "unchanged", len(desk.store.parts(view, document.name))
     written = take_in(desk, document)
     return ("changed" if kept else "added"), len(written)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from holdfast import documents, ingest, recall
+from holdfast import documents, ingest, library, recall
 from holdfast import why as absence
 from holdfast.analysis.checks import (
     check_flag,
@@ -33,7 +34,7 @@ from holdfast.settings import Settings
 from holdfast.store.base import Order
 from holdfast.store.sqlite import SqliteStore
 from holdfast.summarisers.base import Summariser
-from holdfast.types import AUTHORS, CoreDocument, SearchResult, Stats, Unit, Why, Written
+from holdfast.types import AUTHORS, CoreDocument, SearchResult, Stats, Unit, Why, Widened, Written
 from holdfast.upkeep import Upkeep
 
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -198,21 +199,23 @@ class Memory(Upkeep):
         scope: str = "user",
         core: bool = False,
     ) -> list[Written]:
-        """Take in a document: a file by its path, or a Markdown text under a `name`.
+        """Take in a document: a file by its path, or a text under a `name`; again, when it has changed.
 
-        A core document's list items and front matter come along in every context, its quotes and commands as far as
-        they fit; everything else in it is remembered, as all of an ordinary document is. A file is read again when
-        it has changed.
+        Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; a
+        text without one is Markdown. A core document is Markdown: its list items and front matter come along in
+        every context, its quotes and commands as far as they fit, and an edit is seen at the next context.
 
         Raises:
-            InputError: it cannot be read as a document.
+            InputError: it cannot be read as a document; nothing was written.
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
         path = source if isinstance(source, Path) else None
+        if path is not None and path.is_dir():
+            raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
         owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
+        desk = self._desk(writing=True)
         body = documents.read_file(path) if path is not None else check_given_text("source", source).encode()
-        body = self._clean(body.decode()).encode() if self._redact is not None else body
         document = CoreDocument(
             tenant=view.tenant,
             user=None if owner == "global" else view.user,
@@ -221,7 +224,44 @@ class Memory(Upkeep):
             path=str(path.resolve()) if path is not None else "",
             core=check_flag("core", core),
         )
-        return documents.ingest(self._desk(writing=True), document, view)
+        if not document.core:
+            return library.take_in(desk, document)
+        return documents.ingest(desk, replace(document, body=desk.clean(body)), view)
+
+    def ingest_folder(
+        self,
+        folder: str | Path,
+        *,
+        user: str,
+        tenant: str | None = None,
+        scope: str = "user",
+        include: Sequence[str] = library.INCLUDED,
+        exclude: Sequence[str] = library.EXCLUDED,
+        progress: Callable[[int, int], None] = lambda _done, _of: None,
+    ) -> library.FolderReport:
+        """Take in the documents of a folder: what is new or changed; what is gone ends. Patterns are as in a shell.
+
+        A file that cannot be read is reported, and the others go on.
+
+        Raises:
+            InputError: it is not a folder.
+        """
+        owner = choose("scope", scope, ("user", "global"))
+        view = self._view(user=user, tenant=tenant)
+        wanted = library.Folder(
+            Path(folder), view.tenant, None if owner == "global" else view.user,
+            check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
+        )  # fmt: skip
+        return library.take_in_folder(self._desk(writing=True), wanted, view)
+
+    def widen(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Widened:
+        """Return the section of its document that a unit stands in.
+
+        Raises:
+            NotFoundError: the owner has no such unit, or it is of no document.
+        """
+        view = self._view(user=user, agent=agent, tenant=tenant)
+        return library.widen(self._desk(), view, self._found(view, id))
 
     def reembed(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Give every unit a vector of the embedder in force, in its space; return how many still wait.

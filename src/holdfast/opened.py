@@ -85,7 +85,9 @@ class Opened:
 
     def _desk(self, *, writing: bool = False) -> documents.Desk:
         indexing = self._vectors.indexing() if writing else Indexing(self._vectors.embedder(), self._settings.gate)
-        return documents.Desk(self._store, self._settings, self._analyse, indexing, self._counter, self._now())
+        return documents.Desk(
+            self._store, self._settings, self._analyse, indexing, self._counter, self._now(), self._redact
+        )
 
     def _check_rules(self) -> None:
         owners = self._store.document_owners()
@@ -93,7 +95,7 @@ class Opened:
             return
         now = self._now()
         indexing = Indexing(None, self._settings.gate, awaited=True)
-        desk = documents.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now)
+        desk = documents.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact)
         for tenant, user in owners:
             view = View(tenant=tenant, user=user, now=now, reference_time=now)
             documents.check_rules(desk, self._store.documents(view, core=True))

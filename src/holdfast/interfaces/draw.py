@@ -220,7 +220,8 @@ def standing(unit: Unit) -> list[str]:
         signals = ", ".join(f"{name} {value:.2f}" for name, value in shown.items() if value)
         lines.append(f"{verdict}: {gate.reason}" + (f" ({signals})" if signals else ""))
     if unit.superseded_by is not None:
-        lines.append(f"superseded by {unit.superseded_by}")
+        why = f": {unit.superseded_why}" if unit.superseded_why else ""
+        lines.append(f"superseded by {unit.superseded_by}{why}")
     if unit.covered_by is not None:
         lines.append(f"summary {unit.covered_by} stands for it")
     if unit.lineage is not None:

@@ -26,6 +26,7 @@ def unit_json(unit: Unit) -> dict[str, Any]:
             "access_count": unit.access_count,
         }
         | ({"superseded_by": unit.superseded_by} if unit.superseded_by is not None else {})
+        | ({"superseded_why": unit.superseded_why} if unit.superseded_why else {})
         | ({"covered_by": unit.covered_by} if unit.covered_by is not None else {})
         | ({"gate": unit.gate.to_json()} if unit.gate is not None else {})
     )

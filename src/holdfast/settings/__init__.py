@@ -35,7 +35,7 @@ from holdfast.settings.finding import (
     TokenSettings,
 )
 from holdfast.settings.keeping import IngestSettings, StoreSettings
-from holdfast.settings.lifecycle import CompactionSettings, GateSettings, SummariserSettings
+from holdfast.settings.lifecycle import ChangeSettings, CompactionSettings, GateSettings, SummariserSettings
 from holdfast.settings.reasoning import SymbolicSettings
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "AnalysisSettings",
     "AssemblySettings",
     "AuthoredSettings",
+    "ChangeSettings",
     "CompactionSettings",
     "DenseSettings",
     "EmbeddingSettings",
@@ -127,6 +128,7 @@ class Settings:
     assembly: AssemblySettings = field(default_factory=AssemblySettings)
     ingest: IngestSettings = field(default_factory=IngestSettings)
     gate: GateSettings = field(default_factory=GateSettings)
+    changes: ChangeSettings = field(default_factory=ChangeSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     summariser: SummariserSettings = field(default_factory=SummariserSettings)
     authored: AuthoredSettings = field(default_factory=AuthoredSettings)
@@ -171,6 +173,7 @@ class Settings:
             projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
             temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
             assembly=AssemblySettings(lenient_hard=False, packing="prefix", item_share=1.0),
+            changes=ChangeSettings(detect=False),
             compaction=CompactionSettings(session_tokens=2000, covered="hide"),
             # C7: there, sim is the dense cosine and rel = max(0, sim).
             hybrid=dataclasses.replace(

@@ -104,3 +104,12 @@ class SummariserSettings:
             )
         within("summariser.max_input_tokens", self.max_input_tokens, 1)
         within("summariser.timeout_s", self.timeout_s, 0.0, open_low=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSettings:
+    """Changed facts: whether a turn that plainly replaces an earlier one marks it as superseded (C19)."""
+
+    detect: bool = setting(
+        default=True, doc="a turn such as `I moved to …` marks the statement it replaces as superseded"
+    )

@@ -359,8 +359,10 @@ class Store(Protocol):
         """
         ...
 
-    def supersede(self, view: View, unit_id: str, by: str, at: datetime) -> None:
-        """Let one unit take the place of another (C19). A summary that stands for the other is withdrawn.
+    def supersede(self, view: View, unit_id: str, by: str, at: datetime, why: str = "") -> None:
+        """Let one unit take the place of another (C19), and keep `why` where a rule saw it.
+
+        A summary that stands for the other is withdrawn.
 
         Raises:
             NotFoundError: the owner does not have one of them.

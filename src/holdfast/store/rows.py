@@ -15,8 +15,8 @@ from holdfast.types import JSON, Gate, Unit, View, iso
 
 GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot hold NULL
 
-# key, body, checksum, superseded by, access count, covered by, gate
-Row = tuple[int, str, int, str | None, int, str | None, str | None]
+# key, body, checksum, superseded by, access count, covered by, gate, why superseded
+Row = tuple[int, str, int, str | None, int, str | None, str | None, str | None]
 
 
 def columns(unit: Unit) -> dict[str, JSON]:
@@ -37,7 +37,7 @@ def columns(unit: Unit) -> dict[str, JSON]:
 
 def unit_of(row: Row) -> Unit:
     """Return the unit of a row whose checksum holds."""
-    key, body, checksum, superseded_by, access_count, covered_by, gate = row
+    key, body, checksum, superseded_by, access_count, covered_by, gate, why = row
     if zlib.crc32(body.encode()) != checksum:
         raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
     unit = Unit.from_json(json.loads(body))
@@ -46,6 +46,7 @@ def unit_of(row: Row) -> Unit:
     return unit.evolve(
         access_count=access_count,
         superseded_by=superseded_by,
+        superseded_why=why or "",
         covered_by=covered_by,
         gate=Gate.from_json(json.loads(gate)) if gate else None,
     )

@@ -69,7 +69,7 @@ class Upkeep(Connected):
                 key = before[0]
                 unit = unit.evolve(version=unit_of(before).version + 1)
                 self._replace(key, unit)
-                self._run("supersede_unit", {"by": None, "at": None, "key": key})
+                self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": key})
             self._record(key, unit)
             for row in rows:
                 self._run("cover_unit", {"by": unit.id, "at": at, "key": row[0]})
@@ -93,18 +93,18 @@ class Upkeep(Connected):
         owner = {"tenant": turn.tenant, "user": turn.user or GLOBAL}
         summary = self._find(turn.tenant, turn.user, turn.covered_by)
         if summary is not None:
-            self._run("supersede_unit", {"by": turn.id, "at": iso(at), "key": summary[0]})
+            self._run("supersede_unit", {"by": turn.id, "at": iso(at), "why": "its turn changed", "key": summary[0]})
             self._record(summary[0], unit_of(summary))
         for (key,) in self._run("uncover_units", {**owner, "by": turn.covered_by}).fetchall():
             self._record(key, turn)
 
     # -------------------------------------------------------------------------------------- supersession
 
-    def supersede(self, view: View, unit_id: str, by: str, at: datetime) -> None:
+    def supersede(self, view: View, unit_id: str, by: str, at: datetime, why: str = "") -> None:
         """See `Store.supersede`."""
         with self._write():
             newer = self._own(view, by)
-            self._supersede(newer, unit_id, at)
+            self._supersede(newer, unit_id, at, why)
         with self._read():
             self._index.follow()
 
@@ -114,11 +114,11 @@ class Upkeep(Connected):
             unit = self._own(view, unit_id)
             row = self._find(unit.tenant, unit.user, unit_id)
             assert row is not None  # noqa: S101 - it was found a line ago, in this transaction
-            self._run("supersede_unit", {"by": None, "at": None, "key": row[0]})
+            self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": row[0]})
             self._record(row[0], unit)
         with self._read():
             self._index.follow()
-        return unit.evolve(superseded_by=None)
+        return unit.evolve(superseded_by=None, superseded_why="")
 
     def _own(self, view: View, unit_id: str) -> Unit:
         row = self._visible_row(view, unit_id)
@@ -126,13 +126,13 @@ class Upkeep(Connected):
             raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
         return unit_of(row)
 
-    def _supersede(self, newer: Unit, target: str, at: datetime) -> None:
+    def _supersede(self, newer: Unit, target: str, at: datetime, why: str = "") -> None:
         row = self._find(newer.tenant, newer.user, target)
         hidden = row is not None and newer.agent is not None and unit_of(row).agent not in (newer.agent, None)
         if row is None or hidden or target == newer.id:
             raise NotFoundError(f"{shown(target)} cannot be superseded: the owner has no other unit of that id")
         self._refuse_circle(newer, target)
-        self._run("supersede_unit", {"by": newer.id, "at": iso(at), "key": row[0]})
+        self._run("supersede_unit", {"by": newer.id, "at": iso(at), "why": why or None, "key": row[0]})
         self._record(row[0], newer)
         self._uncover(row, at)
 

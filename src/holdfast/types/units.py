@@ -129,6 +129,7 @@ class Unit:
     # Kept outside versions and hashes: what happened to the unit since, not what it says (C11, C17–C19).
     access_count: int = field(default=0, compare=False)
     superseded_by: str | None = field(default=None, compare=False)
+    superseded_why: str = field(default="", compare=False)
     covered_by: str | None = field(default=None, compare=False)
     gate: Gate | None = field(default=None, compare=False)
 
@@ -193,7 +194,7 @@ _UNIT_DEFAULTS: dict[str, object] = {
     for f in dataclasses.fields(Unit)
 }
 _UNIT_DEFAULTS["user"] = None
-_OUTSIDE_VERSIONS = ("access_count", "superseded_by", "covered_by", "gate")
+_OUTSIDE_VERSIONS = ("access_count", "superseded_by", "superseded_why", "covered_by", "gate")
 for _name in _OUTSIDE_VERSIONS:
     del _UNIT_DEFAULTS[_name]
 
@@ -268,9 +269,13 @@ Status = Literal["added", "duplicate", "updated"]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What `remember` did with one message; `promoted` when the gate made it durable."""
+    """What `remember` did with one message.
+
+    `promoted` when the gate made it durable; `superseded` are earlier units that it plainly replaces.
+    """
 
     id: str
     status: Status
     version: int
     promoted: bool = False
+    superseded: tuple[str, ...] = ()

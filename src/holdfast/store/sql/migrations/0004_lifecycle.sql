@@ -4,6 +4,8 @@
 ALTER TABLE units ADD COLUMN covered_by TEXT;
 ALTER TABLE units ADD COLUMN covered_at TEXT;
 ALTER TABLE units ADD COLUMN gate TEXT;
+-- Why it was superseded, when nobody said so but a rule saw it (C19).
+ALTER TABLE units ADD COLUMN superseded_why TEXT;
 
 -- Copies of this file that the engine made: an erasure has to reach them too (C19).
 CREATE TABLE backups (
