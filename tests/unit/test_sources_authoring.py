@@ -154,6 +154,7 @@ def test_a_bad_unit_is_refused_with_its_line_and_field(form, unit, field, reason
         ("yaml", "- claim: a\n---\n- claim: b\n", "line 2: a second document begins"),
         ("yaml", "- claim: a\n  1: b\n", "line 2: the name 1 is not text"),
         ("yaml", "- claim: a\x07\n", r"line 1: not YAML: the character U\+0007"),
+        ("yaml", '- claim: a\n- claim: "\\U00110000"\n', "line 2: not YAML: an escape for no character"),
         ("yaml", "", "line 1, field units: missing or empty"),
         ("yaml", "# nothing\n", "line 1, field units: missing or empty"),
         ("yaml", "just words", "line 1, field units: missing or empty"),

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import random
 import sys
 from pathlib import Path
 
@@ -249,6 +250,19 @@ def test_pages_become_sections_and_no_topic():
 def test_a_pdf_that_cannot_be_read_is_refused(body, reason):
     with pytest.raises(InputError, match=reason):
         read("a.pdf", body, max_pages=1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_damaged_pdf_is_read_or_refused(seed):
+    chance, body = random.Random(seed), bytearray(pdf(["Ships moor at dawn."], ["Berth seven."]))
+    for _ in range(6):
+        place = chance.randrange(len(body))
+        body[place : place + chance.randint(0, 9)] = chance.randbytes(chance.randint(0, 3))
+    try:
+        found = read("a.pdf", bytes(body)).media_type == "application/pdf"
+    except InputError as error:
+        found = "'a.pdf'" in str(error)
+    assert found
 
 
 def test_a_missing_extra_is_named_with_its_install_line(monkeypatch):

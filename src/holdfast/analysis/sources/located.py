@@ -194,7 +194,11 @@ class _Yaml:
         return found
 
     def _next(self) -> yaml.Event:
-        return cast("yaml.Event", self._loader.get_event())  # type: ignore[no-untyped-call]
+        try:
+            return cast("yaml.Event", self._loader.get_event())  # type: ignore[no-untyped-call]
+        except (ValueError, OverflowError) as error:  # the scanner does not check what \\U… stands for
+            line = self._loader.line + 1
+            raise _refused(self._name, line, f"not YAML: an escape for no character ({error}); correct it") from error
 
     def _value(self, event: yaml.Event, depth: int, line: int | None) -> Located:
         line = line or _mark(event).line + 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 from collections.abc import Iterator
 
 from holdfast.analysis.sources.blocks import Block, Leaf
@@ -10,8 +12,12 @@ from holdfast.analysis.sources.plain import read_plain
 from holdfast.errors import InputError, MissingExtraError, shown
 from holdfast.types import SourceLimits
 
-# pypdf's own words: "broken PDF files might cause other exceptions" than its own. These are the ones of damaged data.
-_BROKEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, NotImplementedError)
+# pypdf documents that a damaged file may raise more than its own errors. These are the ones that damaged data raises;
+# found by changing bytes of good files.
+_BROKEN = (
+    ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, EOFError, RecursionError,
+    NotImplementedError, struct.error, zlib.error,
+)  # fmt: skip
 _PAGE_BREAK = "\n\n"
 
 
@@ -23,7 +29,7 @@ def read_pdf(name: str, body: bytes, limits: SourceLimits) -> tuple[str, list[Bl
         InputError: it is encrypted, damaged, too long, or holds pictures of words only.
     """
     try:
-        from pypdf.errors import DependencyError, PyPdfError  # noqa: PLC0415 - an extra
+        from pypdf.errors import DependencyError, DeprecationError, PyPdfError  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError(
             f"{shown(name)} is a PDF, which needs pypdf; install it with: pip install 'holdfast[documents]'"
@@ -32,7 +38,7 @@ def read_pdf(name: str, body: bytes, limits: SourceLimits) -> tuple[str, list[Bl
         pages = list(_pages(name, body, limits))
     except InputError:
         raise
-    except (PyPdfError, DependencyError, *_BROKEN) as error:
+    except (PyPdfError, DependencyError, DeprecationError, *_BROKEN) as error:
         raise InputError(f"{shown(name)} cannot be read as a PDF ({shown(str(error))}); save it anew") from error
     if not any(page.strip() for page in pages):
         raise InputError(
