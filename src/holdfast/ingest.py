@@ -15,7 +15,7 @@ from holdfast.lifecycle.gate import judged, judged_by_words
 from holdfast.lifecycle.supersede import superseded
 from holdfast.settings import GateSettings, Settings
 from holdfast.store.base import Analyse, Store
-from holdfast.types import Draft, Gate, Scope, Unit, View, Written
+from holdfast.types import Draft, Gate, Scope, Unit, Written
 
 log = logging.getLogger("holdfast")
 # Enough to keep every core busy; little enough that a crash costs less than a second of work.
@@ -106,11 +106,7 @@ def supersede_changed(
         return {}
     replaced: dict[str, tuple[str, ...]] = {}
     for one in superseded(store, units, settings, clock):
-        owner = View(
-            tenant=one.new.tenant, user=one.new.user or "", agent=one.new.agent, now=one.new.recorded_time,
-            reference_time=one.new.recorded_time,
-        )  # fmt: skip
-        store.supersede(owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
+        store.supersede(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
         replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
     return replaced
 

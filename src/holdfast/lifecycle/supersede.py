@@ -31,6 +31,11 @@ class Superseded:
     change: Change
 
     @property
+    def owner(self) -> View:
+        """Return whose units they are."""
+        return _owner(self.new)
+
+    @property
     def why(self) -> str:
         """Say it in words, for `show` and `explain`."""
         seen = f" (said: {self.change.words})" if self.change.words else ""
@@ -40,16 +45,27 @@ class Superseded:
 def superseded(store: Store, units: Sequence[Unit], settings: Settings, clock: Callable[[], float]) -> list[Superseded]:
     """Return the earlier units that some turns, just indexed, replace; each once, by the first that does."""
     found: dict[str, Superseded] = {}
-    for unit in units:
-        if unit.kind != "turn" or unit.author != "user":
-            continue
+    told = [unit for unit in units if unit.kind == "turn" and unit.author == "user"]
+    changing = [
+        unit for unit in told if any(_may_change(one, settings) for one in statements(unit.text, speaker_of(unit)))
+    ]
+    for unit in _as_kept(store, changing):
         said = statements(unit.text, speaker_of(unit))
-        if not any(_may_change(one, settings) for one in said):
-            continue
         for old in _nearest(store, unit, settings, clock):
             if old.id not in found and (made := _change(unit, said, old, settings)) is not None:
                 found[old.id] = Superseded(old, unit, made)
     return [*found.values()]
+
+
+def _as_kept(store: Store, units: Sequence[Unit]) -> list[Unit]:
+    """Return the units as the store has them: it gave them their positions."""
+    kept = (store.units(_owner(unit), [unit.id]).get(unit.id) for unit in units)
+    return [unit for unit in kept if unit is not None]
+
+
+def _owner(unit: Unit) -> View:
+    at = unit.recorded_time
+    return View(tenant=unit.tenant, user=unit.user or "", agent=unit.agent, now=at, reference_time=at)
 
 
 def _may_change(one: Statement, settings: Settings) -> bool:
@@ -62,13 +78,13 @@ def _change(unit: Unit, said: Sequence[Statement], old: Unit, settings: Settings
         return None
     before = statements(old.text, speaker_of(old))
     made = changes(said, before, frozenset(settings.symbolic.functional))
-    return made[0] if made and len(before) <= len(made) else None
+    gone = {one.old for one in made}
+    return made[0] if made and all(one.value in gone for one in before) else None
 
 
 def _nearest(store: Store, unit: Unit, settings: Settings, clock: Callable[[], float]) -> list[Unit]:
     """Return the earlier turns of the same speaker that are nearest in words or meaning, oldest first."""
-    at = unit.recorded_time
-    view = View(tenant=unit.tenant, user=unit.user or "", agent=unit.agent, now=at, reference_time=at)
+    view = _owner(unit)
     deadline = Deadline.start(clock, _NO_LIMIT_MS)
     lexical = settings.lexical
     words = tuple(dict.fromkeys(terms(unit.text, settings.analysis.compound_separators)))
