@@ -201,8 +201,8 @@ class Memory(Upkeep):
     ) -> list[Written]:
         """Take in a document: a file by its path, or a text under a `name`; again, when it has changed.
 
-        Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; a
-        text without one is Markdown. A core document is Markdown: its list items and front matter come along in
+        Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; any
+        other name is plain text. A core document is Markdown: its list items and front matter come along in
         every context, its quotes and commands as far as they fit, and an edit is seen at the next context.
 
         Raises:

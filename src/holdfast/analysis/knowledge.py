@@ -34,6 +34,11 @@ def speaker_of(unit: Unit) -> str:
     return unit.speaker or (unit.user or "" if unit.author == "user" else "")
 
 
+def facts_of(unit: Unit) -> tuple[Fact, ...]:
+    """Return the facts that a unit states, as they are looked up when no aliases are declared."""
+    return stated_facts(unit, Aliases())
+
+
 def stated_facts(unit: Unit, aliases: Aliases) -> tuple[Fact, ...]:
     """Return the facts that a unit states, with symbols at both ends; what it denies is left out."""
     if unit.fact is not None:

@@ -108,7 +108,8 @@ class ProductReader:
         self._catch_up(question)
         result = self.memory.search(question.text, user=_OWNER, profile=self.profile, reference_time=question.at)
         # A summary is no message: it takes its place and is nobody's gold; its session is found all the same.
-        found = (self.message_of.get(unit_id, unit_id) for hit in result for unit_id in (hit.unit.id, *hit.merged_ids))
+        ids = [unit_id for hit in result for unit_id in (hit.unit.id, *hit.merged_ids)]
+        found = [self.message_of.get(unit_id, unit_id) for unit_id in ids]
         sessions = dict.fromkeys(hit.unit.session or "" for hit in result) if self.compacted else ()
         return Ranking(tuple(found), bool(result.trace.refused), tuple(sessions))
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from holdfast.analysis.knowledge import facts_of
 from holdfast.assembly.context import Context
 from holdfast.settings import Settings
 from holdfast.types import Contribution, Hit, SearchResult, Stats, Unit, Why, Written
@@ -224,6 +225,7 @@ def standing(unit: Unit) -> list[str]:
         lines.append(f"superseded by {unit.superseded_by}{why}")
     if unit.covered_by is not None:
         lines.append(f"summary {unit.covered_by} stands for it")
+    lines += [f"states: {one.subject} {one.relation} {one.object} ({one.confidence:.2f})" for one in facts_of(unit)]
     if unit.lineage is not None:
         lines.append(f"stands for {len(unit.lineage.sources)} turns, confidence {unit.lineage.confidence:.3f}")
     return lines

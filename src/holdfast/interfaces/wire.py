@@ -10,8 +10,9 @@ from typing import Any
 
 from holdfast.assembly.context import Context
 from holdfast.errors import HoldfastError
+from holdfast.library import FolderReport
 from holdfast.settings import Settings
-from holdfast.types import Compaction, Erasure, Hit, SearchResult, Stats, Unit, Why, Written, iso
+from holdfast.types import Compaction, Erasure, Hit, SearchResult, Stats, Unit, Why, Widened, Written, iso
 
 
 def unit_json(unit: Unit) -> dict[str, Any]:
@@ -137,6 +138,16 @@ def erasure_json(erasure: Erasure) -> dict[str, Any]:
         "units": [unit.id for unit in erasure.units],
         "summaries": [unit.id for unit in erasure.summaries],
     }
+
+
+def folder_json(report: FolderReport) -> dict[str, Any]:
+    """Return what taking in a folder did."""
+    return {**dataclasses.asdict(report), "failed": [{"name": name, "reason": why} for name, why in report.failed]}
+
+
+def widened_json(found: Widened) -> dict[str, Any]:
+    """Return a section with the unit it was asked for."""
+    return {**{f.name: getattr(found, f.name) for f in dataclasses.fields(found)}, "unit": unit_json(found.unit)}
 
 
 def stats_json(stats: Stats) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def expand(store: Store, view: View, unit_id: str) -> list[Unit]:
         unit = store.units(view, [name]).get(name)
         if unit is None:
             raise NotFoundError(
-                f"there is no unit {shown(name)} for user {shown(view.user)}; it may have been erased, so check the id"
+                f"there is no unit {shown(name)} for user {shown(view.user)}; it may have been erased"
             )
         if unit.lineage is None:
             if name == unit_id:

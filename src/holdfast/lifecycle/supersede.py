@@ -42,7 +42,9 @@ class Superseded:
         return f"{self.change.slot}: {self.change.old} → {self.change.new or 'ended'}{seen}"
 
 
-def superseded(store: Store, units: Sequence[Unit], settings: Settings, clock: Callable[[], float]) -> list[Superseded]:
+def superseded(
+    store: Store, units: Sequence[Unit], settings: Settings, clock: Callable[[], float]
+) -> list[Superseded]:
     """Return the earlier units that some turns, just indexed, replace; each once, by the first that does."""
     found: dict[str, Superseded] = {}
     told = [unit for unit in units if unit.kind == "turn" and unit.author == "user"]
@@ -52,7 +54,7 @@ def superseded(store: Store, units: Sequence[Unit], settings: Settings, clock: C
     for unit in _as_kept(store, changing):
         said = statements(unit.text, speaker_of(unit))
         for old in _nearest(store, unit, settings, clock):
-            if old.id not in found and (made := _change(unit, said, old, settings)) is not None:
+            if old.id not in found and (made := _change(said, old, settings)) is not None:
                 found[old.id] = Superseded(old, unit, made)
     return [*found.values()]
 
@@ -72,7 +74,7 @@ def _may_change(one: Statement, settings: Settings) -> bool:
     return bool(one.marker or one.replaces or one.ended) or one.slot in settings.symbolic.functional
 
 
-def _change(unit: Unit, said: Sequence[Statement], old: Unit, settings: Settings) -> Change | None:
+def _change(said: Sequence[Statement], old: Unit, settings: Settings) -> Change | None:
     # A turn of several sentences says more than what changed: hiding it would lose the rest.
     if len(spans(old.text)) != 1:
         return None

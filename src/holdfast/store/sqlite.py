@@ -389,10 +389,10 @@ class SqliteStore(Upkeep):
         with self._read():
             rows = self._run("owner_documents", wanted).fetchall()
         found = []
-        for _, user, name, path, core, body, checksum in rows:
+        for _, user, called, path, is_core, body, checksum in rows:
             if zlib.crc32(body) != checksum:
-                raise DamagedStoreError(f"the document {shown(name)} fails its checksum; ingest it again")
-            found.append(CoreDocument(view.tenant, user or None, name, body, path, bool(core)))
+                raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
+            found.append(CoreDocument(view.tenant, user or None, called, body, path, bool(is_core)))
         return found
 
     def document_names(self, view: View) -> list[tuple[str, str | None, str]]:

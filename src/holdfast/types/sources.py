@@ -166,8 +166,8 @@ class SourceUnit:
 class Widened:
     """A unit in its place: the section of the document it stands in.
 
-    `text` is the source's text from `start` to `end`; the unit stands at `unit_start` to `unit_end` of it. `units` are
-    all units of the section, in order.
+    `text` is the source's text from `start` to `end`; the unit stands at `unit_start` to `unit_end`, counted in the
+    whole source. `units` are all units of the section, in order.
     """
 
     unit: Unit
