@@ -28,7 +28,7 @@ ORDERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A turn and what a person would want to happen to it; `tuned` says whether rules were written with it in view."""
+    """A turn and what a person would want to happen to it; `tuned`: rules were written with it in view."""
 
     category: str
     language: str

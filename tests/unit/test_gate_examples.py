@@ -34,7 +34,7 @@ def test_the_gate_agrees_with_a_person_as_often_as_measured(memory, wide):
     durable = gate_agreement.WARM if memory == "warm" else ()
     decided = gate_agreement.decide(held_out, GateSettings(wide=wide), durable)
     wrong = Counter(example.category for example, promoted in decided if promoted != example.promote)
-    print(memory, "wide" if wide else "plain", dict(wrong))
+    sys.stdout.write(f"{memory} wide={wide} {dict(wrong)}\n")
     assert gate_agreement.agreement(decided).share >= MEASURED[memory, wide] - MARGIN, wrong
 
 
