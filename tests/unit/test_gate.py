@@ -284,7 +284,7 @@ TELLING = [
     "I am allergic to nuts, what can I eat?", "We keep bees; what should we plant?", "What a long day at sea.",
     "When the tide is out we walk.",
     "My friend Ana asks: is it far?", "We have a shop in Faro, is that far from here?",
-    "No question here at all.",
+    "No questions were asked aboard.",
 ]  # fmt: skip
 RESOLVED = [
     "From now on we meet on Mondays", "Always answer in metric units", "We decided against it",
