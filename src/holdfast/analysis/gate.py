@@ -24,7 +24,7 @@ NEAREST_DURABLE = 5
 # C17, content floor: "ok" and "thanks!" are one term each.
 _FEWEST_TERMS = 2
 
-# Runs without spaces, by script: C2 gives every character as a term, so that "好的" would be three. Hangul has spaces.
+# Scripts without spaces: C2 gives every character as a term, so that "好的" would be three. Hangul has spaces.
 _HAN = re.compile("[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 _KATAKANA = re.compile("[\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
@@ -74,9 +74,7 @@ def has_content(text: str, found: Signals, *, wide: bool = False) -> bool:
     return _distinct_terms(text) >= _FEWEST_TERMS
 
 
-def judge(
-    text: str, turn_cosines: Sequence[float], durable_cosines: Sequence[float], settings: GateSettings
-) -> Gate:
+def judge(text: str, turn_cosines: Sequence[float], durable_cosines: Sequence[float], settings: GateSettings) -> Gate:
     """Decide about one turn, before it is indexed itself.
 
     `turn_cosines` are those of the nearest earlier turns, `durable_cosines` of the nearest durable units; of more

@@ -37,92 +37,95 @@ class Language(NamedTuple):
     courtesy: str
 
 
-# In order: what the reference has, then what it lacks. A few patterns each; word order keeps them short.
+# In order: what the reference has, then what it lacks. In languages with spaces each alternative starts a word.
 LANGUAGES = {
     "en": Language(
-        r"\b(?:i|we) (?:really |also |still |absolutely )?(?:prefer|like|love|enjoy|hate|dislike)\b"
-        r"|\b(?:my|our) favou?rite\b|\b(?:i|we) (?:do not|don't) (?:really )?like\b"
-        r"|\bi (?:cannot|can't) stand\b|\bi(?:'d| would) rather\b",
-        r"\b(?:i|we) (?:work (?:at|for|as)|live in|moved to)\b|\b(?:my|our) \w+ (?:is|are)\b|\bi am\b|\bi'm\b"
-        r"|\bi have\b|\bi've\b|\bi was born\b|\bi no longer\b|\bcall me\b",
-        r"\b(?:i|we) (?:plan|intend|hope|want) to\b|\b(?:i|we) (?:decided|agreed|chose|picked|switched)\b"
-        r"|\b(?:we're|we are|i'm|i am) (?:going|planning) to\b|\bfrom now on\b|\bscheduled for\b|\binstead of\b"
-        r"|\bno longer\b|\bi meant\b|\bcorrection:|^(?:please )?(?:remember|note|stop|always)\b"
+        r"(?:i|we) (?:really |also |still |absolutely )?(?:prefer|like|love|enjoy|hate|dislike)\b"
+        r"|(?:my|our) favou?rite\b|(?:i|we) (?:do not|don't) (?:really )?like\b"
+        r"|i (?:cannot|can't) stand\b|i(?:'d| would) rather\b",
+        r"(?:i|we) (?:work (?:at|for|as)|live in|moved to)\b|(?:my|our) \w+ (?:is|are)\b|i am\b|i'm\b"
+        r"|i have\b|i've\b|i was born\b|i no longer\b|call me\b",
+        r"(?:i|we) (?:plan|intend|hope|want) to\b|(?:i|we) (?:decided|agreed|chose|picked|switched)\b"
+        r"|(?:we're|we are|i'm|i am) (?:going|planning) to\b|from now on\b|scheduled for\b|instead of\b"
+        r"|no longer\b|i meant\b|correction:|^(?:please )?(?:remember|note|stop|always)\b"
         r"|^(?:please )?(?:never|don't|do not) (?!mind|worry|know|think)",
-        "what how why who whom whose which when where can could would should shall will do does did is are was were am "
-        "has have may might",
-        "ok okay yes yep yeah no nope sure right hi hello hey yo good morning afternoon evening night bye goodbye welcome "
-        "thank thanks cheers please sorry great perfect nice cool fine awesome excellent lovely much appreciated lot lol "
-        "haha hmm oh ah well today tomorrow later mate never mind",
+        "what how why who whom whose which when where can could would should shall will do does did is are was were "
+        "am has have may might",
+        "ok okay yes yep yeah no nope sure right hi hello hey yo good morning afternoon evening night bye goodbye "
+        "welcome thank thanks cheers please sorry great perfect nice cool fine awesome excellent lovely much "
+        "appreciated lot lol haha hmm oh ah well today tomorrow later mate never mind",
     ),
     "de": Language(
-        r"\bich (?:mag|liebe|bevorzuge|hasse)\b|\bich \w+ (?:\w+ )?(?:lieber|gerne?|am liebsten|ungern)\b"
-        r"|\bmeine? lieblings",
-        r"\bich (?:bin|heiße|heisse|wohne|lebe|arbeite|habe)\b|\b(?:meine?|unsere?) \w+ (?:ist|heißt|heisst)\b",
-        r"\b(?:ich habe|wir haben) \b[^.!?]{0,60}\b(?:entschieden|beschlossen)\b|\bab (?:jetzt|sofort)\b|\bwir ziehen\b"
-        r"|\b(?:ich|wir) (?:plane|planen|will|wollen)\b|^(?:bitte )?(?:immer|nie|niemals|merk dir)\b",
-        "wie was wann wo wer wen wem warum wieso welche welcher welches kannst können könntest ist sind gibt hast haben",
+        r"ich (?:mag|liebe|bevorzuge|hasse)\b|ich \w+ (?:\w+ )?(?:lieber|gerne?|am liebsten|ungern)\b"
+        r"|meine? lieblings",
+        r"ich (?:bin|heiße|heisse|wohne|lebe|arbeite|habe)\b|(?:meine?|unsere?) \w+ (?:ist|heißt|heisst)\b",
+        r"(?:ich habe|wir haben) \b[^.!?]{0,60}\b(?:entschieden|beschlossen)\b|ab (?:jetzt|sofort)\b|wir ziehen\b"
+        r"|(?:ich|wir) (?:plane|planen|will|wollen)\b|^(?:bitte )?(?:immer|nie|niemals|merk dir)\b",
+        "wie was wann wo wer wen wem warum wieso welche welcher welches kannst können könntest ist sind gibt hast",
         "danke dank vielen bitte hallo guten tag morgen abend gute nacht tschüss ja nein alles klar gut super",
     ),
     "fr": Language(
-        r"\bj'(?:aime|adore|apprécie)\b|\bje (?:préfère|déteste|n'aime pas)\b|\bm(?:on|a|es) \w+ préférée?s?\b",
-        r"\bje (?:suis|m'appelle|travaille|vis)\b|\bj'(?:habite|ai)\b|\bm(?:on|a) \w+ (?:est|s'appelle)\b",
-        r"\b(?:j'ai|nous avons|on a) décidé\b|\bdésormais\b|\bà partir de maintenant\b|\bnous allons\b|\bje vais\b"
+        r"j'(?:aime|adore|apprécie)\b|je (?:préfère|déteste|n'aime pas)\b|m(?:on|a|es) \w+ préférée?s?\b",
+        r"je (?:suis|m'appelle|travaille|vis)\b|j'(?:habite|ai)\b|m(?:on|a) \w+ (?:est|s'appelle)\b",
+        r"(?:j'ai|nous avons|on a) décidé\b|désormais\b|à partir de maintenant\b|nous allons\b|je vais\b"
         r"|^(?:toujours|jamais|souviens-toi)\b",
         "quel quelle quels quelles comment pourquoi où quand qui que quoi combien est-ce peux-tu pouvez-vous as-tu",
         "merci beaucoup bonjour bonsoir salut au revoir oui non d'accord bien bonne nuit parfait",
     ),
     "es": Language(
-        r"\b(?:prefiero|odio|detesto)\b|\bme (?:gustan?|encantan?)\b|\bmis? \w+ favorit[oa]s?\b",
-        r"\bme llamo\b|\bvivo en\b|\btrabajo (?:en|como|de|para)\b|\btengo\b|\bmi \w+ (?:es|se llama)\b|\byo soy\b"
-        r"|\bsoy (?:un|una|de|alérgic[oa]|vegetarian[oa]|vegan[oa])\b",  # "soy sauce" is English
-        r"\b(?:hemos decidido|he decidido|decidimos)\b|\ba partir de ahora\b|\b(?:voy|vamos) a\b|^(?:siempre|nunca|recuerda)\b",
+        r"(?:prefiero|odio|detesto)\b|me (?:gustan?|encantan?)\b|mis? \w+ favorit[oa]s?\b",
+        r"me llamo\b|vivo en\b|trabajo (?:en|como|de|para)\b|tengo\b|mi \w+ (?:es|se llama)\b|yo soy\b"
+        r"|soy (?:un|una|de|alérgic[oa]|vegetarian[oa]|vegan[oa])\b",  # "soy sauce" is English
+        r"(?:hemos decidido|he decidido|decidimos)\b|a partir de ahora\b|(?:voy|vamos) a\b"
+        r"|^(?:siempre|nunca|recuerda)\b",
         "qué cuál cuáles cómo cuándo dónde quién quiénes cuánto cuántos puedes",
         "gracias muchas hola buenos buenas días tardes noches adiós sí vale muy bien por favor",
     ),
     "pt": Language(
-        r"\b(?:prefiro|adoro|odeio|detesto)\b|\bgosto (?:muito |mais )?d[eoa]s?\b"
-        r"|\b(?:meus?|minhas?) \w+ (?:favorit|preferid)[oa]s?\b",
-        r"\b(?:meu|minha) \w+ (?:é|se chama)\b|\b(?:moro|trabalho) (?:em|no|na|como|para)\b|\beu sou\b|\btenho\b"
-        r"|\bsou (?:um|uma|de|do|da|alérgic[oa]|vegetarian[oa]|vegan[oa])\b|\bme chamo\b|\bchamo-me\b"
-        r"|\bvivo (?:em|no|na)\b",
-        r"\b(?:decidimos|decidi)\b|\ba partir de agora\b|\b(?:vou|vamos) \w+r\b|^(?:sempre|nunca|lembra|lembre)\b",
+        r"(?:prefiro|adoro|odeio|detesto)\b|gosto (?:muito |mais )?d[eoa]s?\b"
+        r"|(?:meus?|minhas?) \w+ (?:favorit|preferid)[oa]s?\b",
+        r"(?:meu|minha) \w+ (?:é|se chama)\b|(?:moro|trabalho) (?:em|no|na|como|para)\b|eu sou\b|tenho\b"
+        r"|sou (?:um|uma|de|do|da|alérgic[oa]|vegetarian[oa]|vegan[oa])\b|me chamo\b|chamo-me\b"
+        r"|vivo (?:em|no|na)\b",
+        r"(?:decidimos|decidi)\b|a partir de agora\b|(?:vou|vamos) \w+r\b|^(?:sempre|nunca|lembra|lembre)\b",
         "que qual quais como quando onde quem quanto quantos podes pode",
         "obrigado obrigada muito bom boa dia tarde noite olá oi tchau sim não tudo bem certo",
     ),
     "it": Language(
-        r"\b(?:preferisco|adoro|odio|detesto)\b|\bmi piac(?:e|ciono)\b|\bmi[oa] \w+ preferit[oa]\b",
-        r"\bmi chiamo\b|\b(?:abito|vivo|lavoro) (?:a|ad|in|come|per)\b|\bio sono\b|\bmi[oa] \w+ (?:è|si chiama)\b"
-        r"|\bsono (?:un|uno|una|di|nat[oa]|allergic[oa]|vegetarian[oa]|vegan[oa])\b",
-        r"\b(?:abbiamo|ho) deciso\b|\bd'ora in poi\b|^(?:sempre|mai|ricorda)\b",
+        r"(?:preferisco|adoro|odio|detesto)\b|mi piac(?:e|ciono)\b|mi[oa] \w+ preferit[oa]\b",
+        r"mi chiamo\b|(?:abito|vivo|lavoro) (?:a|ad|in|come|per)\b|io sono\b|mi[oa] \w+ (?:è|si chiama)\b"
+        r"|sono (?:un|uno|una|di|nat[oa]|allergic[oa]|vegetarian[oa]|vegan[oa])\b",
+        r"(?:abbiamo|ho) deciso\b|d'ora in poi\b|^(?:sempre|mai|ricorda)\b",
         "che chi come quando dove quale quali perché cosa quanto quanti puoi",
         "grazie mille ciao buongiorno buonasera buona notte sì va bene prego perfetto",
     ),
     "nl": Language(
-        r"\bik (?:hou van|haat)\b|\bik \w+ (?:\w+ )?(?:liever|graag|het liefst)\b|\bmijn lievelings",
-        r"\bik (?:ben|heet|woon|werk|heb)\b|\bmijn \w+ (?:is|heet)\b",
-        r"\bwe hebben besloten\b|\bvanaf nu\b|^(?:altijd|nooit|onthoud)\b",
+        r"ik (?:hou van|haat)\b|ik \w+ (?:\w+ )?(?:liever|graag|het liefst)\b|mijn lievelings",
+        r"ik (?:ben|heet|woon|werk|heb)\b|mijn \w+ (?:is|heet)\b",
+        r"we hebben besloten\b|vanaf nu\b|^(?:altijd|nooit|onthoud)\b",
         "wat hoe waarom wie welke wanneer waar kun kan",
         "dank bedankt hallo goedemorgen goedenavond dag ja nee goed prima",
     ),
     "pl": Language(
-        r"\b(?:wolę|lubię|kocham|uwielbiam|nienawidzę)\b|\bmój ulubiony\b|\bmoj[ae] ulubion[ae]\b",
-        r"\bnazywam się\b|\bmam na imię\b|\bmieszkam w\b|\bpracuję (?:w|jako)\b|\bjestem\b",
-        r"\bpostanowi(?:łem|łam|liśmy)\b|\bod teraz\b|^(?:zawsze|nigdy|pamiętaj)\b",
+        r"(?:wolę|lubię|kocham|uwielbiam|nienawidzę)\b|mój ulubiony\b|moj[ae] ulubion[ae]\b",
+        r"nazywam się\b|mam na imię\b|mieszkam w\b|pracuję (?:w|jako)\b|jestem\b",
+        r"postanowi(?:łem|łam|liśmy)\b|od teraz\b|^(?:zawsze|nigdy|pamiętaj)\b",
         "co jak dlaczego kto który która które kiedy gdzie ile czy",
         "dziękuję dzięki cześć dzień dobry dobranoc tak nie proszę dobrze",
     ),
     "ru": Language(
-        r"\bя (?:\w+ )?(?:предпочитаю|люблю|обожаю|ненавижу)\b|\bмне (?:\w+ )?нрав(?:ится|ятся)\b|\bмо[йяёеи] любим",
-        r"\bя (?:живу|работаю|родился|родилась)\b|\bменя зовут\b|\bу меня (?:есть|аллергия)\b|\bмо[йяёе] \w+ зовут\b",
-        r"\bя решила?\b|\bмы решили\b|\bотныне\b|\bтеперь всегда\b|^(?:всегда|никогда|запомни)\b",
+        r"я (?:\w+ )?(?:предпочитаю|люблю|обожаю|ненавижу)\b|мне (?:\w+ )?нрав(?:ится|ятся)\b|мо[йяёеи] любим",
+        r"я (?:живу|работаю|родился|родилась)\b|меня зовут\b|у меня (?:есть|аллергия)\b|мо[йяёе] \w+ зовут\b",
+        r"я решила?\b|мы решили\b|отныне\b|теперь всегда\b|^(?:всегда|никогда|запомни)\b",
         "что как где когда кто почему сколько какой какая какие зачем",
         "спасибо большое привет здравствуйте доброе утро добрый день вечер пока да нет хорошо ладно",
     ),
     "zh": Language(
         r"我(?:更|最|很|不|也|非常|特别|特別|比较|比較)?(?:喜欢|喜歡|爱|愛|讨厌|討厭|偏好)|我(?:宁愿|寧願)",
-        r"我(?:叫|姓|住|来自|來自)|我是(?![说說否不])|我有(?![点點个個问問一])|我在\w{1,12}(?:工作|上班)|我的\w{1,6}(?:是|叫)",
-        r"我们?(?:决定|打算|计划|計劃|決定)|我們(?:決定|打算|計劃)|从现在起|從現在起|以后(?:请|都)|记住|記住|下(?:周|週|个月|個月)",
+        r"我(?:叫|姓|住|来自|來自)|我是(?![说說否不])|我有(?![点點个個问問一])|我在\w{1,12}(?:工作|上班)"
+        r"|我的\w{1,6}(?:是|叫)",
+        r"我们?(?:决定|打算|计划|計劃|決定)|我們(?:決定|打算|計劃)|从现在起|從現在起"
+        r"|以后(?:请|都)|记住|記住|下(?:周|週|个月|個月)",
         "",
         "",
     ),
@@ -135,15 +138,34 @@ LANGUAGES = {
     ),
     "ko": Language(
         r"(?:좋아|싫어)(?:해|하|합|함)|선호(?:해|하|합)",
-        r"에 (?:살아|살고|삽니다)|에서 (?:일해|일하고|일합니다)|(?:제|내) 이름은|(?:저는|나는) \w+(?:이에요|예요|입니다|이야)",
+        r"에 (?:살아|살고|삽니다)|에서 (?:일해|일하고|일합니다)|(?:제|내) 이름은"
+        r"|(?:저는|나는) \w+(?:이에요|예요|입니다|이야)",
         r"기로 (?:했|결정)|앞으로는?|기억해",
         "",
         "감사합니다 고마워요 고마워 안녕하세요 안녕 네 아니요 좋아요",
     ),
 }
-_PREFERENCE = re.compile("|".join(language.preference for language in LANGUAGES.values()))
-_IDENTITY = re.compile("|".join(language.identity for language in LANGUAGES.values()))
-_RESOLVE = re.compile("|".join(language.resolve for language in LANGUAGES.values()))
+# Their words have no border that a pattern could start at.
+_UNSPACED = ("zh", "ja", "ko")
+_Reading = tuple[re.Pattern[str], re.Pattern[str]]
+
+
+def _reading(part: str) -> _Reading:
+    """Return one pattern for languages with spaces, tried at the start of words only, and one for the others."""
+    spaced = "|".join(getattr(words, part) for name, words in LANGUAGES.items() if name not in _UNSPACED)
+    return re.compile(rf"(?<!\w)(?=\w)(?:{spaced})"), re.compile(
+        "|".join(getattr(LANGUAGES[n], part) for n in _UNSPACED)
+    )
+
+
+def _says(reading: _Reading, lowered: str) -> bool:
+    spaced, unspaced = reading
+    if spaced.search(lowered) is not None:
+        return True
+    return not lowered.isascii() and unspaced.search(lowered) is not None
+
+
+_PREFERENCE, _IDENTITY, _RESOLVE = _reading("preference"), _reading("identity"), _reading("resolve")
 _OPENERS = frozenset(word for language in LANGUAGES.values() for word in language.question.split())
 COURTESIES = frozenset(word for language in LANGUAGES.values() for word in language.courtesy.split())
 _RESOLVE_WEIGHT = 0.3
@@ -166,8 +188,8 @@ def statement(text: str, *, wide: bool = False) -> Statement:
     spaced = _folded(text)
     lowered = spaced.lower()
     named = _names_someone(spaced)
-    preferring, identifying = _PREFERENCE.search(lowered) is not None, _IDENTITY.search(lowered) is not None
-    resolved = wide and _RESOLVE.search(lowered) is not None
+    preferring, identifying = _says(_PREFERENCE, lowered), _says(_IDENTITY, lowered)
+    resolved = wide and _says(_RESOLVE, lowered)
     found = (
         (0.3, _DATE.search(spaced) is not None),
         (0.2, _NUMBER.search(spaced) is not None),

@@ -1,5 +1,4 @@
-"""Technical talk (C17): what a turn points at (P), what was done (A), what it defines (D_tech), and how much it is
-technical at all (T).
+"""Technical talk (C17): what a turn points at (P), what was done (A), what it defines (D_tech), and how much (T).
 
 Groups and weights are the reference's. Its rules took every word in "e" for an error code, "go" and "make" for
 commands, every slash for a path and every parenthesis for a call; the rules here ask for what only code has.
@@ -20,9 +19,7 @@ _TOKENS_PER_MEASURE = 100
 
 _URL = re.compile(r"https?://[^\s<>\"'`]++", re.IGNORECASE)
 # A rooted name, or names joined by slashes; it starts where no name is going on already.
-_SLASHED = re.compile(
-    r"(?<![\w.\-~/])(?:(?P<root>~/|\.{1,2}/|/)[\w.\-]++(?:/[\w.\-]++)*+|[\w.\-]++(?:/[\w.\-]++)++)"
-)
+_SLASHED = re.compile(r"(?<![\w.\-~/])(?:(?P<root>~/|\.{1,2}/|/)[\w.\-]++(?:/[\w.\-]++)*+|[\w.\-]++(?:/[\w.\-]++)++)")
 # "and/or", "he/she" and "client/server" have no folder at their head; these do.
 _FOLDERS = frozenset(
     """api app apps assets bin build cmd components config configs deploy dist doc docs etc examples feature fix home
@@ -68,7 +65,7 @@ def _addresses(text: str) -> tuple[int, int]:
 # ------------------------------------------------------------------------------------------- calls, errors, revisions
 
 # A call has no space before its parenthesis; "colleague(s)" is no call.
-_CALL = re.compile(r"(?<![A-Za-z0-9_])(?:func (?=\()|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)\((?!e?s\))", _A)
+_CALL = re.compile(r"(?<![A-Za-z0-9_])(?:func (?=\()|[A-Za-z_]\w*+)\((?!e?s\))", _A)
 # "class" is a lesson too.
 _CLASS = re.compile(r"\bclass\s+[A-Z]\w*+\s*(?:[:({<]|extends\b|implements\b)", _A)
 # The usual errno names: in capitals "EUROPE" and "EVERYONE" look just like them.
@@ -97,7 +94,9 @@ _REVISION = re.compile(rf"{_HASH}|{_ADDRESS_OF_MEMORY}|\bHEAD\b|\borigin/[\w.\-/
 # ---------------------------------------------------------------------------------------------- commands and traces
 
 # What follows a verb of English and not a subcommand: "go build a shed", "make all of them".
-_PROSE_OBJECT = r"(?!\s(?:an?|the|my|your|his|her|its|our|their|some|it|them|me|us|him|that|this|these|of|for|to|up)\b)"
+_PROSE_OBJECT = (
+    r"(?!\s(?:an?|the|my|your|his|her|its|our|their|some|it|them|me|us|him|that|this|these|of|for|to|up)\b)"
+)
 _COMMAND = re.compile(
     rf"""
     ^[^\S\n]*\$[^\S\n]+[A-Za-z./~_]                          # a prompt; "$50" is money

@@ -29,7 +29,9 @@ class GateSettings:
     technical_norm: float = setting(1.5, "sum of technical patterns at which a turn counts as wholly technical")
     similar: float = setting(0.80, "cosine from which an earlier turn says the same (F)")
     saturated: float = setting(0.85, "cosine from which a durable unit says the same (S)")
-    wide: bool = setting(False, "also read plans, decisions and instructions; leave bare questions and courtesies out")
+    wide: bool = setting(
+        default=False, doc="also read plans, decisions and instructions; leave bare questions and courtesies out"
+    )
 
     def __post_init__(self) -> None:
         if self.policy not in _POLICIES:
