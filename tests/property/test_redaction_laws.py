@@ -39,16 +39,17 @@ pieces = st.one_of(
     st.text(max_size=12),
     st.sampled_from(
         ["password=", "api_key: ", "token = ", "secret", "is ", '"', "'", "://u:", "@h", "Bearer ", "Authorization: ",
-         " ", "\n", "=", ":", "hunter2", "none", "4242" * 4, "4242 ", "[redacted: ", "]", "-----", "eyJ", ".", "-", "_",
-         "--password ", "data:image/png;base64,", "your_", "AKIA"],
+         " ", "\n", "=", ":", "hunter2", "none", "4242" * 4, "4242 ", "[redacted: ", "]", "-----", "eyJ", ".", "-",
+         "_", "--password ", "data:image/png;base64,", "your_", "AKIA"],
     ),
 )  # fmt: skip
 texts = st.lists(pieces, max_size=12).map("".join)
 
 words = st.sampled_from(
     """the ship sails at dawn with 12 crates and a cat; password reset, secret garden, token of thanks. Born
-    1984-05-02, commit 4f9c2ab7d1e03b55, id 550e8400-e29b-41d4-a716-446655440000, see https://example.org/a?b=1 or mail
-    ana@example.org key: value good news $5 100% (see below) naïve 我喜欢茶 привет v2.1.0 src/app.py x=1""".split()
+    1984-05-02, commit 4f9c2ab7d1e03b55, id 550e8400-e29b-41d4-a716-446655440000, see https://example.org/a?b=1 or
+    mail ana@example.org key: value good news $5 100% (see below) naïve 我喜欢茶 привет v2.1.0
+    src/app.py x=1""".split()
 )
 prose = st.lists(words, max_size=30).map(" ".join)
 values = st.recursive(
@@ -126,8 +127,8 @@ def _shape(value):
 HARD = [
     "a", "1", " ", "\n", "-", "-----", "-----BEGIN PRIVATE KEY-----", "eyJ", ".eyJ", "eyJ.", "a.eyJa.", "password=",
     "password:", "password='", "password=your_", "password=\\", "secret: ", "secretkey", "token=", "token:", "awskey",
-    "awskey=", "aws key ", "://", "://a:", "://a:b", "bearer ", "authorization: ", "sk-", "ghp_", "SG.a", "AKIA", "4242 ",
-    "4242", "data:image/png;base64,", "password is ", "--password ", "[redacted: ", "x=", "é", "pwd: a.",
+    "awskey=", "aws key ", "://", "://a:", "://a:b", "bearer ", "authorization: ", "sk-", "ghp_", "SG.a", "AKIA",
+    "4242 ", "4242", "data:image/png;base64,", "password is ", "--password ", "[redacted: ", "x=", "é", "pwd: a.",
 ]  # fmt: skip
 
 

@@ -85,12 +85,17 @@ _KEY = (
     r"|(?:auth|access|refresh|bearer|api)[ _-]?token)"
 )
 # Other words end in "token" too; what they are given is a secret only when it looks like one.
-_NAMED_TOKEN = r"(?i:token|credentials?)"
+_LOOSE_KEY = r"(?i:token|credentials?)"
 # JSON inside a JSON string has its quotes escaped.
 _ASSIGNED = r"(?:(?:\\?[\"'])?[ \t]{0,3}(?::=|=>|[:=])[ \t]{0,3})"
 _QUOTED = r"(?P<quote>\\?[\"'`])(?P<secret>(?:[^\s\"'`\\]|\\(?![\"'`])){4,}+)(?P=quote)"
-# To the end of the word, never less: half a secret is a secret. "$NAME" is none.
-_BARE = r"[^\s\"'`,;&<>(){}\[\]|\\]"
+
+
+def _bare(least: int) -> str:
+    """Return a value without quotes, to the end of the word: half a secret is a secret. "$NAME" is none."""
+    return rf"(?P<secret>(?!\$)[^\s\"'`,;&<>(){{}}\[\]|\\]{{{least},}}+)"
+
+
 # What stands for a secret, and is none.
 _STAND_IN = re.compile(
     r"(?i:none|null|nil|true|false|undefined|required|optional|string|str|text|bytes|value|password|passwd|secret"
@@ -176,25 +181,29 @@ _RULES = (
     _Rule("assigned secret", re.compile(rf"{_KEY}{_ASSIGNED}{_QUOTED}"), _is_secret),
     _Rule(
         "assigned secret",
-        re.compile(rf"{_KEY}(?P<assigned>{_ASSIGNED})(?P<secret>(?!\$){_BARE}{{4,}}+)(?![(\[])"),
+        re.compile(rf"{_KEY}(?P<assigned>{_ASSIGNED}){_bare(4)}(?![(\[])"),
         _is_bare_secret,
     ),
     # A key and one word alone on their line, as in a file of settings.
     _Rule(
         "assigned secret",
-        re.compile(rf"^[ \t]*[\w.-]{{0,40}}?{_KEY}[ \t]*:[ \t]*(?P<secret>(?!\$){_BARE}{{4,}}+)[ \t]*$", re.MULTILINE),
+        re.compile(rf"^[ \t]*[\w.-]{{0,40}}?{_KEY}[ \t]*:[ \t]*{_bare(4)}[ \t]*$", re.MULTILINE),
         _is_secret,
     ),
-    _Rule("assigned secret", re.compile(rf"{_NAMED_TOKEN}{_ASSIGNED}[\"'`]?(?P<secret>[\w.~+/-]{{8,}}+=*)"), _looks_random),
-    _Rule("assigned secret", re.compile(rf"{_KEY}[ \t]+is:?[ \t]+[\"'`]?(?P<secret>(?!\$){_BARE}{{6,}}+)"), _looks_random),
     _Rule(
         "assigned secret",
-        re.compile(rf"(?<!-)--[\w-]{{0,20}}?(?:{_KEY}|{_NAMED_TOKEN})[ \t]+(?P<secret>(?!\$){_BARE}{{6,}}+)"),
+        re.compile(rf"{_LOOSE_KEY}{_ASSIGNED}[\"'`]?(?P<secret>[\w.~+/-]{{8,}}+=*)"),
+        _looks_random,
+    ),
+    _Rule("assigned secret", re.compile(rf"{_KEY}[ \t]+is:?[ \t]+[\"'`]?{_bare(6)}"), _looks_random),
+    _Rule(
+        "assigned secret",
+        re.compile(rf"(?<!-)--[\w-]{{0,20}}?(?:{_KEY}|{_LOOSE_KEY})[ \t]+{_bare(6)}"),
         _looks_random,
     ),
     _Rule(
         "card number",
-        re.compile(r"(?<![\d.])(?:\d{13,16}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{4,5})(?!\d)", re.ASCII),
+        re.compile(r"(?<![\d.])(?:\d{13,16}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{4,5})(?!\d)", re.A),
         _is_card,
     ),
 )  # fmt: skip
