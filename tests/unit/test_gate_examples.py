@@ -1,20 +1,26 @@
 """How often the gate decides as a person would (C17): a floor under what was measured."""
 
 import importlib.util
+import json
 import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from holdfast.settings import GateSettings
 
-SPEC = importlib.util.spec_from_file_location(
-    "gate_agreement", Path(__file__).parents[2] / "scripts" / "gate_agreement.py"
-)
-gate_agreement = importlib.util.module_from_spec(SPEC)
-sys.modules["gate_agreement"] = gate_agreement  # dataclasses look their module up
-SPEC.loader.exec_module(gate_agreement)
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+gate_agreement, derive_gate = script("gate_agreement"), script("derive_gate")
 
 EXAMPLES = gate_agreement.examples()
 LANGUAGES = {example.language for example in EXAMPLES}
@@ -51,3 +57,19 @@ def test_a_preference_passes_in_every_language_pack_beside_unrelated_memories():
     assert {example.language for example in chosen} == packed - {"en"}
     for example, promoted in gate_agreement.decide(chosen, GateSettings(), gate_agreement.WARM):
         assert promoted, example.text
+
+
+def test_the_derived_limits_separate_what_can_be_separated():
+    found = {"same": np.array([0.9, 0.8, 0.7]), "topic": np.array([0.6, 0.3, 0.65]), "unrelated": np.zeros(3)}
+    similar, saturated = derive_gate.derive(found)
+    assert 0.65 < similar <= 0.70
+    assert derive_gate.balanced(found, similar) == 1.0
+    assert saturated == similar
+    mixed = {**found, "topic": np.array([0.6, 0.3, 0.85])}
+    assert derive_gate.derive(mixed)[1] == pytest.approx(0.86)
+
+
+def test_the_pairs_are_many_and_different():
+    triples = json.loads(derive_gate.PAIRS.read_text(encoding="utf-8"))
+    assert len(triples) >= 40
+    assert len({text for triple in triples for text in triple}) == 3 * len(triples)
