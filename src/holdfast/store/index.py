@@ -317,9 +317,9 @@ class Shard:
             )
         return found
 
-    def knows(self, key: str) -> bool:
+    def knows(self, kind: int, key: str) -> bool:
         """Return whether a unit was ever called by a name here, or named it."""
-        return key in self._vocabulary[CALLED] or key in self._vocabulary[NAMING]
+        return key in self._vocabulary[kind]
 
     def named(self, kind: int, key: str) -> Ints:
         """Return the living places that are called by a name, or name it, ascending."""

@@ -32,13 +32,13 @@ from holdfast.store.base import (
     HyperQuery,
     LexicalEvidence,
     LexicalQuery,
-    Named,
     Order,
     Problem,
     Proposal,
 )
+from holdfast.store.index import CALLED, NAMING
 from holdfast.store.live import Fresh, LiveIndex
-from holdfast.store.mentions import named
+from holdfast.store.mentions import leads
 from holdfast.store.migrate import open_connection, schema_version, translated
 from holdfast.store.queries import queries
 from holdfast.store.rows import (
@@ -195,10 +195,15 @@ class SqliteStore:
         with self._read():
             return searching.neighbours(self._index.shards(view), view, ids, self._allowed(view))
 
-    def named(self, view: View, keys: Sequence[str], most: int) -> dict[str, Named]:
-        """See `Store.named`."""
+    def called(self, view: View, keys: Sequence[str], most: int) -> dict[str, tuple[str, ...]]:
+        """See `Store.called`."""
         with self._read():
-            return named(self._index.shards(view), view, keys, most, self._allowed(view))
+            return leads((CALLED,), self._index.shards(view), view, keys, most, self._allowed(view))
+
+    def naming(self, view: View, keys: Sequence[str], most: int) -> dict[str, tuple[str, ...]]:
+        """See `Store.naming`."""
+        with self._read():
+            return leads((CALLED, NAMING), self._index.shards(view), view, keys, most, self._allowed(view))
 
     def anchor_densities(self, view: View, ids: Sequence[str]) -> dict[str, float]:
         """See `Store.anchor_densities`."""
