@@ -20,7 +20,8 @@ def leads(
 ) -> dict[str, tuple[str, ...]]:  # fmt: skip
     """Return where names lead, by posting lists of some kinds. Filters do not make a name rarer."""
     # Most of what is asked for is nobody's name, so that is found out first.
-    known = [key for key in dict.fromkeys(keys) if any(shard.knows(kind, key) for shard in shards for kind in kinds)]
+    asked = dict.fromkeys(keys).keys()
+    known = sorted({key for shard in shards for kind in kinds for key in asked & shard.names(kind)})
     eligible: list[Bools] = [shard.eligible(view, allowed) for shard in shards] if known else []
     found = {}
     for key in known:
