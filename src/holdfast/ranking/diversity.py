@@ -1,7 +1,7 @@
 """Near-duplicates step back: a unit that says what a better one says already leaves its place to another.
 
 rel' = (1 - w)·rel for it. Two units say the same when nearly all of their words are the same and no number differs:
-a changed number or date is news, however alike the rest is.
+a changed number or date is news, however alike the rest is. So is it when another one says it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from holdfast.ranking.fuse import adjusted
 from holdfast.settings import StageSettings
-from holdfast.types import Adjustment, Candidate
+from holdfast.types import Adjustment, Candidate, Unit
 
 _NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 
@@ -25,16 +25,24 @@ def diversified(
     """
     if not settings.diversity:
         return tuple(candidates)
-    said: list[tuple[str, frozenset[str]]] = []
+    said: list[tuple[Unit, frozenset[str]]] = []
     found = []
     for candidate in candidates:
         if len(said) == most:
             break
         words = frozenset(candidate.unit.text.casefold().translate(_NO_PUNCTUATION).split())
-        first = next((unit_id for unit_id, other in said if same(words, other, settings.same_words)), None)
+        first = next(
+            (
+                unit
+                for unit, other in said
+                if same(words, other, settings.same_words)
+                and (unit.author, unit.speaker) == (candidate.unit.author, candidate.unit.speaker)
+            ),
+            None,
+        )
         if first is None:
-            said.append((candidate.unit.id, words))
-        found.append(candidate if first is None else _lowered(candidate, first, settings.diversity, full_marks))
+            said.append((candidate.unit, words))
+        found.append(candidate if first is None else _lowered(candidate, first.id, settings.diversity, full_marks))
     return tuple(sorted((*found, *candidates[len(found) :]), key=lambda one: (-one.fused, one.unit.id)))
 
 
