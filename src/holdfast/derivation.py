@@ -8,12 +8,13 @@ from functools import partial
 
 from holdfast.analysis import analyse
 from holdfast.analysis.hypervector import encode_unit
+from holdfast.analysis.symbols import symbol_tokens
 from holdfast.settings import Settings
 from holdfast.store.base import Derivation, UnitHypervectors
 from holdfast.types import Analysis, Unit
 
 # Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.
-_ANALYSIS_VERSION = 3
+_ANALYSIS_VERSION = 4
 
 
 def derivation(settings: Settings) -> Derivation:
@@ -26,4 +27,5 @@ def derivation(settings: Settings) -> Derivation:
         analyse=partial(analyse, settings=settings.analysis),
         hypervectors=hypervectors,
         fingerprint=json.dumps([_ANALYSIS_VERSION, asdict(settings.analysis)]),
+        tokens=symbol_tokens,
     )

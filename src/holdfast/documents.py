@@ -7,8 +7,8 @@ remembered, searched and recalled.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,9 +17,8 @@ from holdfast.analysis.authored import Document, Node, partition
 from holdfast.analysis.checks import check_name
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import check_hard
-from holdfast.embedders.base import Embedder
 from holdfast.errors import InputError, shown
-from holdfast.ingest import embed
+from holdfast.ingest import Indexing, Redact, embed
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
@@ -30,11 +29,10 @@ _READINGS = 2
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the core documents of one owner bring into a context, and which units belong to which document."""
+    """What the core documents of one owner bring into a context."""
 
     hard: tuple[AuthoredText, ...] = ()
     soft: tuple[AuthoredText, ...] = ()
-    units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
@@ -45,9 +43,19 @@ class Desk:
     store: Store
     settings: Settings
     analyse: Analyse
-    embedder: Embedder | None
+    indexing: Indexing
     counter: TokenCounter
     now: datetime
+    redact: Redact | None = None
+
+    def clean(self, body: bytes) -> bytes:
+        """Return a text's bytes without what must not be kept; bytes that are no text are left to their reader."""
+        if self.redact is None:
+            return body
+        try:
+            return self.redact(body.decode()).encode()
+        except UnicodeDecodeError:
+            return body
 
 
 # Ψ: the partition is a function of the bytes alone.
@@ -55,20 +63,18 @@ _partitioned = lru_cache(maxsize=256)(partition)
 
 
 def ingest(desk: Desk, document: CoreDocument, view: View) -> list[Written]:
-    """Keep a document: its rules for every context when it is core, and what else it says as units.
+    """Keep a core document: its rules for every context, and what else it says as units.
 
     Raises:
         InputError: it cannot be read as a document.
         BudgetError: with it, somebody's hard rules would pass their share of `assembly.budget`.
     """
     read = _read(document, desk.settings)
-    if document.core:
-        for reader in _readers(desk, document, view):
-            others = [kept for kept in desk.store.documents(reader) if not _same(kept, document)]
-            check_rules(desk, [*others, document])
-    before = next((kept for kept in desk.store.documents(view) if _same(kept, document)), None)
+    for reader in _readers(desk, document, view):
+        others = [kept for kept in desk.store.documents(reader, core=True) if not _same(kept, document)]
+        check_rules(desk, [*others, document])
     # Units first: whoever is interrupted in between reads the document again, and finds it changed.
-    written = _remember(desk, document, read, before)
+    written = _remember(desk, document, read)
     desk.store.put_document(document)
     return written
 
@@ -78,7 +84,7 @@ def check_rules(desk: Desk, documents: Sequence[CoreDocument]) -> None:
 
     A file is judged as it now stands: whoever has shortened it can open the store again.
     """
-    present = [_present(desk, document)[0] for document in documents if document.core]
+    present = [_present(desk, document)[0] for document in documents]
     hard = [text for document in present for text in _texts(_read(document, desk.settings), "hard")]
     check_hard(hard, desk.counter, desk.settings.assembly)
 
@@ -87,25 +93,21 @@ def rules(desk: Desk, view: View) -> Rules:
     """Return the rules in force: each document as it now stands, in the order in which they were declared."""
     hard: list[AuthoredText] = []
     soft: list[AuthoredText] = []
-    units: dict[str, tuple[str, ...]] = {}
     warnings: list[str] = []
-    own = {kept.name for kept in desk.store.documents(view) if kept.user is not None}
-    for kept in desk.store.documents(view):
+    core = desk.store.documents(view, core=True)
+    own = {kept.name for kept in core if kept.user is not None}
+    for kept in core:
         document, warning = _present(desk, kept)
         read = _read(document, desk.settings)
         if document is not kept:
-            _remember(desk, document, read, kept)
+            _remember(desk, document, read)
             desk.store.put_document(document)
         # Two documents of one name are told apart: one is the user's, one is everyone's.
         label = f"{document.name} of everyone" if document.user is None and document.name in own else document.name
-        if document.core:
-            hard += _texts(read, "hard", label)
-            soft += _texts(read, "soft", label)
-        units[document.name] = tuple(
-            unit_id(read, node) for node in read.nodes if _recalled(node, core=document.core)
-        )
+        hard += _texts(read, "hard", label)
+        soft += _texts(read, "soft", label)
         warnings += [warning] if warning else []
-    return Rules(tuple(hard), tuple(soft), units, tuple(warnings))
+    return Rules(tuple(hard), tuple(soft), tuple(warnings))
 
 
 def read_file(path: Path) -> bytes:
@@ -155,7 +157,7 @@ def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
     if not kept.path:
         return kept, ""
     try:
-        body = read_file(Path(kept.path))
+        body = desk.clean(read_file(Path(kept.path)))
         if body == kept.body:
             return kept, ""
         fresh = dataclasses.replace(kept, body=body)
@@ -179,16 +181,20 @@ def _texts(document: Document, tier: str, label: str | None = None) -> list[Auth
     ]
 
 
-def _recalled(node: Node, *, core: bool) -> bool:
-    """Return whether a node is remembered: of a core document what is no rule, of another everything; never blank."""
-    return bool(node.text.strip()) and node.kind != "heading" and (not core or node.tier == "variant")
+def _recalled(node: Node) -> bool:
+    """Return whether a node is remembered: what is no rule, and never what is blank."""
+    return bool(node.text.strip()) and node.kind != "heading" and node.tier == "variant"
 
 
-def _remember(desk: Desk, document: CoreDocument, read: Document, before: CoreDocument | None) -> list[Written]:
-    """Remember the nodes that are recalled; what the reading before had and this one has not expires."""
-    units = [_unit(desk, document, read, node) for node in read.nodes if _recalled(node, core=document.core)]
-    gone = _gone(desk, before, {unit.id for unit in units}) if before is not None else []
-    # Nobody gave a time: a node that says what it said before is the same unit, not a new version.
+def _remember(desk: Desk, document: CoreDocument, read: Document) -> list[Written]:
+    """Remember the nodes that are no rules."""
+    return keep_units(desk, document, [_unit(desk, document, read, node) for node in read.nodes if _recalled(node)])
+
+
+def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> list[Written]:
+    """Remember what a document says; what an earlier reading had and this one has not expires."""
+    gone = _gone(desk, document, {unit.id for unit in units})
+    # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
     drafts = [Draft(unit, desk.analyse(unit), id_given=True) for unit in (*units, *gone)]
     written = desk.store.put(drafts) if drafts else []
     fresh = [
@@ -196,19 +202,18 @@ def _remember(desk: Desk, document: CoreDocument, read: Document, before: CoreDo
         for unit, done in zip((*units, *gone), written, strict=True)
         if done.status != "duplicate"
     ]
-    embed(fresh, desk.store, desk.embedder)
+    embed(fresh, desk.store, desk.indexing)
     return written[: len(units)]
 
 
-def _gone(desk: Desk, before: CoreDocument, present: set[str]) -> list[Unit]:
-    read = _read(before, desk.settings)
-    absent = [name for node in read.nodes if (name := unit_id(read, node)) not in present]
-    view = View(tenant=before.tenant, user=before.user or "", now=desk.now, reference_time=desk.now)
+def _gone(desk: Desk, document: CoreDocument, present: set[str]) -> list[Unit]:
+    view = View(tenant=document.tenant, user=document.user or "", now=desk.now, reference_time=desk.now)
+    absent = [name for name in desk.store.parts(view, document.name) if name not in present]
     known = desk.store.units(view, absent)
     return [
         unit.evolve(expires_at=desk.now, recorded_time=desk.now)
         for _, unit in sorted(known.items())
-        if unit.user == before.user and unit.expires_at is None
+        if unit.user == document.user and unit.expires_at is None
     ]
 
 
@@ -222,10 +227,10 @@ def _unit(desk: Desk, document: CoreDocument, read: Document, node: Node) -> Uni
         tenant=document.tenant,
         user=document.user,
         scope="global" if document.user is None else "user",
-        kind="authored" if document.core else "knowledge",
+        kind="authored",
         author="document",
-        origin="authored" if document.core else "document",
-        authority=1.0 if document.core else 0.0,
+        origin="authored",
+        authority=1.0,
         links=read.hop_targets,
         event_time=desk.now,
         recorded_time=desk.now,

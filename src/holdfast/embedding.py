@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from holdfast.embedders import Embedder, build_embedder
 from holdfast.errors import EmbedderError, EmbeddingSpaceError
-from holdfast.ingest import embed_waiting
-from holdfast.settings import EmbeddingSettings
+from holdfast.ingest import Indexing, embed_waiting
+from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.base import Store
 
 log = logging.getLogger("holdfast")
@@ -25,8 +25,9 @@ _AT_ONCE = 200
 class Embedding:
     """One memory's embedder. Safe to share between threads."""
 
-    def __init__(self, store: Store, settings: EmbeddingSettings, given: Embedder | None) -> None:
+    def __init__(self, store: Store, settings: EmbeddingSettings, gate: GateSettings, given: Embedder | None) -> None:
         self._store = store
+        self._gate = gate
         self._settings = settings
         self._given = given
         self._lock = threading.Lock()
@@ -73,12 +74,17 @@ class Embedding:
             log.warning("the words are kept and wait for their vectors: %s", error)
             return None
 
+    def indexing(self) -> Indexing:
+        """Return how units that are written now are embedded and judged; see `for_writing`."""
+        return Indexing(self.for_writing(), self._gate, awaited=self.wanted)
+
     def replace_all(self, progress: Callable[[int], None]) -> int:
         """Let the store agree on this embedder's space and embed whatever has no vector in it."""
         loaded = self._load()
         if self._store.space() != loaded.space:
             self._store.agree_on_space(loaded.space)
-        return embed_waiting(self._store, loaded, stop=self._stop.is_set, done=progress)
+        indexing = Indexing(loaded, self._gate)
+        return embed_waiting(self._store, indexing, loaded.space, stop=self._stop.is_set, done=progress)
 
     def _load(self) -> Embedder:
         loaded = self._given or build_embedder(self._settings)
@@ -103,11 +109,11 @@ class Embedding:
     def _catch_up(self, loaded: Embedder) -> None:
         waiting = self._store.waiting_count(loaded.space)
         if 0 < waiting <= _AT_ONCE:
-            embed_waiting(self._store, loaded)
+            embed_waiting(self._store, Indexing(loaded, self._gate), loaded.space)
         elif waiting:
             self._worker = threading.Thread(
                 target=embed_waiting,
-                args=(self._store, loaded),
+                args=(self._store, Indexing(loaded, self._gate), loaded.space),
                 kwargs={"stop": self._stop.is_set},
                 name="holdfast-catching-up",
                 daemon=True,

@@ -11,13 +11,17 @@ from typing import Any
 from holdfast.analysis.units import Said, identity, read_content
 from holdfast.embedders.base import Embedder, checked
 from holdfast.errors import EmbedderError
-from holdfast.settings import Settings
+from holdfast.lifecycle.gate import judged, judged_by_words
+from holdfast.lifecycle.supersede import superseded
+from holdfast.settings import GateSettings, Settings
 from holdfast.store.base import Analyse, Store
-from holdfast.types import Draft, Scope, Unit, Written
+from holdfast.types import Draft, Gate, Scope, Unit, Written
 
 log = logging.getLogger("holdfast")
 # Enough to keep every core busy; little enough that a crash costs less than a second of work.
 _EMBEDDED_TOGETHER = 64
+
+Redact = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,39 +37,92 @@ class Owned:
     at: datetime | None = None
     id: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
+    redact: Redact | None = None
 
 
 def remember(
-    content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse, embedder: Embedder | None
+    content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse, indexing: Indexing
 ) -> list[Written]:
     """Keep every word of `content`; report what was done with each message."""
     said = read_content(content, settings.ingest)
+    said = redacted(said, owned.redact)
     units = _units(said, owned)
     drafts = [_draft(unit, words, owned, analyse) for unit, words in zip(units, said, strict=True)]
     written = store.put(drafts)
-    embed(_fresh(units, written), store, embedder)
-    return written
+    fresh = _fresh(units, written)
+    indexed = embed(fresh, store, indexing)
+    replaced = supersede_changed(fresh, store, settings, indexing.clock)
+    return [_reported(done, indexed.gates, replaced) for done in written]
 
 
-def embed(units: Sequence[Unit], store: Store, embedder: Embedder | None) -> int:
-    """Write the vectors of units that are kept already; return how many.
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """How kept units are embedded and judged. `awaited` says that an embedder is wanted and cannot be used yet."""
 
-    An embedder that fails loses nothing: the words are safe, and the units wait for their vectors.
+    embedder: Embedder | None
+    gate: GateSettings
+    awaited: bool = False
+    clock: Callable[[], float] = lambda: 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """How many vectors were written, and what the gate decided, by unit."""
+
+    written: int = 0
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+
+
+def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
+    """Judge units that are kept already, and write their vectors.
+
+    The gate comes before the index, so that no turn matches itself (C17). An embedder that fails loses nothing: the
+    words are safe, and the units wait for their vectors and for the gate.
     """
-    if embedder is None or not units:
-        return 0
+    embedder = indexing.embedder
+    if not units or (embedder is None and indexing.awaited):
+        return Indexed()
+    if embedder is None:
+        gates = judged_by_words(units, indexing.gate)
+        if gates:
+            store.put_gates(gates)
+        return Indexed(0, {unit.id: gate for unit, gate in gates})
     try:
         given = embedder.embed_documents([unit.text for unit in units])
         vectors = checked(given, len(units), embedder.dims, embedder.space)
-        return store.put_vectors(embedder.space, units, vectors)
+        gates = judged(store, embedder.space, units, vectors, indexing.gate)
+        written = store.put_vectors(embedder.space, units, vectors, gates)
     except EmbedderError as error:
         log.warning("%d units are kept and wait for their vectors: %s", len(units), error)
-        return 0
+        return Indexed()
+    return Indexed(written, {unit.id: gate for unit, gate in gates})
+
+
+def supersede_changed(
+    units: Sequence[Unit], store: Store, settings: Settings, clock: Callable[[], float]
+) -> dict[str, tuple[str, ...]]:
+    """Let turns that plainly replace earlier ones take their place; return which replaced which (C19)."""
+    if not settings.changes.detect:
+        return {}
+    replaced: dict[str, tuple[str, ...]] = {}
+    for one in superseded(store, units, settings, clock):
+        store.supersede(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
+        replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
+    return replaced
+
+
+def _reported(done: Written, gates: Mapping[str, Gate], replaced: Mapping[str, tuple[str, ...]]) -> Written:
+    gate = gates.get(done.id)
+    promoted = gate is not None and gate.promoted
+    if not promoted and done.id not in replaced:
+        return done
+    return replace(done, promoted=promoted, superseded=replaced.get(done.id, ()))
 
 
 def embed_waiting(
     store: Store,
-    embedder: Embedder,
+    indexing: Indexing,
+    space: str,
     *,
     stop: Callable[[], bool] = lambda: False,
     done: Callable[[int], None] = lambda _: None,
@@ -74,18 +131,38 @@ def embed_waiting(
 
     A batch of which nothing could be written (the embedder failed) ends the work; its units wait on.
     """
-    while not stop() and (units := store.waiting(embedder.space, _EMBEDDED_TOGETHER)):
-        written = embed(units, store, embedder)
+    while not stop() and (units := store.waiting(space, _EMBEDDED_TOGETHER)):
+        written = embed(units, store, indexing).written
         done(written)
         if not written:
             break
-    return store.waiting_count(embedder.space)
+    return store.waiting_count(space)
 
 
 def _fresh(units: Sequence[Unit], written: Sequence[Written]) -> list[Unit]:
     """Return what was really written, in its version."""
     pairs = zip(units, written, strict=True)
     return [unit.evolve(version=done.version) for unit, done in pairs if done.status != "duplicate"]
+
+
+def redacted(said: Sequence[Said], redact: Redact | None) -> list[Said]:
+    """Take out what must not be kept, before anything is: of the words, and of whatever else comes with them."""
+    if redact is None:
+        return [*said]
+    return [
+        replace(one, text=redact(one.text), fields={k: _without_secrets(v, redact) for k, v in one.fields.items()})
+        for one in said
+    ]
+
+
+def _without_secrets(value: Any, redact: Redact) -> Any:  # noqa: ANN401 - a field or JSON of any shape
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: _without_secrets(inner, redact) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_without_secrets(inner, redact) for inner in value)
+    return value
 
 
 def _units(said: list[Said], owned: Owned) -> list[Unit]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from holdfast import documents, ingest, recall
+from holdfast import documents, ingest, library, recall
 from holdfast import why as absence
-from holdfast.analysis import analyse
 from holdfast.analysis.checks import (
     check_flag,
     check_given_text,
@@ -26,48 +23,26 @@ from holdfast.analysis.checks import (
     choose,
     choose_scope,
 )
-from holdfast.analysis.messages import asked_in, said_in, shown_among
-from holdfast.analysis.tokens import RATIOS, TokenCounter, estimate
+from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
 from holdfast.derivation import derivation
 from holdfast.embedders.base import Embedder
-from holdfast.embedding import Embedding
-from holdfast.errors import HoldfastError, InputError, NotFoundError, shown
-from holdfast.retrieval.asking import Engine, Question
-from holdfast.retrieval.profiles import build_strategies, find_profile, without_dense
+from holdfast.errors import HoldfastError, InputError, shown
+from holdfast.opened import Filters, Moment, checked_limit, checked_user
 from holdfast.settings import Settings
-from holdfast.store.base import Order, Store
-from holdfast.store.filters import parse_filter
+from holdfast.store.base import Order
 from holdfast.store.sqlite import SqliteStore
-from holdfast.types import AUTHORS, CoreDocument, SearchResult, Stats, Unit, View, Why, Written
+from holdfast.summarisers.base import Summariser
+from holdfast.types import AUTHORS, CoreDocument, SearchResult, Stats, Unit, Why, Widened, Written
+from holdfast.upkeep import Upkeep
 
-Filters = Mapping[str, Any]
-Moment = datetime | str
 Units = list[Unit]  # inside the class, `list` is a verb
-# A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
-_MOST_TURNS = 1024
 _KEEP: Any = object()  # "leave this as it is", which None cannot say
 
 
-class Memory:
+class Memory(Upkeep):
     """A long-term memory. Open it with `Memory.open`; share it between threads, not across a fork."""
-
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        now: Callable[[], datetime],
-        embedder: Embedder | None = None,
-        counter: TokenCounter | None = None,
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._now = now
-        self._analyse = partial(analyse, settings=settings.analysis)
-        self._vectors = Embedding(store, settings.embedding, embedder)
-        self._counter = counter or partial(estimate, ratios=RATIOS[settings.tokens.ratios])
-        self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder)
 
     @classmethod
     def open(
@@ -78,12 +53,15 @@ class Memory:
         now: Callable[[], datetime] | None = None,
         embedder: Embedder | None = None,
         counter: TokenCounter | None = None,
+        redactor: Callable[[str], str] | None = None,
+        summariser: Summariser | None = None,
     ) -> Self:
         """Open or create the memory at `path` (`./holdfast.db` by default; `:memory:` keeps nothing).
 
         `settings` defaults to `Settings.load()`; `now` replaces the clock, for tests and replays; `embedder` is one
         of your own, in the place of the one that the settings name; `counter` counts tokens exactly, in the place
-        of the estimate.
+        of the estimate; `redactor` takes out what must not be kept, before anything is; `summariser` writes
+        summaries, which have to pass the preservation gate.
 
         Raises:
             StoreError: the file cannot be used; the message says why and what to do.
@@ -92,36 +70,14 @@ class Memory:
         settings = Settings.load() if settings is None else settings
         location = settings.store.path if path is None else path
         store = SqliteStore.open(location, settings.store, derivation(settings))
-        memory = cls(store, settings, now or (lambda: datetime.now(UTC)), embedder, counter)
+        clock = now or (lambda: datetime.now(UTC))
+        memory = cls(store, settings, clock, time.perf_counter, embedder, counter, redactor, summariser)
         try:
             memory._check_rules()
         except HoldfastError:
             memory.close()
             raise
         return memory
-
-    def close(self) -> None:
-        """Release the store."""
-        self._vectors.close()
-        self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    @property
-    def settings(self) -> Settings:
-        """Return the settings in force."""
-        return self._settings
-
-    @property
-    def store(self) -> Store:
-        """Return the store, for tools that check or inspect it."""
-        return self._store
 
     # -------------------------------------------------------------------------------------------- writing
 
@@ -173,7 +129,7 @@ class Memory:
             raise InputError(f"id = {shown(given_id)} cannot name every message of a list; give each its own id")
         owned = ingest.Owned(
             tenant=self._tenant(tenant),
-            user=_user(user),
+            user=checked_user(user),
             session=session,
             agent=check_name("agent", agent, optional=True),
             scope=choose_scope(scope, session),
@@ -181,11 +137,14 @@ class Memory:
             at=check_time("at", at),
             id=given_id,
             fields={name: value for name, value in fields.items() if value is not None},
+            redact=self._redact,
         )
-        embedder = self._vectors.for_writing()
-        return ingest.remember(
-            content, owned, store=self._store, settings=self._settings, analyse=self._analyse, embedder=embedder
-        )
+        written = ingest.remember(
+            content, owned, store=self._store, settings=self._settings, analyse=self._analyse,
+            indexing=self._vectors.indexing(),
+        )  # fmt: skip
+        self._compact_when_due(owned.tenant, owned.user, session, agent)
+        return written
 
     def update(
         self,
@@ -212,8 +171,8 @@ class Memory:
         """
         now = self._now()
         checks: dict[str, tuple[object, Callable[[Any], object]]] = {
-            "text": (text, lambda value: check_text(value, self._settings.ingest)),
-            "topic": (topic, lambda value: check_given_text("topic", value)),
+            "text": (text, lambda value: self._clean(check_text(value, self._settings.ingest))),
+            "topic": (topic, lambda value: self._clean(check_given_text("topic", value))),
             "metadata": (metadata, lambda value: check_metadata(value, self._settings.ingest)),
             "pinned": (pinned, lambda value: check_flag("pinned", value)),
             "expires_at": (ttl, lambda value: now + life if (life := check_lifetime(value)) else None),
@@ -225,9 +184,9 @@ class Memory:
         if not changes:
             raise InputError(f"nothing to change; give update one of {', '.join(checks)}")
         view = self._view(user=user, agent=agent, tenant=tenant)
-        embedder = self._vectors.for_writing()
+        indexing = self._vectors.indexing()
         unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, now, self._analyse))
-        ingest.embed([unit], self._store, embedder)
+        ingest.embed([unit], self._store, indexing)
         return unit
 
     def ingest(
@@ -240,19 +199,22 @@ class Memory:
         scope: str = "user",
         core: bool = False,
     ) -> list[Written]:
-        """Take in a document: a file by its path, or a Markdown text under a `name`.
+        """Take in a document: a file by its path, or a text under a `name`; again, when it has changed.
 
-        A core document's list items and front matter come along in every context, its quotes and commands as far as
-        they fit; everything else in it is remembered, as all of an ordinary document is. A file is read again when
-        it has changed.
+        Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; any
+        other name is plain text. A core document is Markdown: its list items and front matter come along in
+        every context, its quotes and commands as far as they fit, and an edit is seen at the next context.
 
         Raises:
-            InputError: it cannot be read as a document.
+            InputError: it cannot be read as a document; nothing was written.
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
         path = source if isinstance(source, Path) else None
+        if path is not None and path.is_dir():
+            raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
         owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
+        desk = self._desk(writing=True)
         body = documents.read_file(path) if path is not None else check_given_text("source", source).encode()
         document = CoreDocument(
             tenant=view.tenant,
@@ -262,7 +224,44 @@ class Memory:
             path=str(path.resolve()) if path is not None else "",
             core=check_flag("core", core),
         )
-        return documents.ingest(self._desk(writing=True), document, view)
+        if not document.core:
+            return library.take_in(desk, document)
+        return documents.ingest(desk, replace(document, body=desk.clean(body)), view)
+
+    def ingest_folder(
+        self,
+        folder: str | Path,
+        *,
+        user: str,
+        tenant: str | None = None,
+        scope: str = "user",
+        include: Sequence[str] = library.INCLUDED,
+        exclude: Sequence[str] = library.EXCLUDED,
+        progress: Callable[[int, int], None] = lambda _done, _of: None,
+    ) -> library.FolderReport:
+        """Take in the documents of a folder: what is new or changed; what is gone ends. Patterns are as in a shell.
+
+        A file that cannot be read is reported, and the others go on.
+
+        Raises:
+            InputError: it is not a folder.
+        """
+        owner = choose("scope", scope, ("user", "global"))
+        view = self._view(user=user, tenant=tenant)
+        wanted = library.Folder(
+            Path(folder), view.tenant, None if owner == "global" else view.user,
+            check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
+        )  # fmt: skip
+        return library.take_in_folder(self._desk(writing=True), wanted, view)
+
+    def widen(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Widened:
+        """Return the section of its document that a unit stands in.
+
+        Raises:
+            NotFoundError: the owner has no such unit, or it is of no document.
+        """
+        view = self._view(user=user, agent=agent, tenant=tenant)
+        return library.widen(self._desk(), view, self._found(view, id))
 
     def reembed(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Give every unit a vector of the embedder in force, in its space; return how many still wait.
@@ -406,7 +405,9 @@ class Memory:
             user=user, session=session, agent=agent, tenant=tenant, filters=filters,
             only_session=session is not None, current_only=current_only,
         )  # fmt: skip
-        return [*self._store.scan(view, order=choose("order", order, ("newest", "oldest")), limit=_limit(limit))]
+        return [
+            *self._store.scan(view, order=choose("order", order, ("newest", "oldest")), limit=checked_limit(limit))
+        ]
 
     def history(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Units:
         """Return every version of one unit, oldest first.
@@ -420,116 +421,3 @@ class Memory:
     def stats(self, *, user: str, tenant: str | None = None) -> Stats:
         """Return how much one user has remembered, and how large the store is."""
         return self._store.stats(self._view(user=user, tenant=tenant))
-
-    # ----------------------------------------------------------------------------------------- assembling
-
-    def _desk(self, *, writing: bool = False) -> documents.Desk:
-        embedder = self._vectors.for_writing() if writing else self._vectors.embedder()
-        return documents.Desk(
-            self._store, self._settings, self._analyse, embedder, self._counter, self._now()
-        )  # fmt: skip
-
-    def _check_rules(self) -> None:
-        owners = self._store.document_owners()
-        if not owners:
-            return
-        now = self._now()
-        desk = documents.Desk(self._store, self._settings, self._analyse, None, self._counter, now)
-        for tenant, user in owners:
-            view = View(tenant=tenant, user=user, now=now, reference_time=now)
-            documents.check_rules(desk, self._store.documents(view))
-
-    def _making(
-        self,
-        query: str | Sequence[Mapping[str, Any]],
-        view: View,
-        budget: int,
-        counter: TokenCounter | None,
-        *,
-        strict: bool,
-    ) -> tuple[recall.Making, tuple[str, ...]]:
-        """Gather what a context is made of besides the answer: rules, the session's turns, what is shown already."""
-        found = documents.rules(self._desk(), view)
-        turns = self._session_turns(view)
-        said = said_in(query)
-        hidden = shown_among(turns, said)
-        making = recall.Making(
-            budget=budget,
-            counter=counter or self._counter,
-            hard=found.hard,
-            soft=found.soft,
-            session_turns=[turn for turn in turns if turn.id not in hidden],
-            hidden=hidden,
-            hidden_words=frozenset(said) if view.session is None else frozenset(),
-            linked=found.units,
-            strict=check_flag("strict", strict),
-        )
-        return making, found.warnings
-
-    def _session_turns(self, view: View) -> Units:
-        """Return the last turns of the active session, oldest first; more than any tail can hold."""
-        if view.session is None:
-            return []
-        whole = dataclasses.replace(view, only_session=True, filters=None)
-        found = self._store.scan(whole, order="newest", limit=_MOST_TURNS)
-        return [unit for unit in found if unit.kind == "turn"][::-1]
-
-    # ------------------------------------------------------------------------------------------- checking
-
-    def _tenant(self, tenant: str | None) -> str:
-        return check_name("tenant", tenant or self._settings.store.tenant) or ""
-
-    def _view(
-        self, *, user: str, session: str | None = None, agent: str | None = None, tenant: str | None = None,
-        filters: Filters | None = None, only_session: bool = False, current_only: bool = True,
-        reference_time: Moment | None = None, as_of: Moment | None = None,
-    ) -> View:  # fmt: skip
-        now, then = self._now(), check_time("as_of", as_of)
-        if check_flag("only_session", only_session) and session is None:
-            raise InputError("only_session needs a session; name one")
-        return View(
-            tenant=self._tenant(tenant),
-            user=_user(user),
-            session=check_name("session", session, optional=True),
-            agent=check_name("agent", agent, optional=True),
-            now=now,
-            reference_time=check_time("reference_time", reference_time) or then or now,
-            as_of=then,
-            only_session=only_session,
-            current_only=check_flag("current_only", current_only),
-            filters=parse_filter(filters),
-        )
-
-    def _question(self, query: str | Sequence[Mapping[str, Any]], profile_name: str, limit: int | None) -> Question:
-        text, previous = asked_in(query)
-        profile = find_profile(profile_name, self._settings)
-        if not self._vectors.wanted:
-            profile = without_dense(profile)
-        return Question(
-            text=check_text(text, self._settings.ingest, "the question"),
-            previous=previous,
-            profile_name=profile_name,
-            profile=profile,
-            strategies=build_strategies(profile.strategies, self._settings),
-            escalation=build_strategies(profile.escalation, self._settings),
-            limit=_limit(limit),
-        )
-
-    def _found(self, view: View, unit_id: str) -> Unit:
-        name = check_name("id", unit_id) or ""
-        unit = self._store.units(view, [name]).get(name)
-        if unit is None:
-            raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
-        return unit
-
-
-def _user(user: object) -> str:
-    if user is None:
-        raise InputError("the user is missing; a memory always belongs to one, so pass user=…")
-    return check_name("user", user) or ""
-
-
-def _limit(limit: int | None) -> int | None:
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise InputError(f"limit = {shown(limit)} is not a positive whole number; leave it out for the default")
-    return limit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from holdfast.analysis.keywords import plain_words
 from holdfast.analysis.lexical import terms
@@ -69,13 +69,15 @@ def _covered(
 def links_of(
     engine: Engine,
     prospects: Sequence[Prospect],
-    linked: Mapping[str, Sequence[str]],
     hidden: frozenset[str],
     view: View,
 ) -> tuple[dict[str, tuple[str, ...]], list[Prospect]]:
     """Return where the authored links of the prospects lead, and the linked units that no strategy found."""
+    names = dict.fromkeys(link for prospect in prospects for link in prospect.unit.links)
+    # A link names a unit, or a document and so all of its units.
+    leads = {name: engine.store.parts(view, name) or [name] for name in names}
     links = {
-        prospect.unit.id: tuple(target for link in prospect.unit.links for target in linked.get(link, (link,)))
+        prospect.unit.id: tuple(target for link in prospect.unit.links for target in leads[link])
         for prospect in prospects
         if prospect.unit.links
     }

@@ -12,6 +12,7 @@ from holdfast.assembly.context import Context, Recalled
 from holdfast.assembly.excerpt import term_overlap
 from holdfast.assembly.plan import Plan, Request, plan_tail
 from holdfast.prospects import links_of, prospects_of
+from holdfast.ranking.cover import speaking
 from holdfast.ranking.discover import widened
 from holdfast.ranking.diversity import diversified
 from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, refusal
@@ -44,7 +45,7 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
     query = profiled(engine, question, view)
     results = retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
     found = _found(engine, question, query, results, view, explain=explain)
-    kept, dropped = cut(() if found.refused else found.candidates, question.profile)
+    kept, dropped = _kept(engine, question, found)
     measure = _measure(engine, question, found.fusion, view)
     ranked = sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
     hits, beyond = _limited(question, ranked, measure if explain else None)
@@ -55,8 +56,7 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
 class Making:
     """What a context is made of besides the answer to its question.
 
-    `hidden` are units that the host shows already, `hidden_words` what it shows of no known session; `linked` leads
-    from a document's name to its units.
+    `hidden` are units that the host shows already, `hidden_words` what it shows of no known session.
     """
 
     budget: int
@@ -66,7 +66,6 @@ class Making:
     session_turns: Sequence[Unit] = ()
     hidden: frozenset[str] = frozenset()
     hidden_words: frozenset[tuple[str, str]] = frozenset()
-    linked: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     strict: bool = False
 
 
@@ -79,9 +78,9 @@ def assemble(engine: Engine, question: Question, view: View, making: Making) -> 
     query = profiled(engine, question, view)
     results = retrieved(engine, question, query, view, _depth(settings, hidden))
     found = _found(engine, question, query, results, view).without(hidden, making.hidden_words)
-    kept, dropped = cut(() if found.refused else found.candidates, question.profile)
+    kept, dropped = _kept(engine, question, found)
     asked, prospects = prospects_of(engine, question, query, kept[: _most(question, settings)], view)
-    links, targets = links_of(engine, prospects, making.linked, hidden, view)
+    links, targets = links_of(engine, prospects, hidden, view)
     projection = project(prospects, links, asked, settings, targets=targets)
     recalled = [Recalled(item.unit, item.score) for item in projection.items]
     context = fill(plan, recalled, term_overlap(query.terms, settings.analysis.compound_separators))
@@ -105,7 +104,10 @@ class Found:
         rest = tuple(
             candidate
             for candidate in self.candidates
-            if candidate.unit.id not in ids and (candidate.unit.author, candidate.unit.text) not in words
+            if candidate.unit.id not in ids
+            and (candidate.unit.author, candidate.unit.text) not in words
+            # A summary of nothing but turns that are shown says nothing new (C18).
+            and not (candidate.unit.lineage is not None and ids.issuperset(candidate.unit.lineage.sources))
         )
         return dataclasses.replace(self, candidates=rest)
 
@@ -137,6 +139,13 @@ def _found(
     if ours:
         candidates = diversified(candidates, engine.settings.stages, question.profile.max_results, fusion.full_marks)
     return Found(fusion, candidates, refused)
+
+
+def _kept(engine: Engine, question: Question, found: Found) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
+    """Let summaries and their turns settle who answers, then cut (C6)."""
+    settled, left = speaking(() if found.refused else found.candidates, engine.settings.score)
+    kept, dropped = cut(settled, question.profile)
+    return tuple(kept), (*left, *dropped)
 
 
 def _refused(engine: Engine, query: QueryProfile, candidates: Sequence[Candidate]) -> str:

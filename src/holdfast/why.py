@@ -69,6 +69,8 @@ _CUTS = {
     "min_score": "dropped: its fused score is below the profile's min_score",
     "gap": "dropped: its fused score is too far below the best hit's (the gap rule)",
     "max": "dropped: the list was full, and it ranked lower",
+    "turns": "left out: it is a summary, and one of its own turns answers better",
+    "summary": "left out: the summary that stands for it answers better",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.analysis.anchors import anchor_density
+from holdfast.analysis.knowledge import aliases_of, stated_facts
 from holdfast.analysis.lexical import terms
 from holdfast.analysis.mentions import entities, titles
 from holdfast.settings import AnalysisSettings
@@ -17,4 +18,5 @@ def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
         anchor_density=anchor_density(unit.text),
         titles=titles(unit.topic),
         mentions=entities(unit.text),
+        facts=stated_facts(unit, aliases_of(settings.aliases)),
     )

@@ -46,6 +46,8 @@ _MARKED_BREAK = re.compile(f"(\r\n|[{LINE_BREAKS}]){_MARK}")
 _NOT_IN_NAMES = re.compile(r"[\s:>\[\]]+")
 
 Shown = frozenset[tuple[str, int]]
+# Who speaks in a summary.
+_SUMMARY = "summary"
 
 
 def escape(text: str) -> str:
@@ -154,12 +156,12 @@ def _stamp(moment: datetime) -> str:
 
 
 def _origin(unit: Unit) -> str:
-    if unit.kind == "summary":
-        return "summary"
     return "" if unit.origin == "conversation" else unit.origin
 
 
 def _name(unit: Unit) -> str:
     """Return who is speaking; nobody can borrow the name of another kind of author."""
+    if unit.kind == "summary":
+        return _SUMMARY
     name = _NOT_IN_NAMES.sub(" ", unit.speaker).strip()
-    return unit.author if not name or name.lower() in AUTHORS else name
+    return unit.author if not name or name.lower() in (*AUTHORS, _SUMMARY) else name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -10,26 +9,16 @@ from typing import Any, Self
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 from tokenizers import Tokenizer
 
 from holdfast.embedders.base import DIGEST_SHOWN, Identity, Preparation, Vectors, embed_each, unit_vector
 from holdfast.errors import EmbedderError, shown
+from holdfast.onnx_files import INTEGERS, RUNTIME_ERRORS, TOKENIZER, digest_of, open_session, open_tokenizer, reason
 
-MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
+MODEL = "model.onnx"
 
 Wishes = tuple[tuple[str, type[np.int64 | np.int32]], ...]
 
-# onnxruntime gives its errors no common parent, and each version has others.
-_RUNTIME_ERRORS: tuple[type[Exception], ...] = (
-    ValueError,
-    RuntimeError,
-    *(kind for kind in vars(ort_state).values() if isinstance(kind, type) and issubclass(kind, Exception)),
-)
-# Level 4 is "fatal": what goes wrong is raised, and is not also written to the terminal.
-_SILENT = 4
-# Integer types a model may want for its inputs.
-_INTEGERS: dict[str, type[np.int64 | np.int32]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 # What can be told about one unpadded text, by the name under which models ask for it.
 _INPUTS: dict[str, Callable[[NDArray[np.int64]], NDArray[np.int64]]] = {
     "input_ids": lambda ids: ids,
@@ -41,8 +30,6 @@ _INPUTS: dict[str, Callable[[NDArray[np.int64]], NDArray[np.int64]]] = {
 _AXES = {"mean": 3, "cls": 3, "none": 2}
 # A probe this long finds out that a BERT with its 512 positions is asked for more; a longer one costs too much.
 _PROBE_TOKENS = 513
-# Of a foreign error only the beginning is of use.
-_SHOWN_REASON = 300
 
 
 class OnnxEmbedder:
@@ -87,8 +74,12 @@ class OnnxEmbedder:
         Raises:
             EmbedderError: a file is missing or broken, or tokenizer, model and settings do not fit together.
         """
-        session, tokenizer = _open_session(folder), _open_tokenizer(folder, preparation.max_tokens)
-        results = _probe(folder, session, tokenizer, preparation.max_tokens)
+        _require(folder / MODEL)
+        session = open_session(folder / MODEL, EmbedderError)
+        _require(folder / TOKENIZER)
+        limit = preparation.max_tokens
+        tokenizer = open_tokenizer(folder / TOKENIZER, limit, "embedding.max_tokens", EmbedderError)
+        results = _probe(folder, session, tokenizer, limit)
         output, dims = _choose_output(folder, results, pooling)
         identity = identity or Identity("onnx", pooling, _digest(folder))
         return cls(
@@ -116,9 +107,9 @@ class OnnxEmbedder:
             return np.zeros(self.dims, np.float32)
         try:
             [result] = self._session.run([self._output], _inputs(self._wishes, np.array([ids])))
-        except _RUNTIME_ERRORS as error:
+        except RUNTIME_ERRORS as error:
             raise EmbedderError(
-                f"the model fails on a text of {len(ids)} tokens: {_reason(error)}; lower embedding.max_tokens"
+                f"the model fails on a text of {len(ids)} tokens: {reason(error)}; lower embedding.max_tokens"
             ) from error
         return unit_vector(_pool(result, self._pooling), self.dims, "the ONNX model")
 
@@ -133,47 +124,6 @@ def _pool(result: NDArray[np.floating], pooling: str) -> NDArray[np.floating]:
     return only
 
 
-def _open_session(folder: Path) -> ort.InferenceSession:
-    _require(folder / MODEL)
-    ort.disable_telemetry_events()
-    ort.set_default_logger_severity(_SILENT)
-    options = ort.SessionOptions()
-    options.log_severity_level = _SILENT
-    # One thread and one order of operations in every run: texts are embedded in parallel, a text is not, so that
-    # its vector cannot depend on how the work was shared out.
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-    options.use_deterministic_compute = True
-    # The level above this one rearranges convolutions for the processor at hand.
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    try:
-        return ort.InferenceSession(str(folder / MODEL), options, providers=["CPUExecutionProvider"])
-    except _RUNTIME_ERRORS as error:
-        raise EmbedderError(
-            f"{folder / MODEL} is not a model that onnxruntime {ort.__version__} can read: {_reason(error)}; "
-            "export or copy it again"
-        ) from error
-
-
-def _open_tokenizer(folder: Path, max_tokens: int) -> Tokenizer:
-    _require(folder / TOKENIZER)
-    try:
-        tokenizer = Tokenizer.from_buffer((folder / TOKENIZER).read_bytes())
-    except (ValueError, OSError) as error:
-        raise EmbedderError(
-            f"{folder / TOKENIZER} is not a usable tokenizer: {_reason(error)}; copy it again"
-        ) from error
-    marks = tokenizer.num_special_tokens_to_add(is_pair=False)
-    # The tokenizer would then not cut at all.
-    if max_tokens <= marks:
-        raise EmbedderError(
-            f"embedding.max_tokens = {max_tokens} leaves no room beside the {marks} marks of the model; raise it"
-        )
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(max_tokens)
-    return tokenizer
-
-
 def _require(path: Path) -> None:
     if not path.is_file():
         raise EmbedderError(f"there is no {path}; an embedder's folder holds {MODEL} and {TOKENIZER}")
@@ -182,13 +132,13 @@ def _require(path: Path) -> None:
 def _wishes(session: ort.InferenceSession) -> Wishes:
     """Return name and number type of every input the model wants."""
     wanted = session.get_inputs()
-    strange = [wish.name for wish in wanted if wish.name not in _INPUTS or wish.type not in _INTEGERS]
+    strange = [wish.name for wish in wanted if wish.name not in _INPUTS or wish.type not in INTEGERS]
     if strange:
         raise EmbedderError(
             f"the model asks for the input {shown(strange[0])}, which is none of {', '.join(_INPUTS)}; "
             "export it as a text embedding model"
         )
-    return tuple((wish.name, _INTEGERS[wish.type]) for wish in wanted)
+    return tuple((wish.name, INTEGERS[wish.type]) for wish in wanted)
 
 
 def _inputs(wishes: Wishes, ids: NDArray[np.int64]) -> dict[str, NDArray[np.integer]]:
@@ -221,19 +171,10 @@ def _choose_output(folder: Path, results: dict[str, Any], pooling: str) -> tuple
 def _try(session: ort.InferenceSession, ids: NDArray[np.int64], otherwise: str) -> list[Any]:
     try:
         return list(session.run(None, _inputs(_wishes(session), ids)))
-    except _RUNTIME_ERRORS as error:
-        raise EmbedderError(f"{otherwise} ({_reason(error)})") from error
+    except RUNTIME_ERRORS as error:
+        raise EmbedderError(f"{otherwise} ({reason(error)})") from error
 
 
 def _digest(folder: Path) -> str:
-    """Name a model by its bytes: the same files elsewhere are the same space, other files are another one."""
-    whole = hashlib.sha256()
     # Large models keep their weights in files beside model.onnx whose names start the same.
-    for path in sorted([*folder.glob(f"{MODEL}*"), folder / TOKENIZER]):
-        with path.open("rb") as file:
-            whole.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
-    return whole.hexdigest()[:DIGEST_SHOWN]
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:_SHOWN_REASON]
+    return digest_of([*folder.glob(f"{MODEL}*"), folder / TOKENIZER])[:DIGEST_SHOWN]

@@ -37,6 +37,7 @@ def systems(
     profiles: Sequence[str] = (),
     off: Sequence[str] = (),
     ablate: bool = False,
+    compacted: bool = False,
     tune: Mapping[str, Sequence[str]] | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> Asked:
@@ -48,7 +49,7 @@ def systems(
     """
     wanted = [*BASELINES, REFERENCE] if "all" in baselines else list(dict.fromkeys(baselines))
     chosen: list[System] = [_baseline(name) for name in wanted]
-    if not (profiles or off or ablate or tune) and baselines:
+    if not (profiles or off or ablate or compacted or tune) and baselines:
         return Asked(tuple(chosen))
     ablated: dict[str, str] = {}
     names = list(dict.fromkeys(profiles)) or ["hybrid"]
@@ -56,6 +57,8 @@ def systems(
         base = _without(settings, off, profile)
         whole = " without ".join([profile, *dict.fromkeys(off)])
         chosen.append(Product(whole, base, profile))
+        if compacted:
+            chosen.append(Product(f"{whole} compacted", base, profile, compacted=True))
         if ablate:
             parts = {f"{whole} {name}": changed for name, changed in ablations(base, profile).items()}
             chosen += [Product(name, changed, profile) for name, changed in parts.items()]

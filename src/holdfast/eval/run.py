@@ -215,7 +215,7 @@ def _prompts(reader: Reader, task: Task, question: Question) -> Iterator[tuple[i
 def _costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:
     """Return the bare cost of each ranked message: a quarter of its characters, whatever a renderer would add."""
     texts = {message.id: message.text for message in haystack.messages}
-    return [(item, estimate(texts[item], REFERENCE_RATIOS)) for item in ranked]
+    return [(item, estimate(texts[item], REFERENCE_RATIOS)) for item in ranked if item in texts]
 
 
 def _stranger(reader: Reader, haystack: Haystack, question: Question) -> Record:

@@ -45,6 +45,8 @@ def _without(strategy: str) -> Switch:
 
 # What can be switched off, in the order of the pipeline. A new stage adds its line here.
 SWITCHES: Mapping[str, Switch] = {
+    "gate": _set(gate={"policy": "off"}),
+    "changes": _set(changes={"detect": False}),
     "lexical": _without("lexical"),
     "dense": _without("dense"),
     "hdc-vsa": _without("hdc-vsa"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Protocol
@@ -14,7 +14,7 @@ from holdfast.errors import InputError
 from holdfast.eval.data import Haystack, Message, Question
 from holdfast.memory import Memory
 from holdfast.settings import Settings
-from holdfast.types import Unit
+from holdfast.types import Compaction, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,15 @@ class System(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Holdfast itself: `remember` every message, `search` for every question, as a program would."""
+    """Holdfast itself: `remember` every message, `search` for every question, as a program would.
+
+    `compacted` lets summaries stand for all turns but the last four of every session before anything is asked.
+    """
 
     name: str
     settings: Settings
     profile: str = "hybrid"
+    compacted: bool = False
 
     @contextmanager
     def read(self, haystack: Haystack, embedder: Embedder) -> Iterator[Reader]:
@@ -77,28 +81,37 @@ class Product:
         moment = [haystack.messages[0].at]
         wanted = None if self.settings.embedding.embedder == "none" else embedder
         settings = self.settings.unhurried()
+        if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
+            settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
         with Memory.open(":memory:", settings=settings, now=lambda: moment[0], embedder=wanted) as memory:
-            yield _ProductReader(memory, haystack, self.profile, moment)
+            yield ProductReader(memory, haystack, self.profile, moment, self.compacted)
 
 
 _OWNER = "user"
 
 
 @dataclass(slots=True)
-class _ProductReader:
+class ProductReader:
+    """A memory that has read one haystack."""
+
     memory: Memory
     haystack: Haystack
     profile: str
     moment: list[datetime]
+    compacted: bool = False
     remembered: int = 0
+    compactions: list[Compaction] = field(default_factory=list)
     message_of: dict[str, str] = field(default_factory=dict)
 
     def rank(self, question: Question) -> Ranking:
         """Search for one question, at its own moment."""
         self._catch_up(question)
         result = self.memory.search(question.text, user=_OWNER, profile=self.profile, reference_time=question.at)
-        found = (self.message_of[unit_id] for hit in result for unit_id in (hit.unit.id, *hit.merged_ids))
-        return Ranking(tuple(found), bool(result.trace.refused))
+        # A summary is no message: it takes its place and is nobody's gold; its session is found all the same.
+        ids = [unit_id for hit in result for unit_id in (hit.unit.id, *hit.merged_ids)]
+        found = [self.message_of.get(unit_id, unit_id) for unit_id in ids]
+        sessions = dict.fromkeys(hit.unit.session or "" for hit in result) if self.compacted else ()
+        return Ranking(tuple(found), bool(result.trace.refused), tuple(sessions))
 
     def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:
         """Assemble a context for each budget, from a new session, leaving no trace of having asked."""
@@ -109,7 +122,11 @@ class _ProductReader:
                 question.text, user=_OWNER, profile=self.profile, budget=budget, reference_time=question.at,
                 track_access=False,
             )  # fmt: skip
-            whole = frozenset(self.message_of[item.id] for item in context.items if item.kind == "whole")
+            whole = frozenset(
+                self.message_of[item.id]
+                for item in context.items
+                if item.kind == "whole" and item.id in self.message_of
+            )
             found[budget] = Prompt(context.text, whole)
         return found
 
@@ -126,6 +143,8 @@ class _ProductReader:
             self.message_of.update((kept.id, message.id) for kept, message in zip(written, said, strict=True))
         self.remembered = max(self.remembered, question.visible)
         self.moment[0] = max(self.moment[0], question.at)
+        if self.compacted and fresh:
+            self.compactions += self.memory.compact(user=_OWNER)
 
 
 def as_unit(message: Message) -> Unit:

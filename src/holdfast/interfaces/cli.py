@@ -14,7 +14,7 @@ from rich.text import Text
 
 from holdfast import __version__, sample
 from holdfast.errors import HoldfastError, InputError
-from holdfast.interfaces import contexts, draw, evaluation, wire
+from holdfast.interfaces import contexts, draw, evaluation, library, upkeep, wire
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
 from holdfast.interfaces.options import (
@@ -399,7 +399,10 @@ def demo(
 
 
 app.command()(contexts.assemble)
-app.command()(contexts.ingest)
+app.command()(library.ingest)
+app.command()(library.widen)
+for verb in (upkeep.compact, upkeep.expand, upkeep.supersede, upkeep.reinstate, upkeep.forget, upkeep.backup):
+    app.command()(verb)
 app.command("eval")(evaluation.measure)
 
 

@@ -1,4 +1,4 @@
-"""`holdfast assemble` and `holdfast ingest`: contexts under a budget, and the documents whose rules go into them."""
+"""`holdfast assemble`: a context under a budget."""
 
 from __future__ import annotations
 
@@ -106,22 +106,3 @@ def _drawn(context: Context, *, explain: bool) -> RenderableType:
             for left in context.left_out
         ]
     return Group(*parts)
-
-
-def ingest(
-    path: Annotated[Path, typer.Argument(help="Markdown or text file.", show_default=False)],
-    core: Annotated[bool, typer.Option("--core", help="Its rules go into every context.")] = False,
-    name: Annotated[str | None, typer.Option(help="Name, when it is not the file's.", show_default=False)] = None,
-    scope: Annotated[str, typer.Option(help="user, or global for everyone of the tenant.")] = "user",
-    user: User = None,
-    tenant: Tenant = None,
-    db: Database = None,
-    as_json: AsJson = False,
-) -> None:
-    """Take in a document; a core document's rules go into every context."""
-    memory, settings = open_memory(db, create=True)
-    with memory:
-        written = memory.ingest(
-            path, user=user or settings.store.user, tenant=tenant, name=name, scope=scope, core=core
-        )
-    show(wire.written_json(written), lambda: draw.remembered(written), as_json=as_json)

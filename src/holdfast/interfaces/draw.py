@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from holdfast.analysis.knowledge import facts_of
 from holdfast.assembly.context import Context
 from holdfast.settings import Settings
 from holdfast.types import Contribution, Hit, SearchResult, Stats, Unit, Why, Written
@@ -26,7 +27,7 @@ _STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
 
 def who(unit: Unit) -> str:
     """Return who said it: the name where there is one, else the author."""
-    return unit.speaker or unit.author
+    return "summary" if unit.kind == "summary" else unit.speaker or unit.author
 
 
 def when(unit: Unit) -> str:
@@ -54,7 +55,8 @@ def remembered(written: Sequence[Written]) -> RenderableType:
     """Draw what `remember` did, message by message."""
     table = Table("status", "id", "version", box=None, pad_edge=False)
     for item in written:
-        table.add_row(Text(item.status, _STATUS_STYLES[item.status]), item.id, str(item.version))
+        status = f"{item.status}, durable" if item.promoted else item.status
+        table.add_row(Text(status, _STATUS_STYLES[item.status]), item.id, str(item.version))
     return table
 
 
@@ -90,6 +92,7 @@ def explained(hit: Hit) -> RenderableType:
         (f"{when(hit.unit)}  {hit.unit.id}", "dim"),
     )  # fmt: skip
     body: list[RenderableType] = [head, Text(f"   {one_line(hit.unit.text)}", overflow="ellipsis", no_wrap=True)]
+    body += [Text(f"   {line}", "dim") for line in standing(hit.unit)]
     if hit.contributions is not None:
         body += [Padding(bar(hit.contributions), (0, 0, 0, 3)), Padding(tree(hit.contributions), (0, 0, 1, 3))]
     return Group(*body)
@@ -202,7 +205,30 @@ def unit(found: Unit) -> RenderableType:
         if name != "text":
             table.add_row(Text(name, "dim"), Text(str(value)))
     table.add_row(Text("version", "dim"), str(found.version))
-    return Group(Text(found.text), Text(), table)
+    return Group(Text(found.text), Text(), table, *(Text(line, "dim") for line in standing(found)))
+
+
+def standing(unit: Unit) -> list[str]:
+    """Say what has become of a unit: the gate's decision, what superseded it, what stands for it."""
+    lines = []
+    if unit.gate is not None:
+        gate = unit.gate
+        verdict = "durable" if gate.promoted else "not promoted"
+        shown = {
+            "H": gate.novelty, "R": gate.repetition, "D": gate.statement, "T": gate.technical_density,
+            "P": gate.specificity, "A": gate.action, "D tech": gate.structure,
+        }  # fmt: skip
+        signals = ", ".join(f"{name} {value:.2f}" for name, value in shown.items() if value)
+        lines.append(f"{verdict}: {gate.reason}" + (f" ({signals})" if signals else ""))
+    if unit.superseded_by is not None:
+        why = f": {unit.superseded_why}" if unit.superseded_why else ""
+        lines.append(f"superseded by {unit.superseded_by}{why}")
+    if unit.covered_by is not None:
+        lines.append(f"summary {unit.covered_by} stands for it")
+    lines += [f"states: {one.subject} {one.relation} {one.object} ({one.confidence:.2f})" for one in facts_of(unit)]
+    if unit.lineage is not None:
+        lines.append(f"stands for {len(unit.lineage.sources)} turns, confidence {unit.lineage.confidence:.3f}")
+    return lines
 
 
 def versions(found: Sequence[Unit]) -> RenderableType:

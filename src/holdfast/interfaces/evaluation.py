@@ -62,6 +62,7 @@ Assigned = Annotated[
     list[str] | None, typer.Option("--set", help="Setting, as lexical.b=0.35; repeatable.", show_default=False)
 ]
 Off = Annotated[list[str] | None, typer.Option("--off", help="Part to switch off; repeatable.", show_default=False)]
+Compacted = Annotated[bool, typer.Option("--compacted", help="Measure again after compacting every session.")]
 Ablate = Annotated[bool, typer.Option("--ablate", help="Switch off every part in turn.")]
 Tune = Annotated[
     list[str] | None,
@@ -91,6 +92,7 @@ def measure(
     setting: Assigned = None,
     off: Off = None,
     ablate: Ablate = False,
+    compacted: Compacted = False,
     tune: Tune = None,
     metric: Metric = "recall@10",
     quick: Quick = False,
@@ -117,6 +119,7 @@ def measure(
     settings = Settings.load(overrides)
     asked = plan.systems(
         settings, baselines=baseline or (), profiles=profile or (), off=off or (), ablate=ablate,
+        compacted=compacted,
         tune={key: values.split(",") for key, values in plan.assignments(tune or ()).items()}, overrides=overrides,
     )  # fmt: skip
     found = load_sets(data, only or (), corrected=not as_cited)

@@ -10,8 +10,9 @@ from typing import Any
 
 from holdfast.assembly.context import Context
 from holdfast.errors import HoldfastError
+from holdfast.library import FolderReport
 from holdfast.settings import Settings
-from holdfast.types import Hit, SearchResult, Stats, Unit, Why, Written, iso
+from holdfast.types import Compaction, Erasure, Hit, SearchResult, Stats, Unit, Why, Widened, Written, iso
 
 
 def unit_json(unit: Unit) -> dict[str, Any]:
@@ -25,6 +26,10 @@ def unit_json(unit: Unit) -> dict[str, Any]:
             "version": unit.version,
             "access_count": unit.access_count,
         }
+        | ({"superseded_by": unit.superseded_by} if unit.superseded_by is not None else {})
+        | ({"superseded_why": unit.superseded_why} if unit.superseded_why else {})
+        | ({"covered_by": unit.covered_by} if unit.covered_by is not None else {})
+        | ({"gate": unit.gate.to_json()} if unit.gate is not None else {})
     )
 
 
@@ -100,6 +105,49 @@ def why_json(why: Why) -> dict[str, Any]:
     if why.contributions is not None:
         row["contributions"] = why.contributions.to_json()
     return row
+
+
+def compaction_json(done: Compaction) -> dict[str, Any]:
+    """Return what one run of compaction did, cluster by cluster."""
+    return {
+        "session": done.session,
+        "turns": done.turns,
+        "summaries": list(done.summaries),
+        "tokens_saved": done.tokens_saved,
+        "mean_confidence": done.mean_confidence,
+        "method": done.method,
+        "declined": done.declined,
+        "trivial": done.trivial,
+        "changed": done.changed,
+        "clusters": [
+            {
+                "turns": list(one.turns),
+                "summary": one.summary,
+                "outcome": type(one.outcome).__name__.lower(),
+                **dataclasses.asdict(one.outcome),
+            }
+            for one in done.clusters
+        ],
+    }
+
+
+def erasure_json(erasure: Erasure) -> dict[str, Any]:
+    """Return what was erased, or would be; ids only, never the words."""
+    row = dataclasses.asdict(dataclasses.replace(erasure, units=(), summaries=()))
+    return row | {
+        "units": [unit.id for unit in erasure.units],
+        "summaries": [unit.id for unit in erasure.summaries],
+    }
+
+
+def folder_json(report: FolderReport) -> dict[str, Any]:
+    """Return what taking in a folder did."""
+    return {**dataclasses.asdict(report), "failed": [{"name": name, "reason": why} for name, why in report.failed]}
+
+
+def widened_json(found: Widened) -> dict[str, Any]:
+    """Return a section with the unit it was asked for."""
+    return {**{f.name: getattr(found, f.name) for f in dataclasses.fields(found)}, "unit": unit_json(found.unit)}
 
 
 def stats_json(stats: Stats) -> dict[str, Any]:

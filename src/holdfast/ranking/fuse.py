@@ -135,7 +135,10 @@ def merge_copies(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
 def cut(
     candidates: Sequence[Candidate], profile: ProfileSettings
 ) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
-    """Drop what lies below `min_score` or below its share of the best; keep the order."""
+    """Drop what lies below `min_score` or below its share of the best; keep the order.
+
+    A unit on which a proof rests stays, however far it is from the best: its words need not be the question's (C6).
+    """
     if not candidates:
         return (), ()
     kept: list[Candidate] = []
@@ -144,11 +147,19 @@ def cut(
     for candidate in candidates:
         if candidate.fused < profile.min_score:
             dropped.append(Dropped(candidate, "min_score", profile.min_score, candidate.fused))
-        elif candidate.fused < gap:
+        elif candidate.fused < gap and not _proven(candidate):
             dropped.append(Dropped(candidate, "gap", gap, candidate.fused))
         else:
             kept.append(candidate)
     return tuple(kept), tuple(dropped)
+
+
+# How a strategy notes that a unit carries a proof of something it does not state itself.
+PROVEN = "derived: "
+
+
+def _proven(candidate: Candidate) -> bool:
+    return any(note.startswith(PROVEN) for claim in candidate.claims.values() for note in claim.notes)
 
 
 def refusal(candidates: Sequence[Candidate], settings: RefusalSettings) -> str:

@@ -35,7 +35,8 @@ from holdfast.settings.finding import (
     TokenSettings,
 )
 from holdfast.settings.keeping import IngestSettings, StoreSettings
-from holdfast.settings.lifecycle import CompactionSettings, GateSettings, SummariserSettings
+from holdfast.settings.lifecycle import ChangeSettings, CompactionSettings, GateSettings, SummariserSettings
+from holdfast.settings.reasoning import SymbolicSettings
 
 __all__ = [
     "PROFILES",
@@ -43,6 +44,7 @@ __all__ = [
     "AnalysisSettings",
     "AssemblySettings",
     "AuthoredSettings",
+    "ChangeSettings",
     "CompactionSettings",
     "DenseSettings",
     "EmbeddingSettings",
@@ -61,6 +63,7 @@ __all__ = [
     "StageSettings",
     "StoreSettings",
     "SummariserSettings",
+    "SymbolicSettings",
     "TemporalSettings",
     "TokenSettings",
     "Unread",
@@ -93,6 +96,7 @@ class Settings:
     lexical: LexicalSettings = field(default_factory=LexicalSettings)
     dense: DenseSettings = field(default_factory=DenseSettings)
     hyper: HyperSettings = field(default_factory=HyperSettings)
+    symbolic: SymbolicSettings = field(default_factory=SymbolicSettings)
     refusal: RefusalSettings = field(default_factory=RefusalSettings)
     fusion: FusionSettings = field(default_factory=FusionSettings)
     stages: StageSettings = field(default_factory=StageSettings)
@@ -108,6 +112,11 @@ class Settings:
             max_results=7, min_score=0.15, gap=0.35, rank_by="fused", escalation=("hdc-vsa",)
         )
     )
+    thinking: ProfileSettings = field(
+        default_factory=lambda: ProfileSettings(
+            strategies=("lexical", "thinkingdb-symbolic"), max_results=8, min_score=0.12, gap=0.25, rank_by="fused"
+        )
+    )
     # Provisional: the mix of a first exploration, to be tuned and validated by the evaluation harness.
     hybrid: ProfileSettings = field(
         default_factory=lambda: ProfileSettings(
@@ -119,6 +128,7 @@ class Settings:
     assembly: AssemblySettings = field(default_factory=AssemblySettings)
     ingest: IngestSettings = field(default_factory=IngestSettings)
     gate: GateSettings = field(default_factory=GateSettings)
+    changes: ChangeSettings = field(default_factory=ChangeSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     summariser: SummariserSettings = field(default_factory=SummariserSettings)
     authored: AuthoredSettings = field(default_factory=AuthoredSettings)
@@ -146,6 +156,7 @@ class Settings:
             tokens=TokenSettings(ratios="reference"),
             dense=DenseSettings(early_exit=True, exit_64=0.65, exit_256=0.75),
             hyper=HyperSettings(positional=True),
+            symbolic=SymbolicSettings(further_rules=False),
             refusal=RefusalSettings(enabled=False),
             stages=StageSettings(
                 names_leave=False,
@@ -162,6 +173,8 @@ class Settings:
             projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
             temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
             assembly=AssemblySettings(lenient_hard=False, packing="prefix", item_share=1.0),
+            gate=GateSettings(threshold=0.35, similar=0.80, saturated=0.85, wide=False),
+            changes=ChangeSettings(detect=False),
             compaction=CompactionSettings(session_tokens=2000, covered="hide"),
             # C7: there, sim is the dense cosine and rel = max(0, sim).
             hybrid=dataclasses.replace(
@@ -247,7 +260,7 @@ class Settings:
         return rows
 
 
-PROFILES = ("fast", "balanced", "hybrid")
+PROFILES = ("fast", "balanced", "thinking", "hybrid")
 _SECRETS = frozenset({"api_key"})
 _GROUPS = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("recipe", "origins"))
 

@@ -20,6 +20,7 @@ class AnalysisSettings:
     compound_separators: str = setting(
         "-", "characters at which a compound word is also indexed by its parts (C2: the hyphen)"
     )
+    aliases: tuple[str, ...] = setting((), "other names of things that facts speak of, as `k8s = Kubernetes`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ class IngestSettings:
     max_text_bytes: int = setting(1_048_576, "longest text of one unit, in UTF-8 bytes; longer is refused whole")
     max_metadata_bytes: int = setting(65_536, "largest metadata of one unit, as JSON bytes")
 
+    redact: bool = setting(default=False, doc="take keys, tokens and passwords out of what is written")
+
     def __post_init__(self) -> None:
         within("ingest.max_text_bytes", self.max_text_bytes, 1)
         within("ingest.max_metadata_bytes", self.max_metadata_bytes, 2)

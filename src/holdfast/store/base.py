@@ -10,15 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25
+from holdfast.kernels.facts import Facts
 from holdfast.kernels.hypervectors import Hypervector
-from holdfast.types import Act, Analysis, CoreDocument, Deadline, Draft, Role, Stats, Unit, View, Written
+from holdfast.types import (
+    Act,
+    Analysis,
+    CoreDocument,
+    Deadline,
+    Draft,
+    Erasure,
+    Gate,
+    Role,
+    Stats,
+    Unit,
+    View,
+    Written,
+)
 
 Analyse = Callable[[Unit], Analysis]
 Order = Literal["newest", "oldest"]
@@ -152,6 +168,7 @@ class Derivation:
     analyse: Analyse
     hypervectors: Callable[[Unit, Analysis], UnitHypervectors]
     fingerprint: str
+    tokens: Callable[[str], Sequence[str]] = str.split  # the words of a symbol (C8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +236,10 @@ class Store(Protocol):
         """Return the names that speak in what the owner may see."""
         ...
 
+    def sessions(self, view: View) -> list[str]:
+        """Return the names of the user's own sessions, in the order of the alphabet."""
+        ...
+
     def lexical_candidates(self, view: View, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
         """Return at least the `depth` best visible units that hold a term, ties included."""
         ...
@@ -243,10 +264,16 @@ class Store(Protocol):
         """Return how many units wait for a vector in `space`."""
         ...
 
-    def put_vectors(self, space: str, units: Sequence[Unit], vectors: NDArray[np.float32]) -> int:
+    def put_vectors(
+        self,
+        space: str,
+        units: Sequence[Unit],
+        vectors: NDArray[np.float32],
+        gates: Sequence[tuple[Unit, Gate]] = (),
+    ) -> int:
         """Write one vector for each unit in one transaction; return how many were still wanted.
 
-        A unit that has changed since it was read is left waiting.
+        A unit that has changed since it was read is left waiting. `gates` are written with them: see `put_gates`.
 
         Raises:
             EmbeddingSpaceError: the store has agreed on another space.
@@ -259,6 +286,16 @@ class Store(Protocol):
 
     def dense_evidence(self, view: View, space: str, ids: Sequence[str]) -> DenseEvidence:
         """Return the stored vectors of `ids`; units that wait for one are left out."""
+        ...
+
+    def similar(
+        self, view: View, query: DenseQuery, depth: int, kind: Literal["turn", "durable"], without: frozenset[str]
+    ) -> list[float]:
+        """Return the cosines of the user's own nearest turns, or durable units, without some; best first (C17)."""
+        ...
+
+    def facts(self, view: View) -> Facts:
+        """Return what the units that the view may see state (C8)."""
         ...
 
     def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
@@ -281,12 +318,85 @@ class Store(Protocol):
         """Keep a document, or its new text; it keeps its place among the others."""
         ...
 
-    def documents(self, view: View) -> list[CoreDocument]:
-        """Return the documents that the owner may see, core or not, in the order in which they were taken in."""
+    def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
+        """Return the documents that the owner may see, in the order in which they were taken in.
+
+        With `core`, those whose rules go into contexts; with `name`, those of that name.
+        """
+        ...
+
+    def document_names(self, view: View) -> list[tuple[str, str | None, str]]:
+        """Return name, user (None when it is everyone's) and path of the documents that the owner may see."""
+        ...
+
+    def remove_document(self, document: CoreDocument) -> None:
+        """Keep a document no longer; its units are the caller's to end."""
+        ...
+
+    def parts(self, view: View, name: str) -> list[str]:
+        """Return the ids of the units of a document, past ones too: the user's own, else everyone's."""
         ...
 
     def document_owners(self) -> list[tuple[str, str]]:
         """Return tenant and user of everyone who has documents; the user of shared ones is empty."""
+        ...
+
+    def put_gates(self, gates: Sequence[tuple[Unit, Gate]]) -> None:
+        """Keep decisions about promotion in one transaction; a promoted unit becomes durable, in its version (C17).
+
+        A unit that has changed since it was read keeps waiting for a decision.
+        """
+        ...
+
+    def cover(self, summary: Draft, sources: Sequence[Unit]) -> Written | None:
+        """Write a summary and let it stand for its sources, in one transaction (C18).
+
+        Return None, and write nothing, when one of the sources has changed since it was read, is superseded, or is
+        covered already.
+        """
+        ...
+
+    def supersede(self, view: View, unit_id: str, by: str, at: datetime, why: str = "") -> None:
+        """Let one unit take the place of another (C19), and keep `why` where a rule saw it.
+
+        A summary that stands for the other is withdrawn.
+
+        Raises:
+            NotFoundError: the owner does not have one of them.
+            InputError: it would supersede itself in a circle.
+        """
+        ...
+
+    def reinstate(self, view: View, unit_id: str) -> Unit:
+        """Let a superseded unit be current again.
+
+        Raises:
+            NotFoundError: the owner has no such unit.
+        """
+        ...
+
+    def forget(
+        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False
+    ) -> Erasure:
+        """Erase units, every version and vector of them, and every summary that rests on one (C19, law 16).
+
+        One transaction; afterwards every file of the store is searched for what is left, recorded backups too.
+
+        Raises:
+            NotFoundError: the owner does not have one of them; nothing is erased.
+        """
+        ...
+
+    def finish_erasing(self) -> bool:
+        """Go on with an erasure that a reader held up; return whether nothing is left to do."""
+        ...
+
+    def backup(self, path: Path, at: datetime) -> int:
+        """Copy the store while it is in use, read the copy back, and remember where it lies; return its units.
+
+        Raises:
+            InputError: the path cannot be used.
+        """
         ...
 
     def stats(self, view: View) -> Stats:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25, topk
+from holdfast.kernels.facts import FactIndex
 from holdfast.store.base import LexicalQuery
 from holdfast.store.column import Column
 from holdfast.store.dense import DenseBlock
@@ -56,7 +57,9 @@ _EMPTY = Postings(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 class Shard:
     """Everything that is searched for one owner."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: Callable[[str], Sequence[str]] = str.split) -> None:
+        self.tokens = tokens
+        self.facts = FactIndex(tokens)
         self.keys: list[int] = []
         self.ids: list[str] = []
         self.place_of_key: dict[int, int] = {}
@@ -67,6 +70,9 @@ class Shard:
         self._columns = {
             "alive": Column(np.bool_),
             "superseded": Column(np.bool_),
+            "covered": Column(np.bool_),
+            "durable": Column(np.bool_),
+            "turn": Column(np.bool_),
             "content": Column(np.int64),
             "role": Column(np.uint8),
             "session": Column(np.int32),
@@ -104,14 +110,27 @@ class Shard:
 
     # ------------------------------------------------------------------------------------------ changing
 
-    def holds(self, key: int, content: int, *, superseded: bool) -> bool:
-        """Return whether the unit is here just as it is."""
+    def holds(self, key: int, content: int) -> bool:
+        """Return whether the unit is here and says just that."""
         place = self.place_of_key.get(key)
-        if place is None:
-            return False
-        return int(self.column("content")[place]) == content and bool(self.column("superseded")[place]) == superseded
+        return place is not None and int(self.column("content")[place]) == content
 
-    def add(self, key: int, unit: Unit, analysis: Analysis, *, content: int, superseded: bool) -> None:
+    def mark(self, key: int, *, superseded: bool, covered: bool) -> None:
+        """Say what has become of a unit that is here; its words stay as they are."""
+        place = self.place_of_key[key]
+        self.column("superseded")[place] = superseded
+        self.column("covered")[place] = covered
+
+    def promote(self, key: int, before: int, content: int) -> None:
+        """Let a unit that is here be durable: nothing else in it changed, so nothing is analysed again."""
+        if self.holds(key, before):
+            place = self.place_of_key[key]
+            self.column("content")[place] = content
+            self.column("durable")[place] = True
+
+    def add(
+        self, key: int, unit: Unit, analysis: Analysis, *, content: int, superseded: bool, covered: bool = False
+    ) -> None:
         """Add a unit, or replace the version of it that is here; `content` is the checksum of all it says."""
         self.remove(key)
         place = len(self.keys)
@@ -126,6 +145,9 @@ class Shard:
         row: dict[str, object] = {
             "alive": True,
             "superseded": superseded,
+            "covered": covered,
+            "durable": unit.scope == "user",
+            "turn": unit.kind == "turn",
             "content": content,
             "role": ROLES.index(unit.role),
             "session": self._code(unit.session),
@@ -141,8 +163,10 @@ class Shard:
         }
         for name, value in row.items():
             self._columns[name].append(value)
-        if self._sessions is not None and unit.session is not None:
+        if self._sessions is not None and unit.session is not None and unit.kind == "turn":
             insort(self._sessions.setdefault(self._code(unit.session), []), self._moment(place))
+        for fact in analysis.facts:
+            self.facts.add(unit.id, (fact.subject, fact.relation, fact.object), fact.confidence)
         self.unit_count += 1
         for f, field in enumerate(analysis.terms):
             self.field_totals[f] += lengths[f]
@@ -185,6 +209,7 @@ class Shard:
         if self.place_of_id.get(self.ids[place]) == place:
             del self.place_of_id[self.ids[place]]
         self.hyper.invalidate(self.ids[place])
+        self.facts.remove(self.ids[place])
         self.unit_count -= 1
         for f, length in enumerate(self.column("lengths")[place].tolist()):
             self.field_totals[f] -= length
@@ -250,13 +275,20 @@ class Shard:
     # -------------------------------------------------------------------------------------------- saving
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything that is searched as arrays; `from_arrays` gives the same shard again."""
+        """Return everything that is searched as arrays; `from_arrays` gives the same shard again.
+
+        A word or a name that no living unit has is left out: what was erased must not live on here (law 16).
+        """
         self._fold()
+        held = np.diff(self._starts) > 0
+        codes = {int(code) for name in ("session", "agent", "speaker") for code in np.unique(self.column(name))}
         arrays: dict[str, NDArray[Any]] = {f"column {name}": self.column(name) for name in self._columns}
         arrays |= {"keys": np.array(self.keys, dtype=np.int64), "ids": pack_words(self.ids)}
         arrays |= {"starts": self._starts, "units": self._block.units, "counts": self._block.counts}
-        arrays["names"] = pack_words([name for name in self._names if name is not None])
-        for f, known in enumerate(self._vocabulary):
+        arrays["facts"] = pack_words(self.facts.rows())
+        arrays["names"] = pack_words([name if i in codes else None for i, name in enumerate(self._name_of_code)][1:])
+        for f, vocabulary in enumerate(self._vocabulary):
+            known = {word: number for word, number in vocabulary.items() if held[number]}
             arrays |= {
                 f"words {f}": pack_words([*known]),
                 f"numbers {f}": np.array([*known.values()], dtype=np.int64),
@@ -266,16 +298,23 @@ class Shard:
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Shard:
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], tokens: Callable[[str], Sequence[str]] = str.split
+    ) -> Shard:
         """Read what `to_arrays` gave; a fold leaves no dead places, so every row is a living unit."""
-        shard = cls()
+        shard = cls(tokens)
+        for source, subject, relation, other, confidence in unpack_words(arrays["facts"]):
+            shard.facts.add(source, (subject, relation, other), confidence)
         for name, column in shard._columns.items():
             column.replace(arrays[f"column {name}"])
         shard.keys, shard.ids = arrays["keys"].tolist(), unpack_words(arrays["ids"])
         shard.place_of_key = {key: place for place, key in enumerate(shard.keys)}
         shard.place_of_id = {unit_id: place for place, unit_id in enumerate(shard.ids)}
         for name in unpack_words(arrays["names"]):
-            shard._code(name)
+            if name is None:  # nobody has it any more: only its number is kept
+                shard._name_of_code.append(None)
+            else:
+                shard._code(name)
         shard._starts = arrays["starts"]
         shard._block = Postings(arrays["units"], arrays["counts"])
         shard._vocabulary = [
@@ -355,6 +394,8 @@ class Shard:
             mask &= self.column("expires") > view.now.timestamp()
         if view.current_only and view.as_of is None:
             mask &= ~self.column("superseded").astype(np.bool_)
+        if view.hide_covered and view.as_of is None:
+            mask &= ~self.column("covered").astype(np.bool_)
         if view.current_only and self._bounded:
             moment = view.reference_time.timestamp()
             mask &= (self.column("valid_from") <= moment) & (self.column("valid_to") > moment)
@@ -369,9 +410,9 @@ class Shard:
         return float(self.column("event")[place]), int(self.column("position")[place]), place
 
     def beside(self, place: int, eligible: Bools) -> list[int]:
-        """Return the eligible places right before and after one in its session; none for a unit without a session."""
+        """Return the eligible places right before and after a turn in its session; none for any other unit."""
         session = int(self.column("session")[place])
-        if session == 0:
+        if session == 0 or not self.column("turn")[place]:
             return []
         if self._sessions is None:
             self._sessions = self._ordered_sessions()
@@ -383,7 +424,8 @@ class Shard:
 
     def _ordered_sessions(self) -> dict[int, list[Moment]]:
         codes = self.column("session")
-        living = np.flatnonzero(self.column("alive").astype(np.bool_) & (codes != 0))
+        turns = self.column("alive").astype(np.bool_) & self.column("turn").astype(np.bool_)
+        living = np.flatnonzero(turns & (codes != 0))
         events, positions = self.column("event")[living], self.column("position")[living]
         order = np.lexsort((positions, events))
         rows = zip(events[order].tolist(), positions[order].tolist(), living[order].tolist(), strict=True)

@@ -53,7 +53,7 @@ class LiveIndex:
         self._stale = True
         self._data_version = -1
         self._space: str | None = None
-        self._read: dict[tuple[int, int], Unit] = {}
+        self._read: dict[int, tuple[int, Unit]] = {}
         self._past_read: tuple[object, list[Shard]] | None = None
         self._saved: dict[tuple[str, str], int] = {}
 
@@ -82,7 +82,7 @@ class LiveIndex:
         owner = {"tenant": view.tenant, "user": view.user}
         keys = [key for key, _ in self._run("rewritten_since", {**owner, **moment})]
         then = {row[0]: row for row in self._run("versions_by", {"keys": json.dumps(keys), **moment})}
-        shard = Shard()
+        shard = Shard(self._derivation.tokens)
         shard.past = {}
         for row in then.values():
             unit = unit_of(row)
@@ -106,20 +106,34 @@ class LiveIndex:
             if shard.past is None
             for place in (shard.place_of_id[unit_id],)
         ]
-        missing = [key for _, key, content in places if (key, content) not in self._read]
+        nothing = (None, None)
+        missing = [key for _, key, content in places if self._read.get(key, nothing)[0] != content]
         if len(self._read) + len(missing) > _UNITS_KEPT:
             self._read.clear()
             missing = [key for _, key, _ in places]
         for row in self._run("units_by_key", {"keys": json.dumps(missing)}) if missing else ():
-            self._read[row[0], row[2]] = unit_of(row)
+            self._read[row[0]] = (row[2], unit_of(row))
         # Another process may have changed a unit since: it is then absent here, and found by the next question.
-        found = {unit_id: self._read.get((key, content)) for unit_id, key, content in places}
-        found |= past
-        return {unit_id: own_json(unit) for unit_id, unit in found.items() if unit is not None}
+        read = ((unit_id, content, self._read.get(key, nothing)) for unit_id, key, content in places)
+        found = {unit_id: unit for unit_id, content, (of, unit) in read if unit is not None and of == content}
+        return {unit_id: own_json(unit) for unit_id, unit in (found | past).items()}
 
     def changed(self) -> None:
         """Say that this process has written: SQLite reports other processes' writes only."""
         self._stale = True
+
+    def promoted(self, tenant: str, user: str, key: int, before: int, content: int) -> None:
+        """Say that a unit of this process became durable: only its mark changes."""
+        shard = self._shards.get((tenant, user))
+        if shard is not None:
+            shard.promote(key, before, content)
+
+    def erased(self) -> None:
+        """Forget everything that was derived, on disk too: words of erased units may be in it (law 16)."""
+        self.clear()
+        self._saved.clear()
+        if self._path is not None:
+            snapshot.remove(self._path)
 
     def clear(self) -> None:
         """Forget everything; what is asked for next is loaded again."""
@@ -158,11 +172,14 @@ class LiveIndex:
     def _refresh(
         self, shard: Shard, key: int, space: str | None, fresh: tuple[int, Analysis | None] = (0, None)
     ) -> None:
+        self._read.pop(key, None)
         row = self._run("unit_by_key", {"key": key}).fetchone()
         if row is None:
             shard.remove(key)
             return
-        if not shard.holds(key, row[2], superseded=row[3] is not None):
+        if shard.holds(key, row[2]):
+            shard.mark(key, superseded=row[3] is not None, covered=row[5] is not None)
+        else:
             self._add(shard, row, fresh[1] if fresh[0] == row[2] else None)
         found = self._run("vector_of_unit", {"key": key, "space": space}).fetchone() if space else None
         if found is not None:
@@ -171,7 +188,7 @@ class LiveIndex:
     def _add(self, shard: Shard, row: Row, analysis: Analysis | None = None) -> None:
         unit = unit_of(row)
         analysis = analysis or self._derivation.analyse(unit)
-        shard.add(row[0], unit, analysis, content=row[2], superseded=row[3] is not None)
+        shard.add(row[0], unit, analysis, content=row[2], superseded=row[3] is not None, covered=row[5] is not None)
 
     # ---------------------------------------------------------------------------------------------- loading
 
@@ -188,7 +205,7 @@ class LiveIndex:
                 arrays = snapshot.unpack(segment.data)
                 if snapshot.unpack_words(arrays["origin"]) != self._origin(tenant, user, segment.seq):
                     return None
-                shard = Shard.from_arrays(arrays)
+                shard = Shard.from_arrays(arrays, self._derivation.tokens)
             except snapshot.UNREADABLE:
                 return None
             owner = {"tenant": tenant, "user": user}
@@ -211,7 +228,7 @@ class LiveIndex:
         return [one for one in snapshot.read(self._path, self._fingerprint, owner) if one.seq <= last]
 
     def _built(self, tenant: str, user: str) -> Shard:
-        shard, owner = Shard(), {"tenant": tenant, "user": user}
+        shard, owner = Shard(self._derivation.tokens), {"tenant": tenant, "user": user}
         with shard.bulk():
             for row in self._run("owner_units", owner):
                 self._add(shard, row)
@@ -239,6 +256,10 @@ class LiveIndex:
             snapshot.write(self._path, self._fingerprint, [*kept, *fresh])
         except OSError as error:
             log.warning("the index is not saved beside the store, so opening it takes longer: %s", error)
+            return
+        if self._last_change() != self._followed:
+            # Another process wrote meanwhile, perhaps an erasure that has looked for this file already.
+            snapshot.remove(self._path)
             return
         self._saved |= dict.fromkeys(large, self._followed)
 

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError
 from holdfast.store.filters import SqliteFilter, matches
-from holdfast.types import JSON, Unit, View, iso
+from holdfast.types import JSON, Gate, Unit, View, iso
 
 GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot hold NULL
 
-Row = tuple[int, str, int, str | None, int]
+# key, body, checksum, superseded by, access count, covered by, gate, why superseded
+Row = tuple[int, str, int, str | None, int, str | None, str | None, str | None]
 
 
 def columns(unit: Unit) -> dict[str, JSON]:
@@ -36,11 +37,19 @@ def columns(unit: Unit) -> dict[str, JSON]:
 
 def unit_of(row: Row) -> Unit:
     """Return the unit of a row whose checksum holds."""
-    key, body, checksum, _, access_count = row
+    key, body, checksum, superseded_by, access_count, covered_by, gate, why = row
     if zlib.crc32(body.encode()) != checksum:
         raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
     unit = Unit.from_json(json.loads(body))
-    return unit.evolve(access_count=access_count) if access_count else unit
+    if not (access_count or superseded_by or covered_by or gate):
+        return unit
+    return unit.evolve(
+        access_count=access_count,
+        superseded_by=superseded_by,
+        superseded_why=why or "",
+        covered_by=covered_by,
+        gate=Gate.from_json(json.loads(gate)) if gate else None,
+    )
 
 
 def own_json(unit: Unit) -> Unit:
@@ -63,8 +72,11 @@ def agent_matches(view: View, unit: Unit) -> bool:
     return view.agent is None or unit.agent in (view.agent, None)
 
 
-def where(view: View) -> tuple[str, dict[str, JSON]]:
-    """Compile a view: the same rules as the index's mask and as `hidden_by`."""
+def where(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]:
+    """Compile a view: the same rules as the index's mask and as `hidden_by`.
+
+    A covered turn is hidden from searches alone, and only where the view says so: it is still listed.
+    """
     values: dict[str, JSON] = {"tenant": view.tenant, "user": view.user, "now": iso(view.now)}
     agent = ""
     if view.agent is not None:
@@ -91,6 +103,8 @@ def where(view: View) -> tuple[str, dict[str, JSON]]:
         )
         clauses.append("coalesce(json_extract(body, '$.valid_from'), '') <= :reference")
         clauses.append("coalesce(json_extract(body, '$.valid_to'), '~') > :reference")
+    if searching and view.hide_covered:
+        clauses.append("covered_by IS NULL" if view.as_of is None else "(covered_by IS NULL OR covered_at > :as_of)")
     if view.filters is not None:
         compiled = SqliteFilter()
         clauses.append(compiled.compile(view.filters))
@@ -113,6 +127,7 @@ def hidden_by(view: View, unit: Unit, superseded_by: str | None, superseded_at: 
         f"it was superseded by {superseded_by}": view.current_only and superseded_by is not None,
         f"it is valid only from {unit.valid_from}": early,
         f"it was valid until {unit.valid_to}": late,
+        f"the summary {unit.covered_by} stands for it": view.hide_covered and unit.covered_by is not None,
         "the filters leave it out": view.filters is not None and not matches(view.filters, unit),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)

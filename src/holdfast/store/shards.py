@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,20 @@ def propose_dense(
         return (*shard.dense.propose(query.vector, eligible, depth, query.tier), False)
 
     return best_of(shards, view, depth, allowed, nearest)
+
+
+def alike(
+    shards: Sequence[Shard], view: View, query: DenseQuery, depth: int, kind: Literal["turn", "durable"]
+) -> Proposal:
+    """Return the turns, or the durable units, that are nearest; the gate asks for them (C17)."""
+
+    def nearest(shard: Shard, eligible: Bools) -> tuple[NDArray[np.intp], NDArray[np.float64], bool]:
+        if shard.dense is None or shard.dense.dims != len(query.vector):
+            return np.zeros(0, dtype=np.intp), np.zeros(0), False
+        kept = eligible & shard.column(kind).astype(np.bool_)
+        return (*shard.dense.propose(query.vector, kept, depth, query.tier), False)
+
+    return best_of(shards, view, depth, None, nearest)
 
 
 def propose_hyper(

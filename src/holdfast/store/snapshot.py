@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,14 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
         return {name: archive[name] for name in archive.files}
 
 
-def pack_words(words: list[str]) -> NDArray[np.uint8]:
-    """Return texts as one array of bytes; JSON keeps any character."""
-    return np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
+def pack_words(words: Sequence[Any]) -> NDArray[np.uint8]:
+    """Return texts, or rows of them, as one array of bytes; JSON keeps any character."""
+    return np.frombuffer(json.dumps([*words]).encode(), dtype=np.uint8)
 
 
-def unpack_words(data: NDArray[Any]) -> list[str]:
+def unpack_words(data: NDArray[Any]) -> list[Any]:
     """Read what `pack_words` wrote."""
-    words: list[str] = json.loads(data.tobytes())
+    words: list[Any] = json.loads(data.tobytes())
     return words
 
 
@@ -89,6 +89,13 @@ def write(path: Path, fingerprint: str, segments: list[Segment]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def remove(path: Path) -> None:
+    """Remove the snapshot and whatever was left half-written beside it."""
+    path.unlink(missing_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}-*"):
+        left.unlink(missing_ok=True)
 
 
 def _tidy(path: Path) -> None:

@@ -8,19 +8,18 @@ that two processes on one file read each other's writes.
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
-import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import ClosedStoreError, DamagedStoreError, EmbeddingSpaceError, InputError, NotFoundError, shown
+from holdfast.errors import DamagedStoreError, EmbeddingSpaceError, InputError, NotFoundError, shown
+from holdfast.kernels.facts import Facts
+from holdfast.kernels.vectors import cosines
 from holdfast.settings import StoreSettings
 from holdfast.store import shards as searching
 from holdfast.store.base import (
@@ -36,11 +35,11 @@ from holdfast.store.base import (
     Problem,
     Proposal,
 )
+from holdfast.store.facts import facts
 from holdfast.store.index import CALLED, NAMING
-from holdfast.store.live import Fresh, LiveIndex
+from holdfast.store.live import Fresh
 from holdfast.store.mentions import leads
-from holdfast.store.migrate import open_connection, schema_version, translated
-from holdfast.store.queries import queries
+from holdfast.store.migrate import open_connection, schema_version
 from holdfast.store.rows import (
     GLOBAL,
     Row,
@@ -51,22 +50,15 @@ from holdfast.store.rows import (
     vector_of,
     where,
 )
-from holdfast.types import JSON, Analysis, CoreDocument, Deadline, Draft, Stats, Unit, View, Written, from_iso, iso
+from holdfast.store.upkeep import Upkeep
+from holdfast.types import Analysis, CoreDocument, Deadline, Draft, Gate, Stats, Unit, View, Written, from_iso
 
 _EVERYTHING = -1  # SQLite's "no limit"
-_SPACE, _IDENTITY = "space", "identity"
+_SPACE = "space"
 
 
-class SqliteStore:
+class SqliteStore(Upkeep):
     """Units in one SQLite file. Shared between threads by a lock; refuses to be used across a fork."""
-
-    def __init__(self, connection: sqlite3.Connection, location: str, derivation: Derivation) -> None:
-        self._connection = connection
-        self._location = location
-        self._lock = threading.RLock()
-        self._process = os.getpid()
-        self._closed = False
-        self._index = LiveIndex(self._run, derivation, _beside(location), self._fingerprint(derivation))
 
     @classmethod
     def open(cls, location: str | Path, settings: StoreSettings, derivation: Derivation) -> SqliteStore:
@@ -75,7 +67,9 @@ class SqliteStore:
         Raises:
             StoreError: the file is foreign, newer, damaged, read-only or busy; the message says what to do.
         """
-        return cls(open_connection(str(location), settings), str(location), derivation)
+        store = cls(open_connection(str(location), settings), str(location), derivation)
+        store.finish_erasing()
+        return store
 
     # ------------------------------------------------------------------------------------------- writing
 
@@ -84,6 +78,8 @@ class SqliteStore:
         fresh: Fresh = {}
         with self._write():
             written = [self._put_one(draft, fresh) for draft in drafts]
+        if self._pending:
+            self.finish_erasing()
         with self._read():
             self._index.follow(fresh)
         return written
@@ -112,10 +108,10 @@ class SqliteStore:
             if not draft.id_given or unit == known:
                 return Written(known.id, "duplicate", known.version)
             unit = unit.evolve(version=known.version + 1, recorded_time=draft.unit.recorded_time)
-            self._replace(key, unit)
+            self._restate(row, unit)
         self._record(key, unit)
         for target in unit.supersedes:
-            self._supersede(unit, target)
+            self._supersede(unit, target, draft.unit.recorded_time)
         fresh[key] = (columns(unit)["checksum"], draft.analysis)
         return Written(unit.id, "added" if row is None else "updated", unit.version)
 
@@ -130,33 +126,24 @@ class SqliteStore:
             known = unit_of(row)
             unit, analysis = revise(known)
             unit = unit.evolve(version=known.version + 1)
-            self._replace(row[0], unit)
+            self._restate(row, unit)
             self._record(row[0], unit)
         with self._read():
             self._index.follow({row[0]: (columns(unit)["checksum"], analysis)})
-        return unit.evolve(access_count=row[4])
+        return unit.evolve(access_count=row[4], superseded_by=row[3])
+
+    def _restate(self, row: Row, unit: Unit) -> None:
+        """Write a new version; a summary of what the unit no longer says, or says for a time only, is withdrawn."""
+        known = unit_of(row)
+        self._replace(row[0], unit)
+        if unit.text != known.text or unit.expires_at is not None or unit.valid_to is not None:
+            self._uncover(row, unit.recorded_time)
 
     def _placed(self, unit: Unit) -> Unit:
-        if unit.session is None:
+        if unit.session is None or unit.kind != "turn":
             return unit
         keys = {"tenant": unit.tenant, "user": unit.user or GLOBAL, "session": unit.session}
         return unit.evolve(position=self._run("next_position", keys).fetchone()[0])
-
-    def _replace(self, key: int, unit: Unit) -> None:
-        self._run("archive_version", {"key": key})
-        self._run("replace_unit", {**columns(unit), "key": key})
-
-    def _supersede(self, unit: Unit, target: str) -> None:
-        row = self._find(unit.tenant, unit.user, target)
-        hidden = row is not None and unit.agent is not None and unit_of(row).agent not in (unit.agent, None)
-        if row is None or hidden or target == unit.id:
-            raise NotFoundError(f"{shown(target)} cannot be superseded: the owner has no other unit of that id")
-        self._run("supersede_unit", {"by": unit.id, "at": iso(unit.recorded_time), "key": row[0]})
-        self._record(row[0], unit)
-
-    def _record(self, key: int, unit: Unit) -> None:
-        self._index.changed()
-        self._run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -232,6 +219,12 @@ class SqliteStore:
             names = {name for shard in self._index.shards(view) for name in shard.speakers if name}
         return tuple(sorted(names))
 
+    def sessions(self, view: View) -> list[str]:
+        """See `Store.sessions`."""
+        with self._read():
+            rows = self._run("owner_sessions", {"tenant": view.tenant, "user": view.user}).fetchall()
+        return [name for (name,) in rows]
+
     # ----------------------------------------------------------------------------------------- searching
 
     def lexical_candidates(self, view: View, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
@@ -266,6 +259,26 @@ class SqliteStore:
         matrix = [vector_of(row) for row in rows]
         return DenseEvidence(tuple(keys[row[0]] for row in rows), np.array(matrix, dtype=np.float32))
 
+    def similar(
+        self, view: View, query: DenseQuery, depth: int, kind: Literal["turn", "durable"], without: frozenset[str]
+    ) -> list[float]:
+        """See `Store.similar`."""
+        with self._read():
+            if self.space() != query.space:
+                return []
+            own = self._index.shards(view)[:1]
+            found = searching.alike(own, view, query, depth + len(without), kind)
+            ids = [unit_id for unit_id in found.ids if unit_id not in without]
+            vectors = self.dense_evidence(view, query.space, ids).vectors
+            if not len(vectors):
+                return []
+        return sorted(cosines(vectors, query.vector, len(query.vector)).tolist(), reverse=True)[:depth]
+
+    def facts(self, view: View) -> Facts:
+        """See `Store.facts`."""
+        with self._read():
+            return facts(self._index.shards(view), view, self._allowed(view))
+
     def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
         """See `Store.hyper_candidates`."""
         with self._read():
@@ -291,7 +304,7 @@ class SqliteStore:
         """Return the keys that pass the view's filters, or None when it has none."""
         if view.filters is None and view.as_of is None:
             return None
-        visible, values = where(view)
+        visible, values = where(view, searching=True)
         return frozenset(key for (key,) in self._run("matching_keys", values, visible=visible))
 
     # ------------------------------------------------------------------------------------------- vectors
@@ -318,7 +331,13 @@ class SqliteStore:
         with self._read():
             return int(self._run("waiting_count", {"space": space}).fetchone()[0])
 
-    def put_vectors(self, space: str, units: Sequence[Unit], vectors: NDArray[np.float32]) -> int:
+    def put_vectors(
+        self,
+        space: str,
+        units: Sequence[Unit],
+        vectors: NDArray[np.float32],
+        gates: Sequence[tuple[Unit, Gate]] = (),
+    ) -> int:
         """See `Store.put_vectors`."""
         written = 0
         with self._write():
@@ -336,6 +355,7 @@ class SqliteStore:
                 for (key,) in found:
                     self._record(key, unit)
                 written += len(found)
+            self._decide(gates)
         with self._read():
             self._index.follow()
         return written
@@ -368,16 +388,37 @@ class SqliteStore:
         with self._write():
             self._run("put_document", row)
 
-    def documents(self, view: View) -> list[CoreDocument]:
+    def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
         """See `Store.documents`."""
+        wanted = {"tenant": view.tenant, "user": view.user, "least_core": int(core), "name": name}
         with self._read():
-            rows = self._run("owner_documents", {"tenant": view.tenant, "user": view.user}).fetchall()
+            rows = self._run("owner_documents", wanted).fetchall()
         found = []
-        for _, user, name, path, core, body, checksum in rows:
+        for _, user, called, path, is_core, body, checksum in rows:
             if zlib.crc32(body) != checksum:
-                raise DamagedStoreError(f"the document {shown(name)} fails its checksum; ingest it again")
-            found.append(CoreDocument(view.tenant, user or None, name, body, path, bool(core)))
+                raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
+            found.append(CoreDocument(view.tenant, user or None, called, body, path, bool(is_core)))
         return found
+
+    def document_names(self, view: View) -> list[tuple[str, str | None, str]]:
+        """See `Store.document_names`."""
+        with self._read():
+            rows = self._run("owner_document_names", {"tenant": view.tenant, "user": view.user}).fetchall()
+        return [(name, user or None, path) for name, user, path in rows]
+
+    def remove_document(self, document: CoreDocument) -> None:
+        """See `Store.remove_document`."""
+        with self._write():
+            self._erase_documents([document])
+
+    def parts(self, view: View, name: str) -> list[str]:
+        """See `Store.parts`."""
+        with self._read():
+            found = [
+                self._run("document_parts", {"tenant": view.tenant, "user": user, "name": name}).fetchall()
+                for user in (view.user, GLOBAL)
+            ]
+        return [unit_id for (unit_id,) in (found[0] or found[1])]
 
     def document_owners(self) -> list[tuple[str, str]]:
         """See `Store.document_owners`."""
@@ -433,76 +474,3 @@ class SqliteStore:
                 if zlib.crc32(body.encode()) != checksum
             ]
             return problems
-
-    def close(self) -> None:
-        """See `Store.close`."""
-        with self._lock:
-            if not self._closed and os.getpid() == self._process:
-                try:
-                    with translated(self._location):
-                        self._index.save()
-                finally:
-                    self._connection.close()
-            self._closed = True
-            self._index.clear()
-
-    # ------------------------------------------------------------------------------------------ plumbing
-
-    def _fingerprint(self, derivation: Derivation) -> str:
-        """Return what a snapshot must agree with: this store, and the way its index is derived."""
-        with self._read():
-            [identity] = self._run("agreed", {"name": _IDENTITY}).fetchone() or [""]
-        if not identity:
-            identity = os.urandom(16).hex()
-            with self._write():
-                self._run("agree", {"name": _IDENTITY, "value": identity})
-        return f"{identity} {derivation.fingerprint}"
-
-    def _run(self, name: str, values: Mapping[str, JSON], *, visible: str = "") -> sqlite3.Cursor:
-        statement = queries()[name]
-        return self._connection.execute(statement.replace("{where}", visible) if visible else statement, values)
-
-    def _find(self, tenant: str, user: str | None, unit_id: str) -> Row | None:
-        keys = {"tenant": tenant, "user": user or GLOBAL, "id": unit_id}
-        row: Row | None = self._run("find_unit", keys).fetchone()
-        return row
-
-    def _visible_row(self, view: View, unit_id: str) -> Row | None:
-        """Return the owner's unit of that id, else the global one; None for any other owner's."""
-        for user in (view.user, None):
-            row = self._find(view.tenant, user, unit_id)
-            if row is not None and (view.agent is None or agent_matches(view, unit_of(row))):
-                return row
-        return None
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        if self._closed:
-            raise ClosedStoreError("this memory is closed; open it again")
-        if os.getpid() != self._process:
-            raise ClosedStoreError("this memory was opened by the parent process; open it again after a fork")
-        with translated(self._location):
-            yield
-
-    @contextmanager
-    def _read(self) -> Iterator[None]:
-        with self._lock, self._reading():
-            yield
-
-    @contextmanager
-    def _write(self) -> Iterator[None]:
-        """Run a block as one transaction: all of it or nothing."""
-        with self._lock, self._reading():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-
-def _beside(location: str) -> Path | None:
-    """Return where the snapshot of a store lies; a store in memory has none."""
-    return None if location == ":memory:" else Path(f"{location}.index")

@@ -44,7 +44,7 @@ class View:
 
     `now` decides what has expired; `reference_time` is the moment the question is asked about (C9's t_ref) and
     decides what was valid; `as_of` shows what had been recorded by then (C19). An owner key left empty on a unit
-    means shared; one named here hides other values.
+    means shared; one named here hides other values. `hide_covered` leaves a turn to the summary that covers it.
     """
 
     tenant: str
@@ -56,6 +56,7 @@ class View:
     only_session: bool = False
     current_only: bool = True
     as_of: datetime | None = None
+    hide_covered: bool = False
     filters: Filter | None = None
 
 

@@ -77,7 +77,7 @@ class Candidate:
     adjustments: tuple[Adjustment, ...] = ()
 
 
-Cut = Literal["min_score", "gap", "max"]
+Cut = Literal["min_score", "gap", "max", "turns", "summary"]
 
 
 @dataclass(frozen=True, slots=True)

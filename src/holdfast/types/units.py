@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, get_args
 
+from holdfast.types.lifecycle import Gate
+
 JSON = Any  # a JSON value; Python's type system cannot say so recursively without pain at every use
 
 Kind = Literal["turn", "knowledge", "summary", "authored"]
@@ -124,8 +126,12 @@ class Unit:
     metadata: Mapping[str, JSON] = field(default_factory=dict, hash=False)
     lineage: Lineage | None = None
     version: int = 1
-    # Kept outside versions and hashes (C11): reading a memory does not change it.
+    # Kept outside versions and hashes: what happened to the unit since, not what it says (C11, C17–C19).
     access_count: int = field(default=0, compare=False)
+    superseded_by: str | None = field(default=None, compare=False)
+    superseded_why: str = field(default="", compare=False)
+    covered_by: str | None = field(default=None, compare=False)
+    gate: Gate | None = field(default=None, compare=False)
 
     def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - the field types are checked by the caller's stage
         """Return a copy with `changes`."""
@@ -188,7 +194,9 @@ _UNIT_DEFAULTS: dict[str, object] = {
     for f in dataclasses.fields(Unit)
 }
 _UNIT_DEFAULTS["user"] = None
-del _UNIT_DEFAULTS["access_count"]
+_OUTSIDE_VERSIONS = ("access_count", "superseded_by", "superseded_why", "covered_by", "gate")
+for _name in _OUTSIDE_VERSIONS:
+    del _UNIT_DEFAULTS[_name]
 
 
 def _plain(value: object) -> JSON:
@@ -243,6 +251,7 @@ class Analysis:
     anchor_density: float
     titles: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()  # what it states (C8), with symbols at both ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +269,13 @@ Status = Literal["added", "duplicate", "updated"]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What `remember` did with one message."""
+    """What `remember` did with one message.
+
+    `promoted` when the gate made it durable; `superseded` are earlier units that it plainly replaces.
+    """
 
     id: str
     status: Status
     version: int
+    promoted: bool = False
+    superseded: tuple[str, ...] = ()

@@ -1,15 +1,18 @@
 -- Every statement the SQLite store runs, by name. `{where}` is filled with a compiled view; values never are.
 
 -- name: find_unit
-SELECT key, body, checksum, superseded_by, access_count FROM units WHERE tenant = :tenant AND user = :user AND id = :id;
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units WHERE tenant = :tenant AND user = :user AND id = :id;
 
 -- name: find_units
-SELECT key, body, checksum, superseded_by, access_count FROM units
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units
 WHERE tenant = :tenant AND user IN (:user, '') AND id IN (SELECT value FROM json_each(:ids))
 ORDER BY user;
 
 -- name: unit_by_key
-SELECT key, body, checksum, superseded_by, access_count FROM units WHERE key = :key;
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units WHERE key = :key;
 
 -- name: insert_unit
 INSERT INTO units (tenant, user, id, version, session, position, event_time, body, checksum)
@@ -23,7 +26,7 @@ UPDATE units SET version = :version, session = :session, position = :position, e
     body = :body, checksum = :checksum WHERE key = :key;
 
 -- name: supersede_unit
-UPDATE units SET superseded_by = :by, superseded_at = :at WHERE key = :key;
+UPDATE units SET superseded_by = :by, superseded_at = :at, superseded_why = :why WHERE key = :key;
 
 -- name: next_position
 SELECT coalesce(max(position) + 1, 0) FROM units WHERE tenant = :tenant AND user = :user AND session = :session;
@@ -47,20 +50,22 @@ PRAGMA data_version;
 SELECT coalesce(max(seq), 0) FROM changes;
 
 -- name: owner_units
-SELECT key, body, checksum, superseded_by, access_count FROM units WHERE tenant = :tenant AND user = :user ORDER BY key;
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units WHERE tenant = :tenant AND user = :user ORDER BY key;
 
 -- name: all_units
-SELECT key, body, checksum, superseded_by, access_count FROM units ORDER BY key;
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units ORDER BY key;
 
 -- name: all_versions
-SELECT unit_key, body, checksum, NULL, 0 FROM versions ORDER BY unit_key, version;
+SELECT unit_key, body, checksum, NULL, 0, NULL, NULL, NULL FROM versions ORDER BY unit_key, version;
 
 -- name: rewritten_since
 SELECT key, version FROM units WHERE tenant = :tenant AND user IN (:user, '') AND version > 1
     AND json_extract(body, '$.recorded_time') > :as_of;
 
 -- name: versions_by
-SELECT unit_key, body, checksum, NULL, 0 FROM versions
+SELECT unit_key, body, checksum, NULL, 0, NULL, NULL, NULL FROM versions
 WHERE unit_key IN (SELECT value FROM json_each(:keys)) AND json_extract(body, '$.recorded_time') <= :as_of
 ORDER BY unit_key, version;
 
@@ -68,14 +73,16 @@ ORDER BY unit_key, version;
 SELECT superseded_at FROM units WHERE key = :key;
 
 -- name: unit_versions
-SELECT unit_key, body, checksum, NULL, 0 FROM versions WHERE unit_key = :key ORDER BY version;
+SELECT unit_key, body, checksum, NULL, 0, NULL, NULL, NULL FROM versions WHERE unit_key = :key ORDER BY version;
 
 -- name: scan_oldest
-SELECT key, body, checksum, superseded_by, access_count FROM units WHERE {where}
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units WHERE {where}
 ORDER BY event_time, position, id LIMIT :limit;
 
 -- name: scan_newest
-SELECT key, body, checksum, superseded_by, access_count FROM units WHERE {where}
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units WHERE {where}
 ORDER BY event_time DESC, position DESC, id DESC LIMIT :limit;
 
 -- name: matching_keys
@@ -103,7 +110,8 @@ SELECT value FROM agreements WHERE name = :name;
 INSERT INTO agreements (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: waiting_units
-SELECT key, body, checksum, superseded_by, access_count FROM units
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units
 WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key AND space = :space AND vectors.version = units.version)
 ORDER BY key LIMIT :limit;
 
@@ -132,7 +140,8 @@ SELECT key, vector, vectors.checksum FROM vectors JOIN units ON key = unit_key A
 WHERE tenant = :tenant AND user = :user AND space = :space ORDER BY key;
 
 -- name: units_by_key
-SELECT key, body, checksum, superseded_by, access_count FROM units
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units
 WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: all_vectors
@@ -145,7 +154,14 @@ ON CONFLICT (tenant, user, name) DO UPDATE SET path = excluded.path, core = excl
     checksum = excluded.checksum;
 
 -- name: owner_documents
-SELECT key, user, name, path, core, body, checksum FROM documents WHERE tenant = :tenant AND user IN (:user, '') ORDER BY key;
+SELECT key, user, name, path, core, body, checksum FROM documents
+WHERE tenant = :tenant AND user IN (:user, '') AND core IN (1, :least_core) AND name = coalesce(:name, name) ORDER BY key;
+
+-- name: owner_document_names
+SELECT name, user, path FROM documents WHERE tenant = :tenant AND user IN (:user, '') ORDER BY key;
+
+-- name: document_parts
+SELECT id FROM units WHERE tenant = :tenant AND user = :user AND id > :name || '#' AND id < :name || '$' ORDER BY id;
 
 -- name: document_owners
 SELECT DISTINCT tenant, user FROM documents ORDER BY tenant, user;
@@ -160,3 +176,79 @@ SELECT key, access_count FROM units WHERE key IN (SELECT value FROM json_each(:k
 -- name: most_accessed
 SELECT coalesce(max(access_count), 0) FROM units
 WHERE tenant = :tenant AND user = :user AND access_count > 0;
+
+-- name: rewrite_unit
+UPDATE units SET body = :body, checksum = :checksum WHERE key = :key;
+
+-- name: rewrite_version
+UPDATE versions SET body = :body, checksum = :checksum WHERE unit_key = :key AND version = :version;
+
+-- name: put_gate
+UPDATE units SET gate = :gate WHERE tenant = :tenant AND user = :user AND id = :id AND version = :version
+RETURNING key;
+
+-- name: cover_unit
+UPDATE units SET covered_by = :by, covered_at = :at WHERE key = :key;
+
+-- name: uncover_units
+UPDATE units SET covered_by = NULL, covered_at = NULL
+WHERE tenant = :tenant AND user = :user AND covered_by = :by RETURNING key;
+
+-- name: superseded_by
+SELECT superseded_by FROM units WHERE tenant = :tenant AND user = :user AND id = :id;
+
+-- name: owner_summaries
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units
+WHERE tenant = :tenant AND user = :user AND json_extract(body, '$.kind') = 'summary' ORDER BY key;
+
+-- name: erase_units
+DELETE FROM units WHERE key IN (SELECT value FROM json_each(:keys));
+
+-- name: erase_versions
+DELETE FROM versions WHERE unit_key IN (SELECT value FROM json_each(:keys));
+
+-- name: erase_vectors
+DELETE FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
+
+-- name: erase_document
+DELETE FROM documents WHERE tenant = :tenant AND user = :user AND name = :name RETURNING key;
+
+-- name: mentioning_units
+SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+FROM units
+WHERE tenant = :tenant AND user IN (:user, '') AND (
+    EXISTS (SELECT 1 FROM json_each(body, '$.supersedes') WHERE value IN (SELECT value FROM json_each(:ids)))
+    OR EXISTS (SELECT 1 FROM json_each(body, '$.links') WHERE value IN (SELECT value FROM json_each(:ids))));
+
+-- name: mentioning_versions
+SELECT unit_key, versions.version, versions.body FROM versions JOIN units ON key = unit_key
+WHERE tenant = :tenant AND user IN (:user, '') AND (
+    EXISTS (SELECT 1 FROM json_each(versions.body, '$.supersedes') WHERE value IN (SELECT value FROM json_each(:ids)))
+    OR EXISTS (SELECT 1 FROM json_each(versions.body, '$.links') WHERE value IN (SELECT value FROM json_each(:ids))));
+
+-- name: forget_superseders
+UPDATE units SET superseded_by = :erased, superseded_why = NULL
+WHERE tenant = :tenant AND user IN (:user, '') AND superseded_by IN (SELECT value FROM json_each(:ids))
+RETURNING key;
+
+-- name: record_backup
+INSERT INTO backups (path, made_at) VALUES (:path, :at) ON CONFLICT (path) DO UPDATE SET made_at = excluded.made_at;
+
+-- name: backups
+SELECT path FROM backups ORDER BY path;
+
+-- name: says
+SELECT EXISTS (SELECT 1 FROM units WHERE instr(CAST(body AS BLOB), :piece))
+    OR EXISTS (SELECT 1 FROM versions WHERE instr(CAST(body AS BLOB), :piece))
+    OR EXISTS (SELECT 1 FROM documents WHERE instr(body, :piece))
+    OR EXISTS (SELECT 1 FROM vectors WHERE instr(vector, :piece));
+
+-- name: vectors_of_keys
+SELECT vector FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
+
+-- name: disagree
+DELETE FROM agreements WHERE name = :name;
+
+-- name: owner_sessions
+SELECT DISTINCT session FROM units WHERE tenant = :tenant AND user = :user AND session IS NOT NULL ORDER BY session;

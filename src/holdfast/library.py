@@ -1,0 +1,245 @@
+"""Documents that are knowledge (C1): files, texts and folders → units, again whenever they change."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.analysis.sources import read_source, source_units
+from holdfast.analysis.units import read_content
+from holdfast.documents import Desk, keep_units, read_file
+from holdfast.errors import InputError, NotFoundError, shown
+from holdfast.types import (
+    AuthoredUnit,
+    CoreDocument,
+    Record,
+    Source,
+    SourceUnit,
+    Unit,
+    View,
+    Widened,
+    Written,
+    digest,
+)
+
+# What people keep text in; units and records are taken in when they are named, because any JSON could be meant.
+INCLUDED = ("*.md", "*.markdown", "*.txt", "*.html", "*.htm", "*.pdf")
+# Hidden files, and folders that tools fill.
+EXCLUDED = (".*", "*/.*", "node_modules/*", "*/node_modules/*", "__pycache__/*", "*/__pycache__/*")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderReport:
+    """What taking in a folder did, file by file; `failed` has the reason with each name."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+    units: int = 0
+
+
+def take_in(desk: Desk, document: CoreDocument) -> list[Written]:
+    """Keep a document, and what it says as units.
+
+    Raises:
+        InputError: it cannot be read; nothing is written.
+    """
+    document = dataclasses.replace(document, body=desk.clean(document.body))
+    source = read_source(document.name, document.body, relations=desk.settings.symbolic.relations)
+    if desk.redact is not None and desk.redact(source.text) != source.text:
+        raise InputError(
+            f"{shown(document.name)} holds what must not be kept, in a format that it cannot be taken out of; "
+            "give it as text"
+        )
+    # Units first: whoever is interrupted in between reads the document again, and finds it changed.
+    written = keep_units(desk, document, units_of(desk, document, source))
+    desk.store.put_document(document)
+    return written
+
+
+def units_of(desk: Desk, document: CoreDocument, source: Source) -> list[Unit]:
+    """Return what a source says as units of its owner."""
+    if source.records:
+        return [_of_record(desk, document, record) for record in source.records]
+    return [_of_source(desk, document, unit) for unit in source_units(source)]
+
+
+def _base(desk: Desk, document: CoreDocument) -> dict[str, Any]:
+    return {
+        "tenant": document.tenant,
+        "user": document.user,
+        "scope": "global" if document.user is None else "user",
+        "kind": "knowledge",
+        "author": "document",
+        "origin": "document",
+        "event_time": desk.now,
+        "recorded_time": desk.now,
+    }
+
+
+def _of_source(desk: Desk, document: CoreDocument, read: SourceUnit) -> Unit:
+    fields = ("id", "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "links")
+    return Unit(**{**_base(desk, document), **{name: getattr(read, name) for name in fields}})
+
+
+def _of_record(desk: Desk, document: CoreDocument, record: Record) -> Unit:
+    if record.unit is not None:
+        return _of_authored(desk, document, record.unit)
+    [said] = read_content(record.message, desk.settings.ingest)
+    fields = {**_base(desk, document), "kind": "turn", "origin": "conversation", "claim": said.text, **said.fields}
+    fields |= {"text": said.text, "author": said.author, "event_time": said.at or desk.now}
+    return Unit(**{**fields, "id": f"{document.name}#{digest('message', record.line, said.text)}"})
+
+
+def _of_authored(desk: Desk, document: CoreDocument, given: AuthoredUnit) -> Unit:
+    fields = (
+        "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "utility_note", "fact", "links",
+        "valid_from", "valid_to", "metadata",
+    )  # fmt: skip
+    # The document's name leads: an id of somebody else's unit cannot be taken over by a file.
+    name = given.id if given.id.startswith(f"{document.name}#") else f"{document.name}#{given.id}"
+    return Unit(**{**_base(desk, document), **{field: getattr(given, field) for field in fields}, "id": name})
+
+
+# ------------------------------------------------------------------------------------------------- folders
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder to take in: which files of it, and whose they are."""
+
+    root: Path
+    tenant: str
+    user: str | None
+    include: tuple[str, ...] = INCLUDED
+    exclude: tuple[str, ...] = EXCLUDED
+    progress: Progress = field(default=lambda _done, _of: None)
+
+
+def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
+    """Take in what has changed since last time, file by file; a file that is gone takes its units with it.
+
+    A file that cannot be read is reported, and the others go on. Interrupted, it goes on where it stopped.
+    """
+    files = {file.relative_to(folder.root).as_posix(): file for file in files_in(folder)}
+    done: dict[str, list[str]] = {"added": [], "changed": [], "unchanged": []}
+    failed: list[tuple[str, str]] = []
+    units = 0
+    for number, (name, path) in enumerate(files.items()):
+        folder.progress(number, len(files))
+        try:
+            document = CoreDocument(
+                folder.tenant, folder.user, _name(folder, name), read_file(path), str(path.resolve()), core=False
+            )
+            status, count = _taken_in(desk, document, view)
+        except InputError as error:
+            failed.append((name, str(error)))
+            continue
+        done[status].append(name)
+        units += count
+    folder.progress(len(files), len(files))
+    removed = _remove_missing(desk, folder, files, view)
+    return FolderReport(**{k: tuple(v) for k, v in done.items()}, removed=removed, failed=tuple(failed), units=units)
+
+
+def _name(folder: Folder, relative: str) -> str:
+    """Return how a file of a folder is called: two folders may hold a README each."""
+    return f"{folder.root.resolve().name}/{relative}"
+
+
+def _taken_in(desk: Desk, document: CoreDocument, view: View) -> tuple[str, int]:
+    kept = [one for one in desk.store.documents(view, name=document.name) if one.user == document.user]
+    if kept and kept[0].body == desk.clean(document.body) and not kept[0].core:
+        return "unchanged", len(desk.store.parts(view, document.name))
+    written = take_in(desk, document)
+    return ("changed" if kept else "added"), len(written)
+
+
+def _remove_missing(desk: Desk, folder: Folder, files: dict[str, Path], view: View) -> tuple[str, ...]:
+    """End the units of files that were taken in from this folder and are there no longer."""
+    root = f"{folder.root.resolve()}{os.sep}"
+    present = {_name(folder, name) for name in files}
+    gone = [
+        name
+        for name, user, path in desk.store.document_names(view)
+        if user == folder.user and path.startswith(root) and name not in present and not Path(path).exists()
+    ]
+    for name in gone:
+        for document in desk.store.documents(view, name=name):
+            if document.user == folder.user:
+                keep_units(desk, document, [])
+                desk.store.remove_document(document)
+    return tuple(gone)
+
+
+def files_in(folder: Folder) -> Iterator[Path]:
+    """Yield the files to take in, in order; a folder that contains itself through a link is entered once.
+
+    Raises:
+        InputError: it is not a folder.
+    """
+    if not folder.root.is_dir():
+        raise InputError(f"{shown(str(folder.root))} is not a folder; name one, or a single file")
+    entered: set[tuple[int, int]] = set()
+    for place, folders, names in os.walk(folder.root, followlinks=True):
+        here = Path(place)
+        found = here.stat()
+        if (found.st_dev, found.st_ino) in entered:
+            folders.clear()
+            continue
+        entered.add((found.st_dev, found.st_ino))
+        folders.sort()
+        for name in sorted(names):
+            file = here / name
+            if _wanted(file.relative_to(folder.root).as_posix(), folder) and file.is_file():
+                yield file
+
+
+def _wanted(relative: str, folder: Folder) -> bool:
+    def matches(patterns: Sequence[str]) -> bool:
+        name = relative.rpartition("/")[2]
+        return any(fnmatch.fnmatch(relative, one) or fnmatch.fnmatch(name, one) for one in patterns)
+
+    return matches(folder.include) and not matches(folder.exclude)
+
+
+# ------------------------------------------------------------------------------------------------ widening
+
+
+def widen(desk: Desk, view: View, unit: Unit) -> Widened:
+    """Return the section that a unit of a document stands in, from the document as it was last read.
+
+    Raises:
+        NotFoundError: the unit is of no document, or the document no longer has it.
+    """
+    name = unit.id.rpartition("#")[0]
+    kept = [one for one in desk.store.documents(view, name=name) if one.user == unit.user] if name else []
+    if not kept:
+        raise NotFoundError(f"{shown(unit.id)} is of no document that is kept; only a document's unit can be widened")
+    source = read_source(kept[0].name, kept[0].body, relations=desk.settings.symbolic.relations)
+    read = {one.id: one for one in source_units(source)}
+    if unit.id not in read:
+        raise NotFoundError(f"{shown(name)} no longer says {shown(unit.id)}; ingest it again, or read its history")
+    place = read[unit.id]
+    section = next(one for one in source.sections if one.id == place.section)
+    return Widened(
+        unit=unit,
+        document=source.name,
+        path=section.path,
+        text=source.text[section.start : section.end],
+        start=section.start,
+        end=section.end,
+        unit_start=place.start,
+        unit_end=place.end,
+        page=place.page,
+        units=tuple(one.id for one in read.values() if one.section == section.id),
+    )

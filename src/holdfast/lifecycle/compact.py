@@ -1,0 +1,184 @@
+"""Compaction (C18): old turns of a session → summaries that stand for them. No turn is lost or altered."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.analysis.tokens import TokenCounter
+from holdfast.embedders.base import Embedder, checked
+from holdfast.errors import InputError, NotFoundError, shown
+from holdfast.kernels.clustering import clusters
+from holdfast.lifecycle.summarise import summarise
+from holdfast.settings import CompactionSettings
+from holdfast.store.base import Analyse, Store
+from holdfast.summarisers.base import Summariser
+from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Compactor:
+    """What compaction needs and does not own."""
+
+    store: Store
+    settings: CompactionSettings
+    analyse: Analyse
+    embedder: Embedder
+    counter: TokenCounter
+    summariser: Summariser | None
+    now: datetime
+
+
+def compact(
+    kit: Compactor, view: View, protected: frozenset[str], *, progress: Progress = lambda _done, _of: None
+) -> Compaction:
+    """Let summaries stand for the turns of one session that are outside its tail and not yet covered."""
+    turns = eligible(kit.store, view, protected)
+    groups = _clustered(turns, kit.settings.cluster)
+    done = []
+    for number, group in enumerate(groups):
+        progress(number, len(groups))
+        done.append(compact_cluster(kit, view, group))
+    progress(len(groups), len(groups))
+    return Compaction(view.session or "", tuple(done))
+
+
+def eligible(store: Store, view: View, protected: frozenset[str]) -> list[Unit]:
+    """Return the turns that may be covered, in their order.
+
+    What is pinned stays as it is; a turn whose life ends by itself must not live on in a summary.
+    """
+    whole = dataclasses.replace(view, only_session=True, filters=None, hide_covered=False)
+    return [
+        unit
+        for unit in store.scan(whole, order="oldest", limit=None)
+        if unit.kind == "turn"
+        and unit.covered_by is None
+        and unit.id not in protected
+        and not unit.pinned
+        and unit.expires_at is None
+        and unit.valid_to is None
+    ]
+
+
+def _clustered(turns: Sequence[Unit], size: int) -> list[list[Unit]]:
+    """Return the clusters of C18; turns that only one agent may see are never mixed with others'."""
+    by_agent = sorted(turns, key=lambda unit: unit.agent or "")
+    groups = [[*group] for _, group in groupby(by_agent, key=lambda unit: unit.agent or "")]
+    return [[group[i] for i in cluster] for group in groups for cluster in clusters(len(group), size)]
+
+
+def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluster:
+    """Summarise one cluster and let the summary stand for it, in one transaction."""
+    ids = tuple(turn.id for turn in turns)
+    outcome = summarise(
+        turns, _vectors(kit, view, turns), settings=kit.settings, embed=lambda text: _embedded(kit, [text])[0],
+        counter=kit.counter, summariser=kit.summariser,
+    )  # fmt: skip
+    if not isinstance(outcome, Summarised):
+        return Cluster(ids, outcome)
+    summary = _summary(kit, view, turns, outcome)
+    written = kit.store.cover(Draft(summary, kit.analyse(summary), id_given=True, time_given=True), turns)
+    if written is None:  # somebody changed a turn meanwhile: the next run reads it as it now is
+        return Cluster(ids, outcome, changed=True)
+    kept = summary.evolve(version=written.version)
+    kit.store.put_vectors(kit.embedder.space, [kept], _embedded(kit, [kept.text]))
+    return Cluster(ids, outcome, summary.id)
+
+
+def _vectors(kit: Compactor, view: View, turns: Sequence[Unit]) -> NDArray[np.float32]:
+    """Return the stored vectors of the turns; one that still waits for its vector is embedded here."""
+    ids = [turn.id for turn in turns]
+    kept = kit.store.dense_evidence(view, kit.embedder.space, ids)
+    known = dict(zip(kept.ids, kept.vectors, strict=True))
+    missing = [turn for turn in turns if turn.id not in known]
+    if missing:
+        found = _embedded(kit, [turn.text for turn in missing])
+        known |= {turn.id: vector for turn, vector in zip(missing, found, strict=True)}
+    return np.array([known[unit_id] for unit_id in ids], dtype=np.float32)
+
+
+def _embedded(kit: Compactor, texts: Sequence[str]) -> NDArray[np.float32]:
+    embedder = kit.embedder
+    return checked(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
+
+
+def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: Summarised) -> Unit:
+    first, last = turns[0], turns[-1]
+    sources = [(turn.id, turn.version) for turn in turns]
+    return Unit(
+        # By content: the same turns in the same versions give the same summary, however often it is made.
+        id=f"summary:{digest(view.tenant, view.user, view.session, first.agent, sources)}",
+        text=made.text,
+        claim=made.text,
+        kind="summary",
+        tenant=view.tenant,
+        user=view.user,
+        session=view.session,
+        agent=first.agent,
+        scope="session",
+        author="system",
+        position=last.position,
+        event_time=last.event_time,
+        recorded_time=kit.now,
+        lineage=Lineage(
+            sources=tuple(turn.id for turn in turns),
+            method=made.method,
+            confidence=made.confidence,
+            decay_rate=made.decay_rate,
+            align=made.align,
+            cover=made.cover,
+            starts=first.event_time,
+            ends=last.event_time,
+        ),
+    )
+
+
+def rebuild(kit: Compactor, view: View, erased: Sequence[Unit]) -> list[str]:
+    """Summarise again what is left of summaries that went with an erased turn; return the new summaries."""
+    made = []
+    for summary in erased:
+        if summary.lineage is None or summary.superseded_by is not None:
+            continue
+        session = dataclasses.replace(view, session=summary.session, agent=summary.agent)
+        left = kit.store.units(session, summary.lineage.sources)
+        turns = [left[unit_id] for unit_id in summary.lineage.sources if unit_id in left]
+        free = [turn for turn in turns if turn.covered_by is None and turn.superseded_by is None]
+        if len(free) > 1:
+            made.append(compact_cluster(kit, session, free).summary)
+    return [unit_id for unit_id in made if unit_id is not None]
+
+
+def expand(store: Store, view: View, unit_id: str) -> list[Unit]:
+    """Return the raw turns that a summary stands for, in their order; those of summaries inside it too.
+
+    Raises:
+        NotFoundError: the owner has no such unit, or one of its sources was erased.
+        InputError: it is not a summary.
+    """
+    found: dict[str, Unit] = {}
+    opened: set[str] = set()
+    waiting = [unit_id]
+    while waiting:
+        name = waiting.pop(0)
+        unit = store.units(view, [name]).get(name)
+        if unit is None:
+            raise NotFoundError(
+                f"there is no unit {shown(name)} for user {shown(view.user)}; it may have been erased"
+            )
+        if unit.lineage is None:
+            if name == unit_id:
+                raise InputError(f"{shown(unit_id)} is a {unit.kind}, not a summary; only a summary can be expanded")
+            found[name] = unit
+        elif name not in opened:
+            opened.add(name)
+            waiting += unit.lineage.sources
+    return sorted(found.values(), key=lambda unit: (unit.event_time, unit.position, unit.id))

@@ -1,0 +1,266 @@
+"""One cluster of turns → one summary (C18), by a ladder of tries.
+
+::
+
+    rung      with a summariser                          without
+    normal    written, `tokens` long                     extractive at `density`
+    tight     written, `tight_tokens` long               extractive at `tight_density`
+    last      extractive at `tight_density`, then within `last_tokens`
+              declined
+
+A try is kept when it costs fewer tokens than its turns. A written summary must also align with them, keep the names,
+numbers, dates and negations of the turns that an extractive one would pick, and say no other; else the extractive
+one of the same rung takes its place. A summariser that fails is not asked again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.analysis.kept import essentials, invented, missing
+from holdfast.analysis.sanitise import PLACEHOLDER, sanitise
+from holdfast.analysis.tokens import TokenCounter
+from holdfast.errors import EmbedderError, InputError, SummariserError, shown
+from holdfast.kernels.clustering import (
+    Preservation,
+    accepted_confidence,
+    decay_rate,
+    pick_count,
+    preservation,
+    ranked,
+)
+from holdfast.settings import CompactionSettings
+from holdfast.summarisers.base import Summariser, Writing
+from holdfast.types import AUTHORS, Compacted, Declined, Rung, Summarised, Trivial, Unit
+
+Embed = Callable[[str], NDArray[np.float32]]
+
+# What a name may not hold: it would end the name, or begin a line of another kind (as in a context).
+_NOT_IN_NAMES = re.compile(r"[\s:>\[\]]+")
+# Stands for a placeholder where facts are read: words around it do not belong together.
+_LEFT_OUT = " … "
+# exp(mean log p) may pass 1 by rounding, never by more.
+_ROUNDING = 1e-6
+# A note names the first few of many.
+_NAMED_IN_NOTES = 6
+
+
+def summarise(
+    turns: Sequence[Unit],
+    vectors: NDArray[np.float32],
+    *,
+    settings: CompactionSettings,
+    embed: Embed,
+    counter: TokenCounter,
+    summariser: Summariser | None,
+) -> Compacted:
+    """Return what becomes of `turns`, which are in time order and have one row of `vectors` each.
+
+    Raises:
+        InputError: there is no turn, or not one vector for each.
+        EmbedderError: a summary cannot be embedded.
+    """
+    if not turns or vectors.ndim != 2 or len(vectors) != len(turns):
+        raise InputError(
+            f"{len(turns)} turns came with vectors of shape {vectors.shape}; "
+            "give at least one turn, and one vector for each"
+        )
+    if len(turns) == 1:
+        return Trivial(turns[0].id)
+    cluster = _Cluster(
+        ids=tuple(turn.id for turn in turns),
+        speakers=tuple(_speaker(turn) for turn in turns),
+        bodies=tuple(" ".join(sanitise(turn.text).split()) for turn in turns),
+        vectors=vectors,
+        order=ranked(vectors),
+        cost=sum(counter(turn.text) for turn in turns),
+        embed=embed,
+        counter=counter,
+        settings=settings,
+        summariser=summariser,
+    )
+    return (
+        cluster.attempt("normal", settings.density, settings.tokens)
+        or cluster.attempt("tight", settings.tight_density, settings.tight_tokens)
+        or cluster.extract("last", cluster.picked(settings.tight_density))
+        or cluster.extract("last", cluster.fitting(settings.tight_density, settings.last_tokens))
+        or Declined(cluster.cost, tuple(cluster.notes))
+    )
+
+
+def _speaker(turn: Unit) -> str:
+    """Return who said it; nobody can borrow the name of another kind of author."""
+    name = _NOT_IN_NAMES.sub(" ", turn.speaker).strip()
+    return turn.author if not name or name.lower() in AUTHORS else name
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """One cluster on the ladder: what all rungs need, and what the tries so far have left behind."""
+
+    ids: tuple[str, ...]
+    speakers: tuple[str, ...]
+    bodies: tuple[str, ...]
+    vectors: NDArray[np.float32]
+    order: tuple[int, ...]
+    cost: int
+    embed: Embed
+    counter: TokenCounter
+    settings: CompactionSettings
+    summariser: Summariser | None
+    notes: list[str] = field(default_factory=list)
+    extracted: set[tuple[int, ...]] = field(default_factory=set)
+
+    def attempt(self, rung: Rung, density: float, most: int) -> Summarised | None:
+        """Return the summary of one rung: written if it can be, else extractive; None if it saves nothing."""
+        places = self.picked(density)
+        if self.summariser is not None and (writing := self._written(self.summariser, places, most)):
+            tokens = self._saving(f"the summary written in at most {most} tokens", writing.text)
+            if tokens is None:
+                return None
+            if kept := self._accepted(writing.text, places):
+                return self._summary(writing.text, rung, places, tokens, kept, writing.confidence)
+        return self.extract(rung, places)
+
+    def extract(self, rung: Rung, places: tuple[int, ...]) -> Summarised | None:
+        """Return the picks as a summary, one line each; None if that saves nothing or was tried before."""
+        if places in self.extracted:
+            return None
+        self.extracted.add(places)
+        text = self._lines(places)
+        tokens = self._saving(f"an extractive summary of {len(places)} of {len(self.ids)} turns", text)
+        return None if tokens is None else self._summary(text, rung, places, tokens, self._kept(text))
+
+    def picked(self, density: float) -> tuple[int, ...]:
+        """Return the places of the most central turns, in time order."""
+        return tuple(sorted(self.order[: pick_count(len(self.ids), density)]))
+
+    def fitting(self, density: float, most: int) -> tuple[int, ...]:
+        """Return those of the most central turns that fit `most` tokens together, but at least the first."""
+        chosen: tuple[int, ...] = ()
+        for place in self.order[: pick_count(len(self.ids), density)]:
+            wider = tuple(sorted((*chosen, place)))
+            if not chosen or self.counter(self._lines(wider)) <= most:
+                chosen = wider
+        return chosen
+
+    def _written(self, summariser: Summariser, places: Sequence[int], most: int) -> Writing | None:
+        """Return what the summariser wrote; None, with a note, if it failed or wrote nothing."""
+        keep = essentials(self._facts(places)).phrases()
+        try:
+            turns = self._lines(range(len(self.ids))).split("\n")
+            writing = _checked(summariser.summarise(turns, max_tokens=most, keep=keep), summariser.name)
+        except SummariserError as error:
+            self.notes.append(f"{error}; extractive instead")
+            self.summariser = None
+            return None
+        if not writing.text:
+            self.notes.append("it wrote nothing; extractive instead")
+            return None
+        return writing
+
+    def _accepted(self, text: str, places: Sequence[int]) -> Preservation | None:
+        """Return how much a written summary keeps, if it keeps enough and invents nothing; else note why not."""
+        reasons = []
+        if dropped := missing(essentials(self._facts(places)), text):
+            reasons.append(f"it dropped {_listed(dropped)}")
+        if added := invented([self._lines(range(len(self.ids)))], text):
+            reasons.append(f"it invented {_listed(added)}")
+        kept = None if reasons else self._kept(text)
+        if kept and kept.align < self.settings.min_align:
+            reasons.append(f"Q_align {_below(kept.align, self.settings.min_align)}")
+        if reasons:
+            self.notes.append(f"{'; '.join(reasons)}; extractive instead")
+            return None
+        return kept
+
+    def _saving(self, what: str, text: str) -> int | None:
+        """Return the cost of a text that costs less than the turns; else note that it does not."""
+        tokens = self.counter(text)
+        if tokens < self.cost:
+            return tokens
+        self.notes.append(f"{what} costs {tokens} tokens, its turns cost {self.cost}; it saves nothing")
+        return None
+
+    def _lines(self, places: Sequence[int]) -> str:
+        return "\n".join(f"{self.speakers[place]}: {self.bodies[place]}" for place in places)
+
+    def _facts(self, places: Sequence[int]) -> str:
+        """Return what the picks say themselves: without who says it, and without what the sanitiser put in."""
+        return "\n".join(PLACEHOLDER.sub(_LEFT_OUT, self.bodies[place]) for place in places)
+
+    def _kept(self, text: str) -> Preservation:
+        vector = np.asarray(self.embed(text))
+        if vector.shape != self.vectors.shape[1:]:
+            raise EmbedderError(
+                f"the vector of a summary has shape {vector.shape}, those of its turns have "
+                f"{self.vectors.shape[1:]}; embed both with the same embedder"
+            )
+        return preservation(vector, self.vectors)
+
+    def _summary(
+        self,
+        text: str,
+        rung: Rung,
+        places: Sequence[int],
+        tokens: int,
+        kept: Preservation,
+        conf_model: float | None = None,
+    ) -> Summarised:
+        confidence = kept.confidence
+        if conf_model is not None:
+            confidence = accepted_confidence(kept.confidence, conf_model, self.settings.model_share)
+        return Summarised(
+            text=text,
+            method="extractive" if conf_model is None else "abstractive",
+            rung=rung,
+            picks=tuple(self.ids[place] for place in places),
+            tokens_before=self.cost,
+            tokens_after=tokens,
+            align=kept.align,
+            cover=kept.cover,
+            conf_space=kept.confidence,
+            conf_model=conf_model,
+            confidence=confidence,
+            decay_rate=decay_rate(confidence),
+            notes=tuple(self.notes),
+        )
+
+
+def _checked(writing: Writing, who: str) -> Writing:
+    """Return what a summariser gave, at its edges trimmed, after making sure that it can be used.
+
+    Raises:
+        SummariserError: it is no text that can be stored, or its confidence is none.
+    """
+    text, confidence = writing.text, writing.confidence
+    if not isinstance(text, str) or not _storable(text):
+        raise SummariserError(f"the summariser {who} gave {shown(text)}, which is not text; choose another one")
+    if not isinstance(confidence, int | float) or not 0.0 <= confidence <= 1.0 + _ROUNDING:
+        raise SummariserError(
+            f"the summariser {who} gave a confidence of {shown(confidence)}, outside [0, 1]; choose another one"
+        )
+    return Writing(text.strip(), min(1.0, float(confidence)))
+
+
+def _storable(text: str) -> bool:
+    """Return whether a store may hold `text`: no NUL and no lone surrogate."""
+    return "\x00" not in text and text == text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _listed(phrases: Sequence[str]) -> str:
+    named = ", ".join(shown(phrase) for phrase in phrases[:_NAMED_IN_NOTES])
+    rest = len(phrases) - _NAMED_IN_NOTES
+    return f"{named} and {rest} more" if rest > 0 else named
+
+
+def _below(value: float, bar: float) -> str:
+    """Return "0.58 < 0.65", with as many digits as it takes to tell the two apart."""
+    if f"{value:.2f}" != f"{bar:.2f}":
+        return f"{value:.2f} < {bar:.2f}"
+    return f"{value!r} < {bar!r}"

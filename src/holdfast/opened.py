@@ -1,0 +1,202 @@
+"""An open memory: what every verb works with, and the checks of what a caller gives."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from holdfast import documents, recall
+from holdfast.analysis import analyse
+from holdfast.analysis.checks import check_flag, check_name, check_text, check_time
+from holdfast.analysis.messages import asked_in, said_in, shown_among
+from holdfast.analysis.redaction import redact
+from holdfast.analysis.tokens import RATIOS, TokenCounter, estimate
+from holdfast.embedders.base import Embedder
+from holdfast.embedding import Embedding
+from holdfast.errors import InputError, NotFoundError, shown
+from holdfast.ingest import Indexing, Redact
+from holdfast.retrieval.asking import Engine, Question
+from holdfast.retrieval.profiles import build_strategies, find_profile, without_dense
+from holdfast.settings import Settings
+from holdfast.store.base import Store
+from holdfast.store.filters import parse_filter
+from holdfast.summarisers.base import Summariser
+from holdfast.types import Unit, View
+
+Filters = Mapping[str, Any]
+Moment = datetime | str
+Clock = Callable[[], datetime]
+# A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
+_MOST_TURNS = 1024
+
+
+class Opened:
+    """The store, the settings, the clock and the embedder of one memory. Verbs are added by those who inherit."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        now: Clock,
+        seconds: Callable[[], float],
+        embedder: Embedder | None = None,
+        counter: TokenCounter | None = None,
+        redactor: Redact | None = None,
+        summariser: Summariser | None = None,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._now = now
+        self._analyse = partial(analyse, settings=settings.analysis)
+        self._vectors = Embedding(store, settings.embedding, settings.gate, embedder)
+        self._counter = counter or partial(estimate, ratios=RATIOS[settings.tokens.ratios])
+        self._redact = redactor or ((lambda text: redact(text).text) if settings.ingest.redact else None)
+        self._summariser = summariser
+        self._engine = Engine(store, settings, seconds, self._vectors.embedder)
+
+    def close(self) -> None:
+        """Release the store."""
+        self._vectors.close()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings in force."""
+        return self._settings
+
+    @property
+    def store(self) -> Store:
+        """Return the store, for tools that check or inspect it."""
+        return self._store
+
+    # ----------------------------------------------------------------------------------------- assembling
+
+    def _desk(self, *, writing: bool = False) -> documents.Desk:
+        indexing = self._vectors.indexing() if writing else Indexing(self._vectors.embedder(), self._settings.gate)
+        return documents.Desk(
+            self._store, self._settings, self._analyse, indexing, self._counter, self._now(), self._redact
+        )
+
+    def _check_rules(self) -> None:
+        owners = self._store.document_owners()
+        if not owners:
+            return
+        now = self._now()
+        indexing = Indexing(None, self._settings.gate, awaited=True)
+        desk = documents.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact)
+        for tenant, user in owners:
+            view = View(tenant=tenant, user=user, now=now, reference_time=now)
+            documents.check_rules(desk, self._store.documents(view, core=True))
+
+    def _making(
+        self,
+        query: str | Sequence[Mapping[str, Any]],
+        view: View,
+        budget: int,
+        counter: TokenCounter | None,
+        *,
+        strict: bool,
+    ) -> tuple[recall.Making, tuple[str, ...]]:
+        """Gather what a context is made of besides the answer: rules, the session's turns, what is shown already."""
+        found = documents.rules(self._desk(), view)
+        turns = self._session_turns(view)
+        said = said_in(query)
+        hidden = shown_among(turns, said)
+        making = recall.Making(
+            budget=budget,
+            counter=counter or self._counter,
+            hard=found.hard,
+            soft=found.soft,
+            session_turns=[turn for turn in turns if turn.id not in hidden],
+            hidden=hidden,
+            hidden_words=frozenset(said) if view.session is None else frozenset(),
+            strict=check_flag("strict", strict),
+        )
+        return making, found.warnings
+
+    def _session_turns(self, view: View) -> list[Unit]:
+        """Return the last turns of the active session, oldest first; more than any tail can hold."""
+        if view.session is None:
+            return []
+        whole = dataclasses.replace(view, only_session=True, filters=None)
+        found = self._store.scan(whole, order="newest", limit=_MOST_TURNS)
+        return [unit for unit in found if unit.kind == "turn"][::-1]
+
+    # ------------------------------------------------------------------------------------------- checking
+
+    def _clean(self, text: str) -> str:
+        """Return a text without what must not be kept."""
+        return text if self._redact is None else self._redact(text)
+
+    def _tenant(self, tenant: str | None) -> str:
+        return check_name("tenant", tenant or self._settings.store.tenant) or ""
+
+    def _view(
+        self, *, user: str, session: str | None = None, agent: str | None = None, tenant: str | None = None,
+        filters: Filters | None = None, only_session: bool = False, current_only: bool = True,
+        reference_time: Moment | None = None, as_of: Moment | None = None,
+    ) -> View:  # fmt: skip
+        now, then = self._now(), check_time("as_of", as_of)
+        if check_flag("only_session", only_session) and session is None:
+            raise InputError("only_session needs a session; name one")
+        return View(
+            tenant=self._tenant(tenant),
+            user=checked_user(user),
+            session=check_name("session", session, optional=True),
+            agent=check_name("agent", agent, optional=True),
+            now=now,
+            reference_time=check_time("reference_time", reference_time) or then or now,
+            as_of=then,
+            only_session=only_session,
+            current_only=check_flag("current_only", current_only),
+            hide_covered=self._settings.compaction.covered == "hide",
+            filters=parse_filter(filters),
+        )
+
+    def _question(self, query: str | Sequence[Mapping[str, Any]], profile_name: str, limit: int | None) -> Question:
+        text, previous = asked_in(query)
+        profile = find_profile(profile_name, self._settings)
+        if not self._vectors.wanted:
+            profile = without_dense(profile)
+        return Question(
+            text=check_text(text, self._settings.ingest, "the question"),
+            previous=previous,
+            profile_name=profile_name,
+            profile=profile,
+            strategies=build_strategies(profile.strategies, self._settings),
+            escalation=build_strategies(profile.escalation, self._settings),
+            limit=checked_limit(limit),
+        )
+
+    def _found(self, view: View, unit_id: str) -> Unit:
+        name = check_name("id", unit_id) or ""
+        unit = self._store.units(view, [name]).get(name)
+        if unit is None:
+            raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
+        return unit
+
+
+def checked_user(user: object) -> str:
+    """Return the user, who is never missing (C1)."""
+    if user is None:
+        raise InputError("the user is missing; a memory always belongs to one, so pass user=…")
+    return check_name("user", user) or ""
+
+
+def checked_limit(limit: int | None) -> int | None:
+    """Return how many are wanted; None for the default."""
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise InputError(f"limit = {shown(limit)} is not a positive whole number; leave it out for the default")
+    return limit

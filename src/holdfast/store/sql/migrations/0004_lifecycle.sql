@@ -1,0 +1,14 @@
+-- What happens to a unit over time, kept outside its versions: none of it changes what the unit says.
+-- `covered_by` names the summary that stands for a turn (C18), `covered_at` when that was made, for reads of the past.
+-- `gate` is the decision about its promotion (C17) as JSON; NULL while a turn waits for it.
+ALTER TABLE units ADD COLUMN covered_by TEXT;
+ALTER TABLE units ADD COLUMN covered_at TEXT;
+ALTER TABLE units ADD COLUMN gate TEXT;
+-- Why it was superseded, when nobody said so but a rule saw it (C19).
+ALTER TABLE units ADD COLUMN superseded_why TEXT;
+
+-- Copies of this file that the engine made: an erasure has to reach them too (C19).
+CREATE TABLE backups (
+    path    TEXT PRIMARY KEY,
+    made_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

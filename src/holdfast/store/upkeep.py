@@ -1,0 +1,328 @@
+"""What happens to units over time in the SQLite store: promotion, coverage, supersession, erasure, backups."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from holdfast.errors import InputError, NotFoundError, StoreError, shown
+from holdfast.settings import StoreSettings
+from holdfast.store.connection import Connected
+from holdfast.store.erasure import erase, residue, resting_on, surviving, windows
+from holdfast.store.migrate import open_connection, translated
+from holdfast.store.queries import queries
+from holdfast.store.rows import GLOBAL, Row, columns, unit_of
+from holdfast.types import CoreDocument, Draft, Erasure, Gate, Unit, View, Written, iso
+
+# An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
+_ERASING = "erasing"
+_PRIVATE = 0o600
+
+
+class Upkeep(Connected):
+    """The part of the store that keeps it true."""
+
+    # ----------------------------------------------------------------------------------------- promotion
+
+    def put_gates(self, gates: Sequence[tuple[Unit, Gate]]) -> None:
+        """See `Store.put_gates`."""
+        with self._write():
+            self._decide(gates)
+        with self._read():
+            self._index.follow()
+
+    def _decide(self, gates: Sequence[tuple[Unit, Gate]]) -> None:
+        """Write decisions inside a transaction; a unit that has changed since it was read waits for another."""
+        for unit, gate in gates:
+            row = {**columns(unit), "gate": json.dumps(gate.to_json(), ensure_ascii=False)}
+            for (key,) in self._run("put_gate", row).fetchall():
+                if gate.promoted and unit.scope == "session":
+                    self._promote(key)
+                self._record(key, unit)
+
+    def _promote(self, key: int) -> None:
+        row = self._run("unit_by_key", {"key": key}).fetchone()
+        durable = unit_of(row).evolve(scope="user")
+        values = columns(durable)
+        self._run("rewrite_unit", {"body": values["body"], "checksum": values["checksum"], "key": key})
+        self._index.promoted(durable.tenant, durable.user or GLOBAL, key, row[2], values["checksum"])
+
+    # ---------------------------------------------------------------------------------------- compaction
+
+    def cover(self, summary: Draft, sources: Sequence[Unit]) -> Written | None:
+        """See `Store.cover`."""
+        unit = summary.unit
+        with self._write():
+            rows = [row for one in sources if (row := self._as_read(one)) is not None]
+            if len(rows) < len(sources):
+                return None
+            at = iso(unit.recorded_time)
+            before = self._find(unit.tenant, unit.user, unit.id)
+            if before is None:
+                key = self._run("insert_unit", columns(unit)).lastrowid
+                assert key is not None  # noqa: S101 - an INSERT that did not raise has a row id
+            else:  # the same turns were covered before and uncovered since: the summary is in force again
+                key = before[0]
+                unit = unit.evolve(version=unit_of(before).version + 1)
+                self._replace(key, unit)
+                self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": key})
+            self._record(key, unit)
+            for row in rows:
+                self._run("cover_unit", {"by": unit.id, "at": at, "key": row[0]})
+                self._record(row[0], unit)
+        with self._read():
+            self._index.follow({key: (columns(unit)["checksum"], summary.analysis)})
+        return Written(unit.id, "added" if before is None else "updated", unit.version)
+
+    def _as_read(self, unit: Unit) -> Row | None:
+        """Return the row of a turn that is still as it was read, and still to be covered."""
+        row = self._find(unit.tenant, unit.user, unit.id)
+        if row is None or row[3] is not None or row[5] is not None:
+            return None
+        return row if unit_of(row).version == unit.version else None
+
+    def _uncover(self, row: Row, at: datetime) -> None:
+        """Withdraw the summary that stands for a turn: it no longer says what its turns say."""
+        turn = unit_of(row)
+        if turn.covered_by is None:
+            return
+        owner = {"tenant": turn.tenant, "user": turn.user or GLOBAL}
+        summary = self._find(turn.tenant, turn.user, turn.covered_by)
+        if summary is not None:
+            self._run("supersede_unit", {"by": turn.id, "at": iso(at), "why": "its turn changed", "key": summary[0]})
+            self._record(summary[0], unit_of(summary))
+        for (key,) in self._run("uncover_units", {**owner, "by": turn.covered_by}).fetchall():
+            self._record(key, turn)
+
+    # -------------------------------------------------------------------------------------- supersession
+
+    def supersede(self, view: View, unit_id: str, by: str, at: datetime, why: str = "") -> None:
+        """See `Store.supersede`."""
+        with self._write():
+            newer = self._own(view, by)
+            self._supersede(newer, unit_id, at, why)
+        with self._read():
+            self._index.follow()
+
+    def reinstate(self, view: View, unit_id: str) -> Unit:
+        """See `Store.reinstate`."""
+        with self._write():
+            unit = self._own(view, unit_id)
+            row = self._find(unit.tenant, unit.user, unit_id)
+            assert row is not None  # noqa: S101 - it was found a line ago, in this transaction
+            self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": row[0]})
+            self._record(row[0], unit)
+        with self._read():
+            self._index.follow()
+        return unit.evolve(superseded_by=None, superseded_why="")
+
+    def _own(self, view: View, unit_id: str) -> Unit:
+        row = self._visible_row(view, unit_id)
+        if row is None:
+            raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
+        return unit_of(row)
+
+    def _supersede(self, newer: Unit, target: str, at: datetime, why: str = "") -> None:
+        row = self._find(newer.tenant, newer.user, target)
+        hidden = row is not None and newer.agent is not None and unit_of(row).agent not in (newer.agent, None)
+        if row is None or hidden or target == newer.id:
+            raise NotFoundError(f"{shown(target)} cannot be superseded: the owner has no other unit of that id")
+        self._refuse_circle(newer, target)
+        self._run("supersede_unit", {"by": newer.id, "at": iso(at), "why": why or None, "key": row[0]})
+        self._record(row[0], newer)
+        self._uncover(row, at)
+
+    def _refuse_circle(self, newer: Unit, target: str) -> None:
+        chain, owner = [newer.id], {"tenant": newer.tenant, "user": newer.user or GLOBAL}
+        while (found := self._run("superseded_by", {**owner, "id": chain[-1]}).fetchone()) and found[0]:
+            if found[0] == target:
+                steps = " → ".join([*chain, target])
+                raise InputError(
+                    f"{shown(target)} cannot be superseded by {shown(newer.id)}, which it supersedes itself "
+                    f"({steps}); reinstate one of them first"
+                )
+            if found[0] in chain:
+                return
+            chain.append(found[0])
+
+    # ------------------------------------------------------------------------------------------- erasure
+
+    def forget(
+        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False
+    ) -> Erasure:
+        """See `Store.forget`."""
+        if dry_run:
+            with self._read():
+                units = self._doomed(view, ids)
+                return Erasure(units=units, summaries=tuple(resting_on(self._run, units)), complete=False)
+        with self._write():
+            units = self._doomed(view, ids)
+            summaries = tuple(resting_on(self._run, units))
+            pieces = self._pieces((*units, *summaries), documents)
+            uncovered = erase(self._run, (*units, *summaries), self._record)
+            self._erase_documents(documents)
+            self._run("agree", {"name": _ERASING, "value": "1"})
+        with self._read():
+            unreached, missing = self._erase_backups((*units, *summaries), documents)
+            self._pending = not self._scrubbed(pieces)
+            files = self._files()
+        return Erasure(
+            units=units,
+            summaries=summaries,
+            uncovered=tuple(uncovered),
+            complete=not self._pending and not unreached,
+            pending=self._pending,
+            files=tuple(str(path) for path in files),
+            outside=(*unreached, *missing),
+        )
+
+    def _doomed(self, view: View, ids: Sequence[str]) -> tuple[Unit, ...]:
+        return tuple(self._own(view, unit_id) for unit_id in dict.fromkeys(ids))
+
+    def _pieces(self, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> list[bytes]:
+        """Return what the proof will look for: words of every version, vectors, and documents."""
+        texts: list[str] = []
+        keys = []
+        for unit in units:
+            row = self._find(unit.tenant, unit.user, unit.id)
+            assert row is not None  # noqa: S101 - the caller found it in this transaction
+            keys.append(row[0])
+            versions = [unit_of(old) for old in self._run("unit_versions", {"key": row[0]})]
+            texts += [word for one in (unit, *versions) for word in _words(one)]
+        vectors = [data for (data,) in self._run("vectors_of_keys", {"keys": json.dumps(keys)})]
+        return windows([*texts, *(one.body.decode("utf-8", "replace") for one in documents)], vectors)
+
+    def _erase_documents(self, documents: Sequence[CoreDocument]) -> None:
+        for document in documents:
+            keys = {"tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name}
+            self._run("erase_document", keys)
+
+    def _scrubbed(self, pieces: Sequence[bytes]) -> bool:
+        """Let no file of this store hold a piece any more; return whether that is proven."""
+        self._index.erased()
+        if self._location == ":memory:":
+            return True
+        if not self._truncated_log():
+            return False
+        left = {piece for path in self._files() for piece in residue(path, pieces)}
+        if left - surviving(self._run, left):
+            self._connection.execute("VACUUM")  # pages that were moved keep old bytes in their gaps
+            if not self._truncated_log():
+                return False
+            left = {piece for path in self._files() for piece in residue(path, pieces)}
+        done = not left - surviving(self._run, left)
+        if done:
+            with self._write():
+                self._run("disagree", {"name": _ERASING})
+        return done
+
+    def _truncated_log(self, *, wait: bool = True) -> bool:
+        """Empty the write-ahead log; a reader that still needs it prevents that."""
+        [patience] = self._connection.execute("PRAGMA busy_timeout").fetchone()
+        self._connection.execute(f"PRAGMA busy_timeout = {patience if wait else 0}")
+        try:
+            busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {patience}")
+        return not busy
+
+    def _files(self) -> list[Path]:
+        """Return the files of this store that exist."""
+        if self._location == ":memory:":
+            return []
+        names = ("", "-wal", "-shm", "-journal", ".index")
+        return [path for name in names if (path := Path(f"{self._location}{name}")).exists()]
+
+    def finish_erasing(self) -> bool:
+        """See `Store.finish_erasing`."""
+        with self._read():
+            if self._run("agreed", {"name": _ERASING}).fetchone() is None:
+                self._pending = False
+                return True
+            self._index.erased()
+            if not self._truncated_log(wait=False):
+                return False
+            self._connection.execute("VACUUM")
+            if not self._truncated_log(wait=False):
+                return False
+            with self._write():
+                self._run("disagree", {"name": _ERASING})
+            self._pending = False
+            return True
+
+    # ------------------------------------------------------------------------------------------- backups
+
+    def backup(self, path: Path, at: datetime) -> int:
+        """See `Store.backup`."""
+        target = path.resolve()
+        if target.exists():
+            raise InputError(f"{shown(str(path))} exists; name a file that does not, so that nothing is overwritten")
+        if not target.parent.is_dir():
+            raise InputError(f"the folder {shown(str(target.parent))} does not exist; create it first")
+        with self._lock, self._reading():
+            # Recorded first: a copy that an interruption leaves behind is still known to an erasure.
+            with self._write():
+                self._run("record_backup", {"path": str(target), "at": iso(at)})
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE))
+            copy = sqlite3.connect(target, isolation_level=None)
+            try:
+                self._connection.backup(copy)
+                [verdict] = copy.execute("PRAGMA integrity_check").fetchone()
+                [count] = copy.execute(queries()["store_units"]).fetchone()
+            finally:
+                copy.close()
+        if verdict != "ok":
+            raise StoreError(f"the copy at {shown(str(path))} cannot be read back ({verdict}); check the disk")
+        return int(count)
+
+    def _erase_backups(self, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> tuple[list[str], list[str]]:
+        """Erase from every copy the engine made; return those that could not be changed, and those that are gone."""
+        unreached, missing = [], []
+        for (name,) in self._run("backups", {}).fetchall():
+            path = Path(name)
+            if not path.exists():
+                missing.append(f"{name} (not found: it was moved or deleted)")
+                continue
+            try:
+                _erase_copy(path, units, documents)
+            except StoreError as error:
+                unreached.append(f"{name} ({error})")
+        return unreached, missing
+
+
+def _erase_copy(path: Path, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> None:
+    with translated(str(path)):
+        connection = open_connection(str(path), StoreSettings())
+        try:
+
+            def run(name: str, values: Mapping[str, object]) -> sqlite3.Cursor:
+                return connection.execute(queries()[name], values)
+
+            connection.execute("BEGIN IMMEDIATE")
+            known = [unit for unit in units if run("find_unit", _keys(unit)).fetchone() is not None]
+            erase(run, (*known, *resting_on(run, known)), lambda _key, _unit: None)
+            for document in documents:
+                run(
+                    "erase_document",
+                    {"tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name},
+                )
+            connection.execute("COMMIT")
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            connection.close()
+
+
+def _keys(unit: Unit) -> dict[str, str]:
+    return {"tenant": unit.tenant, "user": unit.user or GLOBAL, "id": unit.id}
+
+
+def _words(unit: Unit) -> list[str]:
+    """Return whatever of a unit its row holds as text."""
+    other = (unit.topic, unit.condition, unit.utility_note, unit.claim, unit.procedure)
+    given = [json.dumps(unit.metadata, ensure_ascii=False)] if unit.metadata else []
+    return [unit.text, *(text for text in other if text and text != unit.text), *given]

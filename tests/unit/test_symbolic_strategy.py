@@ -1,0 +1,287 @@
+"""The symbolic strategy (C7, C8): units by their proofs, notes, explanations; and rules that a user writes."""
+
+import dataclasses
+
+import pytest
+
+from builders import expired_after, make_unit, make_view, patient
+from holdfast import Settings
+from holdfast.analysis.query import profile_query
+from holdfast.analysis.rules import read_rule, read_rules
+from holdfast.analysis.symbols import symbol, symbol_tokens
+from holdfast.errors import SettingsError
+from holdfast.kernels.closure import Pattern, Rule, draw
+from holdfast.kernels.facts import FactIndex
+from holdfast.retrieval.symbolic import SymbolicStrategy, wanted_by
+from holdfast.settings import SymbolicSettings
+from holdfast.types import Budget, Fact
+
+WIDE = Budget(10_000.0, 1_000)
+HISTORY = {
+    "u0": ("the bakery uses the oven", "bakery", "uses", "oven"),
+    "u1": ("the oven provides heat", "oven", "provides", "heat"),
+    "u2": ("heat matters for safe bread", "heat", "relevant_for", "safe bread"),
+    "u3": ("the bakery needs the oven", "bakery", "depends_on", "oven"),
+    "u4": ("the oven runs on gas", "oven", "depends_on", "gas"),
+    "u5": ("gas gives a flame", "gas", "provides", "flame"),
+    "u6": ("a flame matters for safe bread", "flame", "relevant_for", "safe bread"),
+}
+
+
+class FactsInMemory:
+    """The part of a store that the strategy reads."""
+
+    def __init__(self, history, confidence=0.9):
+        self._units = {
+            unit_id: make_unit(unit_id, text, fact=Fact(*triple, confidence), kind="knowledge")
+            for unit_id, (text, *triple) in history.items()
+        }
+        self._index = FactIndex(symbol_tokens)
+        for unit_id, unit in self._units.items():
+            key = (symbol(unit.fact.subject), unit.fact.relation, symbol(unit.fact.object))
+            self._index.add(unit_id, key, unit.fact.confidence)
+
+    def facts(self, view):
+        return self._index.seen_by(lambda source: self._units[source].user == view.user)
+
+    def units(self, view, ids):
+        return {i: self._units[i] for i in ids if i in self._units and self._units[i].user == view.user}
+
+
+def settings(**changes):
+    reference = Settings.reference()
+    return dataclasses.replace(reference, symbolic=dataclasses.replace(reference.symbolic, **changes))
+
+
+def ask(question, store=None, budget=WIDE, deadline=None, **changes):
+    store = store or FactsInMemory(HISTORY)
+    strategy = SymbolicStrategy(settings(**changes))
+    query = question if not isinstance(question, str) else profile_query(question)
+    return strategy.retrieve(query, make_view(), store, budget, deadline or patient())
+
+
+def test_units_take_the_score_of_their_best_proof():
+    result = ask("Explain why the bakery is relevant for safe bread.")
+    assert result.strategy_id == "thinkingdb-symbolic"
+    assert [claim.unit_id for claim in result.candidates] == ["u0", "u1", "u3", "u4", "u2", "u5", "u6"]
+    tool, chain, goal = 0.55623857, 0.53867314, 0.51525257
+    found = [claim.raw_score for claim in result.candidates]
+    assert found == pytest.approx([tool, tool, chain, chain, goal, goal, goal], abs=1e-8)
+    assert all(claim.normalized_score == min(claim.raw_score / result.scale, 1.0) for claim in result.candidates)
+    assert {claim.store for claim in result.candidates} == {"kb"}
+
+
+def test_notes_start_with_the_id_and_tell_the_proof():
+    notes = {claim.unit_id: claim.notes for claim in ask("why is the bakery relevant for safe bread").candidates}
+    assert notes["u0"] == (
+        "thinkingdb-symbolic",
+        "derived: bakery has_capability heat",
+        "via: tool_to_capability",
+    )
+    lone = FactsInMemory({"a": ("Mira likes jazz", "mira", "likes", "jazz")})
+    [claim] = ask("what about Mira's music", lone).candidates
+    assert claim.notes == ("thinkingdb-symbolic", "base: mira likes jazz")
+
+
+def test_a_sure_fact_that_the_question_names_is_normalised_to_one():
+    [claim] = ask("Mira", FactsInMemory({"a": ("Mira likes jazz", "mira", "likes", "jazz")}, 1.0)).candidates
+    assert claim.raw_score > 1.0
+    assert claim.normalized_score == 1.0
+
+
+def test_the_explanation_is_the_proof_and_recomposes_the_score():
+    result = ask("why is the bakery relevant for safe bread", seed_bonus=1.3)
+    for claim in result.candidates:
+        tree = claim.explanation
+        assert tree.compose() == tree.value == claim.raw_score
+    first = result.candidates[0].explanation
+    assert [part.name for part in first.parts] == [
+        "derived: bakery has_capability heat",
+        "step penalty",
+        "goal bonus",
+        "seed bonus",
+    ]
+    assert [part.name for part in first.parts[0].parts] == [
+        "base: bakery uses oven (u0)",
+        "base: oven provides heat (u1)",
+        "rule tool_to_capability",
+    ]
+
+
+def test_score_says_the_same_of_any_unit():
+    store, view = FactsInMemory(HISTORY | {"u9": ("ducks swim", "duck", "likes", "pond")}), make_view()
+    strategy, query = SymbolicStrategy(settings()), profile_query("why is the bakery relevant for safe bread")
+    found = strategy.retrieve(query, view, store, WIDE, patient()).candidates
+    scored = strategy.score(query, view, store, [*HISTORY, "u9", "nobody"])
+    assert scored.keys() == {*HISTORY, "u9"}
+    assert {claim.unit_id: claim for claim in found} == {unit_id: scored[unit_id] for unit_id in HISTORY}
+    assert scored["u9"].raw_score == scored["u9"].explanation.compose() == 0.0
+    narrow = strategy.retrieve(query, view, store, Budget(10_000.0, 3), patient()).candidates
+    assert narrow == found[:3]
+
+
+def test_nobody_elses_facts_are_joined():
+    store = FactsInMemory(HISTORY)
+    query, view = profile_query("why is the bakery relevant for safe bread"), make_view(user="ben")
+    assert SymbolicStrategy(settings()).retrieve(query, view, store, WIDE, patient()).candidates == ()
+
+
+def test_time_that_runs_out_is_reported():
+    late = ask("why is the bakery relevant for safe bread", deadline=expired_after(0))
+    assert late.exhausted_budget
+    assert late.candidates == ()
+    assert not ask("why is the bakery relevant for safe bread").exhausted_budget
+
+
+def test_a_follow_up_asks_about_what_came_before():
+    query = profile_query("and why?", previous="Tell me about the bakery and safe bread")
+    assert ask(query).candidates[0].notes[1] == "derived: bakery has_capability heat"
+
+
+def test_names_are_read_as_symbols_are():
+    store = FactsInMemory(
+        {
+            "a": ("C++ needs a compiler", "C++", "depends_on", "the compilers"),
+            "b": ("vitamin C helps", "vitamin C", "supports", "the Rules Engine"),
+        }
+    )
+    strategy, view = SymbolicStrategy(settings()), make_view()
+
+    def seeds(question):
+        return [seed.subject for seed in strategy.prove(profile_query(question), view, store).seeds]
+
+    assert seeds("Is C++ hard?") == ["c++"]
+    assert seeds("the architecture") == []
+    assert seeds("Which COMPILERS, then?") == ["c++"]
+    assert seeds("what of the rules engine's speed") == ["vitamin c"]
+    named = wanted_by(profile_query("Which compilers does the rules engine use?"))
+    assert named.names("compiler")
+    assert named.names("rules engine")
+    assert not named.names("rule engine compiler")
+
+
+def test_contradicting_units_are_both_found_and_flagged():
+    store = FactsInMemory(
+        {
+            "old": ("Mira lives in Porto", "mira", "lives_in", "porto"),
+            "new": ("Mira lives in Lisbon", "mira", "lives_in", "lisbon"),
+        }
+    )
+    assert [claim.unit_id for claim in ask("who is in Lisbon", store).candidates] == ["new"]
+    both = {claim.unit_id: claim for claim in ask("who is in Lisbon", store, functional=("lives_in",)).candidates}
+    assert both["new"].notes[-1] == "contradicts: mira lives_in porto"
+    assert both["old"].notes[-1] == "contradicts: mira lives_in lisbon"
+    assert 0.0 < both["old"].raw_score < both["new"].raw_score
+
+
+def test_proofs_can_be_drawn():
+    strategy, query = SymbolicStrategy(settings()), profile_query("why is the bakery relevant for safe bread")
+    closure = strategy.prove(query, make_view(), FactsInMemory(HISTORY))
+    bridge = next(p for p in closure.derived if p.key == ("bakery", "relevant_for", "safe bread"))
+    assert draw(bridge).count("\n") == 4
+
+
+def test_rules_of_ours_are_off_in_the_reference_recipe():
+    store = FactsInMemory(
+        {"a": ("Rex is a dog", "rex", "instance_of", "dog"), "b": ("", "dog", "has_capability", "nose")}
+    )
+    assert ask("Rex", store).candidates[0].notes[1] == "base: rex instance_of dog"
+    assert ask("Rex", store, further_rules=True).candidates[0].notes[1] == "derived: rex has_capability nose"
+    assert Settings().symbolic.further_rules
+    assert not Settings.reference().symbolic.further_rules
+
+
+def test_a_rule_of_the_users_is_applied_and_named():
+    store = FactsInMemory(
+        {"a": ("Mira is in Alfama", "mira", "located_in", "alfama"), "b": ("Alfama", "alfama", "part_of", "lisbon")}
+    )
+    rule = "x located_in y, y part_of z -> x located_in z : 0.8"
+    found = ask("where is Mira", store, rules=(rule,)).candidates
+    assert {claim.unit_id for claim in found} == {"a", "b"}
+    assert found[0].notes[1:] == ("derived: mira located_in lisbon", "via: user_1")
+
+
+def test_the_thinking_profile_is_the_contracts():
+    profile = Settings.reference().thinking
+    assert profile == Settings().thinking
+    assert (profile.strategies, profile.max_results) == (("lexical", "thinkingdb-symbolic"), 8)
+    assert (profile.min_score, profile.gap, profile.rank_by, profile.escalation) == (0.12, 0.25, "fused", ())
+
+
+# ------------------------------------------------------------------------------------------ reading rules
+
+LOCATED = Rule(
+    "r", (Pattern("x", "located_in", "y"), Pattern("y", "part_of", "z")), Pattern("x", "located_in", "z"), 0.9
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x located_in y, y part_of z -> x located_in z : 0.9",
+        "?x located_in ?y, ?y part_of ?z -> ?x located_in ?z",
+        "  x   Located_In y and y part_of z->x located_in z:.9 ",
+        "x located_in y & y part_of z -> x located_in z : 9e-1",
+    ],
+)
+def test_a_rule_may_be_written_in_several_ways(text):
+    assert read_rule(text, "r") == LOCATED
+
+
+def test_a_list_of_rules_that_was_split_at_its_commas_is_put_together_again():
+    one = "x located_in y, y part_of z -> x located_in z : 0.9"
+    assert read_rules((one, "a likes b -> b liked_by a")) == read_rules(
+        (*one.split(","), "a likes b -> b liked_by a")
+    )
+    loaded = Settings.load({}, environ={"HOLDFAST_SYMBOLIC__RULES": one})
+    assert read_rules(loaded.symbolic.rules) == read_rules((one,))
+    assert [rule.name for rule in read_rules((one, one))] == ["user_1", "user_2"]
+    assert read_rules(()) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x likes y", "no `->`"),
+        ("x likes -> y likes x", "is not `x relation y`"),
+        ("-> x likes y", "is not `x relation y`"),
+        ("x likes y -> ", "is not `x relation y`"),
+        ("x likes y -> x likes y z : 1", "is not `x relation y`"),
+        ("x likes y -> x meets z", "z follows from nothing"),
+        ("x likes y -> paul meets y", "paul follows from nothing"),
+        ("x likes y, z likes w -> x meets w", "share no variable"),
+        ("a r b, b r c, c r d, d r e -> a r e", "4 premises"),
+        ("x likes y -> x likes y", "what its body says"),
+        ("x likes y -> y likes x : 0", r"outside \(0, 1\]"),
+        ("x likes y -> y likes x : 1.1", r"outside \(0, 1\]"),
+        ("x likes y -> y likes x : nan", r"outside \(0, 1\]"),
+        ("x likes y -> y likes x : often", "is not a weight"),
+        ("x likes y -> y likes x -> x likes x", "is not `x relation y`"),
+    ],
+)
+def test_a_rule_that_is_not_safe_is_refused_with_the_remedy(text, why):
+    with pytest.raises(SettingsError, match=why) as caught:
+        SymbolicStrategy(settings(rules=(text,)))
+    assert text.strip() in str(caught.value)
+    assert "as in 'x located_in y, y part_of z -> x located_in z : 0.9'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"depth": 0},
+        {"max_seeds": 0},
+        {"fan_out": 0},
+        {"max_facts": -1},
+        {"min_score": float("nan")},
+        {"step_penalty": -0.1},
+        {"goal_bonus": 0.9},
+        {"seed_bonus": float("inf")},
+        {"functional": ("born in",)},
+        {"preferred": ("",)},
+    ],
+)
+def test_settings_outside_their_domain_are_refused(wrong):
+    [name] = wrong
+    with pytest.raises(SettingsError, match=rf"symbolic\.{name}"):
+        SymbolicSettings(**wrong)
