@@ -45,11 +45,11 @@ def _without(strategy: str) -> Switch:
 
 # What can be switched off, in the order of the pipeline. A new stage adds its line here.
 SWITCHES: Mapping[str, Switch] = {
-    "gate": _set(gate={"policy": "off"}),
-    "changes": _set(changes={"detect": False}),
     "lexical": _without("lexical"),
     "dense": _without("dense"),
     "hdc-vsa": _without("hdc-vsa"),
+    "thinkingdb-symbolic": _without("thinkingdb-symbolic"),
+    "proof_bonus": _set(symbolic={"seed_bonus": 1.0, "goal_bonus": 1.0}),
     "role_boost": _set(lexical={"role_boost": 1.0}),
     "agreement_bonus": _set(fusion={"agreement_bonus": 0.0}),
     "refusal": _set(refusal={"enabled": False}),
@@ -70,6 +70,8 @@ SWITCHES: Mapping[str, Switch] = {
     "temporal": _set(temporal={"enabled": False}),
     "item_share": _set(assembly={"item_share": 1.0}),
     "quality": _set(score={"delta": 0.0}),
+    "gate": _set(gate={"policy": "off"}),
+    "changes": _set(changes={"detect": False}),
 }
 
 
