@@ -186,7 +186,7 @@ class Memory(Upkeep):
         checks: dict[str, tuple[object, Callable[[Any], object]]] = {
             "text": (text, lambda value: self._clean(check_text(value, self._settings.ingest))),
             "topic": (topic, lambda value: self._clean(check_given_text("topic", value))),
-            "metadata": (metadata, lambda value: check_metadata(value, self._settings.ingest)),
+            "metadata": (metadata, lambda value: self._clean(check_metadata(value, self._settings.ingest))),
             "pinned": (pinned, lambda value: check_flag("pinned", value)),
             "expires_at": (ttl, lambda value: now + life if (life := check_lifetime(value)) else None),
             "valid_from": (valid_from, lambda value: check_time("valid_from", value)),

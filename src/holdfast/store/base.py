@@ -372,6 +372,7 @@ class Store(Protocol):
 
         Raises:
             NotFoundError: the owner has no such unit.
+            InputError: it is a summary, whose turns have changed.
         """
         ...
 

@@ -112,6 +112,10 @@ class Upkeep(Connected):
         """See `Store.reinstate`."""
         with self._write():
             unit = self._own(view, unit_id)
+            if unit.kind == "summary":
+                raise InputError(
+                    f"{shown(unit_id)} is a summary of turns that have changed since; compact the session instead"
+                )
             row = self._find(unit.tenant, unit.user, unit_id)
             assert row is not None  # noqa: S101 - it was found a line ago, in this transaction
             self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": row[0]})
