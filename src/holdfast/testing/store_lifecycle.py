@@ -218,7 +218,7 @@ class StoreLifecycleContract(ABC):
         assert covering(store, view(), "abc") == dict.fromkeys("abc", "sum")
 
     def test_new_words_or_an_end_withdraw_a_summary(self, tmp_path: Path) -> None:
-        changes: tuple[dict[str, object], ...] = (
+        changes: tuple[dict[str, Any], ...] = (
             {"text": "x", "claim": "x"},
             {"expires_at": LATER},
             {"valid_to": LATER},
