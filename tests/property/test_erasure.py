@@ -30,9 +30,11 @@ def folder():
 
 # ------------------------------------------------------------------------------------------------ histories
 
+# Words: a line, a paragraph, several pages.
+LENGTHS = (3, 9, 9, 30, 30, 30, 400, 900)
 shapes = st.fixed_dictionaries({
     "seed": st.integers(0, 2**32),
-    "turns": st.lists(st.tuples(st.sampled_from(["s", "t"]), st.sampled_from([3, 9, 9, 30, 30, 30, 400, 900])), min_size=8,
+    "turns": st.lists(st.tuples(st.sampled_from(["s", "t"]), st.sampled_from(LENGTHS)), min_size=8,
                       max_size=12),
     "updates": st.lists(st.tuples(st.integers(0, 99), st.sampled_from([3, 30, 600])), max_size=5),
     "backups": st.lists(st.sampled_from(["start", "compacted", "end"]), max_size=3, unique=True),
