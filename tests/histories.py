@@ -152,3 +152,20 @@ def residue(folder, wanted):
         for piece in wanted
         if piece in data
     }  # fmt: skip
+
+
+def everything(memory):
+    """Return all units of ana, current or not, by id."""
+    return {unit.id: unit for unit in memory.list(user="ana", limit=None, current_only=False)}
+
+
+def check_whole(memory):
+    """Each summary in force stands for all of its sources, and each covered turn has its summary."""
+    units = everything(memory)
+    for unit in units.values():
+        if unit.kind == "summary" and unit.superseded_by is None:
+            assert {units[key].covered_by for key in unit.lineage.sources} == {unit.id}
+        if unit.covered_by is not None:
+            assert units[unit.covered_by].kind == "summary"
+            assert units[unit.covered_by].superseded_by is None
+            assert unit.id in units[unit.covered_by].lineage.sources
