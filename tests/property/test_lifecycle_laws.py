@@ -43,6 +43,7 @@ messages = st.lists(
 )
 budgets = st.sampled_from([60, 150, 300, 800, 8000])
 covered = st.sampled_from(["compete", "hide"])
+recipes = st.sampled_from(["default", "reference"])
 
 
 def told(memory, history):
@@ -94,9 +95,9 @@ def test_compaction_leaves_the_tail_pins_and_ends_alone(history, budget, least, 
                 assert memory.expand(unit.id, user="ana") == sources
 
 
-@given(messages, covered)
-def test_compacting_and_telling_again_changes_nothing(history, how):
-    with small_memory(compaction__covered=how) as memory:
+@given(messages, covered, recipes)
+def test_compacting_and_telling_again_changes_nothing(history, how, recipe):
+    with small_memory(compaction__covered=how, recipe=recipe) as memory:
         told(memory, history)
         memory.compact(user="ana")
         before = state(memory)
@@ -157,10 +158,9 @@ def test_the_tail_of_each_agent_is_left_alone():
 # ------------------------------------------------------------------------------------------------- law 15
 
 
-@given(st.integers(12, 40), covered, st.booleans())
-def test_every_turn_can_still_be_reached(count, how, reference):
-    changes = {"compaction__covered": how} | ({"hybrid__min_score": 0.0, "hybrid__gap": 0.0} if reference else {})
-    with small_memory(**changes) as memory:
+@given(st.integers(12, 40), covered, recipes)
+def test_every_turn_can_still_be_reached(count, how, recipe):
+    with small_memory(compaction__covered=how, recipe=recipe) as memory:
         ids = talk(memory, count)
         memory.compact(user="ana")
         units = everything(memory)
@@ -196,9 +196,9 @@ def test_a_covered_turn_in_a_longer_tail_is_shown_raw(count, budget):
         assert not recalled & set(tail)
 
 
-@given(st.integers(12, 30), covered, st.sampled_from(["hybrid", "fast", "balanced"]), st.integers(0, 29))
-def test_nothing_is_found_twice_when_scopes_are_searched_together(count, how, profile, asked):
-    with small_memory(compaction__covered=how, gate__policy="all") as memory:
+@given(st.integers(12, 30), covered, recipes, st.sampled_from(["hybrid", "fast", "balanced"]), st.integers(0, 29))
+def test_nothing_is_found_twice_when_scopes_are_searched_together(count, how, recipe, profile, asked):
+    with small_memory(compaction__covered=how, recipe=recipe, gate__policy="all") as memory:
         talk(memory, count)
         talk(memory, 3, session="other")
         memory.remember("turn 1 tells of the boat for everyone", user="ana", scope="global")
@@ -232,9 +232,9 @@ def test_at_equal_base_higher_confidence_never_ranks_lower(one, other, fused, re
     assert score(low) <= score(high)
 
 
-@given(st.integers(12, 30), st.sampled_from(["hybrid", "fast", "balanced"]), st.integers(0, 29))
-def test_the_explanation_of_a_summary_recomposes(count, profile, asked):
-    with small_memory(compaction__covered="hide") as memory:
+@given(st.integers(12, 30), recipes, st.sampled_from(["hybrid", "fast", "balanced"]), st.integers(0, 29))
+def test_the_explanation_of_a_summary_recomposes(count, recipe, profile, asked):
+    with small_memory(compaction__covered="hide", recipe=recipe) as memory:
         talk(memory, count)
         memory.compact(user="ana")
         hits = memory.search(f"boat number{asked}", user="ana", session="s", profile=profile, explain=True)
