@@ -82,7 +82,7 @@ def test_a_run_that_is_killed_at_any_boundary_is_completed_by_the_next(tmp_path,
             states.add(check_whole(memory, ids))
             memory.compact(user="ana")
             check_whole(memory, ids)
-            assert {key for key in everything(memory) if key.startswith("summary:")} == set(summaries)
+            assert {key for key in everything(memory) if key.startswith("s-")} == set(summaries)
             assert memory.store.waiting_count(memory.store.space()) == 0
     assert len(states) == 1 + len(summaries)  # from nothing to everything, cluster by cluster
 

@@ -183,7 +183,7 @@ def leave_in_a_gap(path, fragment):
     "start",
     [
         0,
-        pytest.param(30, marks=pytest.mark.xfail(strict=True, reason="the proof looks at 24 of every 64 bytes")),
+        30,
     ],
 )
 def test_bytes_that_sqlite_left_in_a_gap_go_too(tmp_path, start):
@@ -266,12 +266,9 @@ WRITES = {
     "verb",
     [
         "forget",
-        *(
-            pytest.param(
-                verb, marks=pytest.mark.xfail(strict=True, reason="only `put` goes on with a pending erasure")
-            )
-            for verb in ("update", "supersede", "assemble")
-        ),
+        "update",
+        "supersede",
+        "assemble",
     ],
 )
 def test_any_write_goes_on_with_a_pending_erasure(tmp_path, verb):
@@ -283,7 +280,6 @@ def test_any_write_goes_on_with_a_pending_erasure(tmp_path, verb):
     assert left == set()
 
 
-@pytest.mark.xfail(strict=True, reason="a memory that was open before the erasure does not know that it is pending")
 def test_another_memory_that_writes_goes_on_with_a_pending_erasure(tmp_path):
     with small_memory(tmp_path / "memory.db") as other:
         other.remember("open before", user="ben")
@@ -338,7 +334,6 @@ def test_a_snapshot_that_is_written_while_another_erases_does_not_stay(tmp_path,
 # ------------------------------------------------------------------------------------------------- backups
 
 
-@pytest.mark.xfail(strict=True, reason="the log of a backup that a reader holds open keeps the words, unnoticed")
 def test_a_backup_that_somebody_reads_is_not_called_complete(tmp_path, monkeypatch):
     monkeypatch.setattr(upkeep, "StoreSettings", lambda: StoreSettings(busy_timeout_ms=50))
     memory = small_memory(tmp_path / "memory.db")
@@ -495,7 +490,6 @@ def test_a_summary_is_made_again_from_what_is_left(memory):
     assert len(keys) == 12
 
 
-@pytest.mark.xfail(strict=True, reason="a summary is made again of turns that are now in the tail (law 7)")
 def test_what_is_made_again_leaves_the_tail_alone(memory):
     keys = talk(memory, 20)
     [done] = memory.compact(user="ana", session="s")
@@ -505,7 +499,6 @@ def test_what_is_made_again_leaves_the_tail_alone(memory):
     assert not covered & set(tail_of(memory))
 
 
-@pytest.mark.xfail(strict=True, reason="the erasure is done, and then its report is lost in an error")
 @pytest.mark.parametrize("how", ["none", "broken"])
 def test_an_erasure_is_reported_without_an_embedder(tmp_path, how):
     with small_memory(tmp_path / "memory.db") as memory:
@@ -523,7 +516,6 @@ class Broken(HashEmbedder):
         raise EmbedderError("the embedder is away; try again later")
 
 
-@pytest.mark.xfail(strict=True, reason="links of a user's units to an erased unit of everyone's are kept")
 def test_a_link_to_an_erased_unit_of_everyone_goes(memory):
     [shared] = memory.remember("the harbour opens at nine", user="ana", scope="global")
     [mine] = memory.remember("see the harbour", user="ana", links=shared.id)
@@ -531,9 +523,6 @@ def test_a_link_to_an_erased_unit_of_everyone_goes(memory):
     assert memory.get(mine.id, user="ana").links == ()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a user's summary of an erased turn of everyone's is not found, and keeps its words"
-)
 def test_a_private_summary_of_an_erased_turn_of_everyone_goes_too(memory, tmp_path):
     keys = talk(memory, 16, scope="global")
     memory.compact(user="ana", session="s")

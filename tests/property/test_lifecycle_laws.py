@@ -143,9 +143,6 @@ def test_compacting_in_one_process_or_another_gives_the_same_ids(tmp_path):
     assert made[0] == made[1]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="compaction protects the tail of all agents together, not that of each (law 7)"
-)
 def test_the_tail_of_each_agent_is_left_alone():
     with small_memory() as memory:
         talk(memory, 10, agent="x")
@@ -303,7 +300,6 @@ def test_promotion_is_tried_again_after_an_embedder_that_failed(tmp_path, caplog
         assert straight.promoted
 
 
-@pytest.mark.xfail(strict=True, reason="a process that stays open never goes back to units that wait")
 def test_promotion_is_tried_again_while_the_memory_stays_open(tmp_path):
     with small_memory(tmp_path / "memory.db", embedder=AwayAtFirst(64)) as memory:
         [kept] = memory.remember("I prefer dark mode in every editor", user="ana", session="s")

@@ -209,7 +209,7 @@ class StoreLifecycleContract(ABC):
         store.supersede(view(), "a", "b", LATER)
         assert covering(store, view(), "abc") == dict.fromkeys("abc")
         assert found(store, view(), "togeth") == set()
-        store.reinstate(view(), "a")
+        store.reinstate(view(), "a", LATER)
         sources = [store.units(view(), [name])[name] for name in "abc"]
         written = store.cover(summary(sources), sources)
         assert written is not None
@@ -260,7 +260,7 @@ class StoreLifecycleContract(ABC):
         assert found(store, view(), "boat") == {"b", "c"}
         assert found(store, view(current_only=False), "boat") == {"a", "b", "c"}
         assert found(store, view(as_of=LATER - timedelta(minutes=1)), "boat") == {"a", "b", "c"}
-        assert store.reinstate(view(), "a").superseded_by is None
+        assert store.reinstate(view(), "a", LATER).superseded_by is None
         assert store.units(view(), [*"abc"]) == before
         assert found(store, view(), "boat") == {"a", "b", "c"}
 
@@ -274,7 +274,7 @@ class StoreLifecycleContract(ABC):
             assert raised(InputError, lambda old=old, new=new: store.supersede(view(), old, new, LATER))
         for old, new in (("a", "a"), ("a", "z"), ("z", "a"), ("a", "unknown"), ("unknown", "a")):
             assert raised(NotFoundError, lambda old=old, new=new: store.supersede(view(), old, new, LATER))
-        assert raised(NotFoundError, lambda: store.reinstate(view(), "z"))
+        assert raised(NotFoundError, lambda: store.reinstate(view(), "z", LATER))
         told = {name: one.superseded_by for name, one in store.units(view(), [*"abc"]).items()}
         assert told == {"a": "b", "b": "c", "c": None}
 
@@ -284,7 +284,7 @@ class StoreLifecycleContract(ABC):
         turns(store, "c", agent="y")
         assert raised(NotFoundError, lambda: store.supersede(view(agent="y"), "a", "c", LATER))
         assert raised(NotFoundError, lambda: store.supersede(view(agent="x"), "c", "a", LATER))
-        assert raised(NotFoundError, lambda: store.reinstate(view(agent="y"), "a"))
+        assert raised(NotFoundError, lambda: store.reinstate(view(agent="y"), "a", LATER))
         store.supersede(view(agent="x"), "a", "b", LATER)
         assert store.units(view(), ["a"])["a"].superseded_by == "b"
 
