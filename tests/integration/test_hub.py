@@ -75,8 +75,8 @@ def test_the_proof_shows_the_bridge_and_not_the_crowd(memory):
 
 @pytest.mark.xfail(
     strict=True,
-    reason="joins run rule by rule in the order of keys, so a time budget that runs out half-way keeps the crowd "
-    "and loses the bridge, although what lies between two named things is said to be joined first",
+    reason="joins run rule by rule: when the time runs out before the last rule, no proof joins what the question "
+    "names yet, surer facts of the crowd are ranked before the bridge, and the profile's eight places are theirs",
 )
 def test_time_that_runs_out_half_way_does_not_cost_the_bridge(memory):
     query = profile_query("Why does the heron desk matter for night sailing?")
@@ -90,4 +90,4 @@ def test_time_that_runs_out_half_way_does_not_cost_the_bridge(memory):
     strategy.prove(query, view, memory.store, lambda: expired(10**9))
     half = strategy.prove(query, view, memory.store, lambda: expired(looks[10**9] // 2))
     assert half.exhausted
-    assert ("heron desk", "has_capability", "tide table") in [one.proof.key for one in half.standings]
+    assert ("heron desk", "has_capability", "tide table") in [one.proof.key for one in half.standings[:8]]
