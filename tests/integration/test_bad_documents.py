@@ -126,8 +126,12 @@ def test_the_command_line_says_it_in_one_message(tmp_path, case, code):
     keep = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
     done = subprocess.run(
         [str(HOLDFAST), "ingest", name, "--json"],
-        cwd=tmp_path, env=keep | {"HOLDFAST_EMBEDDING__EMBEDDER": "none"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=keep | {"HOLDFAST_EMBEDDING__EMBEDDER": "none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == code
     error = json.loads(done.stdout)["error"]
     assert error["exit_code"] == code
@@ -150,10 +154,9 @@ def test_the_command_line_says_it_in_one_message(tmp_path, case, code):
     ],
 )
 def test_a_bad_rule_is_refused_with_the_rule_and_the_remedy(rule, reason):
-    with pytest.raises(SettingsError, match=reason) as caught:  # noqa: PT012 - at opening, or at the first question
-        with opened(Settings.load({"symbolic.rules": (rule,)}, environ={})) as memory:
-            memory.remember("Mira uses the loom.", user="ana")
-            memory.search("Mira", user="ana", profile="thinking")
+    settings = Settings.load({"symbolic.rules": (rule,)}, environ={})
+    with pytest.raises(SettingsError, match=reason) as caught, opened(settings) as memory:
+        memory.search("Mira", user="ana", profile="thinking")
     assert rule in str(caught.value)
     assert "as in 'x located_in y, y part_of z -> x located_in z : 0.9'" in str(caught.value)
 
@@ -164,8 +167,9 @@ def test_a_bad_rule_is_refused_with_the_rule_and_the_remedy(rule, reason):
     "only a later question says so; Settings validate everything else when they are built",
 )
 def test_a_bad_rule_is_refused_when_the_settings_are_built_or_the_memory_is_opened():
-    with pytest.raises(SettingsError, match="no `->`"), opened(
-        Settings.load({"symbolic.rules": ("x likes y",)}, environ={})
+    with (
+        pytest.raises(SettingsError, match="no `->`"),
+        opened(Settings.load({"symbolic.rules": ("x likes y",)}, environ={})),
     ):
         pass
 

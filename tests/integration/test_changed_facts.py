@@ -41,9 +41,9 @@ def current(memory, user="ana", **more):
     ("old", "new", "why"),
     [
         (OLD, NEW, WHY),
-        ("I work at Brightwater.", "I no longer work at Brightwater.", "works_at: Brightwater → ended (said: no longer)"),
+        ("I work at Northwind.", "I no longer work at Northwind.", "works_at: Northwind → ended (said: no longer)"),
         ("My phone is an iPhone.", "My new phone is a Pixel.", "has phone: iPhone → Pixel (said: new)"),
-        ("The meeting is on Monday.", "Actually it is Tuesday, not Monday.", "is on: Monday → Tuesday (said: actually)"),
+        ("The fair is on Monday.", "Actually it is Tuesday, not Monday.", "is on: Monday → Tuesday (said: actually)"),
         ("I use Trello.", "I switched from Trello to Linear.", "uses: Trello → Linear (said: switched)"),
     ],
 )  # fmt: skip
@@ -120,8 +120,8 @@ def test_detection_is_turned_off_by_settings(memory):
 
 @pytest.mark.xfail(
     strict=True,
-    reason="the turns that a change may replace are looked for by words and vectors, not by facts: without an embedder "
-    "'I live in Lisbon.' and 'I moved to Porto.' share no term, and the change is not seen",
+    reason="the turns that a change may replace are looked for by words and vectors, not by facts: without an "
+    "embedder 'I live in Lisbon.' and 'I moved to Porto.' share no term, and the change is not seen",
 )
 def test_a_change_is_seen_without_an_embedder_and_without_a_common_word():
     with opened() as memory:
@@ -131,8 +131,8 @@ def test_a_change_is_seen_without_an_embedder_and_without_a_common_word():
 
 @pytest.mark.xfail(
     strict=True,
-    reason="only the 32 nearest turns by words and the 32 nearest by vectors are compared: behind 40 other turns about "
-    "moving to Porto the statement that was replaced is not looked at, although its fact is in the index",
+    reason="only the 32 nearest turns by words and the 32 nearest by vectors are compared: behind 40 other turns "
+    "about moving to Porto the statement that was replaced is not looked at, although its fact is in the index",
 )
 def test_a_change_is_seen_behind_many_turns_that_are_nearer(memory):
     first = say(memory, OLD, 0)
@@ -232,8 +232,8 @@ def test_an_older_statement_imported_later_replaces_nothing(memory):
 
 @pytest.mark.xfail(
     strict=True,
-    reason="only the turns just written are looked at as the newer side: when the older statement is imported after the "
-    "change that replaces it, it stays current, so the order of import decides",
+    reason="only the turns just written are looked at as the newer side: when the older statement is imported after "
+    "the change that replaces it, it stays current, so the order of import decides",
 )
 def test_an_older_statement_imported_after_its_change_is_superseded_by_it(memory):
     say(memory, NEW, 5)
@@ -257,7 +257,15 @@ def test_as_of_gives_the_answer_of_then():
         assert [fact.key for fact in facts.about(["ana"], 10)] == [("ana", "lives_in", "porto")]
 
 
-SAID = (OLD, NEW, "I moved to Faro.", "I live in Leeds now.", "I work at Brightwater.", "I left Brightwater.", "Hello.")
+SAID = (
+    OLD,
+    NEW,
+    "I moved to Faro.",
+    "I live in Leeds now.",
+    "I work at Brightwater.",
+    "I left Brightwater.",
+    "Hello.",
+)
 
 
 def outcome(memory):

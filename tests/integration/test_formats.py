@@ -129,7 +129,7 @@ def test_a_changed_document_is_widened_as_it_now_stands_and_a_gone_unit_is_refus
     write("buoys.txt", PLAIN.replace("The red buoy rings in fog.", "The blue buoy blinks."))
     memory.ingest(path, user="ana")
     assert "blue buoy" in memory.widen(green.id, user="ana").text
-    with pytest.raises(NotFoundError, match="no longer says|there is no unit"):
+    with pytest.raises(NotFoundError, match=r"no longer says|there is no unit"):
         memory.widen(red.id, user="ana")
 
 
@@ -195,8 +195,8 @@ def test_a_file_of_units_is_taken_in_again_without_new_versions(memory, write, n
 
 @pytest.mark.xfail(
     strict=True,
-    reason="widen() reads the pieces of text documents alone: a unit of JSON Lines, JSON or YAML has its place in the "
-    "file (Record.start, Record.end) and is told that its document no longer says it",
+    reason="widen() reads the pieces of text documents alone: a unit of JSON Lines, JSON or YAML has its place in "
+    "the file (Record.start, Record.end) and is told that its document no longer says it",
 )
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_unit_of_a_file_of_units_is_widened_to_its_place(memory, write, name):

@@ -1,5 +1,6 @@
-"""Questions whose answer stands in several documents' sentences (C8): the middle of the chain shares no word with
-the question. A folder of Markdown and YAML is taken in as a user would do it; nothing is told about the facts in it.
+"""Questions whose answer stands in several sentences (C8); the middle of the chain shares no word with the question.
+
+A folder of Markdown and YAML is taken in as a user would do it; nothing is told about the facts in it.
 """
 
 import json

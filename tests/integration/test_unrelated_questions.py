@@ -1,4 +1,4 @@
-"""A question that has nothing to do with what is kept gets nothing (C4), whatever the profile, with every embedder."""
+"""A question that has nothing to do with what is kept gets nothing (C4), whatever the profile and the embedder."""
 
 from pathlib import Path
 
