@@ -13,6 +13,7 @@ that these runs have figures for; the others stay as they are. Where two runs me
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,6 +91,18 @@ ABLATED_SETS = ("LoCoMo", "LongMemEval", "BEAM 100K")
 PACKED = ("survival@1k", "survival@2k", "survival@4k", "survival@8k")
 PACKED_SETS = ("LoCoMo", "LongMemEval")
 PACKINGS = ("prefix", "skip", "excerpt")
+COMPACTED = "hybrid compacted"
+COMPARED = ("recall@10", "ndcg@10", "session_hit@1", "survival@1k", "survival@2k", "survival@4k")
+COUNTED = PAGE.parent.parent / "benchmarks" / "results" / "compaction.json"
+HOP_SETS = ("HotpotQA", "MuSiQue")
+HOP_METRICS = ("recall@5", "recall_all@5", "recall@10", "recall_all@10")
+HOP_SYSTEMS = {
+    "fast": "`fast`",
+    "balanced": "`balanced`",
+    "thinking": "`thinking`",
+    "hybrid without mentions": "`hybrid` without mention links",
+    "hybrid": "`hybrid`",
+}
 
 
 # ------------------------------------------------------------------------------------------------ reading runs
@@ -279,12 +292,57 @@ def packing(found: Sequence[Measured]) -> Lines:
     return table(("set", "packing", *PACKED), rows, texts=2)
 
 
+def compacted(found: Sequence[Measured]) -> Lines:
+    """Return every chat set before and after its sessions were compacted, and the difference question by question."""
+    after = latest(each for each in found if each.system == COMPACTED and not each.changed)
+    whole = {(each.set, id(each.kept)): each for each in found if each.system == PRODUCT}
+    rows = []
+    for own in after.values():
+        base = whole[(own.set, id(own.kept))]
+        rows += [
+            (own.set, metric, base.shown(metric), own.shown(metric), _paired(own, whole, metric))
+            for metric in COMPARED
+            if metric in own.row["metrics"]
+        ]
+    return table(("set", "metric", "before", "after", "difference"), rows, texts=2)
+
+
+def compaction(_: Sequence[Measured]) -> Lines:
+    """Return how many summaries stand for how many turns, from `benchmarks/compaction.py`."""
+    if not COUNTED.exists():
+        return []
+    rows = []
+    for name, one in json.loads(COUNTED.read_text(encoding="utf-8")).items():
+        saved = one["tokens_before"] - one["tokens_after"]
+        ratio = one["turns"] / max(one["summaries"], 1)
+        share = saved / max(one["tokens_before"], 1)
+        cells = (one["messages"], one["turns"], one["summaries"], f"{ratio:.1f}", figure(one["confidence"]))
+        rows.append((name, *map(str, cells), f"{saved:,} ({share:.0%})"))
+    head = ("set", "messages", "covered", "summaries", "turns each", "confidence", "tokens saved")
+    return table(head, rows, texts=1)
+
+
+def hops(found: Sequence[Measured]) -> Lines:
+    """Return the profiles on questions that need two or more passages."""
+    measured = latest(each for each in found if each.set in HOP_SETS and not each.changed)
+    rows = [
+        (name, label, *(measured[name, system].shown(metric) for metric in HOP_METRICS))
+        for name in HOP_SETS
+        for system, label in HOP_SYSTEMS.items()
+        if (name, system) in measured
+    ]
+    return table(("set", "profile", *HOP_METRICS), rows, texts=2)
+
+
 TABLES: Mapping[str, Callable[[Sequence[Measured]], Lines]] = {
     "baselines": baselines,
     "explored": explored,
     "sets": sets,
     "ablation": ablation,
     "packing": packing,
+    "compacted": compacted,
+    "compaction": compaction,
+    "hops": hops,
 }
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from holdfast.analysis.gate import judge
 from holdfast.embedders import build_embedder
-from holdfast.settings import EmbeddingSettings, GateSettings
+from holdfast.settings import EmbeddingSettings, GateSettings, Settings
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "tests" / "data" / "gate_examples.json"
 WARM = (0.30, 0.25, 0.20, 0.15, 0.10)
@@ -133,6 +133,9 @@ def line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+RECIPES = {"reference": Settings.reference().gate, "default": Settings().gate}
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -141,10 +144,10 @@ def main() -> None:
         for embedder in ("minilm", "potion"):
             stream(embedder)
         return
-    for wide in (False, True):
+    for recipe, settings in RECIPES.items():
         for name, durable in (("cold", ()), ("warm", WARM)):
-            print(f"\nwide = {str(wide).lower()}, {name}")
-            by_category(GateSettings(wide=wide), durable)
+            print(f"\n{recipe} recipe, {name}")
+            by_category(settings, durable)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,10 @@ class Owned:
     fields: Mapping[str, Any] = field(default_factory=dict)
     redact: Redact | None = None
 
+    def redacted(self) -> Owned:
+        """Return the same without secrets in what holds for all of the words, such as metadata."""
+        return self if self.redact is None else replace(self, fields=without_secrets(self.fields, self.redact))
+
 
 def remember(
     content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse, indexing: Indexing
@@ -46,7 +50,7 @@ def remember(
     """Keep every word of `content`; report what was done with each message."""
     said = read_content(content, settings.ingest)
     said = redacted(said, owned.redact)
-    units = _units(said, owned)
+    units = _units(said, owned.redacted())
     drafts = [_draft(unit, words, owned, analyse) for unit, words in zip(units, said, strict=True)]
     written = store.put(drafts)
     fresh = _fresh(units, written)
@@ -150,18 +154,19 @@ def redacted(said: Sequence[Said], redact: Redact | None) -> list[Said]:
     if redact is None:
         return [*said]
     return [
-        replace(one, text=redact(one.text), fields={k: _without_secrets(v, redact) for k, v in one.fields.items()})
+        replace(one, text=redact(one.text), fields={k: without_secrets(v, redact) for k, v in one.fields.items()})
         for one in said
     ]
 
 
-def _without_secrets(value: Any, redact: Redact) -> Any:  # noqa: ANN401 - a field or JSON of any shape
+def without_secrets(value: Any, redact: Redact) -> Any:  # noqa: ANN401 - a field or JSON of any shape
+    """Return a value without the secrets in its texts; keys and ids stay."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {key: _without_secrets(inner, redact) for key, inner in value.items()}
+        return {key: without_secrets(inner, redact) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_without_secrets(inner, redact) for inner in value)
+        return type(value)(without_secrets(inner, redact) for inner in value)
     return value
 
 

@@ -31,7 +31,7 @@ from holdfast.embedders.base import Embedder
 from holdfast.errors import HoldfastError, InputError, shown
 from holdfast.opened import Filters, Moment, checked_limit, checked_user
 from holdfast.settings import Settings
-from holdfast.store.base import Order
+from holdfast.store.base import Order, Store
 from holdfast.store.sqlite import SqliteStore
 from holdfast.summarisers.base import Summariser
 from holdfast.types import AUTHORS, CoreDocument, SearchResult, Stats, Unit, Why, Widened, Written
@@ -43,6 +43,19 @@ _KEEP: Any = object()  # "leave this as it is", which None cannot say
 
 class Memory(Upkeep):
     """A long-term memory. Open it with `Memory.open`; share it between threads, not across a fork."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        now: Callable[[], datetime],
+        embedder: Embedder | None = None,
+        counter: TokenCounter | None = None,
+        *,
+        redactor: Callable[[str], str] | None = None,
+        summariser: Summariser | None = None,
+    ) -> None:
+        super().__init__(store, settings, now, time.perf_counter, embedder, counter, redactor, summariser)
 
     @classmethod
     def open(
@@ -71,7 +84,7 @@ class Memory(Upkeep):
         location = settings.store.path if path is None else path
         store = SqliteStore.open(location, settings.store, derivation(settings))
         clock = now or (lambda: datetime.now(UTC))
-        memory = cls(store, settings, clock, time.perf_counter, embedder, counter, redactor, summariser)
+        memory = cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)
         try:
             memory._check_rules()
         except HoldfastError:
@@ -173,7 +186,7 @@ class Memory(Upkeep):
         checks: dict[str, tuple[object, Callable[[Any], object]]] = {
             "text": (text, lambda value: self._clean(check_text(value, self._settings.ingest))),
             "topic": (topic, lambda value: self._clean(check_given_text("topic", value))),
-            "metadata": (metadata, lambda value: check_metadata(value, self._settings.ingest)),
+            "metadata": (metadata, lambda value: self._clean(check_metadata(value, self._settings.ingest))),
             "pinned": (pinned, lambda value: check_flag("pinned", value)),
             "expires_at": (ttl, lambda value: now + life if (life := check_lifetime(value)) else None),
             "valid_from": (valid_from, lambda value: check_time("valid_from", value)),

@@ -18,7 +18,7 @@ from holdfast.analysis.tokens import RATIOS, TokenCounter, estimate
 from holdfast.embedders.base import Embedder
 from holdfast.embedding import Embedding
 from holdfast.errors import InputError, NotFoundError, shown
-from holdfast.ingest import Indexing, Redact
+from holdfast.ingest import Indexing, Redact, without_secrets
 from holdfast.retrieval.asking import Engine, Question
 from holdfast.retrieval.profiles import build_strategies, find_profile, without_dense
 from holdfast.settings import Settings
@@ -136,9 +136,9 @@ class Opened:
 
     # ------------------------------------------------------------------------------------------- checking
 
-    def _clean(self, text: str) -> str:
-        """Return a text without what must not be kept."""
-        return text if self._redact is None else self._redact(text)
+    def _clean(self, value: Any) -> Any:  # noqa: ANN401 - a text, or JSON with texts in it
+        """Return a text, or JSON, without what must not be kept."""
+        return value if self._redact is None else without_secrets(value, self._redact)
 
     def _tenant(self, tenant: str | None) -> str:
         return check_name("tenant", tenant or self._settings.store.tenant) or ""

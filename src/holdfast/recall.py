@@ -130,12 +130,14 @@ def _found(
     stages = _stages(engine, query, candidates, beside) if ours else []
     candidates = staged(candidates, stages, fusion.full_marks)
     mentions = mentions_of(engine, query, candidates, view) if ours else ()
-    pool = joined(engine, question, query, pool, targets_of(mentions), view) if mentions else pool
+    if newcomers := targets_of(mentions, pool):
+        pool = joined(engine, question, query, pool, newcomers, view)
     pool = explained(engine, question, query, pool, view) if explain else pool
-    if mentions or explain:  # the pool has grown, or its claims have trees now
+    if newcomers or explain:  # the pool has grown, or its claims have trees now
         candidates = staged(fuse(pool, fusion), stages, fusion.full_marks)
     candidates = linked(candidates, mentions, engine.settings.stages, fusion.full_marks)
-    candidates = _diverse(engine, candidates, fusion) if ours else candidates
+    if ours:
+        candidates = diversified(candidates, engine.settings.stages, question.profile.max_results, fusion.full_marks)
     return Found(fusion, candidates, refused)
 
 
@@ -144,12 +146,6 @@ def _kept(engine: Engine, question: Question, found: Found) -> tuple[tuple[Candi
     settled, left = speaking(() if found.refused else found.candidates, engine.settings.score)
     kept, dropped = cut(settled, question.profile)
     return tuple(kept), (*left, *dropped)
-
-
-def _diverse(engine: Engine, candidates: Sequence[Candidate], fusion: Fusion) -> tuple[Candidate, ...]:
-    """Lower repetitions as deep as a strategy looks: further down they take nobody's place."""
-    settings = engine.settings
-    return diversified(candidates, settings.stages, settings.retrieval.max_candidates, fusion.full_marks)
 
 
 def _refused(engine: Engine, query: QueryProfile, candidates: Sequence[Candidate]) -> str:

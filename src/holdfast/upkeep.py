@@ -11,7 +11,7 @@ from holdfast import documents
 from holdfast.analysis.checks import check_flag, check_name, check_names
 from holdfast.assembly.plan import Request, plan_tail
 from holdfast.assembly.tail import base_start
-from holdfast.errors import BusyStoreError, EmbedderError, InputError
+from holdfast.errors import BusyStoreError, EmbedderError, InputError, SummariserError
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle.forget import Wanted, select
 from holdfast.opened import Filters, Opened
@@ -100,7 +100,7 @@ class Upkeep(Opened):
             return
         try:
             compaction.compact(self._compactor(), view, protected)
-        except (EmbedderError, BusyStoreError) as error:
+        except (EmbedderError, SummariserError, BusyStoreError) as error:
             log.warning("session %s is not compacted now: %s", session, error)
 
     # --------------------------------------------------------------------------------------- supersession
@@ -162,7 +162,12 @@ class Upkeep(Opened):
         erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
         if dry_run or not erasure.uncovered:
             return erasure
-        rebuilt = compaction.rebuild(self._compactor(), view, erasure.summaries)
+        try:
+            rebuilt = compaction.rebuild(self._compactor(), view, erasure.summaries)
+        except (EmbedderError, SummariserError, BusyStoreError) as error:
+            # What was to go is gone; the turns that are left are found by themselves until the next compaction.
+            log.warning("summaries of what is left are not made now: %s", error)
+            return erasure
         return dataclasses.replace(erasure, rebuilt=tuple(rebuilt))
 
     # -------------------------------------------------------------------------------------------- backups

@@ -49,9 +49,8 @@ def assert_nothing_kept(memory, user="ana"):
         (b" \n\n\t\n", "no content"),
         (b"\xef\xbb\xbf", "no content"),
         (b"caf\xe9 is a word\n", "not UTF-8"),
-        ("- rule\n".encode("utf-16"), "save the file as UTF-8"),
         (b"- be\x00kind\n", "NUL"),
-        (b"word " * 1_048_576, "5,242,880 bytes"),
+        (b"word " * 4_194_304, "20,971,520 bytes"),
     ],
 )
 @pytest.mark.parametrize("core", [True, False])
@@ -64,8 +63,8 @@ def test_what_is_no_document_is_refused_and_nothing_is_kept(memory, tmp_path, ra
 
 
 def test_a_file_that_is_not_there_or_no_file_is_refused(memory, tmp_path):
-    for path in (tmp_path / "nowhere.md", tmp_path):
-        with pytest.raises(InputError, match="cannot be read"):
+    for path, reason in ((tmp_path / "nowhere.md", "cannot be read"), (tmp_path, "ingest_folder")):
+        with pytest.raises(InputError, match=reason):
             memory.ingest(path, user="ana", core=True)
     assert_nothing_kept(memory)
 
@@ -254,7 +253,7 @@ def test_a_file_that_became_unreadable_keeps_its_last_rules_and_says_so(memory, 
     assert context.section("hard").text == before
     [warning] = context.warnings
     assert "AGENTS.md" in warning
-    assert found(memory, "kettle shelf") == ["The kettle is on the shelf."]
+    assert found(memory, "kettle shelf")[0] == "The kettle is on the shelf."
     core.write_text("- be back\n", encoding="utf-8")
     context = memory.assemble("kettle", user="ana")
     assert (context.section("hard").text, context.warnings) == ("[rules]\n- be back\n", ())

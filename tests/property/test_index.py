@@ -14,8 +14,8 @@ from holdfast.kernels import bm25
 from holdfast.settings import AnalysisSettings, Settings
 from holdfast.store import index
 from holdfast.store import shards as shards_as_one
-from holdfast.store.base import LexicalQuery, Named
-from holdfast.store.mentions import named
+from holdfast.store.base import LexicalQuery
+from holdfast.store.mentions import leads
 from holdfast.store.rows import agent_matches, hidden_by
 from holdfast.types import FIELDS, ROLES
 
@@ -193,12 +193,12 @@ def test_a_name_leads_to_what_the_view_sees_and_is_as_rare_as_among_all(changes,
     with folding_at(tail):
         shard, left = applied(changes)
     eligible = {shard.ids[place] for place in np.flatnonzero(shard.eligible(view, None))}
-    found = named([shard], view, KEYS, most, None)
     for key in KEYS:
         all_called = {u.id for u, _ in left.values() if key in analysed(u).titles}
         sharing = all_called | {u.id for u, _ in left.values() if key in analysed(u).mentions}
-        wanted = Named(*(tuple(sorted(ids & eligible)) if len(ids) <= most else () for ids in (all_called, sharing)))
-        assert found.get(key, Named((), ())) == wanted
+        for kinds, ids in (((index.CALLED,), all_called), ((index.CALLED, index.NAMING), sharing)):
+            found = leads(kinds, [shard], view, [*KEYS, key], most, None)
+            assert found.get(key, ()) == (tuple(sorted(ids & eligible)) if len(ids) <= most else ())
 
 
 def test_removing_an_unknown_key_changes_nothing():

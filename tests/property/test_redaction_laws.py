@@ -38,17 +38,18 @@ pieces = st.one_of(
     tokens,
     st.text(max_size=12),
     st.sampled_from(
-        ["password=", "api_key: ", "token = ", "secret", "is ", '"', "'", "://u:", "@h", "Bearer ", "Authorization: ", " ",
-         "\n", "=", ":", "hunter2", "none", "4242" * 4, "4242 ", "[redacted: ", "]", "-----", "eyJ", ".", "-", "_",
-         "--password ", "data:image/png;base64,", "your_", "AKIA"],
+        ["password=", "api_key: ", "token = ", "secret", "is ", '"', "'", "://u:", "@h", "Bearer ", "Authorization: ",
+         " ", "\n", "=", ":", "hunter2", "none", "4242" * 4, "4242 ", "[redacted: ", "]", "-----", "eyJ", ".", "-",
+         "_", "--password ", "data:image/png;base64,", "your_", "AKIA"],
     ),
 )  # fmt: skip
 texts = st.lists(pieces, max_size=12).map("".join)
 
 words = st.sampled_from(
-    """the ship sails at dawn with 12 crates and a cat; password reset, secret garden, token of thanks. Born 1984-05-02,
-    commit 4f9c2ab7d1e03b55, id 550e8400-e29b-41d4-a716-446655440000, see https://example.org/a?b=1 or mail
-    ana@example.org key: value bearer of news $5 100% (see below) naïve 我喜欢茶 привет v2.1.0 src/app.py x=1""".split()
+    """the ship sails at dawn with 12 crates and a cat; password reset, secret garden, token of thanks. Born
+    1984-05-02, commit 4f9c2ab7d1e03b55, id 550e8400-e29b-41d4-a716-446655440000, see https://example.org/a?b=1 or
+    mail ana@example.org key: value good news $5 100% (see below) naïve 我喜欢茶 привет v2.1.0
+    src/app.py x=1""".split()
 )
 prose = st.lists(words, max_size=30).map(" ".join)
 values = st.recursive(
@@ -88,13 +89,22 @@ def test_no_token_survives_wherever_it_stands(before, token, after):
     assert token not in redact(before + token + after).text
 
 
-@given(st.text(max_size=20), st.sampled_from(["4242" * 4, "5555-5555-5555-4444", "3782 822463 10005"]), st.text(max_size=20))
+@given(
+    st.text(max_size=20),
+    st.sampled_from(["4242" * 4, "5555-5555-5555-4444", "3782 822463 10005"]),
+    st.text(max_size=20),
+)
 def test_no_card_number_survives_between_other_characters(before, card, after):
     assume(not before[-1:].isdigit() and before[-1:] != "." and not after[:1].isdigit())
     assert card not in redact(before + card + after).text
 
 
-@given(prose, of(LETTERS, 8, 20), prose, st.sampled_from(["password='{}'", 'api_key: "{}"', "SECRET=x{}", "DB_PASSWORD=p{}"]))
+@given(
+    prose,
+    of(LETTERS, 8, 20).map(lambda text: text + "7"),  # letters alone may be a stand-in
+    prose,
+    st.sampled_from(["password='{}'", 'api_key: "{}"', "SECRET=x{}", "DB_PASSWORD=p{}"]),
+)
 def test_no_assigned_secret_survives(before, secret, after, form):
     assert secret not in redact(f"{before} {form.format(secret)} {after}").text.replace(before, "").replace(after, "")
 
@@ -115,13 +125,14 @@ def _shape(value):
 
 
 HARD = [
-    "a", "1", " ", "\n", "-", "-----", "-----BEGIN PRIVATE KEY-----", "eyJ", ".eyJ", "eyJ.", "a.eyJa.", "password=", "secret: ",
-    "password=your_", "token=", "://", "://a:", "://a:b", "bearer ", "authorization: ", "aws key ", "sk-", "ghp_", "SG.a",
-    "AKIA", "4242 ", "4242", "data:image/png;base64,", "password is ", "--password ", "[redacted: ", "x=", "é", "pwd: a.",
+    "a", "1", " ", "\n", "-", "-----", "-----BEGIN PRIVATE KEY-----", "eyJ", ".eyJ", "eyJ.", "a.eyJa.", "password=",
+    "password:", "password='", "password=your_", "password=\\", "secret: ", "secretkey", "token=", "token:", "awskey",
+    "awskey=", "aws key ", "://", "://a:", "://a:b", "bearer ", "authorization: ", "sk-", "ghp_", "SG.a", "AKIA",
+    "4242 ", "4242", "data:image/png;base64,", "password is ", "--password ", "[redacted: ", "x=", "é", "pwd: a.",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", HARD)
 def test_a_long_text_of_anything_is_read(piece):
-    text = (piece * 300_000)[:300_000]
+    text = (piece * 200_000)[:200_000]
     assert redact(redact(text).text).found == ()

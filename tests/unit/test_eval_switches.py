@@ -13,6 +13,9 @@ from holdfast.eval.data import DataSet, Haystack, Message, Question
 from holdfast.eval.switches import SWITCHES, ablations, switched_off
 from holdfast.settings import PROFILES, ProfileSettings, Settings
 
+# Proofs are no part of hybrid.
+PROOFS = {"thinkingdb-symbolic", "proof_bonus"}
+
 
 def flat(settings):
     return {row.key: row.value for row in settings.describe()}
@@ -90,7 +93,9 @@ def test_an_unknown_switch_is_refused_with_the_known_ones():
 
 
 def test_an_ablation_has_a_row_for_every_switch_that_changes_something():
-    assert list(ablations(Settings(), "hybrid")) == [f"without {name}" for name in SWITCHES]
+    # Proofs are no part of hybrid; of thinking they are.
+    assert list(ablations(Settings(), "hybrid")) == [f"without {name}" for name in SWITCHES if name not in PROOFS]
+    assert PROOFS <= {name.removeprefix("without ") for name in ablations(Settings(), "thinking")}
     assert "without refusal" not in ablations(Settings.reference(), "hybrid")
     already = switched_off(Settings(), ["recency"])
     assert "without recency" not in ablations(already, "hybrid")
@@ -111,7 +116,10 @@ def test_what_is_measured_follows_from_what_was_asked():
     assert names(plan.systems(base, baselines=["all"])) == [*BASELINES, "reference"]
     assert names(plan.systems(base, baselines=["bm25"], profiles=["fast"])) == ["bm25", "fast"]
     assert names(plan.systems(base, off=["recency", "scope"])) == ["hybrid without recency without scope"]
-    assert names(plan.systems(base, ablate=True)) == ["hybrid", *(f"hybrid without {name}" for name in SWITCHES)]
+    assert names(plan.systems(base, ablate=True)) == [
+        "hybrid",
+        *(f"hybrid without {name}" for name in SWITCHES if name not in PROOFS),
+    ]
 
 
 def test_the_settings_measured_are_those_named():

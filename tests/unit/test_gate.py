@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,12 @@ from holdfast.analysis.gate import has_content, judge, signals
 from holdfast.analysis.statements import LANGUAGES, only_asks, statement
 from holdfast.analysis.technical import tokens
 from holdfast.errors import InputError, SettingsError
-from holdfast.settings import GateSettings
+from holdfast.settings import GateSettings, Settings
 from holdfast.types import Gate
 
 VECTORS = Path(__file__).parents[3] / "shared/vectors/libravdb.json"
-PLAIN = GateSettings()
-WIDE = GateSettings(wide=True)
+PLAIN = Settings.reference().gate
+WIDE = replace(PLAIN, wide=True)
 
 
 def cold(text, settings=PLAIN):
@@ -76,11 +76,11 @@ def test_specificity_is_spread_over_long_texts():
 
 
 def test_weights_come_from_the_settings():
-    gate = cold("I prefer dark mode", GateSettings(novelty=0.0, repetition=0.0, statement=1.0, threshold=0.41))
+    gate = cold("I prefer dark mode", replace(PLAIN, novelty=0.0, repetition=0.0, statement=1.0, threshold=0.41))
     assert gate.score == 0.4
     assert gate.reason == "gate .400 < .410"
     assert not gate.promoted
-    assert cold("see src/a.py", GateSettings(technical_norm=0.7)).technical_density == 1.0
+    assert cold("see src/a.py", replace(PLAIN, technical_norm=0.7)).technical_density == 1.0
 
 
 def test_policies_decide_alone_and_still_show_the_signals():

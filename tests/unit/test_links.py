@@ -246,6 +246,12 @@ def test_a_repetition_steps_back_behind_what_is_new():
     assert diversified(pool, StageSettings(diversity=0.0), 64, 2.0) == tuple(pool)
 
 
+@pytest.mark.parametrize("other", [{"author": "assistant"}, {"speaker": "Berta"}])
+def test_the_same_words_of_another_one_are_no_repetition(other):
+    pool = [candidate("a", 0.9, TEN), candidate("b", 0.8, TEN, **other)]
+    assert diversified(pool, DEFAULT, 64, 2.0) == tuple(pool)
+
+
 said = st.lists(st.sampled_from("red red kiln boat 5 6".split()), max_size=4).map(" ".join)
 
 

@@ -55,9 +55,9 @@ def test_a_name_is_a_run_of_capitals_that_no_sentence_opens(text, keys):
 
 
 def test_a_title_is_found_inside_a_longer_run_and_with_small_words():
-    found = phrases("Then President Berta Lindqvist of Lindow saw The Kestrel and the sea in 1998")
+    found = phrases("Then President Berta Lindqvist of Lindow saw The Kestrel and the Sea in 1998")
     assert {"berta lindqvist", "berta lindqvist of lindow", "kestrel and the sea", "1998"} <= {*found}
-    assert not {"then", "of lindow", "the kestrel", "the sea"} & {*found}
+    assert not {"then", "of lindow", "the kestrel", "lindow saw"} & {*found}
 
 
 def test_what_a_question_speaks_of_is_found_whatever_its_case():

@@ -1,4 +1,4 @@
-"""Redaction at write: which secrets leave, and what must stay. Every secret here is made up, and put together late."""
+"""Redaction at write: which secrets leave, and what must stay. Every secret here is made up."""
 
 import json
 
@@ -65,6 +65,8 @@ POSITIVE = [
     ("assigned secret", "https://example.org/?client_secret={}&x=1", FAKE),
     ("assigned secret", "export AUTH_TOKEN={}", FAKE),
     ("assigned secret", "token: {}", FAKE),
+    ("assigned secret", "PASSWORD={}", "pa$$word"),
+    ("assigned secret", '{{\\"password\\": \\"{}\\"}}', "swordfish"),
     ("assigned secret", "my password is {}.", "hunter2"),
     ("assigned secret", "the api key is: '{}'", "abc-12345"),
     ("assigned secret", "mysql --user root --password {} shop", "hunter22"),
@@ -163,7 +165,9 @@ def test_several_secrets_are_named_once_each_in_the_order_of_the_rules():
     card, key = "4242" * 4, "AKIA" + "FAKE" * 4
     cleaned = redact(f"card {card}, again {card}, and {key}")
     assert cleaned.found == ("aws access key", "card number")
-    assert cleaned.text == "card [redacted: card number], again [redacted: card number], and [redacted: aws access key]"
+    assert (
+        cleaned.text == "card [redacted: card number], again [redacted: card number], and [redacted: aws access key]"
+    )
 
 
 def test_what_stood_glued_to_a_secret_is_found_too():

@@ -95,7 +95,7 @@ def test_an_origin_that_is_no_conversation_is_named():
 def test_a_summary_says_so_and_shows_its_range():
     lineage = Lineage(("a", "b"), "extractive", 0.9, 0.1, 0.9, 0.9, later(days=-2), later(days=-1))
     [piece] = recalled(turn(kind="summary", lineage=lineage, author="assistant"))
-    assert piece.startswith("2026-05-02 12:00 to 2026-05-03 12:00 #1 summary\nassistant: ")
+    assert piece.startswith("2026-05-02 12:00 to 2026-05-03 12:00 #1\nsummary: ")
 
 
 def test_an_excerpt_is_marked_with_the_id_of_its_unit():

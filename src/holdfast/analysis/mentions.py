@@ -43,8 +43,8 @@ _SHORTEST = 4
 # A longer title is a sentence, and nobody names it whole.
 _MOST_WORDS = 8
 _MOST_TITLE = 200
-# A pasted book is read up to here.
-_MOST_CHARACTERS = 10_000
+# A pasted book is read up to here: what it is about stands at its beginning.
+_MOST_CHARACTERS = 4_000
 
 
 def titles(topic: str) -> tuple[str, ...]:
@@ -67,22 +67,26 @@ def entities(text: str) -> tuple[str, ...]:
 
 
 def phrases(text: str) -> tuple[str, ...]:
-    """Return every run of words that starts with a capital or a digit and could be a title, in reading order."""
+    """Return every run of words that could be a title, in reading order.
+
+    It starts and ends with a capital or a digit, and may be a part of a longer name.
+    """
     written: list[str] = _WORD.findall(text[:_MOST_CHARACTERS])
     words = [_folded(word) for word in written]
-    return tuple(dict.fromkeys(_phrases(written, words)))
+    strong = [at for at, word in enumerate(written) if word[0].isupper() or word[0].isdigit()]
+    return tuple(dict.fromkeys(_phrases(words, strong)))
 
 
-def _phrases(written: Sequence[str], words: Sequence[str]) -> Iterator[str]:
-    for at, word in enumerate(written):
-        if not (word[0].isupper() or word[0].isdigit()) or words[at] in _ARTICLES:
+def _phrases(words: Sequence[str], strong: Sequence[int]) -> Iterator[str]:
+    for number, first in enumerate(strong):
+        if words[first] in _ARTICLES:
             continue
-        key = words[at]
-        if _key([key]):
-            yield key
-        for more in words[at + 1 : at + _MOST_WORDS]:
-            key = f"{key} {more}"
-            yield key
+        if _key([words[first]]):
+            yield words[first]
+        for last in strong[number + 1 : number + _MOST_WORDS]:
+            if last - first >= _MOST_WORDS:
+                break
+            yield " ".join(words[first : last + 1])
 
 
 def spoken(text: str) -> str:

@@ -81,17 +81,26 @@ def _is_card(match: re.Match[str]) -> bool:
 
 _KEY = (
     r"(?i:pass(?:word|wd|phrase|code)|pwd|secret(?:[_-]?(?:access[_-]?)?key)?|api[ _-]?key|api[ _-]?secret"
-    r"|(?:access|account|private|sharedaccess|encryption|signing)[ _-]?key|(?:auth|access|refresh|bearer|api)[ _-]?token)"
+    r"|(?:access|account|private|sharedaccess|encryption|signing)[ _-]?key"
+    r"|(?:auth|access|refresh|bearer|api)[ _-]?token)"
 )
 # Other words end in "token" too; what they are given is a secret only when it looks like one.
-_TOKEN = r"(?i:token|credentials?)"
-_ASSIGNED = r"(?:[\"']?[ \t]{0,3}(?::=|=>|[:=])[ \t]{0,3})"
-# To the end of the word, never less: half a secret is a secret.
-_BARE = r"[^\s\"'`,;&<>(){}\[\]|\\$]"
+_LOOSE_KEY = r"(?i:token|credentials?)"
+# JSON inside a JSON string has its quotes escaped.
+_ASSIGNED = r"(?:(?:\\?[\"'])?[ \t]{0,3}(?::=|=>|[:=])[ \t]{0,3})"
+_QUOTED = r"(?P<quote>\\?[\"'`])(?P<secret>(?:[^\s\"'`\\]|\\(?![\"'`])){4,}+)(?P=quote)"
+
+
+def _bare(least: int) -> str:
+    """Return a value without quotes, to the end of the word: half a secret is a secret. "$NAME" is none."""
+    return rf"(?P<secret>(?!\$)[^\s\"'`,;&<>(){{}}\[\]|\\]{{{least},}}+)"
+
+
 # What stands for a secret, and is none.
 _STAND_IN = re.compile(
-    r"(?i:none|null|nil|true|false|undefined|required|optional|string|str|text|bytes|value|password|passwd|secret|token|key"
-    r"|changed?|your[_-].{0,40}|x+|\*+|\.+|-+|•+|hidden|masked|empty|n/a|process\.env.{0,40}|os\.environ.{0,40}|env\..{0,40}|example|\d+[-+][a-z]+)"
+    r"(?i:none|null|nil|true|false|undefined|required|optional|string|str|text|bytes|value|password|passwd|secret"
+    r"|token|key|changed?|your[_-].{0,40}|x+|\*+|\.+|-+|•+|hidden|masked|empty|example|n/a|\d+[-+][a-z]+"
+    r"|(?:process\.env|os\.environ|env\.).{0,40})"
 )
 # A name or a path of names is read by a program; only the value it stands for would be a secret.
 _NAME_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
@@ -134,7 +143,7 @@ _RULES = (
     _Rule(
         "aws secret key",
         re.compile(
-            r"(?i:aws|secret)[\w .-]{0,30}(?i:key|secret|token)[\"']?[ \t]{0,3}[=:]?>?[ \t]{0,3}[\"']?"
+            r"(?i:aws|secret)[\w .-]{0,30}(?i:key|secret|token)[\"'=:> \t]{1,8}"
             r"(?P<secret>[A-Za-z0-9/+]{40,}=*)"
         ),
         _looks_random,
@@ -169,24 +178,32 @@ _RULES = (
     ),
     _Rule("bearer token", re.compile(r"(?i:bearer)[ \t]{1,3}(?P<secret>[A-Za-z0-9._~+/-]{16,}=*)"), _looks_random),
     _Rule("password in a url", re.compile(r"://[^\s:/@\"'<>]*+:(?P<secret>[^\s/@\"'<>]+)@"), _is_secret),
-    _Rule("assigned secret", re.compile(rf"{_KEY}{_ASSIGNED}(?P<quote>[\"'`])(?P<secret>[^\s\"'`]{{4,}})(?P=quote)"), _is_secret),
+    _Rule("assigned secret", re.compile(rf"{_KEY}{_ASSIGNED}{_QUOTED}"), _is_secret),
     _Rule(
         "assigned secret",
-        re.compile(rf"{_KEY}(?P<assigned>{_ASSIGNED})(?P<secret>{_BARE}{{4,}}+)(?![(\[])"),
+        re.compile(rf"{_KEY}(?P<assigned>{_ASSIGNED}){_bare(4)}(?![(\[])"),
         _is_bare_secret,
     ),
     # A key and one word alone on their line, as in a file of settings.
     _Rule(
         "assigned secret",
-        re.compile(rf"^[ \t]*[\w.-]{{0,40}}?{_KEY}[ \t]*:[ \t]*(?P<secret>{_BARE}{{4,}}+)[ \t]*$", re.MULTILINE),
+        re.compile(rf"^[ \t]*[\w.-]{{0,40}}?{_KEY}[ \t]*:[ \t]*{_bare(4)}[ \t]*$", re.MULTILINE),
         _is_secret,
     ),
-    _Rule("assigned secret", re.compile(rf"{_TOKEN}{_ASSIGNED}[\"'`]?(?P<secret>{_BARE}{{8,}}+)"), _looks_random),
-    _Rule("assigned secret", re.compile(rf"{_KEY}[ \t]+is:?[ \t]+[\"'`]?(?P<secret>{_BARE}{{6,}}+)"), _looks_random),
-    _Rule("assigned secret", re.compile(rf"--[\w-]{{0,20}}?(?:{_KEY}|{_TOKEN})[ \t]+(?P<secret>{_BARE}{{6,}}+)"), _looks_random),
+    _Rule(
+        "assigned secret",
+        re.compile(rf"{_LOOSE_KEY}{_ASSIGNED}[\"'`]?(?P<secret>[\w.~+/-]{{8,}}+=*)"),
+        _looks_random,
+    ),
+    _Rule("assigned secret", re.compile(rf"{_KEY}[ \t]+is:?[ \t]+[\"'`]?{_bare(6)}"), _looks_random),
+    _Rule(
+        "assigned secret",
+        re.compile(rf"(?<!-)--[\w-]{{0,20}}?(?:{_KEY}|{_LOOSE_KEY})[ \t]+{_bare(6)}"),
+        _looks_random,
+    ),
     _Rule(
         "card number",
-        re.compile(r"(?<![\d.])(?:\d{13,16}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{4,5})(?!\d)", re.ASCII),
+        re.compile(r"(?<![\d.])(?:\d{13,16}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{4,5})(?!\d)", re.A),
         _is_card,
     ),
 )  # fmt: skip

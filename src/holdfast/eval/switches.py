@@ -43,13 +43,15 @@ def _without(strategy: str) -> Switch:
     return change
 
 
+_SYMBOLIC = "thinkingdb-symbolic"
+
 # What can be switched off, in the order of the pipeline. A new stage adds its line here.
 SWITCHES: Mapping[str, Switch] = {
-    "gate": _set(gate={"policy": "off"}),
-    "changes": _set(changes={"detect": False}),
     "lexical": _without("lexical"),
     "dense": _without("dense"),
     "hdc-vsa": _without("hdc-vsa"),
+    _SYMBOLIC: _without(_SYMBOLIC),
+    "proof_bonus": _set(symbolic={"seed_bonus": 1.0, "goal_bonus": 1.0}),
     "role_boost": _set(lexical={"role_boost": 1.0}),
     "agreement_bonus": _set(fusion={"agreement_bonus": 0.0}),
     "refusal": _set(refusal={"enabled": False}),
@@ -70,6 +72,8 @@ SWITCHES: Mapping[str, Switch] = {
     "temporal": _set(temporal={"enabled": False}),
     "item_share": _set(assembly={"item_share": 1.0}),
     "quality": _set(score={"delta": 0.0}),
+    "gate": _set(gate={"policy": "off"}),
+    "changes": _set(changes={"detect": False}),
 }
 
 
@@ -98,4 +102,6 @@ def ablations(settings: Settings, profile: str) -> dict[str, Settings]:
 def differ(before: Settings, after: Settings, profile: str) -> bool:
     """Return whether two settings differ in anything that a search with this profile looks at."""
     others = [name for name in PROFILES if name != profile]
+    if _SYMBOLIC not in getattr(before, profile).strategies:
+        others.append("symbolic")
     return after != dataclasses.replace(before, **{name: getattr(after, name) for name in others})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,10 +18,13 @@ from holdfast.types import Unit
 _MEANING = "When do they travel to Japan?"
 _UNRELATED = "What is the average complexity of quicksort?"
 TODAY = datetime(2026, 6, 30, 9, 0, tzinfo=UTC)
+_PRESENT = "2026-02-14-birthday"
+# The sample's sessions are short: with the usual budget every turn would be in the tail, and none could be covered.
+_SMALL_BUDGET = 200
 
 
 def run(console: Console, database: Path, settings: Settings) -> None:
-    """Remember, search, explain, correct, ask why not, reopen."""
+    """Remember, search, explain, correct, ask why not, compact, forget, reopen."""
     settings = settings.unhurried()
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         _remember(console, memory)
@@ -30,6 +34,10 @@ def run(console: Console, database: Path, settings: Settings) -> None:
         _filter(console, memory)
         _correct(console, memory)
         _why_not(console, memory)
+    small = dataclasses.replace(settings, assembly=dataclasses.replace(settings.assembly, budget=_SMALL_BUDGET))
+    with Memory.open(database, settings=small, now=lambda: TODAY) as memory:
+        _compact(console, memory)
+        _forget(console, memory)
         before = _answers(memory)
     _reopen(console, database, settings, before)
 
@@ -98,13 +106,42 @@ def _why_not(console: Console, memory: Memory) -> None:
         console.print(draw.why(memory.why(question, _turn(memory, message_id).id, user=sample.USER, limit=2)))
 
 
+def _compact(console: Console, memory: Memory) -> None:
+    draw.rule(console, "8 · Compact a session: a summary stands for its old turns, and gives them back")
+    if memory.settings.embedding.embedder == "none":
+        console.print("Left out: compaction compares turns by their vectors, and the settings name no embedder.")
+        return
+    [done] = memory.compact(user=sample.USER, session=_PRESENT)
+    console.print(
+        f"Summaries {len(done.summaries)}, turns they stand for {done.turns}, saved {done.tokens_saved} tokens."
+    )
+    for summary in done.summaries:
+        console.print(f"\n{memory.get(summary, user=sample.USER).text}", markup=False)
+        turns = memory.expand(summary, user=sample.USER)
+        console.print(f"\nExpanded, it is {len(turns)} turns again, word for word. The first three:")
+        console.print(draw.units(turns[:3]))
+
+
+def _forget(console: Console, memory: Memory) -> None:
+    draw.rule(console, "9 · Forget for good: the order of a present. First a dry run")
+    unit = _turn(memory, "s05-05")
+    planned = memory.forget(user=sample.USER, ids=unit.id, dry_run=True)
+    console.print(draw.units((*planned.units, *planned.summaries)))
+    done = memory.forget(user=sample.USER, ids=unit.id)
+    console.print(
+        f"\nErased: turns {len(done.units)}, summaries that rest on them {len(done.summaries)}. "
+        f"Made again from what is left: {len(done.rebuilt)}."
+    )
+    console.print(f"Every file of the store was searched for what is gone; nothing of it is left: {done.complete}.")
+
+
 def _answers(memory: Memory) -> list[list[tuple[str, float]]]:
     asked = (memory.search(question["question"], user=sample.USER) for question in sample.questions())
     return [[(hit.unit.id, hit.score) for hit in result] for result in asked]
 
 
 def _reopen(console: Console, database: Path, settings: Settings, before: list[list[tuple[str, float]]]) -> None:
-    draw.rule(console, "8 · Close and reopen")
+    draw.rule(console, "10 · Close and reopen")
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         same = _answers(memory) == before
     hits = sum(len(answer) for answer in before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -157,7 +158,7 @@ def _erased(erasure: Erasure) -> RenderableType:
     parts: list[RenderableType] = []
     if erasure.dry_run and erasure.units:
         parts.append(draw.units((*erasure.units, *erasure.summaries)))
-    parts.append(Text(f"{len(erasure.units)} units and {len(erasure.summaries)} summaries {verb}"))
+    parts.append(Text(f"{_count(erasure.units, 'unit')}, {_count(erasure.summaries, 'summary of them')} {verb}"))
     parts += [Text(f"document {name} {verb}") for name in erasure.documents]
     if erasure.dry_run:
         return Group(*parts)
@@ -170,6 +171,12 @@ def _erased(erasure: Erasure) -> RenderableType:
     else:
         parts.append(Text("not complete: see what is out of reach", "red"))
     return Group(*parts)
+
+
+def _count(found: Sequence[object], what: str) -> str:
+    head, _, rest = what.partition(" ")
+    plural = f"{head[:-1]}ies" if head.endswith("y") else f"{head}s"
+    return f"{len(found)} {' '.join(filter(None, (head if len(found) == 1 else plural, rest)))}"
 
 
 def backup(

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.embedders.base import Embedder, checked
-from holdfast.errors import InputError, NotFoundError, shown
+from holdfast.errors import InputError, NotFoundError, SummariserError, shown
 from holdfast.kernels.clustering import clusters
 from holdfast.lifecycle.summarise import summarise
 from holdfast.settings import CompactionSettings
 from holdfast.store.base import Analyse, Store
-from holdfast.summarisers.base import Summariser
+from holdfast.summarisers.base import Summariser, Writing
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 
 Progress = Callable[[int, int], None]
@@ -42,6 +42,7 @@ def compact(
 ) -> Compaction:
     """Let summaries stand for the turns of one session that are outside its tail and not yet covered."""
     turns = eligible(kit.store, view, protected)
+    kit = dataclasses.replace(kit, summariser=_Wary(kit.summariser) if kit.summariser is not None else None)
     groups = _clustered(turns, kit.settings.cluster)
     done = []
     for number, group in enumerate(groups):
@@ -49,6 +50,25 @@ def compact(
         done.append(compact_cluster(kit, view, group))
     progress(len(groups), len(groups))
     return Compaction(view.session or "", tuple(done))
+
+
+class _Wary:
+    """A summariser that is not asked again once it has failed: a dead endpoint costs one timeout, not one each."""
+
+    def __init__(self, summariser: Summariser) -> None:
+        self.name = summariser.name
+        self._summariser = summariser
+        self._failed = ""
+
+    def summarise(self, turns: Sequence[str], *, max_tokens: int, keep: Sequence[str] = ()) -> Writing:
+        """See `Summariser.summarise`."""
+        if self._failed:
+            raise SummariserError(f"not asked again in this run ({self._failed})")
+        try:
+            return self._summariser.summarise(turns, max_tokens=max_tokens, keep=keep)
+        except SummariserError as error:
+            self._failed = str(error)
+            raise
 
 
 def eligible(store: Store, view: View, protected: frozenset[str]) -> list[Unit]:
@@ -116,7 +136,7 @@ def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: Summarised
     sources = [(turn.id, turn.version) for turn in turns]
     return Unit(
         # By content: the same turns in the same versions give the same summary, however often it is made.
-        id=f"summary:{digest(view.tenant, view.user, view.session, first.agent, sources)}",
+        id=f"s-{digest(view.tenant, view.user, view.session, first.agent, sources)}",
         text=made.text,
         claim=made.text,
         kind="summary",

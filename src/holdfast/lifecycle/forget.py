@@ -114,10 +114,13 @@ def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[
         if not parts:
             continue
         whole = _document(store, view, _own(store, dataclasses.replace(view, filters=None, session=None)), kept.name)
+        present = [unit for unit in parts if unit.expires_at is None]
+        if not present:  # what an earlier reading said: the document as it is kept no longer has it
+            continue
         if left := [unit_id for unit_id in whole.ids if unit_id not in chosen]:
             raise InputError(
-                f"{shown(parts[0].id)} is part of the document {shown(kept.name)}, of which {len(left)} more units "
-                f"are kept; forget the whole document, or change the file and ingest it again"
+                f"{shown(present[0].id)} is part of the document {shown(kept.name)}, of which {len(left)} more units "
+                "are kept; forget the whole document, or ingest it again without that part and then forget this"
             )
         documents.append(kept)
     return Selection(ids, tuple(documents))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,13 +148,6 @@ class HyperEvidence:
     unit_count: int
 
 
-class Named(NamedTuple):
-    """The visible units that a name leads to, by id: those called so, and those that are called so or name it."""
-
-    called: tuple[str, ...]
-    sharing: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class UnitHypervectors:
     """The hypervectors of one unit; those of role and acts are shared by all units that have the same."""
@@ -220,11 +213,15 @@ class Store(Protocol):
         """Return, for each of `ids` that is a turn of a session, the visible units right before and after it."""
         ...
 
-    def named(self, view: View, keys: Sequence[str], most: int) -> dict[str, Named]:
-        """Return where names lead that lead somewhere (C12); keys are those of the analysis.
+    def called(self, view: View, keys: Sequence[str], most: int) -> dict[str, tuple[str, ...]]:
+        """Return the visible units that each name is a title of (C12), by id; keys are those of the analysis.
 
-        A name that stands for more than `most` of the owner's units, seen or not, leads to none of them.
+        A name that leads to more than `most` of the owner's units, seen or not, leads to none of them.
         """
+        ...
+
+    def naming(self, view: View, keys: Sequence[str], most: int) -> dict[str, tuple[str, ...]]:
+        """Return, likewise, the visible units that are called by each name or mention it."""
         ...
 
     def anchor_densities(self, view: View, ids: Sequence[str]) -> dict[str, float]:
@@ -375,6 +372,7 @@ class Store(Protocol):
 
         Raises:
             NotFoundError: the owner has no such unit.
+            InputError: it is a summary, whose turns have changed.
         """
         ...
 

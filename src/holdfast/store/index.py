@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -356,9 +356,9 @@ class Shard:
             )
         return found
 
-    def knows(self, key: str) -> bool:
-        """Return whether a unit was ever called by a name here, or named it."""
-        return key in self._vocabulary[CALLED] or key in self._vocabulary[NAMING]
+    def names(self, kind: int) -> KeysView[str]:
+        """Return the names that units here were ever called by, or have ever named."""
+        return self._vocabulary[kind].keys()
 
     def named(self, kind: int, key: str) -> Ints:
         """Return the living places that are called by a name, or name it, ascending."""

@@ -48,8 +48,21 @@ def unit_of(row: Row) -> Unit:
         superseded_by=superseded_by,
         superseded_why=why or "",
         covered_by=covered_by,
-        gate=Gate.from_json(json.loads(gate)) if gate else None,
+        gate=_gate_of(key, gate) if gate else None,
     )
+
+
+def gate_text(gate: Gate) -> str:
+    """Return a decision as its column holds it: a checksum, then JSON."""
+    body = json.dumps(gate.to_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return f"{zlib.crc32(body.encode()):08x} {body}"
+
+
+def _gate_of(key: int, text: str) -> Gate:
+    checksum, _, body = text.partition(" ")
+    if checksum != f"{zlib.crc32(body.encode()):08x}":
+        raise DamagedStoreError(f"the gate's decision on unit row {key} fails its checksum; restore a backup")
+    return Gate.from_json(json.loads(body))
 
 
 def own_json(unit: Unit) -> Unit:

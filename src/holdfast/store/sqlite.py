@@ -31,14 +31,14 @@ from holdfast.store.base import (
     HyperQuery,
     LexicalEvidence,
     LexicalQuery,
-    Named,
     Order,
     Problem,
     Proposal,
 )
 from holdfast.store.facts import facts
+from holdfast.store.index import CALLED, NAMING
 from holdfast.store.live import Fresh
-from holdfast.store.mentions import named
+from holdfast.store.mentions import leads
 from holdfast.store.migrate import open_connection, schema_version
 from holdfast.store.rows import (
     GLOBAL,
@@ -182,10 +182,15 @@ class SqliteStore(Upkeep):
         with self._read():
             return searching.neighbours(self._index.shards(view), view, ids, self._allowed(view))
 
-    def named(self, view: View, keys: Sequence[str], most: int) -> dict[str, Named]:
-        """See `Store.named`."""
+    def called(self, view: View, keys: Sequence[str], most: int) -> dict[str, tuple[str, ...]]:
+        """See `Store.called`."""
         with self._read():
-            return named(self._index.shards(view), view, keys, most, self._allowed(view))
+            return leads((CALLED,), self._index.shards(view), view, keys, most, self._allowed(view))
+
+    def naming(self, view: View, keys: Sequence[str], most: int) -> dict[str, tuple[str, ...]]:
+        """See `Store.naming`."""
+        with self._read():
+            return leads((CALLED, NAMING), self._index.shards(view), view, keys, most, self._allowed(view))
 
     def anchor_densities(self, view: View, ids: Sequence[str]) -> dict[str, float]:
         """See `Store.anchor_densities`."""

@@ -15,7 +15,7 @@ from holdfast.store.connection import Connected
 from holdfast.store.erasure import erase, residue, resting_on, surviving, windows
 from holdfast.store.migrate import open_connection, translated
 from holdfast.store.queries import queries
-from holdfast.store.rows import GLOBAL, Row, columns, unit_of
+from holdfast.store.rows import GLOBAL, Row, columns, gate_text, unit_of
 from holdfast.types import CoreDocument, Draft, Erasure, Gate, Unit, View, Written, iso
 
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
@@ -38,7 +38,7 @@ class Upkeep(Connected):
     def _decide(self, gates: Sequence[tuple[Unit, Gate]]) -> None:
         """Write decisions inside a transaction; a unit that has changed since it was read waits for another."""
         for unit, gate in gates:
-            row = {**columns(unit), "gate": json.dumps(gate.to_json(), ensure_ascii=False)}
+            row = {**columns(unit), "gate": gate_text(gate)}
             for (key,) in self._run("put_gate", row).fetchall():
                 if gate.promoted and unit.scope == "session":
                     self._promote(key)
@@ -112,6 +112,10 @@ class Upkeep(Connected):
         """See `Store.reinstate`."""
         with self._write():
             unit = self._own(view, unit_id)
+            if unit.kind == "summary":
+                raise InputError(
+                    f"{shown(unit_id)} is a summary of turns that have changed since; compact the session instead"
+                )
             row = self._find(unit.tenant, unit.user, unit_id)
             assert row is not None  # noqa: S101 - it was found a line ago, in this transaction
             self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": row[0]})

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from holdfast.errors import ClosedStoreError, NotFoundError
-from holdfast.store.base import LexicalQuery, Named, Store
+from holdfast.store.base import LexicalQuery, Store
 from holdfast.store.filters import parse_filter
 from holdfast.testing.builders import NOON, analyse_default, draft, expired_deadline, no_deadline, unit, view
 from holdfast.testing.store_vectors import StoreVectorContract, ids, raised, revised_text
@@ -206,27 +206,30 @@ class StoreContract(StoreVectorContract):
         store.put([draft("mill", "it burned down", topic="Lower Mill (inn)"), draft("a", "We met at the Lower Mill")])
         store.put([draft("b", "the Lower Mill is full"), draft("c", "a mill on the lower river")])
         store.put([draft("theirs", "the Lower Mill", user="ben")])
-        leads = {"lower mill": Named(("mill",), ("a", "b", "mill"))}
-        assert store.named(view(), ["lower mill", "kestrel quay"], 3) == leads
-        assert store.named(view(), ["lower mill"], 2) == {"lower mill": Named(("mill",), ())}
-        assert store.named(view(), ["lower mill"], 0) == {}
-        assert store.named(view("carla"), ["lower mill"], 3) == {}
+        keys = ["lower mill", "kestrel quay", "lower mill inn"]
+        called = {"lower mill": ("mill",), "lower mill inn": ("mill",)}
+        assert store.called(view(), keys, 1) == called
+        assert store.naming(view(), keys, 3) == called | {"lower mill": ("a", "b", "mill")}
+        assert store.naming(view(), ["lower mill"], 2) == {}
+        assert store.called(view(), ["lower mill"], 0) == {}
+        assert store.naming(view("carla"), keys, 3) == store.called(view("ben"), keys, 3) == {}
 
     def test_names_follow_changes_and_lead_to_what_is_visible(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
         store.put([draft("a", "We met at Kestrel Quay", metadata={"n": 1}), draft("b", "to Kestrel Quay by boat")])
         store.put([draft("a", "a shared note", user=None, scope="global", topic="Kestrel Quay")])
-        assert store.named(view(), ["kestrel quay"], 9) == {"kestrel quay": Named((), ("a", "b"))}
+        assert store.called(view(), ["kestrel quay"], 9) == {}
+        assert store.naming(view(), ["kestrel quay"], 9) == {"kestrel quay": ("a", "b")}
         seen = view(filters=parse_filter({"n": 1}))
-        assert store.named(seen, ["kestrel quay"], 9) == {"kestrel quay": Named((), ("a",))}
-        assert store.named(seen, ["kestrel quay"], 2) == {}
+        assert store.naming(seen, ["kestrel quay"], 9) == {"kestrel quay": ("a",)}
+        assert store.naming(seen, ["kestrel quay"], 2) == {}
         store.revise(view(), "b", lambda old: revised_text(old, "to Lower Mill by boat"))
-        assert store.named(view(), ["kestrel quay", "lower mill"], 9) == {
-            "kestrel quay": Named((), ("a",)),
-            "lower mill": Named((), ("b",)),
+        assert store.naming(view(), ["kestrel quay", "lower mill"], 9) == {
+            "kestrel quay": ("a",),
+            "lower mill": ("b",),
         }
         store.put([draft("c", "to Upper Mill, after all", supersedes=("b",))])
-        assert store.named(view(), ["lower mill"], 9) == {}
+        assert store.naming(view(), ["lower mill"], 9) == {}
 
     def test_anchor_densities_are_those_of_the_analysis(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
