@@ -161,11 +161,6 @@ def test_a_bad_rule_is_refused_with_the_rule_and_the_remedy(rule, reason):
     assert "as in 'x located_in y, y part_of z -> x located_in z : 0.9'" in str(caught.value)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="rules of settings are read when the thinking profile is first asked: a memory with a bad rule opens, and "
-    "only a later question says so; Settings validate everything else when they are built",
-)
 def test_a_bad_rule_is_refused_when_the_settings_are_built_or_the_memory_is_opened():
     with (
         pytest.raises(SettingsError, match="no `->`"),

@@ -118,22 +118,12 @@ def test_detection_is_turned_off_by_settings(memory):
             assert current(quiet) == {OLD, NEW}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the turns that a change may replace are looked for by words and vectors, not by facts: without an "
-    "embedder 'I live in Lisbon.' and 'I moved to Porto.' share no term, and the change is not seen",
-)
 def test_a_change_is_seen_without_an_embedder_and_without_a_common_word():
     with opened() as memory:
         first = say(memory, OLD, 0)
         assert say(memory, NEW, 1).superseded == (first.id,)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="only the 32 nearest turns by words and the 32 nearest by vectors are compared: behind 40 other turns "
-    "about moving to Porto the statement that was replaced is not looked at, although its fact is in the index",
-)
 def test_a_change_is_seen_behind_many_turns_that_are_nearer(memory):
     first = say(memory, OLD, 0)
     for i in range(40):
@@ -211,11 +201,6 @@ def test_a_change_in_one_session_holds_in_the_others(memory):
     assert say(memory, NEW, 1, session="two").superseded == (first.id,)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a call that names no agent sees every agent's turns, so a statement made outside of any agent supersedes "
-    "an agent's own turn; C1 keeps them apart by owner keys",
-)
 def test_a_statement_without_an_agent_leaves_an_agents_statement_alone(memory):
     say(memory, OLD, 0, agent="cook")
     assert say(memory, NEW, 1).superseded == ()
@@ -230,11 +215,6 @@ def test_an_older_statement_imported_later_replaces_nothing(memory):
     assert current(memory) == {"I live in Faro.", NEW}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="only the turns just written are looked at as the newer side: when the older statement is imported after "
-    "the change that replaces it, it stays current, so the order of import decides",
-)
 def test_an_older_statement_imported_after_its_change_is_superseded_by_it(memory):
     say(memory, NEW, 5)
     say(memory, OLD, 1)

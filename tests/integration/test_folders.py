@@ -123,11 +123,6 @@ def test_two_folders_may_hold_a_readme_each(memory, tmp_path):
     assert texts(memory) == ["The south gate is open."]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a document is named by its folder's last name alone: of two folders called notes, the second replaces "
-    "the first one's units and reports its file as changed",
-)
 def test_two_folders_of_one_name_in_two_places_keep_their_units(memory, tmp_path):
     for place in ("work", "home"):
         root = tmp_path / place / "notes"
@@ -196,11 +191,6 @@ def test_a_deleted_file_takes_its_units_along_and_one_left_out_by_patterns_stays
     assert taken(memory, folder).removed == ()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="FolderReport.removed has documents' names (notes/tide.txt), while added, changed, unchanged and failed "
-    "have the files' names inside the folder (tide.txt)",
-)
 def test_a_report_names_a_file_in_the_same_way_when_it_comes_and_when_it_goes(memory, folder):
     came = taken(memory, folder, include=["*.txt"]).added
     (folder / "tide.txt").unlink()

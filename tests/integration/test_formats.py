@@ -193,11 +193,6 @@ def test_a_file_of_units_is_taken_in_again_without_new_versions(memory, write, n
     assert memory.get(f"{name}#b", user="ana").fact.confidence == 0.25
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="widen() reads the pieces of text documents alone: a unit of JSON Lines, JSON or YAML has its place in "
-    "the file (Record.start, Record.end) and is told that its document no longer says it",
-)
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_unit_of_a_file_of_units_is_widened_to_its_place(memory, write, name):
     memory.ingest(write(name, WRITTEN[name]), user="ana")

@@ -140,11 +140,6 @@ def test_the_past_states_the_facts_of_its_time(changes, moment):
         assert facts[0] == facts[1]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a unit keeps the moment of its last supersession alone: superseded again later, it counts as current for "
-    "every moment between the two, so as_of answers with what was already replaced then (C19)",
-)
 def test_a_unit_that_is_superseded_again_later_was_superseded_before():
     clock = [NOW]
     with opened(EAGER, now=lambda: clock[0]) as memory:
@@ -171,11 +166,6 @@ def of_both(own, everyones, settings=EAGER):
 LESS, MORE = ("hub", "uses", "less", 0.5), ("hub", "uses", "more", 0.9)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="store.facts.JoinedFacts concatenates the answers of its shards: `about` gives more than `limit` facts of "
-    "one place, and in the order of the shards instead of the surer ones first",
-)
 def test_the_facts_of_ones_own_and_everyones_answer_as_one_collection():
     with of_both([LESS, MORE], []) as together, of_both([LESS], [MORE]) as apart:
         keys = [[fact.key for fact in one.store.facts(make_view()).about(["hub"], 1)] for one in (together, apart)]
@@ -188,11 +178,6 @@ WAY = [("heron desk", "uses", "Atlas", 0.9), ("Atlas", "provides", "tide tables"
 GOAL = ("tide tables", "relevant_for", "night sailing", 0.9)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="whether the other end of a fact has further facts is judged inside one shard: a bridge from one's own "
-    "hub to what is everyone's is cut off at symbolic.fan_out, where it is kept when all facts are one's own",
-)
 def test_a_bridge_from_ones_own_hub_to_what_is_everyones_is_kept():
     settings = Settings.load(WIDE | {"symbolic.fan_out": 4}, environ={}).unhurried()
     found = []

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from datetime import timedelta
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_ranking import assert_exact

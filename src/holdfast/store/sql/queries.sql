@@ -26,7 +26,8 @@ UPDATE units SET version = :version, session = :session, position = :position, e
     body = :body, checksum = :checksum WHERE key = :key;
 
 -- name: supersede_unit
-UPDATE units SET superseded_by = :by, superseded_at = :at, superseded_why = :why WHERE key = :key;
+UPDATE units SET superseded_by = :by, superseded_why = :why,
+    superseded_at = CASE WHEN :by IS NOT NULL THEN coalesce(superseded_at, :at) END WHERE key = :key;
 
 -- name: next_position
 SELECT coalesce(max(position) + 1, 0) FROM units WHERE tenant = :tenant AND user = :user AND session = :session;
