@@ -34,20 +34,26 @@ def speaker_of(unit: Unit) -> str:
     return unit.speaker or (unit.user or "" if unit.author == "user" else "")
 
 
-def facts_of(unit: Unit) -> tuple[Fact, ...]:
-    """Return the facts that a unit states, as they are looked up when no aliases are declared."""
-    return stated_facts(unit, Aliases())
+def sentences_of(unit: Unit) -> tuple[tuple[Fact, str], ...]:
+    """Return the facts that a unit states, each with the sentence that states it; symbols as without aliases."""
+    found = [(unit.fact, unit.text)] if unit.fact is not None else _read(unit)
+    none = Aliases()
+    return tuple(
+        (Fact(none.symbol(one.subject), one.relation, none.symbol(one.object), one.confidence), sentence)
+        for one, sentence in found
+    )
+
+
+def _read(unit: Unit) -> list[tuple[Fact, str]]:
+    if unit.author not in _STATING or unit.kind == "summary":
+        return []
+    stated = spoken_by(extract(unit.text), speaker_of(unit))
+    return [(one.fact, unit.text[one.start : one.end]) for one in stated if not one.negated]
 
 
 def stated_facts(unit: Unit, aliases: Aliases) -> tuple[Fact, ...]:
     """Return the facts that a unit states, with symbols at both ends; what it denies is left out."""
-    if unit.fact is not None:
-        found = [unit.fact]
-    elif unit.author in _STATING and unit.kind != "summary":
-        stated = spoken_by(extract(unit.text), speaker_of(unit))
-        found = [one.fact for one in stated if not one.negated]
-    else:
-        return ()
+    found = [unit.fact] if unit.fact is not None else [fact for fact, _ in _read(unit)]
     facts = (
         Fact(aliases.symbol(one.subject), one.relation, aliases.symbol(one.object), one.confidence) for one in found
     )

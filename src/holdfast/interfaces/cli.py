@@ -251,7 +251,7 @@ def show_unit(
     memory, settings = open_memory(db)
     with memory:
         unit = memory.get(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
-    show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
+    show(wire.shown_json(unit), lambda: draw.unit(unit), as_json=as_json)
 
 
 @app.command(name="list")

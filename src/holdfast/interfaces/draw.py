@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from holdfast.analysis.knowledge import facts_of
+from holdfast.analysis.knowledge import sentences_of
 from holdfast.assembly.context import Context
 from holdfast.settings import Settings
 from holdfast.types import Contribution, Hit, SearchResult, Stats, Unit, Why, Written
@@ -225,7 +225,9 @@ def standing(unit: Unit) -> list[str]:
         lines.append(f"superseded by {unit.superseded_by}{why}")
     if unit.covered_by is not None:
         lines.append(f"summary {unit.covered_by} stands for it")
-    lines += [f"states: {one.subject} {one.relation} {one.object} ({one.confidence:.2f})" for one in facts_of(unit)]
+    for fact, sentence in sentences_of(unit):
+        where = f", in: {one_line(sentence)}" if sentence != unit.text else ""
+        lines.append(f"states: {fact.subject} {fact.relation} {fact.object} ({fact.confidence:.2f}){where}")
     if unit.lineage is not None:
         lines.append(f"stands for {len(unit.lineage.sources)} turns, confidence {unit.lineage.confidence:.3f}")
     return lines

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.analysis.knowledge import sentences_of
 from holdfast.assembly.context import Context
 from holdfast.errors import HoldfastError
 from holdfast.library import FolderReport
@@ -31,6 +32,12 @@ def unit_json(unit: Unit) -> dict[str, Any]:
         | ({"covered_by": unit.covered_by} if unit.covered_by is not None else {})
         | ({"gate": unit.gate.to_json()} if unit.gate is not None else {})
     )
+
+
+def shown_json(unit: Unit) -> dict[str, Any]:
+    """Return a unit with the facts it states, each with its sentence."""
+    facts = [{**dataclasses.asdict(fact), "sentence": sentence} for fact, sentence in sentences_of(unit)]
+    return unit_json(unit) | ({"facts": facts} if facts else {})
 
 
 def written_json(written: list[Written]) -> list[dict[str, Any]]:
