@@ -33,6 +33,7 @@ class Embedding:
         self._lock = threading.Lock()
         self._ready: Embedder | None = None
         self._stop = threading.Event()
+        self._behind = threading.Event()
         self._worker: threading.Thread | None = None
 
     @property
@@ -75,8 +76,17 @@ class Embedding:
             return None
 
     def indexing(self) -> Indexing:
-        """Return how units that are written now are embedded and judged; see `for_writing`."""
-        return Indexing(self.for_writing(), self._gate, awaited=self.wanted)
+        """Return how units that are written now are embedded and judged; see `for_writing`.
+
+        What an embedder that failed before has left behind is done first, now that it may work again.
+        """
+        embedder = self.for_writing()
+        if embedder is None:
+            self._behind.set()
+        elif self._behind.is_set():
+            self._behind.clear()
+            embed_waiting(self._store, Indexing(embedder, self._gate, failed=self._behind.set), embedder.space)
+        return Indexing(embedder, self._gate, awaited=self.wanted, failed=self._behind.set)
 
     def replace_all(self, progress: Callable[[int], None]) -> int:
         """Let the store agree on this embedder's space and embed whatever has no vector in it."""

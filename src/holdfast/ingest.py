@@ -67,6 +67,7 @@ class Indexing:
     gate: GateSettings
     awaited: bool = False
     clock: Callable[[], float] = lambda: 0.0
+    failed: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
         written = store.put_vectors(embedder.space, units, vectors, gates)
     except EmbedderError as error:
         log.warning("%d units are kept and wait for their vectors: %s", len(units), error)
+        indexing.failed()
         return Indexed()
     return Indexed(written, {unit.id: gate for unit, gate in gates})
 

@@ -17,6 +17,7 @@ from holdfast.errors import InputError, NotFoundError, shown
 from holdfast.types import (
     AuthoredUnit,
     CoreDocument,
+    Piece,
     Record,
     Source,
     SourceUnit,
@@ -131,6 +132,7 @@ def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
     A file that cannot be read is reported, and the others go on. Interrupted, it goes on where it stopped.
     """
     files = {file.relative_to(folder.root).as_posix(): file for file in files_in(folder)}
+    label = _labelled(desk, folder, view)
     done: dict[str, list[str]] = {"added": [], "changed": [], "unchanged": []}
     failed: list[tuple[str, str]] = []
     units = 0
@@ -138,7 +140,7 @@ def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
         folder.progress(number, len(files))
         try:
             document = CoreDocument(
-                folder.tenant, folder.user, _name(folder, name), read_file(path), str(path.resolve()), core=False
+                folder.tenant, folder.user, f"{label}/{name}", read_file(path), _place(folder, name), core=False
             )
             status, count = _taken_in(desk, document, view)
         except InputError as error:
@@ -151,9 +153,17 @@ def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
     return FolderReport(**{k: tuple(v) for k, v in done.items()}, removed=removed, failed=tuple(failed), units=units)
 
 
-def _name(folder: Folder, relative: str) -> str:
-    """Return how a file of a folder is called: two folders may hold a README each."""
-    return f"{folder.root.resolve().name}/{relative}"
+def _labelled(desk: Desk, folder: Folder, view: View) -> str:
+    """Return the name that leads those of a folder's documents: as much of its path as tells it from others."""
+    root = folder.root.resolve()
+    known = [(name, path) for name, user, path in desk.store.document_names(view) if user == folder.user]
+    parts = [part for part in root.parts if part != root.anchor]
+    for length in range(1, len(parts) + 1):
+        label = "/".join(parts[-length:])
+        inside = f"{root}{os.sep}"
+        if all(path.startswith(inside) for name, path in known if name.startswith(f"{label}/")):
+            return label
+    return "/".join(parts)
 
 
 def _taken_in(desk: Desk, document: CoreDocument, view: View) -> tuple[str, int]:
@@ -164,21 +174,26 @@ def _taken_in(desk: Desk, document: CoreDocument, view: View) -> tuple[str, int]
     return ("changed" if kept else "added"), len(written)
 
 
+def _place(folder: Folder, relative: str) -> str:
+    """Return where a file of a folder lies, by the folder's own place; a link inside it may lead elsewhere."""
+    return str(folder.root.resolve() / relative)
+
+
 def _remove_missing(desk: Desk, folder: Folder, files: dict[str, Path], view: View) -> tuple[str, ...]:
     """End the units of files that were taken in from this folder and are there no longer."""
     root = f"{folder.root.resolve()}{os.sep}"
-    present = {_name(folder, name) for name in files}
+    present = {_place(folder, name) for name in files}
     gone = [
-        name
+        (name, path)
         for name, user, path in desk.store.document_names(view)
-        if user == folder.user and path.startswith(root) and name not in present and not Path(path).exists()
+        if user == folder.user and path.startswith(root) and path not in present and not Path(path).exists()
     ]
-    for name in gone:
+    for name, _ in gone:
         for document in desk.store.documents(view, name=name):
             if document.user == folder.user:
                 keep_units(desk, document, [])
                 desk.store.remove_document(document)
-    return tuple(gone)
+    return tuple(Path(path.removeprefix(root)).as_posix() for _, path in gone)
 
 
 def files_in(folder: Folder) -> Iterator[Path]:
@@ -226,11 +241,11 @@ def widen(desk: Desk, view: View, unit: Unit) -> Widened:
     if not kept:
         raise NotFoundError(f"{shown(unit.id)} is of no document that is kept; only a document's unit can be widened")
     source = read_source(kept[0].name, kept[0].body, relations=desk.settings.symbolic.relations)
-    read = {one.id: one for one in source_units(source)}
+    read = _places(desk, kept[0], source)
     if unit.id not in read:
         raise NotFoundError(f"{shown(name)} no longer says {shown(unit.id)}; ingest it again, or read its history")
-    place = read[unit.id]
-    section = next(one for one in source.sections if one.id == place.section)
+    piece = read[unit.id]
+    section = next(one for one in source.sections if one.id == piece.section)
     return Widened(
         unit=unit,
         document=source.name,
@@ -238,8 +253,14 @@ def widen(desk: Desk, view: View, unit: Unit) -> Widened:
         text=source.text[section.start : section.end],
         start=section.start,
         end=section.end,
-        unit_start=place.start,
-        unit_end=place.end,
-        page=place.page,
-        units=tuple(one.id for one in read.values() if one.section == section.id),
+        unit_start=piece.start,
+        unit_end=piece.end,
+        page=section.page,
+        units=tuple(unit_id for unit_id, one in read.items() if one.section == section.id),
     )
+
+
+def _places(desk: Desk, document: CoreDocument, source: Source) -> dict[str, Piece]:
+    """Return where each unit of a document stands in it."""
+    units = units_of(desk, document, source)
+    return {unit.id: piece for unit, piece in zip(units, source.pieces, strict=True)}

@@ -23,6 +23,7 @@ from holdfast.analysis.checks import (
     choose,
     choose_scope,
 )
+from holdfast.analysis.rules import read_rules
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
@@ -82,6 +83,7 @@ class Memory(Upkeep):
         """
         settings = Settings.load() if settings is None else settings
         location = settings.store.path if path is None else path
+        read_rules(settings.symbolic.rules)  # refused before a file is made, not at the first question
         store = SqliteStore.open(location, settings.store, derivation(settings))
         clock = now or (lambda: datetime.now(UTC))
         memory = cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)

@@ -11,7 +11,7 @@ from holdfast import documents
 from holdfast.analysis.checks import check_flag, check_name, check_names
 from holdfast.assembly.plan import Request, plan_tail
 from holdfast.assembly.tail import base_start
-from holdfast.errors import BusyStoreError, EmbedderError, InputError, SummariserError
+from holdfast.errors import BusyStoreError, EmbedderError, InputError, SummariserError, shown
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle.forget import Wanted, select
 from holdfast.opened import Filters, Opened
@@ -76,7 +76,15 @@ class Upkeep(Opened):
         )  # fmt: skip
 
     def _protected(self, view: View) -> frozenset[str]:
-        """Return T_recent and T_base of a context of the full budget: they are never compacted (law 7)."""
+        """Return T_recent and T_base of a context of the full budget: they are never compacted (law 7).
+
+        Each agent has a tail of its own.
+        """
+        agents = {turn.agent for turn in self._session_turns(dataclasses.replace(view, agent=None))}
+        views = [dataclasses.replace(view, agent=agent) for agent in (agents | {view.agent, None})]
+        return frozenset().union(*(self._tail(one) for one in views))
+
+    def _tail(self, view: View) -> frozenset[str]:
         settings = self._settings.assembly
         rules = documents.rules(self._desk(), view)
         turns = self._session_turns(view)
@@ -124,7 +132,7 @@ class Upkeep(Opened):
             NotFoundError: the owner has no such unit.
         """
         view = self._view(user=user, agent=agent, tenant=tenant)
-        return self._store.reinstate(view, check_name("id", id) or "")
+        return self._store.reinstate(view, check_name("id", id) or "", self._now())
 
     # ----------------------------------------------------------------------------------------- forgetting
 
@@ -163,7 +171,7 @@ class Upkeep(Opened):
         if dry_run or not erasure.uncovered:
             return erasure
         try:
-            rebuilt = compaction.rebuild(self._compactor(), view, erasure.summaries)
+            rebuilt = compaction.rebuild(self._compactor(), view, erasure.summaries, self._protected)
         except (EmbedderError, SummariserError, BusyStoreError) as error:
             # What was to go is gone; the turns that are left are found by themselves until the next compaction.
             log.warning("summaries of what is left are not made now: %s", error)
@@ -180,8 +188,8 @@ class Upkeep(Opened):
         Raises:
             InputError: the file exists, or its folder does not.
         """
-        if not str(path):
-            raise InputError("the path of the backup is empty; name a new file")
+        if not str(path) or "\x00" in str(path):
+            raise InputError(f"{shown(str(path))} cannot be a file's name; name a new file")
         return self._store.backup(Path(path), self._now())
 
 

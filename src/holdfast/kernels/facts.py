@@ -91,6 +91,8 @@ class SeenFacts:
         self._tables = tables
         self._visible = visible
         self._known: dict[Key, Fact | None] = {}
+        # Whether somebody else's facts touch a symbol; for who answers together with others.
+        self.elsewhere: Callable[[str], bool] = lambda _: False
 
     def symbols_with(self, tokens: Collection[str], limit: int) -> Sequence[str]:
         """See `Facts.symbols_with`."""
@@ -101,7 +103,7 @@ class SeenFacts:
             own = set(self._tables.tokens_of(symbol))
             return (not own <= wanted, -len(own & wanted), symbol)
 
-        return heapq.nsmallest(limit, (symbol for symbol in found if self._touched(symbol)), key=order)
+        return heapq.nsmallest(limit, (symbol for symbol in found if self.touched(symbol)), key=order)
 
     def about(self, symbols: Collection[str], limit: int) -> Sequence[Fact]:
         """See `Facts.about`."""
@@ -131,11 +133,11 @@ class SeenFacts:
     def _order(self, side: Side) -> Callable[[Fact], tuple[bool, float, Key]]:
         def order(fact: Fact) -> tuple[bool, float, Key]:
             far = fact.object if side == "subject" else fact.subject
-            return (not self._touched(far, fact.key), -fact.confidence, fact.key)
+            return (not (self.touched(far, fact.key) or self.elsewhere(far)), -fact.confidence, fact.key)
 
         return order
 
-    def _touched(self, symbol: str, but: Key | None = None) -> bool:
+    def touched(self, symbol: str, but: Key | None = None) -> bool:
         """Return whether a visible fact other than `but` touches `symbol`."""
         places = self._tables.at.get(symbol, {}).values()
         if sum(map(len, places)) <= (but is not None):
@@ -186,7 +188,7 @@ class FactIndex(SeenFacts):
         stated = sorted(self._tables.stated.items())
         return [(source, *key, sure) for key, by in stated for source, sure in sorted(by.items())]
 
-    def seen_by(self, visible: Callable[[str], bool]) -> SeenFacts:
+    def seen_by(self, visible: Callable[[str], bool] | None) -> SeenFacts:
         """Return the same facts as far as a visible source states them."""
         return SeenFacts(self._tables, visible)
 

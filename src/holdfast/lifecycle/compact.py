@@ -56,9 +56,13 @@ class _Wary:
     """A summariser that is not asked again once it has failed: a dead endpoint costs one timeout, not one each."""
 
     def __init__(self, summariser: Summariser) -> None:
-        self.name = summariser.name
         self._summariser = summariser
         self._failed = ""
+
+    @property
+    def name(self) -> str:
+        """See `Summariser.name`."""
+        return self._summariser.name
 
     def summarise(self, turns: Sequence[str], *, max_tokens: int, keep: Sequence[str] = ()) -> Writing:
         """See `Summariser.summarise`."""
@@ -72,21 +76,28 @@ class _Wary:
 
 
 def eligible(store: Store, view: View, protected: frozenset[str]) -> list[Unit]:
-    """Return the turns that may be covered, in their order.
-
-    What is pinned stays as it is; a turn whose life ends by itself must not live on in a summary.
-    """
+    """Return the turns of the user's own that may be covered, in their order."""
     whole = dataclasses.replace(view, only_session=True, filters=None, hide_covered=False)
-    return [
-        unit
-        for unit in store.scan(whole, order="oldest", limit=None)
-        if unit.kind == "turn"
-        and unit.covered_by is None
+    found = store.scan(whole, order="oldest", limit=None)
+    return [unit for unit in found if _may_be_covered(unit, view, protected)]
+
+
+def _may_be_covered(unit: Unit, view: View, protected: frozenset[str]) -> bool:
+    """Return whether a summary may stand for a unit.
+
+    What is everyone's is not one user's to cover, what is pinned stays as it is, and a turn whose life ends by itself
+    must not live on in a summary.
+    """
+    return (
+        unit.kind == "turn"
+        and unit.user == view.user
         and unit.id not in protected
+        and unit.covered_by is None
+        and unit.superseded_by is None
         and not unit.pinned
         and unit.expires_at is None
         and unit.valid_to is None
-    ]
+    )
 
 
 def _clustered(turns: Sequence[Unit], size: int) -> list[list[Unit]]:
@@ -162,7 +173,9 @@ def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: Summarised
     )
 
 
-def rebuild(kit: Compactor, view: View, erased: Sequence[Unit]) -> list[str]:
+def rebuild(
+    kit: Compactor, view: View, erased: Sequence[Unit], protected: Callable[[View], frozenset[str]]
+) -> list[str]:
     """Summarise again what is left of summaries that went with an erased turn; return the new summaries."""
     made = []
     for summary in erased:
@@ -171,7 +184,8 @@ def rebuild(kit: Compactor, view: View, erased: Sequence[Unit]) -> list[str]:
         session = dataclasses.replace(view, session=summary.session, agent=summary.agent)
         left = kit.store.units(session, summary.lineage.sources)
         turns = [left[unit_id] for unit_id in summary.lineage.sources if unit_id in left]
-        free = [turn for turn in turns if turn.covered_by is None and turn.superseded_by is None]
+        kept_back = protected(session)
+        free = [turn for turn in turns if _may_be_covered(turn, session, kept_back)]
         if len(free) > 1:
             made.append(compact_cluster(kit, session, free).summary)
     return [unit_id for unit_id in made if unit_id is not None]

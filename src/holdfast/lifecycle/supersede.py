@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from holdfast.analysis.changes import Change, Statement, changes, statements
 from holdfast.analysis.facts.sentences import spans
 from holdfast.analysis.knowledge import speaker_of
 from holdfast.analysis.lexical import terms
+from holdfast.analysis.symbols import symbol
 from holdfast.settings import Settings
 from holdfast.store.base import DenseQuery, LexicalQuery, Store
 from holdfast.types import FIELDS, Deadline, Unit, View
@@ -45,18 +47,23 @@ class Superseded:
 def superseded(
     store: Store, units: Sequence[Unit], settings: Settings, clock: Callable[[], float]
 ) -> list[Superseded]:
-    """Return the earlier units that some turns, just indexed, replace; each once, by the first that does."""
+    """Return what some turns, just indexed, replace, and which of them is replaced by one that was known before.
+
+    What was said later decides, in whatever order turns arrive. Each unit is replaced once.
+    """
     found: dict[str, Superseded] = {}
     told = [unit for unit in units if unit.kind == "turn" and unit.author == "user"]
-    changing = [
-        unit for unit in told if any(_may_change(one, settings) for one in statements(unit.text, speaker_of(unit)))
-    ]
-    for unit in _as_kept(store, changing):
-        said = statements(unit.text, speaker_of(unit))
-        for old in _nearest(store, unit, settings, clock):
-            if old.id not in found and (made := _change(said, old, settings)) is not None:
-                found[old.id] = Superseded(old, unit, made)
+    stating = [unit for unit in told if statements(unit.text, speaker_of(unit))]
+    for unit in _as_kept(store, stating):
+        for other in _nearest(store, unit, settings, clock):
+            old, new = (other, unit) if _moment(other) < _moment(unit) else (unit, other)
+            if old.id not in found and (made := _change(new, old, settings)) is not None:
+                found[old.id] = Superseded(old, new, made)
     return [*found.values()]
+
+
+def _moment(unit: Unit) -> tuple[datetime, int, str]:
+    return (unit.event_time, unit.position, unit.id)
 
 
 def _as_kept(store: Store, units: Sequence[Unit]) -> list[Unit]:
@@ -74,7 +81,10 @@ def _may_change(one: Statement, settings: Settings) -> bool:
     return bool(one.marker or one.replaces or one.ended) or one.slot in settings.symbolic.functional
 
 
-def _change(said: Sequence[Statement], old: Unit, settings: Settings) -> Change | None:
+def _change(new: Unit, old: Unit, settings: Settings) -> Change | None:
+    said = statements(new.text, speaker_of(new))
+    if old.pinned or not any(_may_change(one, settings) for one in said):
+        return None
     # A turn of several sentences says more than what changed: hiding it would lose the rest.
     if len(spans(old.text)) != 1:
         return None
@@ -85,7 +95,7 @@ def _change(said: Sequence[Statement], old: Unit, settings: Settings) -> Change 
 
 
 def _nearest(store: Store, unit: Unit, settings: Settings, clock: Callable[[], float]) -> list[Unit]:
-    """Return the earlier turns of the same speaker that are nearest in words or meaning, oldest first."""
+    """Return the turns of the same speaker that are nearest in words, meaning or what they state, oldest first."""
     view = _owner(unit)
     deadline = Deadline.start(clock, _NO_LIMIT_MS)
     lexical = settings.lexical
@@ -98,17 +108,24 @@ def _nearest(store: Store, unit: Unit, settings: Settings, clock: Callable[[], f
     if space is not None and evidence is not None and len(evidence.ids):
         near = DenseQuery(space, evidence.vectors[0])
         ids += store.dense_candidates(view, near, _NEAREST, deadline).ids
+    ids += _stating(store, view, unit)
     units = store.units(view, [*dict.fromkeys(ids)]).values()
-    earlier = [
+    others = [
         one
         for one in units
         if one.id != unit.id
         and one.kind == "turn"
         and one.author == unit.author
-        and one.user == unit.user
+        and (one.user, one.agent) == (unit.user, unit.agent)
         and speaker_of(one) == speaker_of(unit)
-        and (one.event_time, one.position) < (unit.event_time, unit.position)
         and one.superseded_by is None
-        and not one.pinned
     ]
-    return sorted(earlier, key=lambda one: (one.event_time, one.position, one.id))
+    return sorted(others, key=_moment)
+
+
+def _stating(store: Store, view: View, unit: Unit) -> list[str]:
+    """Return the units that state a fact of a subject that this one speaks of, however far they are in words."""
+    said = statements(unit.text, speaker_of(unit))
+    slots, subjects = {one.slot for one in said}, {symbol(one.subject) for one in said}
+    facts = store.facts(view).about(subjects, _NEAREST)
+    return [source for fact in facts if fact.relation in slots for source in fact.sources]

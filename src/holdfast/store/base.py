@@ -367,7 +367,7 @@ class Store(Protocol):
         """
         ...
 
-    def reinstate(self, view: View, unit_id: str) -> Unit:
+    def reinstate(self, view: View, unit_id: str, at: datetime) -> Unit:
         """Let a superseded unit be current again.
 
         Raises:

@@ -29,7 +29,6 @@ class Connected:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._closed = False
-        self._pending = False  # whether an erasure waits for a reader to let go
         self._index = LiveIndex(self._run, derivation, _beside(location), self._fingerprint(derivation))
 
     def close(self) -> None:
@@ -86,8 +85,8 @@ class Connected:
             yield
 
     @contextmanager
-    def _write(self) -> Iterator[None]:
-        """Run a block as one transaction: all of it or nothing."""
+    def _write(self, *, finishing: bool = True) -> Iterator[None]:
+        """Run a block as one transaction: all of it or nothing. An erasure that a reader held up is gone on with."""
         with self._lock, self._reading():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -97,6 +96,12 @@ class Connected:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            if finishing:
+                self.finish_erasing()
+
+    def finish_erasing(self) -> bool:
+        """See `Store.finish_erasing`."""
+        raise NotImplementedError
 
     def _replace(self, key: int, unit: Unit) -> None:
         self._run("archive_version", {"key": key})

@@ -50,7 +50,7 @@ def erase(run: Run, units: Sequence[Unit], record: Record) -> list[str]:
         if row is None:
             continue
         keys = {"keys": json.dumps([row[0]])}
-        for statement in ("erase_units", "erase_versions", "erase_vectors"):
+        for statement in ("erase_units", "erase_versions", "erase_vectors", "erase_absences"):
             run(statement, keys)
         record(row[0], unit)
         for (key,) in run("uncover_units", {**owner, "by": unit.id}).fetchall():
@@ -68,6 +68,7 @@ def _erase_ids(run: Run, units: Sequence[Unit], record: Record) -> None:
         owner: dict[str, JSON] = {"tenant": tenant, "user": user, "ids": json.dumps(sorted(gone))}
         for (key,) in run("forget_superseders", {**owner, "erased": ERASED}).fetchall():
             record(key, unit_of(run("unit_by_key", {"key": key}).fetchone()))
+        run("forget_absences", {"erased": ERASED, "ids": owner["ids"]})
         for row in run("mentioning_units", owner).fetchall():
             unit = _without(unit_of(row), gone)
             run("rewrite_unit", {**_body(unit), "key": row[0]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from holdfast.kernels.facts import Fact, Facts, Key, SeenFacts
 from holdfast.store.index import Shard
@@ -17,10 +18,15 @@ def facts(shards: Sequence[Shard], view: View, allowed: frozenset[int] | None) -
 def _seen(shards: Sequence[Shard], i: int, view: View, allowed: frozenset[int] | None) -> SeenFacts:
     shard, before = shards[i], shards[:i]
     eligible = shard.eligible(view, allowed)
+    alive = shard.column("alive").astype(bool)
+    taken = any(own.place_of_id.keys() & shard.place_of_id.keys() for own in before)
+    if not taken and eligible[alive].all():  # most views see everything: no need to look at each source
+        return shard.facts.seen_by(None)
+    places, seen = shard.place_of_id, eligible.tolist()
 
     def visible(unit_id: str) -> bool:
-        hidden = any(own.shows(unit_id, view) for own in before)  # by a unit of the user's own with the same id
-        return not hidden and bool(eligible[shard.place_of_id[unit_id]])
+        hidden = taken and any(own.shows(unit_id, view) for own in before)  # by the user's own of the same id
+        return seen[places[unit_id]] and not hidden
 
     return shard.facts.seen_by(visible)
 
@@ -31,6 +37,9 @@ class JoinedFacts:
     def __init__(self, parts: Sequence[SeenFacts], tokens: Callable[[str], Collection[str]]) -> None:
         self._parts = parts
         self._tokens = tokens
+        for part in parts:
+            others = [other for other in parts if other is not part]
+            part.elsewhere = partial(_touched_by, others)
 
     def symbols_with(self, tokens: Collection[str], limit: int) -> Sequence[str]:
         """See `Facts.symbols_with`."""
@@ -45,11 +54,30 @@ class JoinedFacts:
 
     def about(self, symbols: Collection[str], limit: int) -> Sequence[Fact]:
         """See `Facts.about`."""
-        return _merged([part.about(symbols, limit) for part in self._parts])
+        wanted = set(symbols)
+        places: dict[tuple[str, str, str], list[Fact]] = {}
+        for fact in _merged([part.about(symbols, limit) for part in self._parts]):
+            for end, side in ((fact.subject, "subject"), (fact.object, "object")):
+                if end in wanted:
+                    places.setdefault((end, fact.relation, side), []).append(fact)
+        found: dict[Key, Fact] = {}
+        for (_, _, side), facts in sorted(places.items()):
+            kept = facts if len(facts) <= limit else sorted(facts, key=partial(self._order, side))[:limit]
+            found |= {fact.key: fact for fact in kept}
+        return [*found.values()]
+
+    def _order(self, side: str, fact: Fact) -> tuple[bool, float, Key]:
+        far = fact.object if side == "subject" else fact.subject
+        touched = any(part.touched(far, fact.key) for part in self._parts)
+        return (not touched, -fact.confidence, fact.key)
 
     def between(self, left: Collection[str], right: Collection[str]) -> Sequence[Fact]:
         """See `Facts.between`."""
         return sorted(_merged([part.between(left, right) for part in self._parts]), key=lambda fact: fact.key)
+
+
+def _touched_by(parts: Sequence[SeenFacts], symbol: str) -> bool:
+    return any(part.touched(symbol) for part in parts)
 
 
 def _merged(parts: Sequence[Sequence[Fact]]) -> list[Fact]:

@@ -14,7 +14,7 @@ import numpy as np
 from holdfast.store import snapshot
 from holdfast.store.base import Derivation
 from holdfast.store.index import Shard
-from holdfast.store.rows import GLOBAL, Row, agent_matches, hidden_by, own_json, unit_of, vector_of
+from holdfast.store.rows import GLOBAL, Row, agent_matches, hidden_by, own_json, then_by, unit_of, vector_of
 from holdfast.store.shards import located
 from holdfast.types import JSON, Analysis, Deadline, Unit, View, iso
 
@@ -86,9 +86,8 @@ class LiveIndex:
         shard.past = {}
         for row in then.values():
             unit = unit_of(row)
-            [by] = self._run("unit_by_key", {"key": row[0]}).fetchone()[3:4]
-            [at] = self._run("superseded_at", {"key": row[0]}).fetchone()
-            if agent_matches(view, unit) and hidden_by(view, unit, by, at) is None:
+            lifetimes = self._run("lifetimes", {"key": row[0], **moment}).fetchone()
+            if agent_matches(view, unit) and hidden_by(view, unit, *then_by(lifetimes)) is None:
                 shard.add(row[0], unit, self._derivation.analyse(unit), content=row[2], superseded=False)
                 shard.past[unit.id] = unit
         return [shard] if shard.past else []

@@ -85,6 +85,11 @@ def agent_matches(view: View, unit: Unit) -> bool:
     return view.agent is None or unit.agent in (view.agent, None)
 
 
+# At a moment of the past: not superseded since before, and not within a time that a reinstatement has ended.
+_NOT_SUPERSEDED_THEN = """(superseded_by IS NULL OR superseded_at > :as_of)
+    AND NOT EXISTS (SELECT 1 FROM absences WHERE unit_key = key AND since <= :as_of AND until > :as_of)"""
+
+
 def where(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]:
     """Compile a view: the same rules as the index's mask and as `hidden_by`.
 
@@ -111,9 +116,7 @@ def where(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]
         clauses.append("json_extract(body, '$.recorded_time') <= :as_of")
     if view.current_only:
         values["reference"] = iso(view.reference_time)
-        clauses.append(
-            "superseded_by IS NULL" if view.as_of is None else "(superseded_by IS NULL OR superseded_at > :as_of)"
-        )
+        clauses.append("superseded_by IS NULL" if view.as_of is None else _NOT_SUPERSEDED_THEN)
         clauses.append("coalesce(json_extract(body, '$.valid_from'), '') <= :reference")
         clauses.append("coalesce(json_extract(body, '$.valid_to'), '~') > :reference")
     if searching and view.hide_covered:
@@ -125,14 +128,18 @@ def where(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]
     return " AND ".join(clauses), values
 
 
-def hidden_by(view: View, unit: Unit, superseded_by: str | None, superseded_at: str | None = None) -> str | None:
+def then_by(lifetimes: tuple[str | None, str | None, str | None]) -> tuple[str | None, str | None]:
+    """Return what superseded and what covered a unit at some moment: what does now, unless that came later."""
+    by, covered_by, absent = lifetimes
+    return by if by is not None else absent, covered_by
+
+
+def hidden_by(view: View, unit: Unit, superseded_by: str | None, covered_by: str | None = None) -> str | None:
     """Return why the view hides a unit of its owner, or None: `where`, one unit at a time and in words."""
     expired = not unit.pinned and unit.expires_at is not None and unit.expires_at <= view.now
     elsewhere = view.only_session and unit.session != view.session
     early = view.current_only and unit.valid_from is not None and unit.valid_from > view.reference_time
     late = view.current_only and unit.valid_to is not None and unit.valid_to <= view.reference_time
-    if view.as_of is not None and superseded_at is not None and superseded_at > iso(view.as_of):
-        superseded_by = None
     reasons = {
         f"it was recorded at {unit.recorded_time}": view.as_of is not None and unit.recorded_time > view.as_of,
         f"it expired at {unit.expires_at}": expired,
@@ -140,7 +147,7 @@ def hidden_by(view: View, unit: Unit, superseded_by: str | None, superseded_at: 
         f"it was superseded by {superseded_by}": view.current_only and superseded_by is not None,
         f"it is valid only from {unit.valid_from}": early,
         f"it was valid until {unit.valid_to}": late,
-        f"the summary {unit.covered_by} stands for it": view.hide_covered and unit.covered_by is not None,
+        f"the summary {covered_by} stands for it": view.hide_covered and covered_by is not None,
         "the filters leave it out": view.filters is not None and not matches(view.filters, unit),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)

@@ -46,12 +46,13 @@ from holdfast.store.rows import (
     agent_matches,
     columns,
     hidden_by,
+    then_by,
     unit_of,
     vector_of,
     where,
 )
 from holdfast.store.upkeep import Upkeep
-from holdfast.types import Analysis, CoreDocument, Deadline, Draft, Gate, Stats, Unit, View, Written, from_iso
+from holdfast.types import Analysis, CoreDocument, Deadline, Draft, Gate, Stats, Unit, View, Written, from_iso, iso
 
 _EVERYTHING = -1  # SQLite's "no limit"
 _SPACE = "space"
@@ -78,8 +79,6 @@ class SqliteStore(Upkeep):
         fresh: Fresh = {}
         with self._write():
             written = [self._put_one(draft, fresh) for draft in drafts]
-        if self._pending:
-            self.finish_erasing()
         with self._read():
             self._index.follow(fresh)
         return written
@@ -136,8 +135,11 @@ class SqliteStore(Upkeep):
         """Write a new version; a summary of what the unit no longer says, or says for a time only, is withdrawn."""
         known = unit_of(row)
         self._replace(row[0], unit)
-        if unit.text != known.text or unit.expires_at is not None or unit.valid_to is not None:
+        ends = unit.expires_at is not None or unit.valid_to is not None
+        if unit.text != known.text or ends:
             self._uncover(row, unit.recorded_time)
+        if ends:
+            self._release(row)
 
     def _placed(self, unit: Unit) -> Unit:
         if unit.session is None or unit.kind != "turn":
@@ -209,9 +211,12 @@ class SqliteStore(Upkeep):
                 return "not found"
             if view.as_of is not None:
                 then = {unit.id: unit for unit in self._index.past_units(view)}
-                [at] = self._run("superseded_at", {"key": row[0]}).fetchone()
-                return None if unit_id in then else hidden_by(view, unit_of(row), row[3], at)
-            return hidden_by(view, unit_of(row), row[3])
+                return None if unit_id in then else hidden_by(view, unit_of(row), *self._then(row, view))
+            return hidden_by(view, unit_of(row), row[3], row[5])
+
+    def _then(self, row: Row, view: View) -> tuple[str | None, str | None]:
+        """Return what superseded and what covered a unit at the moment of a read of the past."""
+        return then_by(self._run("lifetimes", {"key": row[0], "as_of": iso(view.as_of or view.now)}).fetchone())
 
     def speakers(self, view: View) -> tuple[str, ...]:
         """See `Store.speakers`."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from holdfast.errors import InputError, NotFoundError, StoreError, shown
+from holdfast.errors import BusyStoreError, InputError, NotFoundError, StoreError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store.connection import Connected
 from holdfast.store.erasure import erase, residue, resting_on, surviving, windows
@@ -98,6 +98,14 @@ class Upkeep(Connected):
         for (key,) in self._run("uncover_units", {**owner, "by": turn.covered_by}).fetchall():
             self._record(key, turn)
 
+    def _release(self, row: Row) -> None:
+        """Let the turns speak again that a summary stood for; it no longer counts, or not for ever."""
+        summary = unit_of(row)
+        if summary.lineage is not None:
+            owner = {"tenant": summary.tenant, "user": summary.user or GLOBAL}
+            for (key,) in self._run("uncover_units", {**owner, "by": summary.id}).fetchall():
+                self._record(key, summary)
+
     # -------------------------------------------------------------------------------------- supersession
 
     def supersede(self, view: View, unit_id: str, by: str, at: datetime, why: str = "") -> None:
@@ -108,7 +116,7 @@ class Upkeep(Connected):
         with self._read():
             self._index.follow()
 
-    def reinstate(self, view: View, unit_id: str) -> Unit:
+    def reinstate(self, view: View, unit_id: str, at: datetime) -> Unit:
         """See `Store.reinstate`."""
         with self._write():
             unit = self._own(view, unit_id)
@@ -118,6 +126,7 @@ class Upkeep(Connected):
                 )
             row = self._find(unit.tenant, unit.user, unit_id)
             assert row is not None  # noqa: S101 - it was found a line ago, in this transaction
+            self._run("record_absence", {"key": row[0], "until": iso(at)})
             self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": row[0]})
             self._record(row[0], unit)
         with self._read():
@@ -139,6 +148,7 @@ class Upkeep(Connected):
         self._run("supersede_unit", {"by": newer.id, "at": iso(at), "why": why or None, "key": row[0]})
         self._record(row[0], newer)
         self._uncover(row, at)
+        self._release(row)
 
     def _refuse_circle(self, newer: Unit, target: str) -> None:
         chain, owner = [newer.id], {"tenant": newer.tenant, "user": newer.user or GLOBAL}
@@ -163,7 +173,7 @@ class Upkeep(Connected):
             with self._read():
                 units = self._doomed(view, ids)
                 return Erasure(units=units, summaries=tuple(resting_on(self._run, units)), complete=False)
-        with self._write():
+        with self._write(finishing=False):
             units = self._doomed(view, ids)
             summaries = tuple(resting_on(self._run, units))
             pieces = self._pieces((*units, *summaries), documents)
@@ -172,14 +182,14 @@ class Upkeep(Connected):
             self._run("agree", {"name": _ERASING, "value": "1"})
         with self._read():
             unreached, missing = self._erase_backups((*units, *summaries), documents)
-            self._pending = not self._scrubbed(pieces)
+            pending = not self._scrubbed(pieces)
             files = self._files()
         return Erasure(
             units=units,
             summaries=summaries,
-            uncovered=tuple(uncovered),
-            complete=not self._pending and not unreached,
-            pending=self._pending,
+            uncovered=tuple(unit_id for unit_id in uncovered if unit_id not in {unit.id for unit in units}),
+            complete=not pending and not unreached,
+            pending=pending,
             files=tuple(str(path) for path in files),
             outside=(*unreached, *missing),
         )
@@ -206,18 +216,20 @@ class Upkeep(Connected):
             self._run("erase_document", keys)
 
     def _scrubbed(self, pieces: Sequence[bytes]) -> bool:
-        """Let no file of this store hold a piece any more; return whether that is proven."""
+        """Let no file of this store hold anything of what was erased; return whether that is proven.
+
+        Deleted cells are overwritten, but pages that SQLite has moved keep old bytes in their gaps: only a file
+        that is written anew has none.
+        """
         self._index.erased()
         if self._location == ":memory:":
             return True
         if not self._truncated_log():
             return False
+        self._connection.execute("VACUUM")
+        if not self._truncated_log():
+            return False
         left = {piece for path in self._files() for piece in residue(path, pieces)}
-        if left - surviving(self._run, left):
-            self._connection.execute("VACUUM")  # pages that were moved keep old bytes in their gaps
-            if not self._truncated_log():
-                return False
-            left = {piece for path in self._files() for piece in residue(path, pieces)}
         done = not left - surviving(self._run, left)
         if done:
             with self._write():
@@ -245,7 +257,6 @@ class Upkeep(Connected):
         """See `Store.finish_erasing`."""
         with self._read():
             if self._run("agreed", {"name": _ERASING}).fetchone() is None:
-                self._pending = False
                 return True
             self._index.erased()
             if not self._truncated_log(wait=False):
@@ -253,9 +264,8 @@ class Upkeep(Connected):
             self._connection.execute("VACUUM")
             if not self._truncated_log(wait=False):
                 return False
-            with self._write():
+            with self._write(finishing=False):
                 self._run("disagree", {"name": _ERASING})
-            self._pending = False
             return True
 
     # ------------------------------------------------------------------------------------------- backups
@@ -316,7 +326,9 @@ def _erase_copy(path: Path, units: Sequence[Unit], documents: Sequence[CoreDocum
                 )
             connection.execute("COMMIT")
             connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise BusyStoreError("a reader still holds old bytes of it; close it, and forget again")
         finally:
             connection.close()
 

@@ -23,7 +23,10 @@ class Writing:
 class Summariser(Protocol):
     """Writes a short text in the place of some turns."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Name the summariser, as lineage and messages show it."""
+        ...
 
     def summarise(self, turns: Sequence[str], *, max_tokens: int, keep: Sequence[str] = ()) -> Writing:
         """Write at most `max_tokens` tokens about `turns`; `keep` are words that must stand in it.

@@ -10,6 +10,7 @@ The suites need pytest to run them and import nothing of it.
 
 from holdfast.testing.embedder import EmbedderContract
 from holdfast.testing.store import StoreContract
+from holdfast.testing.store_lifecycle import StoreLifecycleContract
 from holdfast.testing.strategy import StrategyContract
 
-__all__ = ["EmbedderContract", "StoreContract", "StrategyContract"]
+__all__ = ["EmbedderContract", "StoreContract", "StoreLifecycleContract", "StrategyContract"]

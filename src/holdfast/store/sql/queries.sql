@@ -26,7 +26,8 @@ UPDATE units SET version = :version, session = :session, position = :position, e
     body = :body, checksum = :checksum WHERE key = :key;
 
 -- name: supersede_unit
-UPDATE units SET superseded_by = :by, superseded_at = :at, superseded_why = :why WHERE key = :key;
+UPDATE units SET superseded_by = :by, superseded_why = :why,
+    superseded_at = CASE WHEN :by IS NOT NULL THEN coalesce(superseded_at, :at) END WHERE key = :key;
 
 -- name: next_position
 SELECT coalesce(max(position) + 1, 0) FROM units WHERE tenant = :tenant AND user = :user AND session = :session;
@@ -69,8 +70,21 @@ SELECT unit_key, body, checksum, NULL, 0, NULL, NULL, NULL FROM versions
 WHERE unit_key IN (SELECT value FROM json_each(:keys)) AND json_extract(body, '$.recorded_time') <= :as_of
 ORDER BY unit_key, version;
 
--- name: superseded_at
-SELECT superseded_at FROM units WHERE key = :key;
+-- name: lifetimes
+SELECT CASE WHEN superseded_at <= :as_of THEN superseded_by END, CASE WHEN covered_at <= :as_of THEN covered_by END,
+    (SELECT by FROM absences WHERE unit_key = units.key AND since <= :as_of AND until > :as_of LIMIT 1)
+FROM units WHERE key = :key;
+
+-- name: record_absence
+INSERT INTO absences (unit_key, by, since, until)
+SELECT key, superseded_by, superseded_at, :until FROM units WHERE key = :key AND superseded_by IS NOT NULL
+    AND superseded_at IS NOT NULL;
+
+-- name: erase_absences
+DELETE FROM absences WHERE unit_key IN (SELECT value FROM json_each(:keys));
+
+-- name: forget_absences
+UPDATE absences SET by = :erased WHERE by IN (SELECT value FROM json_each(:ids));
 
 -- name: unit_versions
 SELECT unit_key, body, checksum, NULL, 0, NULL, NULL, NULL FROM versions WHERE unit_key = :key ORDER BY version;
@@ -217,19 +231,19 @@ DELETE FROM documents WHERE tenant = :tenant AND user = :user AND name = :name R
 -- name: mentioning_units
 SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
 FROM units
-WHERE tenant = :tenant AND user IN (:user, '') AND (
+WHERE tenant = :tenant AND (user IN (:user, '') OR :user = '') AND (
     EXISTS (SELECT 1 FROM json_each(body, '$.supersedes') WHERE value IN (SELECT value FROM json_each(:ids)))
     OR EXISTS (SELECT 1 FROM json_each(body, '$.links') WHERE value IN (SELECT value FROM json_each(:ids))));
 
 -- name: mentioning_versions
 SELECT unit_key, versions.version, versions.body FROM versions JOIN units ON key = unit_key
-WHERE tenant = :tenant AND user IN (:user, '') AND (
+WHERE tenant = :tenant AND (user IN (:user, '') OR :user = '') AND (
     EXISTS (SELECT 1 FROM json_each(versions.body, '$.supersedes') WHERE value IN (SELECT value FROM json_each(:ids)))
     OR EXISTS (SELECT 1 FROM json_each(versions.body, '$.links') WHERE value IN (SELECT value FROM json_each(:ids))));
 
 -- name: forget_superseders
 UPDATE units SET superseded_by = :erased, superseded_why = NULL
-WHERE tenant = :tenant AND user IN (:user, '') AND superseded_by IN (SELECT value FROM json_each(:ids))
+WHERE tenant = :tenant AND (user IN (:user, '') OR :user = '') AND superseded_by IN (SELECT value FROM json_each(:ids))
 RETURNING key;
 
 -- name: record_backup

@@ -12,3 +12,13 @@ CREATE TABLE backups (
     path    TEXT PRIMARY KEY,
     made_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Times in which a unit was superseded, ended by a reinstatement: reads of the past do not see it then (C19).
+CREATE TABLE absences (
+    unit_key INTEGER NOT NULL,
+    by       TEXT NOT NULL,
+    since    TEXT NOT NULL,
+    until    TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX absences_of_unit ON absences (unit_key);

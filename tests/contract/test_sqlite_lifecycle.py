@@ -1,0 +1,12 @@
+from pathlib import Path
+
+from holdfast.derivation import derivation
+from holdfast.settings import Settings
+from holdfast.store.sqlite import SqliteStore
+from holdfast.testing import StoreLifecycleContract
+
+
+class TestSqliteLifecycle(StoreLifecycleContract):
+    def open_store(self, place: Path) -> SqliteStore:
+        settings = Settings()
+        return SqliteStore.open(place / "store.db", settings.store, derivation(settings))
