@@ -61,6 +61,7 @@ HASH_SALT = "holdfast"
 
 ASSEMBLY = Path(__file__).parent / "results" / "assembly.json"
 MILLION = Path(__file__).parent / "results" / "million.json"
+CLOSURE = Path(__file__).parent / "results" / "closure.json"
 
 # ------------------------------------------------------------------------------------------------ input
 
@@ -106,6 +107,7 @@ def page(result: dict[str, Any], source: str) -> Iterator[str]:
     yield from _embedding(result)
     yield from _room(result)
     yield from _assembly(ASSEMBLY)
+    yield from _closure(CLOSURE)
     yield from _million(MILLION)
     yield from _method(result)
 
@@ -359,6 +361,31 @@ def _assembly(file: Path) -> Iterator[str]:
     yield _table(
         ["stage", "p50", "p95"], [*rows, ["`assemble`, all of it", f"{whole['p50']:.1f}", f"{whole['p95']:.1f}"]]
     )
+
+
+def _closure(file: Path) -> Iterator[str]:
+    """Yield what conclusions from facts take, as `closure.py` measured it; it draws its own picture."""
+    if not file.exists():
+        return
+    found = json.loads(file.read_text(encoding="utf-8"))
+    yield "## Conclusions from facts"
+    yield "![Time of one closure by number of further facts, beside trying every pair](img/bench-closure.svg)"
+    yield (
+        "Measured by `python benchmarks/closure.py` in milliseconds of one core. Three facts join the two things that"
+        " a question names. Either one of the two has so many further facts, half of which lead on, or they lie"
+        " elsewhere. The peer tries every pair of facts around the question for every rule, as the reference system"
+        " does, and keeps the 32 surest of stated and derived facts."
+    )
+    rows = [
+        [
+            f"{int(count):,} {place}", f"{row['facts_read']:,}", f"{row['ours_ms']['p50']:,.1f}",
+            "yes" if row["bridge_found"] else "**no**", f"{row['peer_ms']['p50']:,.1f}",
+            "yes" if row["peer_bridge_found"] else "**no**",
+        ]
+        for part, place in (("hub", "on one symbol"), ("elsewhere", "elsewhere"))
+        for count, row in found[part].items()
+    ]  # fmt: skip
+    yield _table(["further facts", "facts read", "p50 ms", "joined", "every pair, p50 ms", "joined by it"], rows)
 
 
 def _million(file: Path) -> Iterator[str]:

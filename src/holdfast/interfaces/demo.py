@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,10 +24,50 @@ TODAY = datetime(2026, 6, 30, 9, 0, tzinfo=UTC)
 _PRESENT = "2026-02-14-birthday"
 # The sample's sessions are short: with the usual budget every turn would be in the tail, and none could be covered.
 _SMALL_BUDGET = 200
+_READER = "reader"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shelf:
+    """Documents to take in, a question about them, and a sentence that the first of them gets at its end."""
+
+    name: str
+    files: Mapping[str, str]
+    question: str
+    added: str
+
+
+_HANDBOOK = _Shelf(
+    "handbook",
+    {
+        "oven.md": """# The oven
+
+Heat all three decks to 240 degrees and wait for the green lamp.
+
+## Errors
+
+E-12 means that the steam tank is empty.
+
+E-37 means that the door sensor sees no door. Open the middle deck and hold the reset button for eight seconds.
+""",
+        "shop.md": """# The shop
+
+We open at seven and close at two; on Mondays the shop is shut.
+
+## Orders
+
+Orders for more than forty rolls must be placed two days ahead.
+""",
+    },
+    "What do I do when the oven shows E-37?",
+    "If it comes back, call the service on 555-0137.",
+)
+# Where they are found, pages of our own documentation are the better example.
+_PAGES = ("why.md", "formats.md")
 
 
 def run(console: Console, database: Path, settings: Settings) -> None:
-    """Remember, search, explain, correct, ask why not, compact, forget, reopen."""
+    """Remember, search, explain, correct, ask why not, read documents, compact, forget, reopen."""
     settings = settings.unhurried()
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         _remember(console, memory)
@@ -34,6 +77,7 @@ def run(console: Console, database: Path, settings: Settings) -> None:
         _filter(console, memory)
         _correct(console, memory)
         _why_not(console, memory)
+    _documents(console, settings)
     small = dataclasses.replace(settings, assembly=dataclasses.replace(settings.assembly, budget=_SMALL_BUDGET))
     with Memory.open(database, settings=small, now=lambda: TODAY) as memory:
         _compact(console, memory)
@@ -106,8 +150,57 @@ def _why_not(console: Console, memory: Memory) -> None:
         console.print(draw.why(memory.why(question, _turn(memory, message_id).id, user=sample.USER, limit=2)))
 
 
+def _documents(console: Console, settings: Settings) -> None:
+    shelf = _shelf(Path("docs"))
+    draw.rule(console, f"8 · Documents: {shelf.question}")
+    with (
+        tempfile.TemporaryDirectory() as place,
+        Memory.open(":memory:", settings=settings, now=lambda: TODAY) as memory,
+    ):
+        folder = Path(place) / shelf.name
+        folder.mkdir()
+        for name, text in shelf.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        report = memory.ingest_folder(folder, user=_READER)
+        console.print(f"Taken in from {shelf.name}: {', '.join(report.added)}; units {report.units}.\n")
+        found = memory.search(shelf.question, user=_READER, limit=2)
+        console.print(draw.hits(found))
+        section = memory.widen(found[0].unit.id, user=_READER)
+        console.print(f"\nThe first one stands in: {' › '.join((section.document, *section.path))}", markup=False)
+        _edit(console, memory, folder, shelf)
+
+
+def _edit(console: Console, memory: Memory, folder: Path, shelf: _Shelf) -> None:
+    """Change the first file, take the folder in again, and show that only what was touched is new."""
+    first = next(iter(shelf.files))
+    (folder / first).write_text(f"{shelf.files[first].rstrip()} {shelf.added}\n", encoding="utf-8")
+    before = _said(memory)
+    report = memory.ingest_folder(folder, user=_READER)
+    after = _said(memory)
+    console.print(f"\nA sentence is added to {first}, and the folder is taken in again:")
+    console.print(f"changed {', '.join(report.changed)}; unchanged {', '.join(report.unchanged)}.")
+    console.print(
+        f"Units that stay {len(before & after)}, new {len(after - before)}, ended {len(before - after)}. The new one:"
+    )
+    for unit_id in sorted(after - before):
+        console.print(draw.one_line(memory.get(unit_id, user=_READER).text), markup=False)
+
+
+def _said(memory: Memory) -> frozenset[str]:
+    return frozenset(unit.id for unit in memory.list(user=_READER, limit=None))
+
+
+def _shelf(docs: Path) -> _Shelf:
+    """Return pages of our own documentation where the demo runs beside them, else the handbook of a bakery."""
+    pages = {name: (docs / name).read_text(encoding="utf-8") for name in _PAGES if (docs / name).is_file()}
+    if len(pages) < len(_PAGES) or not pages[_PAGES[0]].startswith("# Why Holdfast"):
+        return _HANDBOOK
+    question = "What becomes of a PDF that holds only pictures?"
+    return _Shelf("docs", pages, question, "This sentence was added by the demo.")
+
+
 def _compact(console: Console, memory: Memory) -> None:
-    draw.rule(console, "8 · Compact a session: a summary stands for its old turns, and gives them back")
+    draw.rule(console, "9 · Compact a session: a summary stands for its old turns, and gives them back")
     if memory.settings.embedding.embedder == "none":
         console.print("Left out: compaction compares turns by their vectors, and the settings name no embedder.")
         return
@@ -123,7 +216,7 @@ def _compact(console: Console, memory: Memory) -> None:
 
 
 def _forget(console: Console, memory: Memory) -> None:
-    draw.rule(console, "9 · Forget for good: the order of a present. First a dry run")
+    draw.rule(console, "10 · Forget for good: the order of a present. First a dry run")
     unit = _turn(memory, "s05-05")
     planned = memory.forget(user=sample.USER, ids=unit.id, dry_run=True)
     console.print(draw.units((*planned.units, *planned.summaries)))
@@ -141,7 +234,7 @@ def _answers(memory: Memory) -> list[list[tuple[str, float]]]:
 
 
 def _reopen(console: Console, database: Path, settings: Settings, before: list[list[tuple[str, float]]]) -> None:
-    draw.rule(console, "10 · Close and reopen")
+    draw.rule(console, "11 · Close and reopen")
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         same = _answers(memory) == before
     hits = sum(len(answer) for answer in before)
