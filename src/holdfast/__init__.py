@@ -25,9 +25,23 @@ from holdfast.errors import (
     SummariserError,
     UnknownProfileError,
 )
+from holdfast.library import FolderReport
 from holdfast.memory import Memory
 from holdfast.settings import ProfileSettings, Settings
-from holdfast.types import Contribution, Fact, Hit, SearchResult, Stats, Unit, Why, Written
+from holdfast.types import (
+    Compaction,
+    Contribution,
+    Erasure,
+    Fact,
+    Gate,
+    Hit,
+    SearchResult,
+    Stats,
+    Unit,
+    Why,
+    Widened,
+    Written,
+)
 
 __version__ = "0.1.0"
 
@@ -35,14 +49,18 @@ __all__ = [
     "BudgetError",
     "BusyStoreError",
     "ClosedStoreError",
+    "Compaction",
     "Context",
     "Contribution",
     "DamagedStoreError",
     "EmbedderError",
     "EmbeddingSpaceError",
+    "Erasure",
     "Fact",
     "FilterError",
+    "FolderReport",
     "ForeignStoreError",
+    "Gate",
     "Hit",
     "HoldfastError",
     "InputError",
@@ -61,6 +79,7 @@ __all__ = [
     "Unit",
     "UnknownProfileError",
     "Why",
+    "Widened",
     "Written",
     "__version__",
 ]

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.analysis.knowledge import stated_facts
 from holdfast.analysis.sources import read_source, source_units
+from holdfast.analysis.symbols import Aliases, found_aliases
 from holdfast.analysis.units import read_content
 from holdfast.documents import Desk, keep_units, read_file
-from holdfast.errors import InputError, NotFoundError, shown
+from holdfast.errors import InputError, MissingExtraError, NotFoundError, shown
 from holdfast.types import (
     AuthoredUnit,
     CoreDocument,
+    Fact,
     Piece,
     Record,
     Source,
@@ -70,8 +73,11 @@ def take_in(desk: Desk, document: CoreDocument) -> list[Written]:
 def units_of(desk: Desk, document: CoreDocument, source: Source) -> list[Unit]:
     """Return what a source says as units of its owner."""
     if source.records:
-        return [_of_record(desk, document, record) for record in source.records]
-    return [_of_source(desk, document, unit) for unit in source_units(source)]
+        units = [_of_record(desk, document, record) for record in source.records]
+    else:
+        aliases = Aliases.of(found_aliases(source.text))
+        units = [_of_source(desk, document, unit, aliases) for unit in source_units(source)]
+    return [unit.evolve(position=place) for place, unit in enumerate(units)]
 
 
 def _base(desk: Desk, document: CoreDocument) -> dict[str, Any]:
@@ -87,9 +93,19 @@ def _base(desk: Desk, document: CoreDocument) -> dict[str, Any]:
     }
 
 
-def _of_source(desk: Desk, document: CoreDocument, read: SourceUnit) -> Unit:
+def _of_source(desk: Desk, document: CoreDocument, read: SourceUnit, aliases: Aliases) -> Unit:
     fields = ("id", "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "links")
-    return Unit(**{**_base(desk, document), **{name: getattr(read, name) for name in fields}})
+    unit = Unit(**{**_base(desk, document), **{name: getattr(read, name) for name in fields}})
+    return unit.evolve(fact=_renamed(unit, aliases))
+
+
+def _renamed(unit: Unit, aliases: Aliases) -> Fact | None:
+    """Return the one fact that a unit states of something that its document also calls by another name.
+
+    What it states otherwise is read when it is indexed; a name that only this document explains is not known then.
+    """
+    plain, known = stated_facts(unit, Aliases()), stated_facts(unit, aliases)
+    return known[0] if len(known) == 1 and known != plain else None
 
 
 def _of_record(desk: Desk, document: CoreDocument, record: Record) -> Unit:
@@ -143,7 +159,7 @@ def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
                 folder.tenant, folder.user, f"{label}/{name}", read_file(path), _place(folder, name), core=False
             )
             status, count = _taken_in(desk, document, view)
-        except InputError as error:
+        except (InputError, MissingExtraError) as error:
             failed.append((name, str(error)))
             continue
         done[status].append(name)

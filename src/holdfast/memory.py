@@ -23,6 +23,7 @@ from holdfast.analysis.checks import (
     choose,
     choose_scope,
 )
+from holdfast.analysis.knowledge import aliases_of
 from holdfast.analysis.rules import read_rules
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import choose_budget
@@ -83,7 +84,9 @@ class Memory(Upkeep):
         """
         settings = Settings.load() if settings is None else settings
         location = settings.store.path if path is None else path
-        read_rules(settings.symbolic.rules)  # refused before a file is made, not at the first question
+        # Refused before a file is made, not at the first question or word.
+        read_rules(settings.symbolic.rules)
+        aliases_of(settings.analysis.aliases)
         store = SqliteStore.open(location, settings.store, derivation(settings))
         clock = now or (lambda: datetime.now(UTC))
         memory = cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)

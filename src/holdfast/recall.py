@@ -196,11 +196,25 @@ def _limited(
     most = min(question.profile.max_results, question.limit or question.profile.max_results)
     explain = measure.explain if measure is not None else lambda _: None
     hits = tuple(
-        Hit(candidate.unit, score, candidate.rel, rank, explain(candidate), candidate.merged_ids)
+        Hit(
+            candidate.unit,
+            score,
+            candidate.rel,
+            rank,
+            explain(candidate),
+            candidate.merged_ids,
+            _notes(candidate) if measure is not None else (),
+        )  # fmt: skip
         for rank, (candidate, score) in enumerate(ranked[:most], start=1)
     )
     bar = hits[-1].score if hits else 0.0
     return hits, [Dropped(candidate, "max", bar, score) for candidate, score in ranked[most:]]
+
+
+def _notes(candidate: Candidate) -> tuple[str, ...]:
+    """Return what the strategies say of a candidate besides their names and the words they matched."""
+    said = (note for name, claim in candidate.claims.items() for note in claim.notes if note != name)
+    return tuple(dict.fromkeys(note for note in said if not note.startswith("matched: ")))
 
 
 def _trace(

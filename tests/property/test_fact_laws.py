@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.analysis.changes import changed, statements
-from holdfast.analysis.facts import CONFIDENCE, contradictions, extract, spoken_by
+from holdfast.analysis.facts import CONFIDENCE, extract, spoken_by
 from holdfast.analysis.symbols import Aliases, found_aliases, symbol, symbol_tokens
 
 WORDS = """
@@ -74,17 +74,6 @@ def test_aliases_do_not_depend_on_order(pairs, random):
     for one, other in pairs:
         assert aliases.symbol(one) == aliases.symbol(other)
         assert aliases.symbol(aliases.symbol(one)) == aliases.symbol(one)
-
-
-@given(
-    st.lists(st.sampled_from(["Ana lives in Porto.", "Ana lives in Faro.", "Ana does not live in Faro."]), max_size=5)
-)
-def test_contradictions_are_pairs_of_what_was_given(parts):
-    stated = extract(" ".join(parts))
-    pairs = contradictions(stated, frozenset({"lives_in"}))
-    turned = contradictions(stated[::-1], frozenset({"lives_in"}))
-    assert {frozenset((a.start, b.start)) for a, b in pairs} == {frozenset((a.start, b.start)) for a, b in turned}
-    assert all(a in stated and b in stated and a.fact.relation == "lives_in" for a, b in pairs)
 
 
 @given(texts, texts)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.analysis.facts import CONFIDENCE, RELATIONS, SPEAKER, contradictions, extract, spoken_by
-from holdfast.analysis.symbols import Aliases, symbol
+from holdfast.analysis.facts import CONFIDENCE, RELATIONS, SPEAKER, extract, spoken_by
+from holdfast.analysis.symbols import symbol
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "facts.json").read_text(encoding="utf-8"))
 
@@ -141,25 +141,3 @@ def test_every_relation_of_the_contract_can_be_read():
 )
 def test_against_the_reference(text, expected):
     assert triples(text) == expected
-
-
-def test_two_values_of_a_functional_relation_contradict():
-    stated = extract("Ana lives in Porto. Ana lives in Faro. Ana likes tea. Ana likes milk.")
-    assert contradictions(stated) == ()
-    assert contradictions(stated, frozenset({"lives_in"})) == ((stated[0], stated[1]),)
-
-
-def test_a_fact_and_its_denial_contradict():
-    stated = extract("Kestrel uses Redis. Heron does not use Redis. KESTREL does not use redis.")
-    assert contradictions(stated) == ((stated[0], stated[2]),)
-
-
-def test_two_denials_do_not_contradict():
-    stated = extract("Ana does not live in Porto. Ana does not live in Faro.")
-    assert len(stated) == 2
-    assert contradictions(stated, frozenset({"lives_in"})) == ()
-
-
-def test_aliases_are_one_subject_and_one_value():
-    stated = extract("Ana lives in Porto. Ana lives in Oporto.")
-    assert contradictions(stated, frozenset({"lives_in"}), Aliases.of([("Porto", "Oporto")])) == ()

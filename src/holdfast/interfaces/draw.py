@@ -92,7 +92,7 @@ def explained(hit: Hit) -> RenderableType:
         (f"{when(hit.unit)}  {hit.unit.id}", "dim"),
     )  # fmt: skip
     body: list[RenderableType] = [head, Text(f"   {one_line(hit.unit.text)}", overflow="ellipsis", no_wrap=True)]
-    body += [Text(f"   {line}", "dim") for line in standing(hit.unit)]
+    body += [Text(f"   {line}", "dim") for line in (*standing(hit.unit), *hit.notes)]
     if hit.contributions is not None:
         body += [Padding(bar(hit.contributions), (0, 0, 0, 3)), Padding(tree(hit.contributions), (0, 0, 1, 3))]
     return Group(*body)
@@ -104,7 +104,7 @@ def bar(score: Contribution) -> Text:
     parts = base.parts if base is not None else (score,)
     drawn, legend = Text(), Text()
     for part, style in zip(parts, _PART_STYLES, strict=False):
-        drawn.append("█" * round(part.value * _BAR_WIDTH), style)
+        drawn.append("█" * min(round(part.value * _BAR_WIDTH), _BAR_WIDTH - len(drawn)), style)
         legend.append(f"  {part.name} {part.value:.4f}", style)
     drawn.append("·" * max(0, _BAR_WIDTH - len(drawn)), "dim")
     return drawn + legend

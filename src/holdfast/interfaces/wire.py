@@ -52,6 +52,8 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         row["merged_ids"] = list(hit.merged_ids)
     if hit.contributions is not None:
         row["contributions"] = hit.contributions.to_json()
+    if hit.notes:
+        row["notes"] = list(hit.notes)
     return row
 
 

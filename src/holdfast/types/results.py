@@ -92,7 +92,11 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One unit that `search` returns. `score` ranks; `contributions` recompose it exactly."""
+    """One unit that `search` returns. `score` ranks; `contributions` recompose it exactly.
+
+    `notes`, when explained, are what the strategies have to say of it: what was derived by which rules, and what
+    contradicts it.
+    """
 
     unit: Unit
     score: float
@@ -100,6 +104,7 @@ class Hit:
     rank: int
     contributions: Contribution | None = None
     merged_ids: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

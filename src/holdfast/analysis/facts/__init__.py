@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from holdfast.analysis.facts.phrases import SPEAKER
 from holdfast.analysis.facts.reading import readings
 from holdfast.analysis.facts.sentences import sentences
-from holdfast.analysis.symbols import Aliases, symbol
+from holdfast.analysis.symbols import symbol
 from holdfast.types import Fact
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "RELATIONS",
     "SPEAKER",
     "Stated",
-    "contradictions",
     "extract",
     "spoken_by",
 ]
@@ -101,31 +100,3 @@ def spoken_by(stated: Iterable[Stated], speaker: str) -> tuple[Stated, ...]:
         else:
             found.append(one)
     return tuple(found)
-
-
-def contradictions(
-    stated: Iterable[Stated], functional: frozenset[str] = frozenset(), aliases: Aliases | None = None
-) -> tuple[tuple[Stated, Stated], ...]:
-    """Return the pairs that cannot both hold, in the order given; neither side is dropped (C8).
-
-    Two facts contradict when they give one subject different objects of a functional relation, or when one denies
-    what the other states.
-    """
-    key_of = (aliases or Aliases()).symbol
-    groups: dict[tuple[str, str], list[tuple[str, Stated]]] = {}
-    for one in stated:
-        key = (key_of(one.fact.subject), one.fact.relation)
-        groups.setdefault(key, []).append((key_of(one.fact.object), one))
-    return tuple(
-        (one, other)
-        for (_, relation), members in groups.items()
-        for i, (value, one) in enumerate(members)
-        for other_value, other in members[i + 1 :]
-        if _clash(one, other, same=value == other_value, functional=relation in functional)
-    )
-
-
-def _clash(one: Stated, other: Stated, *, same: bool, functional: bool) -> bool:
-    if one.negated != other.negated:
-        return same
-    return functional and not same and not one.negated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import struct
 import zlib
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ _BROKEN = (
     NotImplementedError, struct.error, zlib.error,
 )  # fmt: skip
 _PAGE_BREAK = "\n\n"
+# A damaged file is our error to report, once; the library would also write to standard error.
+logging.getLogger("pypdf").addHandler(logging.NullHandler())
 
 
 def read_pdf(name: str, body: bytes, limits: SourceLimits) -> tuple[str, list[Block]]:
