@@ -100,7 +100,7 @@ HOP_SYSTEMS = {
     "fast": "`fast`",
     "balanced": "`balanced`",
     "thinking": "`thinking`",
-    "hybrid without mentions": "`hybrid` without mention links",
+    "hybrid without mentions without shared_names": "`hybrid` without mention links",
     "hybrid": "`hybrid`",
 }
 

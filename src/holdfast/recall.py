@@ -204,7 +204,7 @@ def _limited(
             explain(candidate),
             candidate.merged_ids,
             _notes(candidate) if measure is not None else (),
-        )  # fmt: skip
+        )
         for rank, (candidate, score) in enumerate(ranked[:most], start=1)
     )
     bar = hits[-1].score if hits else 0.0

@@ -37,6 +37,7 @@ def systems(
     profiles: Sequence[str] = (),
     off: Sequence[str] = (),
     ablate: bool = False,
+    parts: Sequence[str] = (),
     compacted: bool = False,
     tune: Mapping[str, Sequence[str]] | None = None,
     overrides: Mapping[str, str] | None = None,
@@ -49,7 +50,7 @@ def systems(
     """
     wanted = [*BASELINES, REFERENCE] if "all" in baselines else list(dict.fromkeys(baselines))
     chosen: list[System] = [_baseline(name) for name in wanted]
-    if not (profiles or off or ablate or compacted or tune) and baselines:
+    if not (profiles or off or ablate or parts or compacted or tune) and baselines:
         return Asked(tuple(chosen))
     ablated: dict[str, str] = {}
     names = list(dict.fromkeys(profiles)) or ["hybrid"]
@@ -59,10 +60,10 @@ def systems(
         chosen.append(Product(whole, base, profile))
         if compacted:
             chosen.append(Product(f"{whole} compacted", base, profile, compacted=True))
-        if ablate:
-            parts = {f"{whole} {name}": changed for name, changed in ablations(base, profile).items()}
-            chosen += [Product(name, changed, profile) for name, changed in parts.items()]
-            ablated |= dict.fromkeys(parts, whole)
+        if ablate or parts:
+            lacking = {f"{whole} {name}": changed for name, changed in ablations(base, profile, parts).items()}
+            chosen += [Product(name, changed, profile) for name, changed in lacking.items()]
+            ablated |= dict.fromkeys(lacking, whole)
     variants = _variants(tune or {}, overrides or {}, off, names[0])
     return Asked((*chosen, *variants), tuple(variant.name for variant in variants), ablated)
 

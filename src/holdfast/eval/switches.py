@@ -90,12 +90,18 @@ def switched_off(settings: Settings, names: Sequence[str]) -> Settings:
     return settings
 
 
-def ablations(settings: Settings, profile: str) -> dict[str, Settings]:
-    """Return the settings with each part off in turn, leaving out those that change nothing in a profile."""
+def ablations(settings: Settings, profile: str, parts: Sequence[str] = ()) -> dict[str, Settings]:
+    """Return the settings with each part off in turn, leaving out those that change nothing in a profile.
+
+    With `parts`, only these.
+
+    Raises:
+        SettingsError: there is no switch of that name.
+    """
     return {
         f"without {name}": changed
-        for name, switch in SWITCHES.items()
-        if differ(settings, changed := switch(settings), profile)
+        for name in parts or SWITCHES
+        if differ(settings, changed := switched_off(settings, [name]), profile)
     }
 
 

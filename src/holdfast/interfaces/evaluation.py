@@ -62,6 +62,9 @@ Assigned = Annotated[
     list[str] | None, typer.Option("--set", help="Setting, as lexical.b=0.35; repeatable.", show_default=False)
 ]
 Off = Annotated[list[str] | None, typer.Option("--off", help="Part to switch off; repeatable.", show_default=False)]
+Parts = Annotated[
+    list[str] | None, typer.Option("--part", help="Part to switch off in turn; repeatable.", show_default=False)
+]
 Compacted = Annotated[bool, typer.Option("--compacted", help="Measure again after compacting every session.")]
 Ablate = Annotated[bool, typer.Option("--ablate", help="Switch off every part in turn.")]
 Tune = Annotated[
@@ -92,6 +95,7 @@ def measure(
     setting: Assigned = None,
     off: Off = None,
     ablate: Ablate = False,
+    part: Parts = None,
     compacted: Compacted = False,
     tune: Tune = None,
     metric: Metric = "recall@10",
@@ -119,7 +123,7 @@ def measure(
     settings = Settings.load(overrides)
     asked = plan.systems(
         settings, baselines=baseline or (), profiles=profile or (), off=off or (), ablate=ablate,
-        compacted=compacted,
+        parts=part or (), compacted=compacted,
         tune={key: values.split(",") for key, values in plan.assignments(tune or ()).items()}, overrides=overrides,
     )  # fmt: skip
     found = load_sets(data, only or (), corrected=not as_cited)
