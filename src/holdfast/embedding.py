@@ -85,7 +85,10 @@ class Embedding:
             self._behind.set()
         elif self._behind.is_set():
             self._behind.clear()
-            embed_waiting(self._store, Indexing(embedder, self._gate, failed=self._behind.set), embedder.space)
+            try:
+                embed_waiting(self._store, Indexing(embedder, self._gate, failed=self._behind.set), embedder.space)
+            except EmbedderError:  # it cannot even name its space; what is written now will say so
+                self._behind.set()
         return Indexing(embedder, self._gate, awaited=self.wanted, failed=self._behind.set)
 
     def replace_all(self, progress: Callable[[int], None]) -> int:
