@@ -86,7 +86,7 @@ class Embedding:
         elif self._behind.is_set():
             self._behind.clear()
             try:
-                embed_waiting(self._store, Indexing(embedder, self._gate, failed=self._behind.set), embedder.space)
+                self._catch_up(embedder)
             except EmbedderError:  # it cannot even name its space; what is written now will say so
                 self._behind.set()
         return Indexing(embedder, self._gate, awaited=self.wanted, failed=self._behind.set)
@@ -122,7 +122,7 @@ class Embedding:
     def _catch_up(self, loaded: Embedder) -> None:
         waiting = self._store.waiting_count(loaded.space)
         if 0 < waiting <= _AT_ONCE:
-            embed_waiting(self._store, Indexing(loaded, self._gate), loaded.space)
+            embed_waiting(self._store, Indexing(loaded, self._gate, failed=self._behind.set), loaded.space)
         elif waiting:
             self._worker = threading.Thread(
                 target=embed_waiting,

@@ -20,6 +20,8 @@ from holdfast.types import Draft, Gate, Scope, Unit, Written
 log = logging.getLogger("holdfast")
 # Enough to keep every core busy; little enough that a crash costs less than a second of work.
 _EMBEDDED_TOGETHER = 64
+# So many refusals in a row are an embedder that is down, and each may cost a timeout.
+_TRIED_ALONE = 3
 
 Redact = Callable[[str], str]
 
@@ -54,9 +56,9 @@ def remember(
     drafts = [_draft(unit, words, owned, analyse) for unit, words in zip(units, said, strict=True)]
     written = store.put(drafts)
     fresh = _fresh(units, written)
-    indexed = embed(fresh, store, indexing)
+    gates = embed_all(fresh, store, indexing)
     replaced = supersede_changed(fresh, store, settings, indexing.clock)
-    return [_reported(done, indexed.gates, replaced) for done in written]
+    return [_reported(done, gates, replaced) for done in written]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ class Indexed:
 
     written: int = 0
     gates: Mapping[str, Gate] = field(default_factory=dict)
+
+
+def embed_all(units: Sequence[Unit], store: Store, indexing: Indexing) -> dict[str, Gate]:
+    """Embed and judge units batch by batch: a crash in a long list costs little, and a long list stays linear."""
+    gates: dict[str, Gate] = {}
+    for start in range(0, len(units), _EMBEDDED_TOGETHER):
+        gates |= embed(units[start : start + _EMBEDDED_TOGETHER], store, indexing).gates
+    return gates
 
 
 def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
@@ -139,10 +149,22 @@ def embed_waiting(
     """
     while not stop() and (units := store.waiting(space, _EMBEDDED_TOGETHER)):
         written = embed(units, store, indexing).written
+        if not written and len(units) > 1:
+            written = _one_by_one(units, store, indexing)
         done(written)
         if not written:
             break
     return store.waiting_count(space)
+
+
+def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:
+    """Embed a batch that failed text by text: one that is refused must not hold up the others."""
+    written = 0
+    for tried, unit in enumerate(units, start=1):
+        written += embed([unit], store, indexing).written
+        if not written and tried == _TRIED_ALONE:
+            break
+    return written
 
 
 def _fresh(units: Sequence[Unit], written: Sequence[Written]) -> list[Unit]:

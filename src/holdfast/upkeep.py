@@ -11,7 +11,7 @@ from holdfast import documents
 from holdfast.analysis.checks import check_flag, check_name, check_names
 from holdfast.assembly.plan import Request, plan_tail
 from holdfast.assembly.tail import base_start
-from holdfast.errors import BusyStoreError, EmbedderError, InputError, SummariserError, shown
+from holdfast.errors import EmbedderError, HoldfastError, InputError, shown
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle.forget import Wanted, select
 from holdfast.opened import Filters, Opened
@@ -80,7 +80,8 @@ class Upkeep(Opened):
 
         Each agent has a tail of its own.
         """
-        agents = {turn.agent for turn in self._session_turns(dataclasses.replace(view, agent=None))}
+        everyone = dataclasses.replace(view, agent=None)
+        agents = {turn.agent for turn in compaction.eligible(self._store, everyone, frozenset())}
         views = [dataclasses.replace(view, agent=agent) for agent in (agents | {view.agent, None})]
         return frozenset().union(*(self._tail(one) for one in views))
 
@@ -100,15 +101,14 @@ class Upkeep(Opened):
         if not due or session is None:
             return
         view = self._view(user=user, session=session, agent=agent, tenant=tenant)
-        waiting = compaction.eligible(self._store, view, frozenset())
-        if sum(self._counter(turn.text) for turn in waiting) < due:  # the tail included: cheap, and never too early
-            return
-        protected = self._protected(view)
-        if sum(self._counter(turn.text) for turn in waiting if turn.id not in protected) < due:
-            return
         try:
-            compaction.compact(self._compactor(), view, protected)
-        except (EmbedderError, SummariserError, BusyStoreError) as error:
+            waiting = compaction.eligible(self._store, view, frozenset())
+            if sum(self._counter(turn.text) for turn in waiting) < due:  # the tail included: cheap, never too early
+                return
+            protected = self._protected(view)
+            if sum(self._counter(turn.text) for turn in waiting if turn.id not in protected) >= due:
+                compaction.compact(self._compactor(), view, protected)
+        except HoldfastError as error:  # the words that were to be remembered are: whatever this is can wait
             log.warning("session %s is not compacted now: %s", session, error)
 
     # --------------------------------------------------------------------------------------- supersession
@@ -166,13 +166,14 @@ class Upkeep(Opened):
             everything=check_flag("all", all),
         )
         chosen = select(self._store, view, wanted)
+        view = dataclasses.replace(view, user="") if chosen.everyones else view
         erasure = self._store.forget(view, chosen.ids, chosen.documents, dry_run=check_flag("dry_run", dry_run))
         erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
         if dry_run or not erasure.uncovered:
             return erasure
         try:
             rebuilt = compaction.rebuild(self._compactor(), view, erasure.summaries, self._protected)
-        except (EmbedderError, SummariserError, BusyStoreError) as error:
+        except HoldfastError as error:
             # What was to go is gone; the turns that are left are found by themselves until the next compaction.
             log.warning("summaries of what is left are not made now: %s", error)
             return erasure

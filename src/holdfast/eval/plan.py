@@ -36,13 +36,14 @@ def systems(
     baselines: Sequence[str] = (),
     profiles: Sequence[str] = (),
     off: Sequence[str] = (),
-    ablate: bool = False,
-    parts: Sequence[str] = (),
+    ablate: bool | Sequence[str] = False,
     compacted: bool = False,
     tune: Mapping[str, Sequence[str]] | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> Asked:
     """Return what to measure: the baselines named, and the product unless only baselines were asked for.
+
+    `ablate` switches every part off in turn, or the parts named.
 
     Raises:
         InputError: there is no baseline of that name.
@@ -50,7 +51,7 @@ def systems(
     """
     wanted = [*BASELINES, REFERENCE] if "all" in baselines else list(dict.fromkeys(baselines))
     chosen: list[System] = [_baseline(name) for name in wanted]
-    if not (profiles or off or ablate or parts or compacted or tune) and baselines:
+    if not (profiles or off or ablate or compacted or tune) and baselines:
         return Asked(tuple(chosen))
     ablated: dict[str, str] = {}
     names = list(dict.fromkeys(profiles)) or ["hybrid"]
@@ -60,7 +61,8 @@ def systems(
         chosen.append(Product(whole, base, profile))
         if compacted:
             chosen.append(Product(f"{whole} compacted", base, profile, compacted=True))
-        if ablate or parts:
+        if ablate:
+            parts = () if ablate is True else ablate
             lacking = {f"{whole} {name}": changed for name, changed in ablations(base, profile, parts).items()}
             chosen += [Product(name, changed, profile) for name, changed in lacking.items()]
             ablated |= dict.fromkeys(lacking, whole)

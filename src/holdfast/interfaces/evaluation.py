@@ -122,8 +122,8 @@ def measure(
     overrides = plan.assignments(setting or ())
     settings = Settings.load(overrides)
     asked = plan.systems(
-        settings, baselines=baseline or (), profiles=profile or (), off=off or (), ablate=ablate,
-        parts=part or (), compacted=compacted,
+        settings, baselines=baseline or (), profiles=profile or (), off=off or (), ablate=part or ablate,
+        compacted=compacted,
         tune={key: values.split(",") for key, values in plan.assignments(tune or ()).items()}, overrides=overrides,
     )  # fmt: skip
     found = load_sets(data, only or (), corrected=not as_cited)

@@ -42,7 +42,7 @@ def compact(
 ) -> Compaction:
     """Let summaries stand for the turns of one session that are outside its tail and not yet covered."""
     turns = eligible(kit.store, view, protected)
-    kit = dataclasses.replace(kit, summariser=_Wary(kit.summariser) if kit.summariser is not None else None)
+    kit = _wary(kit)
     groups = _clustered(turns, kit.settings.cluster)
     done = []
     for number, group in enumerate(groups):
@@ -73,6 +73,10 @@ class _Wary:
         except SummariserError as error:
             self._failed = str(error)
             raise
+
+
+def _wary(kit: Compactor) -> Compactor:
+    return kit if kit.summariser is None else dataclasses.replace(kit, summariser=_Wary(kit.summariser))
 
 
 def eligible(store: Store, view: View, protected: frozenset[str]) -> list[Unit]:
@@ -178,6 +182,7 @@ def rebuild(
 ) -> list[str]:
     """Summarise again what is left of summaries that went with an erased turn; return the new summaries."""
     made = []
+    kit = _wary(kit)
     for summary in erased:
         if summary.lineage is None or summary.superseded_by is not None:
             continue

@@ -28,10 +28,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The units and documents that are to go."""
+    """The units and documents that are to go; `everyones` when they are not the user's own."""
 
     ids: tuple[str, ...]
     documents: tuple[CoreDocument, ...]
+    everyones: bool = False
 
 
 def select(store: Store, view: View, wanted: Wanted) -> Selection:
@@ -45,9 +46,9 @@ def select(store: Store, view: View, wanted: Wanted) -> Selection:
     if wanted.ids:
         known = store.units(view, wanted.ids)
         return _with_documents(store, view, [known[name] for name in wanted.ids if name in known], wanted.ids)
-    own = _own(store, dataclasses.replace(view, filters=None, session=None, only_session=False))
     if wanted.document is not None:
-        return _document(store, view, own, wanted.document)
+        return _document(store, view, wanted.document)
+    own = _own(store, dataclasses.replace(view, filters=None, session=None, only_session=False))
     if wanted.everything:
         documents = tuple(one for one in store.documents(view) if one.user == view.user)
         return Selection(tuple(unit.id for unit in own), documents)
@@ -75,29 +76,29 @@ def _refuse_unclear(wanted: Wanted) -> None:
 
 
 def _own(store: Store, view: View) -> list[Unit]:
-    """Return the user's own units that a view names, whatever became of them; what is everyone's is not theirs."""
+    """Return the user's own units that a view names, whatever became of them.
+
+    What is everyone's is not one user's to forget so, and what all agents share is not one agent's.
+    """
     everything = dataclasses.replace(
-        view, now=_BEFORE_EXPIRY, current_only=False, only_session=view.session is not None
+        view, now=_BEFORE_EXPIRY, current_only=False, only_session=view.session is not None, hide_covered=False
     )
-    return [unit for unit in store.scan(everything, order="oldest", limit=None) if unit.user == view.user]
+    found = store.scan(everything, order="oldest", limit=None)
+    return [unit for unit in found if unit.user == view.user and view.agent in (unit.agent, None)]
 
 
-def _document(store: Store, view: View, own: Sequence[Unit], name: str) -> Selection:
-    kept = [one for one in store.documents(view) if one.name == name]
+def _document(store: Store, view: View, name: str) -> Selection:
+    kept = store.documents(view, name=name)
     if not kept:
-        names = ", ".join(sorted({one.name for one in store.documents(view)})) or "none"
+        names = ", ".join(sorted({one for one, _, _ in store.document_names(view)})) or "none"
         raise NotFoundError(f"there is no document {shown(name)}; there is {names}")
-    document = kept[-1]
-    shared = dataclasses.replace(view, user="") if document.user is None else view
-    units = own if document.user is not None else _own_of_everyone(store, shared)
-    return Selection(tuple(unit.id for unit in units if document_of(unit) == name), (document,))
+    document = next((one for one in kept if one.user is not None), kept[0])
+    return Selection(_parts(store, view, document), (document,), everyones=document.user is None)
 
 
-def _own_of_everyone(store: Store, view: View) -> list[Unit]:
-    everything = dataclasses.replace(
-        view, now=_BEFORE_EXPIRY, current_only=False, filters=None, session=None, only_session=False
-    )
-    return [unit for unit in store.scan(everything, order="oldest", limit=None) if unit.user is None]
+def _parts(store: Store, view: View, document: CoreDocument) -> tuple[str, ...]:
+    """Return the units of one document, past ones too."""
+    return tuple(store.parts(dataclasses.replace(view, user=document.user or ""), document.name))
 
 
 def document_of(unit: Unit) -> str | None:
@@ -109,18 +110,16 @@ def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[
     """Let a document go with all of its units; a part of one cannot be erased, because its text is kept whole."""
     chosen = {unit.id for unit in units}
     documents = []
-    for kept in store.documents(view):
-        parts = [unit for unit in units if document_of(unit) == kept.name and unit.user == kept.user]
-        if not parts:
-            continue
-        whole = _document(store, view, _own(store, dataclasses.replace(view, filters=None, session=None)), kept.name)
-        present = [unit for unit in parts if unit.expires_at is None]
-        if not present:  # what an earlier reading said: the document as it is kept no longer has it
-            continue
-        if left := [unit_id for unit_id in whole.ids if unit_id not in chosen]:
-            raise InputError(
-                f"{shown(present[0].id)} is part of the document {shown(kept.name)}, of which {len(left)} more units "
-                "are kept; forget the whole document, or ingest it again without that part and then forget this"
-            )
-        documents.append(kept)
+    names = {(document_of(unit), unit.user) for unit in units if unit.expires_at is None}
+    for name, user in sorted((name, user or "") for name, user in names if name is not None):
+        for kept in store.documents(view, name=name):
+            if (kept.user or "") != user:
+                continue
+            if left := [unit_id for unit_id in _parts(store, view, kept) if unit_id not in chosen]:
+                part = next(unit.id for unit in units if document_of(unit) == name)
+                raise InputError(
+                    f"{shown(part)} is part of the document {shown(name)}, of which {len(left)} more units are kept; "
+                    "forget the whole document, or ingest it again without that part and then forget this"
+                )
+            documents.append(kept)
     return Selection(ids, tuple(documents))

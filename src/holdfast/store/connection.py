@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.errors import ClosedStoreError
+from holdfast.errors import ClosedStoreError, StoreError
 from holdfast.store.base import Derivation
 from holdfast.store.live import LiveIndex
 from holdfast.store.migrate import translated
@@ -17,6 +18,7 @@ from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
 from holdfast.types import JSON, Unit, View
 
+log = logging.getLogger("holdfast")
 _IDENTITY = "identity"
 
 
@@ -97,7 +99,10 @@ class Connected:
                     self._connection.execute("ROLLBACK")
                 raise
             if finishing:
-                self.finish_erasing()
+                try:
+                    self.finish_erasing()
+                except StoreError as error:  # what was written is kept; the erasure stays pending
+                    log.warning("an erasure is not finished yet: %s", error)
 
     def finish_erasing(self) -> bool:
         """See `Store.finish_erasing`."""

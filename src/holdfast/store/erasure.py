@@ -53,7 +53,8 @@ def erase(run: Run, units: Sequence[Unit], record: Record) -> list[str]:
         for statement in ("erase_units", "erase_versions", "erase_vectors", "erase_absences"):
             run(statement, keys)
         record(row[0], unit)
-        for (key,) in run("uncover_units", {**owner, "by": unit.id}).fetchall():
+        covering = run("uncover_units", {**owner, "by": unit.id}).fetchall() if unit.lineage is not None else ()
+        for (key,) in covering:
             found = unit_of(run("unit_by_key", {"key": key}).fetchone())
             uncovered.append(found.id)
             record(key, found)
@@ -68,14 +69,27 @@ def _erase_ids(run: Run, units: Sequence[Unit], record: Record) -> None:
         owner: dict[str, JSON] = {"tenant": tenant, "user": user, "ids": json.dumps(sorted(gone))}
         for (key,) in run("forget_superseders", {**owner, "erased": ERASED}).fetchall():
             record(key, unit_of(run("unit_by_key", {"key": key}).fetchone()))
-        run("forget_absences", {"erased": ERASED, "ids": owner["ids"]})
+        run("forget_absences", {**owner, "erased": ERASED})
         for row in run("mentioning_units", owner).fetchall():
-            unit = _without(unit_of(row), gone)
+            unit = _without(unit_of(row), _unknown(run, unit_of(row), gone))
             run("rewrite_unit", {**_body(unit), "key": row[0]})
             record(row[0], unit)
         for key, version, body in run("mentioning_versions", owner).fetchall():
-            unit = _without(Unit.from_json(json.loads(body)), gone)
+            unit = Unit.from_json(json.loads(body))
+            unit = _without(unit, _unknown(run, unit, gone))
             run("rewrite_version", {**_body(unit), "key": key, "version": version})
+
+
+def _unknown(run: Run, unit: Unit, gone: set[str]) -> set[str]:
+    """Return those of the ids that name nothing any more for a unit: its owner's own is gone, and everyone's."""
+    owners = (unit.user or GLOBAL, GLOBAL)
+    known = {
+        name
+        for name in gone
+        for user in owners
+        if run("find_unit", {"tenant": unit.tenant, "user": user, "id": name}).fetchone() is not None
+    }
+    return gone - known
 
 
 def _without(unit: Unit, gone: set[str]) -> Unit:

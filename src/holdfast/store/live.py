@@ -247,7 +247,14 @@ class LiveIndex:
         large = {owner: shard for owner, shard in self._shards.items() if shard.unit_count >= _WORTH_SAVING}
         if all(self._saved.get(owner) == self._followed for owner in large):
             return
-        kept = [one for one in self._segments() if (one.tenant, one.user) not in large]
+        # A segment that the feed has gone past may hold words that were erased since: its owner loads anew.
+        kept = [
+            one
+            for one in self._segments()
+            if (one.tenant, one.user) not in large
+            and self._run("owner_changes_since", {"tenant": one.tenant, "user": one.user, "seq": one.seq}).fetchone()
+            is None
+        ]
         fresh = [
             snapshot.Segment(*owner, self._followed, self._packed(owner, shard)) for owner, shard in large.items()
         ]

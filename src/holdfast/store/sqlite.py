@@ -129,7 +129,8 @@ class SqliteStore(Upkeep):
             self._record(row[0], unit)
         with self._read():
             self._index.follow({row[0]: (columns(unit)["checksum"], analysis)})
-        return unit.evolve(access_count=row[4], superseded_by=row[3])
+            kept = self._find(unit.tenant, unit.user, unit.id)
+        return unit if kept is None else unit_of(kept)
 
     def _restate(self, row: Row, unit: Unit) -> None:
         """Write a new version; a summary of what the unit no longer says, or says for a time only, is withdrawn."""
@@ -360,8 +361,9 @@ class SqliteStore(Upkeep):
                 for (key,) in found:
                     self._record(key, unit)
                 written += len(found)
-            self._decide(gates)
+            promoted = self._decide(gates)
         with self._read():
+            self._promoted(promoted)
             self._index.follow()
         return written
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.errors import BusyStoreError, InputError, NotFoundError, StoreError, shown
 from holdfast.settings import StoreSettings
+from holdfast.store import snapshot
 from holdfast.store.connection import Connected
 from holdfast.store.erasure import erase, residue, resting_on, surviving, windows
 from holdfast.store.migrate import open_connection, translated
@@ -22,6 +23,9 @@ from holdfast.types import CoreDocument, Draft, Erasure, Gate, Unit, View, Writt
 _ERASING = "erasing"
 _PRIVATE = 0o600
 
+# Of a unit that became durable: tenant, user, key, and its checksum before and after.
+Promotion = tuple[str, str, int, int, int]
+
 
 class Upkeep(Connected):
     """The part of the store that keeps it true."""
@@ -31,25 +35,35 @@ class Upkeep(Connected):
     def put_gates(self, gates: Sequence[tuple[Unit, Gate]]) -> None:
         """See `Store.put_gates`."""
         with self._write():
-            self._decide(gates)
+            promoted = self._decide(gates)
         with self._read():
+            self._promoted(promoted)
             self._index.follow()
 
-    def _decide(self, gates: Sequence[tuple[Unit, Gate]]) -> None:
-        """Write decisions inside a transaction; a unit that has changed since it was read waits for another."""
+    def _decide(self, gates: Sequence[tuple[Unit, Gate]]) -> list[Promotion]:
+        """Write decisions inside a transaction; a unit that has changed since it was read waits for another.
+
+        Return what became durable: the index hears of it when the transaction has held.
+        """
+        promoted = []
         for unit, gate in gates:
             row = {**columns(unit), "gate": gate_text(gate)}
             for (key,) in self._run("put_gate", row).fetchall():
                 if gate.promoted and unit.scope == "session":
-                    self._promote(key)
+                    promoted.append(self._promote(key))
                 self._record(key, unit)
+        return promoted
 
-    def _promote(self, key: int) -> None:
+    def _promoted(self, promotions: Sequence[Promotion]) -> None:
+        for promotion in promotions:
+            self._index.promoted(*promotion)
+
+    def _promote(self, key: int) -> Promotion:
         row = self._run("unit_by_key", {"key": key}).fetchone()
         durable = unit_of(row).evolve(scope="user")
         values = columns(durable)
         self._run("rewrite_unit", {"body": values["body"], "checksum": values["checksum"], "key": key})
-        self._index.promoted(durable.tenant, durable.user or GLOBAL, key, row[2], values["checksum"])
+        return durable.tenant, durable.user or GLOBAL, key, row[2], values["checksum"]
 
     # ---------------------------------------------------------------------------------------- compaction
 
@@ -111,7 +125,7 @@ class Upkeep(Connected):
     def supersede(self, view: View, unit_id: str, by: str, at: datetime, why: str = "") -> None:
         """See `Store.supersede`."""
         with self._write():
-            newer = self._own(view, by)
+            newer, _ = self._own(view, by), self._own(view, unit_id)
             self._supersede(newer, unit_id, at, why)
         with self._read():
             self._index.follow()
@@ -180,8 +194,9 @@ class Upkeep(Connected):
             uncovered = erase(self._run, (*units, *summaries), self._record)
             self._erase_documents(documents)
             self._run("agree", {"name": _ERASING, "value": "1"})
+            self._note_copies((*units, *summaries), documents)
         with self._read():
-            unreached, missing = self._erase_backups((*units, *summaries), documents)
+            unreached, missing = self._erase_copies()
             pending = not self._scrubbed(pieces)
             files = self._files()
         return Erasure(
@@ -231,8 +246,8 @@ class Upkeep(Connected):
             return False
         left = {piece for path in self._files() for piece in residue(path, pieces)}
         done = not left - surviving(self._run, left)
-        if done:
-            with self._write():
+        if done and not self._run("noted_copies", {}).fetchall():
+            with self._write(finishing=False):
                 self._run("disagree", {"name": _ERASING})
         return done
 
@@ -258,9 +273,10 @@ class Upkeep(Connected):
         with self._read():
             if self._run("agreed", {"name": _ERASING}).fetchone() is None:
                 return True
-            self._index.erased()
-            if not self._truncated_log(wait=False):
+            unreached, _ = self._erase_copies()
+            if unreached or not self._truncated_log(wait=False):
                 return False
+            self._index.erased()
             self._connection.execute("VACUUM")
             if not self._truncated_log(wait=False):
                 return False
@@ -293,22 +309,34 @@ class Upkeep(Connected):
             raise StoreError(f"the copy at {shown(str(path))} cannot be read back ({verdict}); check the disk")
         return int(count)
 
-    def _erase_backups(self, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> tuple[list[str], list[str]]:
-        """Erase from every copy the engine made; return those that could not be changed, and those that are gone."""
+    def _note_copies(self, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> None:
+        """Note, in the erasing transaction, what every copy has to lose: an interruption must not leave it there."""
+        for (path,) in self._run("backups", {}).fetchall():
+            for unit in units:
+                self._run("note_copy", {"path": path, "kind": "unit", **_keys(unit)})
+            for one in documents:
+                keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "id": one.name}
+                self._run("note_copy", {"path": path, "kind": "document", **keys})
+
+    def _erase_copies(self) -> tuple[list[str], list[str]]:
+        """Erase from the copies what is noted; return those that could not be changed, and those that are gone."""
         unreached, missing = [], []
-        for (name,) in self._run("backups", {}).fetchall():
-            path = Path(name)
-            if not path.exists():
+        for (name,) in self._run("noted_copies", {}).fetchall():
+            noted = self._run("notes_of_copy", {"path": name}).fetchall()
+            if not Path(name).exists():
                 missing.append(f"{name} (not found: it was moved or deleted)")
-                continue
-            try:
-                _erase_copy(path, units, documents)
-            except StoreError as error:
-                unreached.append(f"{name} ({error})")
+            else:
+                try:
+                    _erase_copy(Path(name), noted)
+                except StoreError as error:
+                    unreached.append(f"{name} ({error}; the next write or open tries again)")
+                    continue
+            with self._write(finishing=False):
+                self._run("forget_notes", {"path": name})
         return unreached, missing
 
 
-def _erase_copy(path: Path, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> None:
+def _erase_copy(path: Path, noted: Sequence[tuple[str, str, str, str]]) -> None:
     with translated(str(path)):
         connection = open_connection(str(path), StoreSettings())
         try:
@@ -316,21 +344,28 @@ def _erase_copy(path: Path, units: Sequence[Unit], documents: Sequence[CoreDocum
             def run(name: str, values: Mapping[str, object]) -> sqlite3.Cursor:
                 return connection.execute(queries()[name], values)
 
+            def record(key: int, unit: Unit) -> None:
+                run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
+
             connection.execute("BEGIN IMMEDIATE")
-            known = [unit for unit in units if run("find_unit", _keys(unit)).fetchone() is not None]
-            erase(run, (*known, *resting_on(run, known)), lambda _key, _unit: None)
-            for document in documents:
-                run(
-                    "erase_document",
-                    {"tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name},
-                )
+            rows = [
+                run("find_unit", {"tenant": tenant, "user": user, "id": name}).fetchone()
+                for kind, tenant, user, name in noted
+                if kind == "unit"
+            ]
+            known = [unit_of(row) for row in rows if row is not None]
+            erase(run, (*known, *resting_on(run, known)), record)
+            for kind, tenant, user, name in noted:
+                if kind == "document":
+                    run("erase_document", {"tenant": tenant, "user": user, "name": name})
             connection.execute("COMMIT")
             connection.execute("VACUUM")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
-                raise BusyStoreError("a reader still holds old bytes of it; close it, and forget again")
+                raise BusyStoreError("a reader still holds old bytes of it")
         finally:
             connection.close()
+    snapshot.remove(Path(f"{path}.index"))
 
 
 def _keys(unit: Unit) -> dict[str, str]:

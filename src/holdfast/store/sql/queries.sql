@@ -84,7 +84,8 @@ SELECT key, superseded_by, superseded_at, :until FROM units WHERE key = :key AND
 DELETE FROM absences WHERE unit_key IN (SELECT value FROM json_each(:keys));
 
 -- name: forget_absences
-UPDATE absences SET by = :erased WHERE by IN (SELECT value FROM json_each(:ids));
+UPDATE absences SET by = :erased WHERE by IN (SELECT value FROM json_each(:ids))
+    AND unit_key IN (SELECT key FROM units WHERE tenant = :tenant AND user = :user);
 
 -- name: unit_versions
 SELECT unit_key, body, checksum, NULL, 0, NULL, NULL, NULL FROM versions WHERE unit_key = :key ORDER BY version;
@@ -231,19 +232,19 @@ DELETE FROM documents WHERE tenant = :tenant AND user = :user AND name = :name R
 -- name: mentioning_units
 SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
 FROM units
-WHERE tenant = :tenant AND (user IN (:user, '') OR :user = '') AND (
+WHERE tenant = :tenant AND (user = :user OR :user = '') AND (
     EXISTS (SELECT 1 FROM json_each(body, '$.supersedes') WHERE value IN (SELECT value FROM json_each(:ids)))
     OR EXISTS (SELECT 1 FROM json_each(body, '$.links') WHERE value IN (SELECT value FROM json_each(:ids))));
 
 -- name: mentioning_versions
 SELECT unit_key, versions.version, versions.body FROM versions JOIN units ON key = unit_key
-WHERE tenant = :tenant AND (user IN (:user, '') OR :user = '') AND (
+WHERE tenant = :tenant AND (user = :user OR :user = '') AND (
     EXISTS (SELECT 1 FROM json_each(versions.body, '$.supersedes') WHERE value IN (SELECT value FROM json_each(:ids)))
     OR EXISTS (SELECT 1 FROM json_each(versions.body, '$.links') WHERE value IN (SELECT value FROM json_each(:ids))));
 
 -- name: forget_superseders
 UPDATE units SET superseded_by = :erased, superseded_why = NULL
-WHERE tenant = :tenant AND (user IN (:user, '') OR :user = '') AND superseded_by IN (SELECT value FROM json_each(:ids))
+WHERE tenant = :tenant AND user = :user AND superseded_by IN (SELECT value FROM json_each(:ids))
 RETURNING key;
 
 -- name: record_backup
@@ -253,9 +254,11 @@ INSERT INTO backups (path, made_at) VALUES (:path, :at) ON CONFLICT (path) DO UP
 SELECT path FROM backups ORDER BY path;
 
 -- name: says
-SELECT EXISTS (SELECT 1 FROM units WHERE instr(CAST(body AS BLOB), :piece))
+SELECT EXISTS (SELECT 1 FROM units WHERE instr(CAST(body AS BLOB), :piece)
+        OR instr(CAST(tenant || char(10) || user || char(10) || id || char(10) || coalesce(session, '') AS BLOB), :piece))
     OR EXISTS (SELECT 1 FROM versions WHERE instr(CAST(body AS BLOB), :piece))
-    OR EXISTS (SELECT 1 FROM documents WHERE instr(body, :piece))
+    OR EXISTS (SELECT 1 FROM documents WHERE instr(body, :piece) OR instr(CAST(name || char(10) || path AS BLOB), :piece))
+    OR EXISTS (SELECT 1 FROM changes WHERE instr(CAST(tenant || char(10) || user AS BLOB), :piece))
     OR EXISTS (SELECT 1 FROM vectors WHERE instr(vector, :piece));
 
 -- name: vectors_of_keys
@@ -266,3 +269,15 @@ DELETE FROM agreements WHERE name = :name;
 
 -- name: owner_sessions
 SELECT DISTINCT session FROM units WHERE tenant = :tenant AND user = :user AND session IS NOT NULL ORDER BY session;
+
+-- name: note_copy
+INSERT INTO copies (path, kind, tenant, user, id) VALUES (:path, :kind, :tenant, :user, :id);
+
+-- name: noted_copies
+SELECT DISTINCT path FROM copies ORDER BY path;
+
+-- name: notes_of_copy
+SELECT kind, tenant, user, id FROM copies WHERE path = :path ORDER BY kind, tenant, user, id;
+
+-- name: forget_notes
+DELETE FROM copies WHERE path = :path;

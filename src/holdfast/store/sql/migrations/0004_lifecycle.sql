@@ -22,3 +22,14 @@ CREATE TABLE absences (
 ) STRICT;
 
 CREATE INDEX absences_of_unit ON absences (unit_key);
+
+-- What a backup has yet to lose: written with the erasure, gone when the copy has been reached.
+CREATE TABLE copies (
+    path   TEXT NOT NULL,
+    kind   TEXT NOT NULL,   -- unit or document
+    tenant TEXT NOT NULL,
+    user   TEXT NOT NULL,
+    id     TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX units_covered ON units (tenant, user, covered_by) WHERE covered_by IS NOT NULL;
