@@ -167,7 +167,10 @@ class Upkeep(Opened):
         )
         chosen = select(self._store, view, wanted)
         view = dataclasses.replace(view, user="") if chosen.everyones else view
-        erasure = self._store.forget(view, chosen.ids, chosen.documents, dry_run=check_flag("dry_run", dry_run))
+        erasure = self._store.forget(
+            view, chosen.ids, chosen.documents, dry_run=check_flag("dry_run", dry_run),
+            owner=wanted.everything and view.agent is None,
+        )  # fmt: skip
         erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
         if dry_run or not erasure.uncovered:
             return erasure

@@ -101,7 +101,11 @@ def _read_one(item: object, settings: IngestSettings) -> Said:
         item = unit_fields(item)
     if not isinstance(item, Mapping):
         raise InputError(f"{shown(item)} is not a message; give text, or a dict with role and content")
-    return _read_message(item, settings) if "content" in item or "tool_calls" in item else _read_unit(item, settings)
+    if "content" in item or "tool_calls" in item:
+        return _read_message(item, settings)
+    if item.get("role") in _AUTHOR_OF_ROLE:
+        raise InputError(f"a message of {item['role']} has no content; give it one, as in {{'content': 'hello'}}")
+    return _read_unit(item, settings)
 
 
 def unit_fields(unit: Unit) -> dict[str, JSON]:
@@ -142,7 +146,8 @@ def _read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
     }
     if message.get("metadata") is not None:
         fields["metadata"] = check_metadata(message["metadata"], settings)
-    return Said(check_text(text, settings), author, None, check_time("at", message.get("at")), fields)
+    at = message.get("at", message.get("timestamp"))
+    return Said(check_text(text, settings), author, None, check_time("at", at), fields)
 
 
 def _read_parts(message: Mapping[str, Any]) -> tuple[str, tuple[JSON, ...]]:

@@ -38,6 +38,7 @@ from holdfast.interfaces.options import (
     json_argument,
     open_memory,
     out,
+    owner_of,
     show,
 )
 from holdfast.settings import Settings
@@ -106,7 +107,7 @@ def remember(
         raise InputError("give a text, or --messages FILE; one of the two")
     memory, settings = open_memory(db, create=True)
     fields: dict[str, Any] = {
-        "user": user or settings.store.user,
+        "user": owner_of(user, settings),
         "agent": agent,
         "tenant": tenant,
         "scope": scope,
@@ -181,7 +182,7 @@ def search(
     with memory:
         result = memory.search(
             query,
-            user=user or settings.store.user,
+            user=owner_of(user, settings),
             session=session,
             agent=agent,
             tenant=tenant,
@@ -222,7 +223,7 @@ def why(
         verdict = memory.why(
             query,
             unit_id,
-            user=user or settings.store.user,
+            user=owner_of(user, settings),
             session=session,
             agent=agent,
             tenant=tenant,
@@ -250,7 +251,7 @@ def show_unit(
     """Show one unit with every field."""
     memory, settings = open_memory(db)
     with memory:
-        unit = memory.get(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
+        unit = memory.get(unit_id, user=owner_of(user, settings), agent=agent, tenant=tenant)
     show(wire.shown_json(unit), lambda: draw.unit(unit), as_json=as_json)
 
 
@@ -271,7 +272,7 @@ def list_units(
     memory, settings = open_memory(db)
     with memory:
         found = memory.list(
-            user=user or settings.store.user,
+            user=owner_of(user, settings),
             session=session,
             agent=agent,
             tenant=tenant,
@@ -320,7 +321,7 @@ def update(
         changes["ttl"] = None
     memory, settings = open_memory(db)
     with memory:
-        unit = memory.update(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant, **changes)
+        unit = memory.update(unit_id, user=owner_of(user, settings), agent=agent, tenant=tenant, **changes)
     show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
 
 
@@ -336,7 +337,7 @@ def history(
     """Show every version of one unit."""
     memory, settings = open_memory(db)
     with memory:
-        found = memory.history(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
+        found = memory.history(unit_id, user=owner_of(user, settings), agent=agent, tenant=tenant)
     show([wire.unit_json(unit) for unit in found], lambda: draw.versions(found), as_json=as_json)
 
 
@@ -345,7 +346,7 @@ def stats(user: User = None, tenant: Tenant = None, db: Database = None, as_json
     """Show how much is remembered."""
     memory, settings = open_memory(db)
     with memory:
-        found = memory.stats(user=user or settings.store.user, tenant=tenant)
+        found = memory.stats(user=owner_of(user, settings), tenant=tenant)
     show(wire.stats_json(found), lambda: draw.stats(found), as_json=as_json)
 
 

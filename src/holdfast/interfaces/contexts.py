@@ -27,6 +27,7 @@ from holdfast.interfaces.options import (
     User,
     json_argument,
     open_memory,
+    owner_of,
     show,
 )
 
@@ -61,7 +62,7 @@ def assemble(
     with memory:
         context = memory.assemble(
             _asked(query, messages),
-            user=user or settings.store.user,
+            user=owner_of(user, settings),
             session=session,
             agent=agent,
             tenant=tenant,

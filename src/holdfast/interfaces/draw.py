@@ -18,6 +18,10 @@ from holdfast.types import Contribution, Hit, SearchResult, Stats, Unit, Why, Wr
 _BUDGET_WIDTH = 40
 _BAR_WIDTH = 40
 _BEGINNING = 110
+# The ids that we make are 22 letters; a document's part has a longer one, which must not take the text's room.
+_ID_WIDTH = 22
+_SESSION_WIDTH = 12
+_TEXT_WIDTH = 24
 # What is smaller changes no rank that anybody looks at; JSON has every digit.
 _SMALLEST_DRAWN = 1e-6
 _JOINTS = {"sum": " + ", "product": " × ", "ratio": " ÷ ", "minimum": ", "}
@@ -57,6 +61,8 @@ def remembered(written: Sequence[Written]) -> RenderableType:
     for item in written:
         status = f"{item.status}, durable" if item.promoted else item.status
         table.add_row(Text(status, _STATUS_STYLES[item.status]), item.id, str(item.version))
+        for replaced in item.superseded:
+            table.add_row(Text("replaces", "yellow"), replaced, "")
     return table
 
 
@@ -71,8 +77,8 @@ def hits(result: SearchResult) -> RenderableType:
     table = Table(box=None, pad_edge=False, expand=True)
     for name, style in (("#", "dim"), ("score", "bold"), ("when", "dim"), ("who", "cyan")):
         table.add_column(name, style=style, no_wrap=True)
-    table.add_column("text", ratio=1)
-    table.add_column("id", style="dim", no_wrap=True)
+    table.add_column("text", ratio=1, min_width=_TEXT_WIDTH)
+    table.add_column("id", style="dim", overflow="fold", max_width=_ID_WIDTH)
     for hit in result:
         table.add_row(
             str(hit.rank),
@@ -189,10 +195,11 @@ def why(verdict: Why) -> RenderableType:
 def units(found: Iterable[Unit]) -> RenderableType:
     """Draw units as a table."""
     table = Table(box=None, pad_edge=False, expand=True)
-    for name, style in (("when", "dim"), ("who", "cyan"), ("session", "dim")):
+    for name, style in (("when", "dim"), ("who", "cyan")):
         table.add_column(name, style=style, no_wrap=True)
-    table.add_column("text", ratio=1)
-    table.add_column("id", style="dim", no_wrap=True)
+    table.add_column("session", style="dim", overflow="fold", max_width=_SESSION_WIDTH)
+    table.add_column("text", ratio=1, min_width=_TEXT_WIDTH)
+    table.add_column("id", style="dim", overflow="fold", max_width=_ID_WIDTH)
     for unit in found:
         table.add_row(when(unit), who(unit), unit.session or "", Text(beginning(unit.text)), unit.id)
     return table
@@ -204,7 +211,8 @@ def unit(found: Unit) -> RenderableType:
     for name, value in found.to_json().items():
         if name != "text":
             table.add_row(Text(name, "dim"), Text(str(value)))
-    table.add_row(Text("version", "dim"), str(found.version))
+    if found.version == 1:  # a later one is among the fields
+        table.add_row(Text("version", "dim"), "1")
     return Group(Text(found.text), Text(), table, *(Text(line, "dim") for line in standing(found)))
 
 

@@ -12,7 +12,18 @@ from rich.text import Text
 
 from holdfast.errors import InputError
 from holdfast.interfaces import draw, wire
-from holdfast.interfaces.options import Agent, AsJson, Database, Tenant, UnitId, User, err, open_memory, show
+from holdfast.interfaces.options import (
+    Agent,
+    AsJson,
+    Database,
+    Tenant,
+    UnitId,
+    User,
+    err,
+    open_memory,
+    owner_of,
+    show,
+)
 from holdfast.library import EXCLUDED, INCLUDED, FolderReport
 from holdfast.memory import Memory
 from holdfast.types import Widened
@@ -36,7 +47,7 @@ def ingest(
 ) -> None:
     """Take in a document or a folder; again, when it has changed."""
     memory, settings = open_memory(db, create=True)
-    owner = user or settings.store.user
+    owner = owner_of(user, settings)
     with memory:
         if path.is_dir():
             if core or name is not None:
@@ -96,7 +107,7 @@ def widen(
     """Show the section of its document that a unit stands in."""
     memory, settings = open_memory(db)
     with memory:
-        found = memory.widen(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
+        found = memory.widen(unit_id, user=owner_of(user, settings), agent=agent, tenant=tenant)
     show(wire.widened_json(found), lambda: _widened(found), as_json=as_json)
 
 

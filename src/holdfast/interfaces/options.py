@@ -60,6 +60,11 @@ def open_memory(database: str | None, *, create: bool = False) -> tuple[Memory, 
     return Memory.open(path, settings=settings), settings
 
 
+def owner_of(user: str | None, settings: Settings) -> str:
+    """Return whose memory is meant: the settings' user when none is named; an empty name is refused further on."""
+    return settings.store.user if user is None else user
+
+
 def json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whatever the caller wrote
     """Read an argument that is JSON; a missing one is None."""
     if text is None:

@@ -27,6 +27,7 @@ from holdfast.interfaces.options import (
     err,
     json_argument,
     open_memory,
+    owner_of,
     show,
 )
 from holdfast.types import Compaction, Erasure
@@ -45,7 +46,7 @@ def compact(
     with memory, Progress(console=err, transient=True) as progress:
         task = progress.add_task("compacting", total=None)
         done = memory.compact(
-            user=user or settings.store.user,
+            user=owner_of(user, settings),
             session=session,
             agent=agent,
             tenant=tenant,
@@ -88,7 +89,7 @@ def expand(
     """Show the raw turns that a summary stands for."""
     memory, settings = open_memory(db)
     with memory:
-        found = memory.expand(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
+        found = memory.expand(unit_id, user=owner_of(user, settings), agent=agent, tenant=tenant)
     show([wire.unit_json(unit) for unit in found], lambda: draw.units(found), as_json=as_json)
 
 
@@ -104,7 +105,7 @@ def supersede(
     """Let another unit take the place of one; it stays in history."""
     memory, settings = open_memory(db)
     with memory:
-        unit = memory.supersede(unit_id, by=by, user=user or settings.store.user, agent=agent, tenant=tenant)
+        unit = memory.supersede(unit_id, by=by, user=owner_of(user, settings), agent=agent, tenant=tenant)
     show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
 
 
@@ -119,7 +120,7 @@ def reinstate(
     """Let a superseded unit count again."""
     memory, settings = open_memory(db)
     with memory:
-        unit = memory.reinstate(unit_id, user=user or settings.store.user, agent=agent, tenant=tenant)
+        unit = memory.reinstate(unit_id, user=owner_of(user, settings), agent=agent, tenant=tenant)
     show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
 
 
@@ -141,7 +142,7 @@ def forget(
     memory, settings = open_memory(db)
     with memory:
         named = {
-            "user": user or settings.store.user, "ids": ids, "session": session, "document": document,
+            "user": owner_of(user, settings), "ids": ids, "session": session, "document": document,
             "filters": json_argument("filter", filters), "all": everything, "agent": agent, "tenant": tenant,
         }  # fmt: skip
         if not (dry_run or yes) and sys.stdin.isatty():

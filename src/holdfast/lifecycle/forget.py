@@ -53,6 +53,8 @@ def select(store: Store, view: View, wanted: Wanted) -> Selection:
         documents = tuple(one for one in store.documents(view) if one.user == view.user)
         return Selection(tuple(unit.id for unit in own), documents)
     found = _own(store, view)
+    if not found and wanted.session is not None:
+        raise NotFoundError(f"user {shown(view.user)} has nothing in session {shown(wanted.session)}; check its name")
     if wanted.filtered and found and len(found) == len(own):
         raise InputError(
             f"the filter matches all {len(own)} units of user {shown(view.user)}; "
@@ -89,6 +91,8 @@ def _own(store: Store, view: View) -> list[Unit]:
 
 def _document(store: Store, view: View, name: str) -> Selection:
     kept = store.documents(view, name=name)
+    if not kept and (past := store.parts(view, name)):  # its file was deleted: its units have ended, and are kept
+        return Selection(tuple(past), ())
     if not kept:
         names = ", ".join(sorted({one for one, _, _ in store.document_names(view)})) or "none"
         raise NotFoundError(f"there is no document {shown(name)}; there is {names}")

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.analysis.kept import essentials, invented, missing
+from holdfast.analysis.lexical import terms
 from holdfast.analysis.sanitise import PLACEHOLDER, sanitise
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.errors import EmbedderError, InputError, SummariserError, shown
@@ -72,12 +73,13 @@ def summarise(
         )
     if len(turns) == 1:
         return Trivial(turns[0].id)
+    bodies = tuple(" ".join(sanitise(turn.text).split()) for turn in turns)
     cluster = _Cluster(
         ids=tuple(turn.id for turn in turns),
         speakers=tuple(_speaker(turn) for turn in turns),
-        bodies=tuple(" ".join(sanitise(turn.text).split()) for turn in turns),
+        bodies=bodies,
         vectors=vectors,
-        order=ranked(vectors),
+        order=_substantial_first(ranked(vectors), bodies, settings.min_terms),
         cost=sum(counter(turn.text) for turn in turns),
         embed=embed,
         counter=counter,
@@ -91,6 +93,11 @@ def summarise(
         or cluster.extract("last", cluster.fitting(settings.tight_density, settings.last_tokens))
         or Declined(cluster.cost, tuple(cluster.notes))
     )
+
+
+def _substantial_first(order: tuple[int, ...], bodies: Sequence[str], least: int) -> tuple[int, ...]:
+    """Return the most central turns first, those that say something before bare courtesies."""
+    return tuple(sorted(order, key=lambda place: len(set(terms(bodies[place]))) < least))
 
 
 def _speaker(turn: Unit) -> str:

@@ -6,6 +6,7 @@ earlier turn that says nothing else. Nothing is deleted, and `reinstate` undoes 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +23,13 @@ from holdfast.types import FIELDS, Deadline, Unit, View
 # A statement of the same thing shares words or meaning with its change: it is among the nearest.
 _NEAREST = 32
 _NO_LIMIT_MS = 60_000.0
+# "I live in …" has one word besides its value, "I work as an engineer at …" two; with more, it tells of more.
+_OTHER_WORDS = 2
+# Words that somebody else says, or that are written for somebody: a colon, a quote, code, a text to work on.
+_QUOTING = re.compile(
+    r"""[:"“”„«»`>]|\b(?:stor(?:y|ies)|letter|essay|poem|novel|script|lyrics|quote|proofread|translate|rewrite|draft)\b""",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +93,16 @@ def _change(new: Unit, old: Unit, settings: Settings) -> Change | None:
     said = statements(new.text, speaker_of(new))
     if old.pinned or not any(_may_change(one, settings) for one in said):
         return None
-    # A turn of several sentences says more than what changed: hiding it would lose the rest.
-    if len(spans(old.text)) != 1:
+    # A turn that says more than what changed stays: hiding it would lose the rest.
+    if len(spans(old.text)) != 1 or _QUOTING.search(new.text):
         return None
     before = statements(old.text, speaker_of(old))
     made = changes(said, before, frozenset(settings.symbolic.functional))
     gone = {one.old for one in made}
-    return made[0] if made and all(one.value in gone for one in before) else None
+    if not made or not all(one.value in gone for one in before):
+        return None
+    other = set(terms(old.text)).difference(*(terms(value) for value in gone))
+    return made[0] if len(other) <= _OTHER_WORDS else None
 
 
 def _nearest(store: Store, unit: Unit, settings: Settings, clock: Callable[[], float]) -> list[Unit]:

@@ -175,7 +175,7 @@ class Settings:
             assembly=AssemblySettings(lenient_hard=False, packing="prefix", item_share=1.0),
             gate=GateSettings(threshold=0.35, similar=0.80, saturated=0.85, wide=False),
             changes=ChangeSettings(detect=False),
-            compaction=CompactionSettings(session_tokens=2000, covered="hide"),
+            compaction=CompactionSettings(min_terms=0, session_tokens=2000, covered="hide"),
             # C7: there, sim is the dense cosine and rel = max(0, sim).
             hybrid=dataclasses.replace(
                 cls().hybrid,

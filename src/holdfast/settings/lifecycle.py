@@ -69,6 +69,8 @@ class CompactionSettings:
     cluster: int = setting(20, "about how many turns one summary covers; 0 or less means 20")
     density: float = setting(0.4, "share of a cluster's turns that an extractive summary picks")
     tight_density: float = setting(0.25, "the same when the first try does not save tokens")
+    # "Okay" and "Lovely!" lie near the middle of any talk: the contract's picks are full of them.
+    min_terms: int = setting(4, "turns with fewer words of their own are picked last; 0 leaves the order alone")
     tokens: int = setting(64, "most tokens a summariser may write")
     tight_tokens: int = setting(32, "the same when the first try does not save tokens")
     last_tokens: int = setting(16, "the same for the last try, which is always extractive")
@@ -87,6 +89,7 @@ class CompactionSettings:
         within("compaction.min_align", self.min_align, -1.0, 1.0)
         within("compaction.model_share", self.model_share, 0.0, 1.0)
         within("compaction.session_tokens", self.session_tokens, 0)
+        within("compaction.min_terms", self.min_terms, 0)
         if self.covered not in _COVERED:
             raise SettingsError(f"compaction.covered = {shown(self.covered)}; choose one of {', '.join(_COVERED)}")
 

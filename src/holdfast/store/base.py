@@ -377,11 +377,13 @@ class Store(Protocol):
         ...
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False
-    ) -> Erasure:
+        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False,
+        owner: bool = False,
+    ) -> Erasure:  # fmt: skip
         """Erase units, every version and vector of them, and every summary that rests on one (C19, law 16).
 
-        One transaction; afterwards every file of the store is searched for what is left, recorded backups too.
+        One transaction; afterwards every file of the store is searched for what is left, recorded backups too. With
+        `owner`, nothing is to be left that names the user either.
 
         Raises:
             NotFoundError: the owner does not have one of them; nothing is erased.

@@ -30,6 +30,8 @@ _UNITS_KEPT = 32_768
 # Analyses this process already has: unit key → (checksum of the content they are of, analysis).
 Fresh = dict[int, tuple[int, Analysis]]
 log = logging.getLogger("holdfast")
+# Agreed anew when rows of the feed are erased: what was followed so far no longer counts.
+EPOCH = "epoch"
 
 
 class Run(Protocol):
@@ -53,6 +55,7 @@ class LiveIndex:
         self._stale = True
         self._data_version = -1
         self._space: str | None = None
+        self._epoch: tuple[str] | None = None
         self._read: dict[int, tuple[int, Unit]] = {}
         self._past_read: tuple[object, list[Shard]] | None = None
         self._saved: dict[tuple[str, str], int] = {}
@@ -151,6 +154,10 @@ class LiveIndex:
         if self._space not in (space, None):  # changed here or elsewhere: no vector of the old space may be searched
             self.clear()
         self._space = space
+        epoch = self._run("agreed", {"name": EPOCH}).fetchone()
+        if epoch != self._epoch:
+            self.clear()
+        self._epoch = epoch
         if not self._shards:
             self._followed = self._last_change()
         for seq, tenant, user, key in self._run("changes_since", {"seq": self._followed}).fetchall():

@@ -14,6 +14,7 @@ from holdfast.settings import StoreSettings
 from holdfast.store import snapshot
 from holdfast.store.connection import Connected
 from holdfast.store.erasure import erase, residue, resting_on, surviving, windows
+from holdfast.store.live import EPOCH
 from holdfast.store.migrate import open_connection, translated
 from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, Row, columns, gate_text, unit_of
@@ -180,8 +181,9 @@ class Upkeep(Connected):
     # ------------------------------------------------------------------------------------------- erasure
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False
-    ) -> Erasure:
+        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False,
+        owner: bool = False,
+    ) -> Erasure:  # fmt: skip
         """See `Store.forget`."""
         if dry_run:
             with self._read():
@@ -195,6 +197,9 @@ class Upkeep(Connected):
             self._erase_documents(documents)
             self._run("agree", {"name": _ERASING, "value": "1"})
             self._note_copies((*units, *summaries), documents)
+            if owner:  # the feed names the owner; whoever follows it hears of a new epoch instead
+                self._run("erase_changes", {"tenant": view.tenant, "user": view.user})
+                self._run("agree", {"name": EPOCH, "value": os.urandom(8).hex()})
         with self._read():
             unreached, missing = self._erase_copies()
             pending = not self._scrubbed(pieces)

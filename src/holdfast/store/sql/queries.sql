@@ -281,3 +281,6 @@ SELECT kind, tenant, user, id FROM copies WHERE path = :path ORDER BY kind, tena
 
 -- name: forget_notes
 DELETE FROM copies WHERE path = :path;
+
+-- name: erase_changes
+DELETE FROM changes WHERE tenant = :tenant AND user = :user;
