@@ -51,6 +51,7 @@ class SymbolicStrategy:
     def __init__(self, settings: Settings) -> None:
         own = settings.symbolic
         self._rules = (*RULES, *(FURTHER_RULES if own.further_rules else ()), *read_rules(own.rules))
+        self._base_facts = own.base_facts
         self._limits = Limits(
             reach=Reach(own.max_seeds, own.depth, own.fan_out, own.max_facts),
             depth=own.depth,
@@ -101,7 +102,8 @@ class SymbolicStrategy:
     def _claims(self, closure: Closure, view: View, store: Store) -> dict[str, StrategyCandidate]:
         """Return each unit's best proof; whoever contradicts a shown fact comes with it, flagged like its rival."""
         best: dict[str, tuple[Standing, Fact]] = {}
-        for standing in (*closure.standings, *closure.contradicting):
+        shown = [one for one in closure.standings if self._base_facts or one.proof.rule is not None]
+        for standing in (*shown, *closure.contradicting):
             for fact in standing.proof.base():
                 for source in fact.sources:
                     best.setdefault(source, (standing, fact))

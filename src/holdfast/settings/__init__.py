@@ -156,7 +156,7 @@ class Settings:
             tokens=TokenSettings(ratios="reference"),
             dense=DenseSettings(early_exit=True, exit_64=0.65, exit_256=0.75),
             hyper=HyperSettings(positional=True),
-            symbolic=SymbolicSettings(further_rules=False),
+            symbolic=SymbolicSettings(base_facts=True, further_rules=False),
             refusal=RefusalSettings(enabled=False),
             stages=StageSettings(
                 names_leave=False,
