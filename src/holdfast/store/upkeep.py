@@ -23,6 +23,8 @@ from holdfast.types import CoreDocument, Draft, Erasure, Gate, Unit, View, Writt
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
 _ERASING = "erasing"
 _PRIVATE = 0o600
+# A copy is nobody's working file; who holds it anyway is waited for when the store is written to next.
+_COPY_PATIENCE_MS = 1000
 
 # Of a unit that became durable: tenant, user, key, and its checksum before and after.
 Promotion = tuple[str, str, int, int, int]
@@ -343,7 +345,7 @@ class Upkeep(Connected):
 
 def _erase_copy(path: Path, noted: Sequence[tuple[str, str, str, str]]) -> None:
     with translated(str(path)):
-        connection = open_connection(str(path), StoreSettings())
+        connection = open_connection(str(path), StoreSettings(busy_timeout_ms=_COPY_PATIENCE_MS))
         try:
 
             def run(name: str, values: Mapping[str, object]) -> sqlite3.Cursor:
