@@ -25,6 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"<!-- run: (?P<command>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 # Wide enough for tables, narrow enough for a page.
+# A page shows the same on a busy machine: no strategy is cut short.
+PATIENT = {"HOLDFAST_RETRIEVAL__TIMEOUT_MS": "600000", "HOLDFAST_RETRIEVAL__ESCALATION_TIMEOUT_MS": "600000"}
 COLUMNS = "100"
 
 
@@ -55,7 +57,7 @@ def _run(command: str, folder: Path) -> str:
     program = str(Path(sys.executable).with_name("holdfast")) if words[0] == "holdfast" else sys.executable
     arguments = words[1:] if words[0] == "holdfast" else [str(ROOT / words[1]), *words[2:]]
     keep = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "FORCE_COLOR"))}
-    environment = keep | {"COLUMNS": COLUMNS, "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
+    environment = keep | {"COLUMNS": COLUMNS, "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"} | PATIENT
     done = subprocess.run(
         [program, *arguments],
         cwd=folder,

@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?P<shown>\n```text\n(?P<text>.*?)^```\n)?", re.DOTALL | re.MULTILINE
 )
+# A page shows the same on a busy machine: no strategy is cut short.
+PATIENT = {"HOLDFAST_RETRIEVAL__TIMEOUT_MS": "600000", "HOLDFAST_RETRIEVAL__ESCALATION_TIMEOUT_MS": "600000"}
 COLUMNS = "100"  # as wide as the console blocks
 
 
@@ -43,7 +45,7 @@ def outputs(page):
     """Return what each block really prints, and how many tests of contract suites the page brought along."""
     keep = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "FORCE_COLOR"))}
     path = os.pathsep.join([str(Path(sys.executable).parent), keep.get("PATH", "")])
-    environment = keep | {"PATH": path, "COLUMNS": COLUMNS, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    environment = keep | {"PATH": path, "COLUMNS": COLUMNS, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"} | PATIENT
     with tempfile.TemporaryDirectory(prefix="holdfast-docs-") as folder:
         done = subprocess.run(
             [sys.executable, __file__, "run", str(page)],

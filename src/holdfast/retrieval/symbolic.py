@@ -102,7 +102,12 @@ class SymbolicStrategy:
     def _claims(self, closure: Closure, view: View, store: Store) -> dict[str, StrategyCandidate]:
         """Return each unit's best proof; whoever contradicts a shown fact comes with it, flagged like its rival."""
         best: dict[str, tuple[Standing, Fact]] = {}
-        shown = [one for one in closure.standings if self._base_facts or one.proof.rule is not None]
+        # A fact that is only stated tells nothing new, unless another one contradicts it.
+        shown = [
+            one
+            for one in closure.standings
+            if self._base_facts or one.proof.rule is not None or one.proof.key in closure.rivals
+        ]
         for standing in (*shown, *closure.contradicting):
             for fact in standing.proof.base():
                 for source in fact.sources:

@@ -30,7 +30,7 @@ class SymbolicSettings:
     fan_out: int = setting(256, "most facts read of one symbol, relation and side, apart from those between symbols")
     max_facts: int = setting(4096, "most facts read for one question")
     # What a unit states in the question's own words is found by them; as a proof of nothing new it only displaces
-    # better hits: without, recall_all@10 of `thinking` on two-hop passages is .737 instead of .460 (docs/evaluation.md).
+    # better hits: without, recall_all@10 of `thinking` on two-hop passages is .737 instead of .460.
     base_facts: bool = setting(default=False, doc="find a unit by a fact that it states, when nothing is derived")
     further_rules: bool = setting(default=True, doc="rules of ours over instance_of, part_of and has_part")
     rules: tuple[str, ...] = setting((), "rules of yours, as `x located_in y, y part_of z -> x located_in z : 0.9`")
