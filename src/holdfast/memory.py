@@ -142,8 +142,6 @@ class Memory(Upkeep):
             "supersedes": check_names("supersedes", supersedes) or None,
             "links": check_names("links", links) or None,
         }
-        if fields["valid_from"] and fields["valid_to"] and fields["valid_from"] >= fields["valid_to"]:
-            raise InputError(f"valid_to = {shown(valid_to)} is not after valid_from = {shown(valid_from)}; swap them")
         given_id = check_name("id", id, optional=True)
         if given_id is not None and not isinstance(content, str | Unit | Mapping):
             raise InputError(f"id = {shown(given_id)} cannot name every message of a list; give each its own id")

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from builders import NOW, later
 from histories import Said, Tale, bytes_of, made_up, needles, residue, small_memory, tail_of, talk
 from holdfast import EmbedderError, InputError, NotFoundError
-from holdfast.settings import StoreSettings
 from holdfast.store import live, snapshot, upkeep
 from holdfast.testing.embedders import HashEmbedder
 
@@ -335,7 +334,7 @@ def test_a_snapshot_that_is_written_while_another_erases_does_not_stay(tmp_path,
 
 
 def test_a_backup_that_somebody_reads_is_not_called_complete(tmp_path, monkeypatch):
-    monkeypatch.setattr(upkeep, "StoreSettings", lambda: StoreSettings(busy_timeout_ms=50))
+    monkeypatch.setattr(upkeep, "_COPY_PATIENCE_MS", 50)
     memory = small_memory(tmp_path / "memory.db")
     tale = Tale(memory, 5)
     keys = tale.turns("s", [9] * 8)

@@ -107,7 +107,7 @@ def test_a_line_says_who_said_it():
         "Ana Souza: The boat leaves at noon on most days of the week.",
         "assistant: Then pack the tent before the rain begins again.",
     ]
-    borrowed = run([turns[2], *turns[:2]], np.ones((3, 2), np.float32), density=0.3)
+    borrowed = run([turns[2], *turns[:2]], np.ones((3, 2), np.float32), density=0.3, min_terms=0)
     assert borrowed.text == "user: short and not picked at all"
 
 

@@ -95,8 +95,7 @@ def check_time(what: str, moment: object) -> datetime | None:
     example = "write it as 2026-04-02T09:00:00Z"
     if isinstance(moment, str):
         try:
-            day = len(moment) == len("2026-04-02")  # a date alone is its first moment, in UTC
-            moment = datetime.fromisoformat(f"{moment}T00:00:00Z" if day else moment)
+            moment = datetime.fromisoformat(moment)
         except ValueError as error:
             raise InputError(f"{what} = {shown(moment)} is not a time; {example}") from error
     if not isinstance(moment, datetime):
