@@ -18,7 +18,7 @@ from holdfast.analysis.checks import check_name
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import check_hard
 from holdfast.errors import InputError, shown
-from holdfast.ingest import Indexing, Redact, embed
+from holdfast.ingest import Indexing, Redact, embed_all
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
@@ -202,7 +202,7 @@ def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> lis
         for unit, done in zip((*units, *gone), written, strict=True)
         if done.status != "duplicate"
     ]
-    embed(fresh, desk.store, desk.indexing)
+    embed_all(fresh, desk.store, desk.indexing)
     return written[: len(units)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.analysis.units import Said, identity, read_content
 from holdfast.embedders.base import Embedder, checked
-from holdfast.errors import EmbedderError
+from holdfast.errors import EmbedderError, NotFoundError
 from holdfast.lifecycle.gate import judged, judged_by_words
 from holdfast.lifecycle.supersede import superseded
 from holdfast.settings import GateSettings, Settings
@@ -57,7 +57,7 @@ def remember(
     written = store.put(drafts)
     fresh = _fresh(units, written)
     gates = embed_all(fresh, store, indexing)
-    replaced = supersede_changed(fresh, store, settings, indexing.clock)
+    replaced = supersede_changed(fresh, store, settings)
     return [_reported(done, gates, replaced) for done in written]
 
 
@@ -68,7 +68,6 @@ class Indexing:
     embedder: Embedder | None
     gate: GateSettings
     awaited: bool = False
-    clock: Callable[[], float] = lambda: 0.0
     failed: Callable[[], None] = lambda: None
 
 
@@ -114,15 +113,16 @@ def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
     return Indexed(written, {unit.id: gate for unit, gate in gates})
 
 
-def supersede_changed(
-    units: Sequence[Unit], store: Store, settings: Settings, clock: Callable[[], float]
-) -> dict[str, tuple[str, ...]]:
+def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -> dict[str, tuple[str, ...]]:
     """Let turns that plainly replace earlier ones take their place; return which replaced which (C19)."""
     if not settings.changes.detect:
         return {}
     replaced: dict[str, tuple[str, ...]] = {}
-    for one in superseded(store, units, settings, clock):
-        store.supersede(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
+    for one in superseded(store, units, settings):
+        try:
+            store.supersede(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
+        except NotFoundError:  # erased by somebody meanwhile: there is nothing left to replace
+            continue
         replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
     return replaced
 

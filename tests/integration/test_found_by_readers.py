@@ -169,3 +169,17 @@ def test_a_commit_that_fails_leaves_the_turn_findable(tmp_path, monkeypatch):
             memory.remember("I prefer tea to coffee", user="ana", session="s")
         monkeypatch.setattr(store, "_decide", real)
         assert len(memory.search("tea", user="ana", profile="fast")) == 1
+
+
+def test_a_message_of_a_file_is_not_called_erased_while_the_file_is_kept(tmp_path):
+    kb, db = tmp_path / "kb", tmp_path / "store"
+    kb.mkdir()
+    db.mkdir()
+    said = [{"role": "user", "content": "The safe opens with 4471."}, {"role": "user", "content": "Tea at five."}]
+    (kb / "talk.jsonl").write_text("\n".join(map(json.dumps, said)), encoding="utf-8")
+    with opened(path=db / "m.db") as memory:
+        [safe, _] = memory.ingest(kb / "talk.jsonl", user="ana")
+        with pytest.raises(InputError, match="part of the document"):
+            memory.forget(user="ana", ids=safe.id)
+        assert memory.forget(user="ana", document="talk.jsonl").complete
+    assert b"4471" not in everything(db)

@@ -1,18 +1,16 @@
 """Documents as sources: Markdown, plain text, HTML and PDF become sections, pieces and units."""
 
 import hashlib
-import io
 import random
 import sys
 from pathlib import Path
 
 import pytest
-from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from holdfast.analysis.sources import decode, kind_of, read_source, source_units
 from holdfast.errors import InputError, MissingExtraError
 from holdfast.types import SourceLimits
+from pdfs import tiny_pdf
 
 DATA = Path(__file__).parents[1] / "data/sources"
 
@@ -200,32 +198,8 @@ def test_equal_paragraphs_have_ids_of_their_own():
 # --------------------------------------------------------------------------------------------------------------- PDF
 
 
-def pdf(*pages, password=None):
-    writer = PdfWriter()
-    font = DictionaryObject(
-        {
-            NameObject("/Type"): NameObject("/Font"),
-            NameObject("/Subtype"): NameObject("/Type1"),
-            NameObject("/BaseFont"): NameObject("/Helvetica"),
-        }
-    )
-    for lines in pages:
-        page = writer.add_blank_page(300, 300)
-        stream = DecodedStreamObject()
-        rows = " ".join(f"({line}) Tj 0 -14 Td" for line in lines)
-        stream.set_data(f"BT /F1 12 Tf 20 250 Td {rows} ET".encode())
-        page[NameObject("/Contents")] = writer._add_object(stream)
-        fonts = DictionaryObject({NameObject("/F1"): writer._add_object(font)})
-        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
-    if password:
-        writer.encrypt(password, algorithm="RC4-128")
-    out = io.BytesIO()
-    writer.write(out)
-    return out.getvalue()
-
-
 def test_pages_become_sections_and_no_topic():
-    source = read("a.pdf", pdf(["Ships moor at dawn,", "and leave at dusk."], [], ["Berth seven is deep."]))
+    source = read("a.pdf", tiny_pdf(["Ships moor at dawn,", "and leave at dusk."], [], ["Berth seven is deep."]))
     assert [(section.title, section.page) for section in source.sections[1:]] == [
         ("Page 1", 1), ("Page 2", 2), ("Page 3", 3),
     ]  # fmt: skip
@@ -240,11 +214,11 @@ def test_pages_become_sections_and_no_topic():
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (pdf(["Words."], password="x"), "is encrypted; save it without a password"),
-        (pdf([]), "1 pages and no text"),
-        (pdf(["Words."])[:200], "cannot be read as a PDF"),
+        (tiny_pdf(["Words."], password="x"), "is encrypted; save it without a password"),
+        (tiny_pdf([]), "1 pages and no text"),
+        (tiny_pdf(["Words."])[:200], "cannot be read as a PDF"),
         (b"%PDF-1.7\nnothing", "cannot be read as a PDF"),
-        (pdf(["a"], ["b"]), "has 2 pages, more than 1"),
+        (tiny_pdf(["a"], ["b"]), "has 2 pages, more than 1"),
     ],
 )
 def test_a_pdf_that_cannot_be_read_is_refused(body, reason):
@@ -254,7 +228,7 @@ def test_a_pdf_that_cannot_be_read_is_refused(body, reason):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_damaged_pdf_is_read_or_refused(seed):
-    chance, body = random.Random(seed), bytearray(pdf(["Ships moor at dawn."], ["Berth seven."]))
+    chance, body = random.Random(seed), bytearray(tiny_pdf(["Ships moor at dawn."], ["Berth seven."]))
     for _ in range(6):
         place = chance.randrange(len(body))
         body[place : place + chance.randint(0, 9)] = chance.randbytes(chance.randint(0, 3))
@@ -266,7 +240,7 @@ def test_a_damaged_pdf_is_read_or_refused(seed):
 
 
 def test_a_missing_extra_is_named_with_its_install_line(monkeypatch):
-    body = pdf(["Words."])
+    body = tiny_pdf(["Words."])
     monkeypatch.setitem(sys.modules, "pypdf.errors", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[documents\]'"):
         read("a.pdf", body)

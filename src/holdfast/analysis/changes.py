@@ -46,6 +46,11 @@ _MARKER = re.compile(
     r"|changed|these days|rather than|not)\b",
     re.IGNORECASE,
 )
+# Every word that a marker or a pattern below asks for: most turns have none, and need not be read.
+_ANY_CHANGE = re.compile(
+    rf"{_MARKER.pattern}|{_ENDED.pattern}|\b(?:actually|sorry|correction|no|rescheduled|postponed|shifted)\b",
+    re.IGNORECASE,
+)
 
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _VALUE = r"(?P<value>[^,;:!?()]+?)"
@@ -106,6 +111,11 @@ class Change:
     new: str
     rule: str
     words: str
+
+
+def speaks_of_change(text: str) -> bool:
+    """Return whether a text may say that something changed: a cheap look before it is read."""
+    return _ANY_CHANGE.search(text) is not None
 
 
 def statements(text: str, speaker: str) -> tuple[Statement, ...]:

@@ -130,7 +130,7 @@ def quote(quoted: Quote, cursor: Cursor) -> tuple[str, Cursor]:
     elif minute != cursor.minute:
         before = f"{minute} "
     excerpt = f" (excerpt of {' '.join(unit.id.split())})" if quoted.excerpt else ""
-    line = f"{before}{_name(unit)}{excerpt}: {escape(quoted.text)}\n"
+    line = f"{before}{name_of(unit)}{excerpt}: {escape(quoted.text)}\n"
     return line, Cursor(cursor.numbered, place, minute, sessions)
 
 
@@ -159,7 +159,7 @@ def _origin(unit: Unit) -> str:
     return "" if unit.origin == "conversation" else unit.origin
 
 
-def _name(unit: Unit) -> str:
+def name_of(unit: Unit) -> str:
     """Return who is speaking; nobody can borrow the name of another kind of author."""
     if unit.kind == "summary":
         return _SUMMARY

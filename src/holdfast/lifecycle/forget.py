@@ -106,8 +106,8 @@ def _parts(store: Store, view: View, document: CoreDocument) -> tuple[str, ...]:
 
 
 def document_of(unit: Unit) -> str | None:
-    """Return the name of the document that a unit is part of; its id leads with it."""
-    return unit.id.rpartition("#")[0] or None if unit.author == "document" and "#" in unit.id else None
+    """Return the name of the document that a unit is part of, whoever speaks in it; its id leads with it."""
+    return unit.id.rpartition("#")[0] or None
 
 
 def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[str, ...]) -> Selection:

@@ -39,7 +39,6 @@ def judged(
     A turn of the same batch counts as earlier, so that decisions do not depend on how turns arrive together.
     """
     chosen = {id(unit) for unit in awaiting(units, settings)}
-    batch = frozenset(unit.id for unit in units)
     decided: list[tuple[Unit, Gate]] = []
     durable = [unit.scope == "user" for unit in units]
     for i, unit in enumerate(units):
@@ -48,9 +47,10 @@ def judged(
         query = DenseQuery(space, vectors[i])
         view = _owner(unit)
         near = [j for j in range(i) if _same_owner(units[j], unit)]
-        turns = store.similar(view, query, _TURNS, "turn", batch)
+        itself = frozenset({unit.id})  # another process may have indexed it meanwhile
+        turns = store.similar(view, query, _TURNS, "turn", itself)
         turns += _near(vectors, query, [j for j in near if units[j].kind == "turn"])
-        lasting = store.similar(view, query, _DURABLE, "durable", batch)
+        lasting = store.similar(view, query, _DURABLE, "durable", itself)
         lasting += _near(vectors, query, [j for j in near if durable[j]])
         gate = judge(unit.text, _best(turns, _TURNS), _best(lasting, _DURABLE), settings)
         durable[i] = gate.promoted

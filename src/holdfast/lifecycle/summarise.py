@@ -15,7 +15,6 @@ one of the same rung takes its place. A summariser that fails is not asked again
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +25,7 @@ from holdfast.analysis.kept import essentials, invented, missing
 from holdfast.analysis.lexical import terms
 from holdfast.analysis.sanitise import PLACEHOLDER, sanitise
 from holdfast.analysis.tokens import TokenCounter
+from holdfast.assembly.render import name_of
 from holdfast.errors import EmbedderError, InputError, SummariserError, shown
 from holdfast.kernels.clustering import (
     Preservation,
@@ -37,12 +37,10 @@ from holdfast.kernels.clustering import (
 )
 from holdfast.settings import CompactionSettings
 from holdfast.summarisers.base import Summariser, Writing
-from holdfast.types import AUTHORS, Compacted, Declined, Rung, Summarised, Trivial, Unit
+from holdfast.types import Compacted, Declined, Rung, Summarised, Trivial, Unit
 
 Embed = Callable[[str], NDArray[np.float32]]
 
-# What a name may not hold: it would end the name, or begin a line of another kind (as in a context).
-_NOT_IN_NAMES = re.compile(r"[\s:>\[\]]+")
 # Stands for a placeholder where facts are read: words around it do not belong together.
 _LEFT_OUT = " … "
 # exp(mean log p) may pass 1 by rounding, never by more.
@@ -76,7 +74,7 @@ def summarise(
     bodies = tuple(" ".join(sanitise(turn.text).split()) for turn in turns)
     cluster = _Cluster(
         ids=tuple(turn.id for turn in turns),
-        speakers=tuple(_speaker(turn) for turn in turns),
+        speakers=tuple(name_of(turn) for turn in turns),
         bodies=bodies,
         vectors=vectors,
         order=_substantial_first(ranked(vectors), bodies, settings.min_terms),
@@ -98,12 +96,6 @@ def summarise(
 def _substantial_first(order: tuple[int, ...], bodies: Sequence[str], least: int) -> tuple[int, ...]:
     """Return the most central turns first, those that say something before bare courtesies."""
     return tuple(sorted(order, key=lambda place: len(set(terms(bodies[place]))) < least))
-
-
-def _speaker(turn: Unit) -> str:
-    """Return who said it; nobody can borrow the name of another kind of author."""
-    name = _NOT_IN_NAMES.sub(" ", turn.speaker).strip()
-    return turn.author if not name or name.lower() in AUTHORS else name
 
 
 @dataclass(slots=True)

@@ -6,12 +6,13 @@ earlier turn that says nothing else. Nothing is deleted, and `reinstate` undoes 
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from holdfast.analysis.changes import Change, Statement, changes, statements
+from holdfast.analysis.changes import Change, Statement, changes, speaks_of_change, statements
 from holdfast.analysis.facts.sentences import spans
 from holdfast.analysis.knowledge import speaker_of
 from holdfast.analysis.lexical import terms
@@ -22,7 +23,7 @@ from holdfast.types import FIELDS, Deadline, Unit, View
 
 # A statement of the same thing shares words or meaning with its change: it is among the nearest.
 _NEAREST = 32
-_NO_LIMIT_MS = 60_000.0
+_NO_HURRY = Deadline(clock=lambda: 0.0, started=0.0, timeout_ms=math.inf)
 # "I live in …" has one word besides its value, "I work as an engineer at …" two; with more, it tells of more.
 _OTHER_WORDS = 2
 # Words that somebody else says, or that are written for somebody: a colon, a quote, code, a text to work on.
@@ -52,22 +53,28 @@ class Superseded:
         return f"{self.change.slot}: {self.change.old} → {self.change.new or 'ended'}{seen}"
 
 
-def superseded(
-    store: Store, units: Sequence[Unit], settings: Settings, clock: Callable[[], float]
-) -> list[Superseded]:
+def superseded(store: Store, units: Sequence[Unit], settings: Settings) -> list[Superseded]:
     """Return what some turns, just indexed, replace, and which of them is replaced by one that was known before.
 
     What was said later decides, in whatever order turns arrive. Each unit is replaced once.
     """
     found: dict[str, Superseded] = {}
     told = [unit for unit in units if unit.kind == "turn" and unit.author == "user"]
-    stating = [unit for unit in told if statements(unit.text, speaker_of(unit))]
-    for unit in _as_kept(store, stating):
-        for other in _nearest(store, unit, settings, clock):
+    for unit in _as_kept(store, [unit for unit in told if _concerned(unit, settings)]):
+        for other in _nearest(store, unit, settings):
             old, new = (other, unit) if _moment(other) < _moment(unit) else (unit, other)
             if old.id not in found and (made := _change(new, old, settings)) is not None:
                 found[old.id] = Superseded(old, new, made)
     return [*found.values()]
+
+
+def _concerned(unit: Unit, settings: Settings) -> bool:
+    """Return whether a turn may replace another, or be replaced: only a turn whose time was given has later ones."""
+    told_later = unit.event_time != unit.recorded_time
+    if not (told_later or settings.symbolic.functional or speaks_of_change(unit.text)):
+        return False
+    said = statements(unit.text, speaker_of(unit))
+    return any(_may_change(one, settings) for one in said) or (told_later and bool(said))
 
 
 def _moment(unit: Unit) -> tuple[datetime, int, str]:
@@ -105,20 +112,19 @@ def _change(new: Unit, old: Unit, settings: Settings) -> Change | None:
     return made[0] if len(other) <= _OTHER_WORDS else None
 
 
-def _nearest(store: Store, unit: Unit, settings: Settings, clock: Callable[[], float]) -> list[Unit]:
+def _nearest(store: Store, unit: Unit, settings: Settings) -> list[Unit]:
     """Return the turns of the same speaker that are nearest in words, meaning or what they state, oldest first."""
     view = _owner(unit)
-    deadline = Deadline.start(clock, _NO_LIMIT_MS)
     lexical = settings.lexical
     words = tuple(dict.fromkeys(terms(unit.text, settings.analysis.compound_separators)))
     weights = tuple(lexical.weights[name] for name in FIELDS)
     query = LexicalQuery(words, weights, lexical.k1, lexical.b, frozenset(), 1.0)
-    ids = [*store.lexical_candidates(view, query, _NEAREST, deadline).ids]
+    ids = [*store.lexical_candidates(view, query, _NEAREST, _NO_HURRY).ids]
     space = store.space()
     evidence = store.dense_evidence(view, space, [unit.id]) if space is not None else None
     if space is not None and evidence is not None and len(evidence.ids):
         near = DenseQuery(space, evidence.vectors[0])
-        ids += store.dense_candidates(view, near, _NEAREST, deadline).ids
+        ids += store.dense_candidates(view, near, _NEAREST, _NO_HURRY).ids
     ids += _stating(store, view, unit)
     units = store.units(view, [*dict.fromkeys(ids)]).values()
     others = [

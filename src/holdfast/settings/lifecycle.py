@@ -21,7 +21,7 @@ class GateSettings:
     authors: tuple[str, ...] = setting(("user",), "whose turns are judged")
     # The contract's .35 drops a third of what a person would keep once a memory fills: every turn is a little like
     # the nearest ones, so that H falls. Of 222 examples of ours .25 with `wide` keeps and drops as a person would in
-    # .81 (.78 of those held out), .35 without in .60 (.63); scripts/gate_agreement.py.
+    # .81 (.79 of those held out), .35 without in .61 (.64); scripts/gate_agreement.py --stream.
     threshold: float = setting(0.25, "a turn whose gate reaches this is promoted")
     novelty: float = setting(0.35, "conversation: share of novelty H; the three are divided by their sum")
     repetition: float = setting(0.40, "conversation: share of repetition R")

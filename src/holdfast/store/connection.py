@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 import threading
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.errors import ClosedStoreError, StoreError
+from holdfast.errors import ClosedStoreError
 from holdfast.store.base import Derivation
 from holdfast.store.live import LiveIndex
 from holdfast.store.migrate import translated
@@ -18,7 +17,6 @@ from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
 from holdfast.types import JSON, Unit, View
 
-log = logging.getLogger("holdfast")
 _IDENTITY = "identity"
 
 
@@ -87,8 +85,8 @@ class Connected:
             yield
 
     @contextmanager
-    def _write(self, *, finishing: bool = True) -> Iterator[None]:
-        """Run a block as one transaction: all of it or nothing. An erasure that a reader held up is gone on with."""
+    def _write(self) -> Iterator[None]:
+        """Run a block as one transaction: all of it or nothing."""
         with self._lock, self._reading():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -98,15 +96,6 @@ class Connected:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-            if finishing:
-                try:
-                    self.finish_erasing()
-                except StoreError as error:  # what was written is kept; the erasure stays pending
-                    log.warning("an erasure is not finished yet: %s", error)
-
-    def finish_erasing(self) -> bool:
-        """See `Store.finish_erasing`."""
-        raise NotImplementedError
 
     def _replace(self, key: int, unit: Unit) -> None:
         self._run("archive_version", {"key": key})

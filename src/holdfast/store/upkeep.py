@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, Row, columns, gate_text, unit_of
 from holdfast.types import CoreDocument, Draft, Erasure, Gate, Unit, View, Written, iso
 
+log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
 _ERASING = "erasing"
 _PRIVATE = 0o600
@@ -32,6 +35,17 @@ Promotion = tuple[str, str, int, int, int]
 
 class Upkeep(Connected):
     """The part of the store that keeps it true."""
+
+    @contextmanager
+    def _write(self, *, finishing: bool = True) -> Iterator[None]:
+        """Run a block as one transaction, and then go on with an erasure that a reader held up."""
+        with super()._write():
+            yield
+        if finishing:
+            try:
+                self.finish_erasing()
+            except StoreError as error:  # what was written is kept; the erasure stays pending
+                log.warning("an erasure is not finished yet: %s", error)
 
     # ----------------------------------------------------------------------------------------- promotion
 
