@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from holdfast.analysis.gate import judge
 from holdfast.kernels.vectors import cosines
 from holdfast.settings import GateSettings
-from holdfast.store.base import DenseQuery, Store
+from holdfast.store.base import Store
 from holdfast.types import Gate, Unit, View
 
 # How many earlier turns and durable units are looked at (the seeds' k of their two searches).
@@ -39,23 +39,36 @@ def judged(
     A turn of the same batch counts as earlier, so that decisions do not depend on how turns arrive together.
     """
     chosen = {id(unit) for unit in awaiting(units, settings)}
+    places = [i for i, unit in enumerate(units) if id(unit) in chosen]
+    known = _known(store, space, units, vectors, places)
     decided: list[tuple[Unit, Gate]] = []
     durable = [unit.scope == "user" for unit in units]
-    for i, unit in enumerate(units):
-        if id(unit) not in chosen:
-            continue
-        query = DenseQuery(space, vectors[i])
-        view = _owner(unit)
+    for i in places:
+        unit, (turns, lasting) = units[i], known[i]
         near = [j for j in range(i) if _same_owner(units[j], unit)]
-        itself = frozenset({unit.id})  # another process may have indexed it meanwhile
-        turns = store.similar(view, query, _TURNS, "turn", itself)
-        turns += _near(vectors, query, [j for j in near if units[j].kind == "turn"])
-        lasting = store.similar(view, query, _DURABLE, "durable", itself)
-        lasting += _near(vectors, query, [j for j in near if durable[j]])
+        turns = turns + _near(vectors, i, [j for j in near if units[j].kind == "turn"])
+        lasting = lasting + _near(vectors, i, [j for j in near if durable[j]])
         gate = judge(unit.text, _best(turns, _TURNS), _best(lasting, _DURABLE), settings)
         durable[i] = gate.promoted
         decided.append((unit, gate))
     return decided
+
+
+def _known(
+    store: Store, space: str, units: Sequence[Unit], vectors: Vectors, places: Sequence[int]
+) -> dict[int, tuple[list[float], list[float]]]:
+    """Look up what is near to each unit among what is indexed: earlier turns, and durable units; owner by owner."""
+    found: dict[int, tuple[list[float], list[float]]] = {}
+    owners: dict[tuple[str, str | None, str | None], list[int]] = {}
+    for i in places:
+        owners.setdefault((units[i].tenant, units[i].user, units[i].agent), []).append(i)
+    for theirs in owners.values():
+        view, rows = _owner(units[theirs[0]]), vectors[theirs]
+        itself = [units[i].id for i in theirs]  # another process may have indexed it meanwhile
+        turns = store.similar(view, space, rows, _TURNS, "turn", itself)
+        lasting = store.similar(view, space, rows, _DURABLE, "durable", itself)
+        found |= dict(zip(theirs, zip(turns, lasting, strict=True), strict=True))
+    return found
 
 
 def judged_by_words(units: Sequence[Unit], settings: GateSettings) -> list[tuple[Unit, Gate]]:
@@ -73,10 +86,10 @@ def _same_owner(one: Unit, other: Unit) -> bool:
     return (one.tenant, one.user) == (other.tenant, other.user) and shared
 
 
-def _near(vectors: Vectors, query: DenseQuery, rows: Sequence[int]) -> list[float]:
+def _near(vectors: Vectors, i: int, rows: Sequence[int]) -> list[float]:
     if not rows:
         return []
-    found: list[float] = cosines(vectors[list(rows)], query.vector, len(query.vector)).tolist()
+    found: list[float] = cosines(vectors[list(rows)], vectors[i], vectors.shape[1]).tolist()
     return found
 
 

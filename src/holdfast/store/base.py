@@ -289,9 +289,13 @@ class Store(Protocol):
         ...
 
     def similar(
-        self, view: View, query: DenseQuery, depth: int, kind: Literal["turn", "durable"], without: frozenset[str]
-    ) -> list[float]:
-        """Return the cosines of the user's own nearest turns, or durable units, without some; best first (C17)."""
+        self, view: View, space: str, vectors: NDArray[np.float32], depth: int, kind: Literal["turn", "durable"],
+        itself: Sequence[str],
+    ) -> list[list[float]]:  # fmt: skip
+        """Return, for each vector, the cosines of the user's own nearest turns, or durable units; best first (C17).
+
+        Row by row the unit of `itself` is left out: nothing is compared with itself.
+        """
         ...
 
     def facts(self, view: View) -> Facts:

@@ -60,17 +60,14 @@ def propose_dense(
 
 
 def alike(
-    shards: Sequence[Shard], view: View, query: DenseQuery, depth: int, kind: Literal["turn", "durable"]
-) -> Proposal:
-    """Return the turns, or the durable units, that are nearest; the gate asks for them (C17)."""
-
-    def nearest(shard: Shard, eligible: Bools) -> tuple[NDArray[np.intp], NDArray[np.float64], bool]:
-        if shard.dense is None or shard.dense.dims != len(query.vector):
-            return np.zeros(0, dtype=np.intp), np.zeros(0), False
-        kept = eligible & shard.column(kind).astype(np.bool_)
-        return (*shard.dense.propose(query.vector, kept, depth, query.tier), False)
-
-    return best_of(shards, view, depth, None, nearest)
+    shard: Shard, view: View, vectors: NDArray[np.float32], depth: int, kind: Literal["turn", "durable"]
+) -> list[list[str]]:
+    """Return, for each vector, the turns or the durable units of one shard that are nearest; the gate asks (C17)."""
+    if shard.dense is None or shard.dense.dims != vectors.shape[1]:
+        return [[] for _ in vectors]
+    kept = shard.eligible(view, None) & shard.column(kind).astype(np.bool_)
+    found = (shard.dense.propose(vector, kept, depth, None)[0] for vector in vectors)
+    return [[shard.ids[place] for place in places.tolist()] for places in found]
 
 
 def propose_hyper(

@@ -266,19 +266,22 @@ class SqliteStore(Upkeep):
         return DenseEvidence(tuple(keys[row[0]] for row in rows), np.array(matrix, dtype=np.float32))
 
     def similar(
-        self, view: View, query: DenseQuery, depth: int, kind: Literal["turn", "durable"], without: frozenset[str]
-    ) -> list[float]:
+        self, view: View, space: str, vectors: NDArray[np.float32], depth: int, kind: Literal["turn", "durable"],
+        itself: Sequence[str],
+    ) -> list[list[float]]:  # fmt: skip
         """See `Store.similar`."""
         with self._read():
-            if self.space() != query.space:
-                return []
-            own = self._index.shards(view)[:1]
-            found = searching.alike(own, view, query, depth + len(without), kind)
-            ids = [unit_id for unit_id in found.ids if unit_id not in without]
-            vectors = self.dense_evidence(view, query.space, ids).vectors
-            if not len(vectors):
-                return []
-        return sorted(cosines(vectors, query.vector, len(query.vector)).tolist(), reverse=True)[:depth]
+            if self.space() != space:
+                return [[] for _ in itself]
+            near = searching.alike(self._index.shards(view)[0], view, vectors, depth + 1, kind)
+            kept = self.dense_evidence(view, space, [*dict.fromkeys(name for names in near for name in names)])
+        row_of = {name: row for row, name in enumerate(kept.ids)}
+        found = []
+        for vector, names, own in zip(vectors, near, itself, strict=True):
+            rows = [row_of[name] for name in names if name in row_of and name != own]
+            exact = cosines(kept.vectors[rows], vector, len(vector)).tolist() if rows else []
+            found.append(sorted(exact, reverse=True)[:depth])
+        return found
 
     def facts(self, view: View) -> Facts:
         """See `Store.facts`."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from holdfast.errors import EmbeddingSpaceError, InputError, NotFoundError
-from holdfast.store.base import DenseQuery, LexicalQuery, Store
+from holdfast.store.base import LexicalQuery, Store
 from holdfast.testing.builders import NOON, analyse_default, draft, no_deadline, unit, view
 from holdfast.testing.store_vectors import EAST, NEARER, OTHER_SPACE, SPACE, embed, ids, raised, revised_text
 from holdfast.types import Analysis, CoreDocument, Draft, Gate, Lineage, Unit, View, Written
@@ -74,6 +74,13 @@ def all_ids(store: Store, seen: View) -> list[str]:
     return ids(store.scan(view(seen.user, current_only=False), order="oldest", limit=None))
 
 
+def near(
+    store: Store, seen: View, depth: int, kind: Literal["turn", "durable"], itself: str = "", space: str = SPACE
+) -> list[float]:
+    """Return the cosines of what lies near to the east."""
+    return store.similar(seen, space, np.array([EAST]), depth, kind, [itself])[0]
+
+
 class StoreLifecycleContract(ABC):
     """Each test opens its own store in an empty folder."""
 
@@ -87,21 +94,20 @@ class StoreLifecycleContract(ABC):
         store = self.open_store(tmp_path)
         turns(store)
         embed(store, view(), NEARER)
-        query = DenseQuery(SPACE, EAST)
         exact = sorted((float(row[0] / np.linalg.norm(row)) for row in NEARER.values()), reverse=True)
-        assert np.allclose(store.similar(view(), query, 9, "turn", frozenset()), exact, atol=1e-6)
-        assert np.allclose(store.similar(view(), query, 2, "turn", frozenset()), exact[:2], atol=1e-6)
-        assert np.allclose(store.similar(view(), query, 9, "turn", frozenset({"c"})), exact[1:], atol=1e-6)
-        assert np.allclose(store.similar(view(), query, 1, "turn", frozenset({"c", "b"})), exact[2:], atol=1e-6)
+        assert np.allclose(near(store, view(), 9, "turn"), exact, atol=1e-6)
+        assert np.allclose(near(store, view(), 2, "turn"), exact[:2], atol=1e-6)
+        assert np.allclose(near(store, view(), 9, "turn", itself="c"), exact[1:], atol=1e-6)
+        both = store.similar(view(), SPACE, np.array([EAST, EAST]), 1, "turn", ["c", ""])
+        assert np.allclose(both, [[exact[1]], [exact[0]]], atol=1e-6)
 
     def test_similar_tells_turns_from_durable_units(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
         store.put([draft("a", "one", session="s", scope="session"), draft("b", "two", kind="knowledge")])
         store.put([draft("c", "three", session="s")])  # a durable turn is both
         embed(store, view(), NEARER)
-        query = DenseQuery(SPACE, EAST)
-        assert len(store.similar(view(), query, 9, "turn", frozenset())) == 2
-        assert len(store.similar(view(), query, 9, "durable", frozenset())) == 2
+        assert len(near(store, view(), 9, "turn")) == 2
+        assert len(near(store, view(), 9, "durable")) == 2
 
     def test_similar_looks_at_the_owners_own_in_one_space(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
@@ -110,11 +116,10 @@ class StoreLifecycleContract(ABC):
         embed(store, view("ben"), {"a": EAST})
         embed(store, view("ana", tenant="other"), {"a": EAST})
         embed(store, view(), {"b": EAST, "c": EAST})
-        query = DenseQuery(SPACE, EAST)
-        assert len(store.similar(view(), query, 9, "turn", frozenset())) == 1
-        assert store.similar(view(agent="y"), query, 9, "turn", frozenset()) == []
-        assert store.similar(view(), DenseQuery(OTHER_SPACE, EAST), 9, "turn", frozenset()) == []
-        assert store.similar(view("eve"), query, 9, "durable", frozenset()) == []
+        assert len(near(store, view(), 9, "turn")) == 1
+        assert near(store, view(agent="y"), 9, "turn") == []
+        assert near(store, view(), 9, "turn", space=OTHER_SPACE) == []
+        assert near(store, view("eve"), 9, "durable") == []
 
     def test_a_decision_is_kept_and_promotes_in_its_version(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
@@ -151,7 +156,7 @@ class StoreLifecycleContract(ABC):
         assert store.units(view(), ["b"])["b"].gate is None
         # A promoted unit keeps its vector: nothing that it says has changed.
         assert store.waiting_count(SPACE) == 2
-        assert np.allclose(store.similar(view(), DenseQuery(SPACE, EAST), 9, "durable", frozenset()), [1.0])
+        assert np.allclose(near(store, view(), 9, "durable"), [1.0])
 
     def test_another_handle_sees_a_decision(self, tmp_path: Path) -> None:
         writer, reader = self.open_store(tmp_path), self.open_store(tmp_path)
@@ -413,7 +418,7 @@ class StoreLifecycleContract(ABC):
         writer.forget(view(), ["a"])
         assert found(reader, view(), "boat") == {"b", "c"}
         assert reader.units(view(), ["a"]) == {}
-        assert len(reader.similar(view(), DenseQuery(SPACE, EAST), 9, "turn", frozenset())) == 2
+        assert len(near(reader, view(), 9, "turn")) == 2
 
     # ------------------------------------------------------------------------------- backups, sessions
 
