@@ -84,7 +84,9 @@ TARGETS = (
     Target("TSQA", "hit@5", 0.732),
 )
 
-BASELINE, PRODUCT, WITHOUT = "bm25", "hybrid", "hybrid without "
+BASELINE, PRODUCT, REFERENCE, WITHOUT = "bm25", "hybrid", "reference", "hybrid without "
+# What the table of sets compares, and what each is called there.
+SYSTEMS = {BASELINE: "plain BM25", PRODUCT: "Holdfast", REFERENCE: "reference recipe"}
 OVERVIEW = ("recall@10", "recall_all@10", "ndcg@10", "session_hit@1", "survival@2k")
 ABLATED = ("recall@10", "survival@2k")
 ABLATED_SETS = ("LoCoMo", "LongMemEval", "BEAM 100K")
@@ -97,6 +99,7 @@ COUNTED = PAGE.parent.parent / "benchmarks" / "results" / "compaction.json"
 HOP_SETS = ("HotpotQA", "MuSiQue")
 HOP_METRICS = ("recall@5", "recall_all@5", "recall@10", "recall_all@10")
 HOP_SYSTEMS = {
+    "bm25": "plain BM25",
     "fast": "`fast`",
     "balanced": "`balanced`",
     "thinking": "`thinking`",
@@ -239,11 +242,16 @@ def explored(found: Sequence[Measured]) -> Lines:
 
 
 def sets(found: Sequence[Measured]) -> Lines:
-    """Return the default recipe on every set."""
-    measured = latest(each for each in found if each.system == PRODUCT and not each.changed)
+    """Return the default recipe on every set, between plain BM25 and the reference recipe."""
+    measured = latest(each for each in found if each.system in SYSTEMS and not each.changed)
     metrics = [name for name in OVERVIEW if any(name in each.row["metrics"] for each in measured.values())]
-    rows = [(each.set, str(each.row["n"]), *(each.shown(name) for name in metrics)) for each in measured.values()]
-    return table(("set", "questions", *metrics), rows, texts=1)
+    rows = [
+        (name, str(own.row["n"]), label, *(own.shown(metric) for metric in metrics))
+        for name in dict.fromkeys(name for name, _ in measured)
+        for system, label in SYSTEMS.items()
+        if (own := measured.get((name, system))) is not None
+    ]
+    return table(("set", "questions", "system", *metrics), rows, texts=1)
 
 
 def ablation(found: Sequence[Measured]) -> Lines:
@@ -251,15 +259,20 @@ def ablation(found: Sequence[Measured]) -> Lines:
     lines: Lines = []
     plain = [each for each in found if not each.changed]
     whole = {(each.set, id(each.kept)): each for each in plain if each.system == PRODUCT}
-    off = latest(each for each in plain if each.system.startswith(WITHOUT) and (each.set, id(each.kept)) in whole)
-    switches = list(dict.fromkeys(system.removeprefix(WITHOUT) for _, system in off))
+    off = latest(
+        each
+        for each in plain
+        if (each.system.startswith(WITHOUT) or each.system == BASELINE) and (each.set, id(each.kept)) in whole
+    )
+    systems = sorted({system for _, system in off}, key=lambda system: (system != BASELINE, system))
     names = [name for name in ABLATED_SETS if any(name == own for own, _ in off)]
     for metric in ABLATED:
         rows = []
-        for switch in switches:
-            cells = [_paired(off.get((name, WITHOUT + switch)), whole, metric) for name in names]
+        for system in systems:
+            cells = [_paired(off.get((name, system)), whole, metric) for name in names]
             if any(cells):
-                rows.append((f"`{switch}`", *cells))
+                label = SYSTEMS.get(system) or f"`{system.removeprefix(WITHOUT)}`"
+                rows.append((label, *cells))
         made = table((f"off: {metric}", *names), rows, texts=1)
         lines += ["", *made] if lines and made else made
     return lines
@@ -277,7 +290,11 @@ def _paired(own: Measured | None, whole: Mapping[tuple[str, int], Measured], met
 def packing(found: Sequence[Measured]) -> Lines:
     """Return what of the evidence survives each way of packing, on two chat sets."""
     rows = []
+    plain = latest(each for each in found if each.system == BASELINE and PACKED[0] in each.row["metrics"])
     for name in PACKED_SETS:
+        if (name, BASELINE) in plain:
+            shown = (plain[name, BASELINE].shown(metric) for metric in PACKED)
+            rows.append((name, "plain BM25, `skip`", *shown))
         for way in PACKINGS:
             own = [
                 each
@@ -296,15 +313,17 @@ def compacted(found: Sequence[Measured]) -> Lines:
     """Return every chat set before and after its sessions were compacted, and the difference question by question."""
     after = latest(each for each in found if each.system == COMPACTED and not each.changed)
     whole = {(each.set, id(each.kept)): each for each in found if each.system == PRODUCT}
+    plain = latest(each for each in found if each.system == BASELINE)
     rows = []
     for own in after.values():
-        base = whole[(own.set, id(own.kept))]
+        base, bm25 = whole[(own.set, id(own.kept))], plain.get((own.set, BASELINE))
         rows += [
-            (own.set, metric, base.shown(metric), own.shown(metric), _paired(own, whole, metric))
+            (own.set, metric, bm25.shown(metric) if bm25 else "", base.shown(metric), own.shown(metric),
+             _paired(own, whole, metric))
             for metric in COMPARED
             if metric in own.row["metrics"]
-        ]
-    return table(("set", "metric", "before", "after", "difference"), rows, texts=2)
+        ]  # fmt: skip
+    return table(("set", "metric", "plain BM25", "before", "after", "difference"), rows, texts=2)
 
 
 def compaction(_: Sequence[Measured]) -> Lines:

@@ -14,7 +14,7 @@ from holdfast.store.base import Derivation, UnitHypervectors
 from holdfast.types import Analysis, Unit
 
 # Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.
-_ANALYSIS_VERSION = 4
+_ANALYSIS_VERSION = 5
 
 
 def derivation(settings: Settings) -> Derivation:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.analysis.lexical import TOKENIZERS
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Context, Recalled
@@ -15,11 +16,11 @@ from holdfast.prospects import links_of, prospects_of
 from holdfast.ranking.cover import speaking
 from holdfast.ranking.discover import widened
 from holdfast.ranking.diversity import diversified
-from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, refusal
+from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, nearness, refusal
 from holdfast.ranking.links import linked
 from holdfast.ranking.project import project
 from holdfast.ranking.score import Scoring
-from holdfast.ranking.stages import Stage, in_time, perspective, smoothing, staged
+from holdfast.ranking.stages import Stage, identified, in_time, perspective, smoothing, staged
 from holdfast.retrieval.asking import Engine, Question, profiled
 from holdfast.retrieval.mentions import mentions_of, targets_of
 from holdfast.retrieval.pool import completed, explained, joined, retrieved
@@ -83,7 +84,7 @@ def assemble(engine: Engine, question: Question, view: View, making: Making) -> 
     links, targets = links_of(engine, prospects, hidden, view)
     projection = project(prospects, links, asked, settings, targets=targets)
     recalled = [Recalled(item.unit, item.score) for item in projection.items]
-    context = fill(plan, recalled, term_overlap(query.terms, settings.analysis.compound_separators))
+    context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
     trace = _trace(question, query, results, found, view, dropped)
     return dataclasses.replace(context, trace=dataclasses.replace(trace, projection=projection))
 
@@ -167,6 +168,8 @@ def _stages(
         stages.append(perspective(query, settings.perspective))
     if query.time_range is not None:
         stages.append(in_time(*query.time_range, 1.0 if query.only_time else settings.time_range))
+    if (query.identifiers or query.years) and settings.identifiers:
+        stages.append(identified(settings.identifiers))
     return stages
 
 
@@ -204,6 +207,7 @@ def _limited(
             explain(candidate),
             candidate.merged_ids,
             _notes(candidate) if measure is not None else (),
+            *nearness(candidate),
         )
         for rank, (candidate, score) in enumerate(ranked[:most], start=1)
     )

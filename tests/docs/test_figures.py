@@ -69,20 +69,24 @@ def test_a_set_is_known_by_schema_name_and_files_together(tmp_path):
     assert lines_of("baselines", run)[2] == "| BEAM 100K | all | recall@10 | .420 | .500 | +.080 |"
 
 
-def test_the_table_of_sets_takes_the_default_recipe_alone_and_shows_intervals(tmp_path):
-    ours = write_run(tmp_path / "ours", [row("hybrid", 0.5), row("bm25", 0.4)])
+def test_the_table_of_sets_shows_the_default_recipe_between_plain_bm25_and_the_reference_recipe(tmp_path):
+    ours = write_run(
+        tmp_path / "ours", [row("hybrid", 0.5), row("reference", 0.2), row("bm25", 0.4), row("mix", 0.3)]
+    )
     other = write_run(tmp_path / "other", [row("hybrid", 0.7)], changed={"lexical.b": 0.1})
     assert lines_of("sets", ours, other) == [
-        "| set | questions | recall@10 |",
-        "| --- | ---: | ---: |",
-        "| LoCoMo | 4 | .500 (.400–.600) |",
+        "| set | questions | system | recall@10 |",
+        "| --- | ---: | ---: | ---: |",
+        "| LoCoMo | 4 | plain BM25 | .400 (.300–.500) |",
+        "| LoCoMo | 4 | Holdfast | .500 (.400–.600) |",
+        "| LoCoMo | 4 | reference recipe | .200 (.100–.300) |",
     ]
 
 
 def test_of_two_runs_the_later_one_counts(tmp_path):
     first = write_run(tmp_path / "first", [row("hybrid", 0.5)])
     second = write_run(tmp_path / "second", [row("hybrid", 0.6)])
-    assert lines_of("sets", first, second)[2] == "| LoCoMo | 4 | .600 (.500–.700) |"
+    assert lines_of("sets", first, second)[2] == "| LoCoMo | 4 | Holdfast | .600 (.500–.700) |"
 
 
 def test_an_ablation_is_a_paired_difference_within_one_run(tmp_path):
@@ -112,10 +116,10 @@ def test_packing_tells_runs_apart_by_that_setting_alone(tmp_path):
 
 def test_places_are_filled_and_those_without_figures_stay(tmp_path):
     found = figures.read_runs([write_run(tmp_path / "run", [row("hybrid", 0.5)])])
-    page = "<!-- figures: sets -->\nold\n<!-- end -->\n<!-- figures: packing -->\nold\n<!-- end -->\n"
+    page = "<!-- figures: sets -->\nstale\n<!-- end -->\n<!-- figures: packing -->\nstale\n<!-- end -->\n"
     text, without = figures.rewritten(page, found)
     assert "| LoCoMo | 4 |" in text
-    assert text.count("old") == 1
+    assert text.count("stale") == 1
     assert without == ["packing"]
     assert figures.rewritten(text, found) == (text, without)
 

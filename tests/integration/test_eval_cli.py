@@ -595,10 +595,12 @@ def test_a_number_of_workers_below_zero_is_refused(run, talks, model):
     run("--data", talks, "--baseline", "bm25", "--workers", "-1", code=2)
 
 
-def test_a_message_that_the_memory_refuses_is_named(run, tmp_path, model):
+def test_a_message_that_the_memory_refuses_is_counted_and_the_run_goes_on(run, tmp_path, model):
     row = made.haystack("q-odd", [("s", "2023/05/20 (Sat) 02:21", [made.turn("nul \0", has_answer=True)])], ["s"])
     made.write(tmp_path / "data" / "s" / "stacks.json", [made.plain_haystack(), row])
-    assert "q-odd, session s cannot be remembered" in run("--data", "data", code=2)
+    [measured] = run("--data", "data", "--json")["runs"]
+    assert measured["skipped"] == {"message refused by the memory": 1}
+    assert measured["n"] == 2
 
 
 @pytest.mark.parametrize("content", [b'{"runs": 3}', b'{"runs": [{"set": "x"}]}', b"\xff\xfe"])

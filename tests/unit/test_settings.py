@@ -11,7 +11,7 @@ from holdfast.settings import PROFILES, ProfileSettings, ScoreSettings, Settings
 # Every constant of the contract that the engine has so far, written out by hand.
 REFERENCE = {
     "recipe": "reference",
-    "analysis.compound_separators": "-",
+    "analysis.tokenizer": "reference",
     "tokens.ratios": "reference",
     "lexical.k1": 1.2,
     "lexical.b": 0.75,

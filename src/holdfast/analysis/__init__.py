@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.analysis.anchors import anchor_density
 from holdfast.analysis.knowledge import aliases_of, stated_facts
-from holdfast.analysis.lexical import terms
+from holdfast.analysis.lexical import TOKENIZERS
 from holdfast.analysis.mentions import entities, titles
 from holdfast.settings import AnalysisSettings
 from holdfast.types import FIELDS, Analysis, Unit
@@ -12,9 +12,9 @@ from holdfast.types import FIELDS, Analysis, Unit
 
 def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
     """Return everything that is derived from one unit's words."""
-    separators = settings.compound_separators
+    tokenise = TOKENIZERS[settings.tokenizer]
     return Analysis(
-        terms=tuple(tuple(terms(text, separators)) if (text := unit.field_text(name)) else () for name in FIELDS),
+        terms=tuple(tuple(tokenise(text)) if (text := unit.field_text(name)) else () for name in FIELDS),
         anchor_density=anchor_density(unit.text),
         titles=titles(unit.topic),
         mentions=entities(unit.text),

@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.lexical import terms, words
+from holdfast.analysis.lexical import STOP_WORDS
+from holdfast.analysis.lexical import words as words_of
 from holdfast.analysis.statements import COURTESIES, only_asks, statement
 from holdfast.analysis.technical import technical
 from holdfast.errors import InputError, shown
@@ -70,7 +71,7 @@ def has_content(text: str, found: Signals, *, wide: bool = False) -> bool:
     if found.statement or found.specificity or found.action:
         return True
     if wide:
-        text = " ".join(word for word in words(text) if word not in COURTESIES)
+        text = " ".join(word for word in words_of(text) if word not in COURTESIES)
     return _distinct_terms(text) >= _FEWEST_TERMS
 
 
@@ -146,4 +147,4 @@ def _distinct_terms(text: str) -> int:
     for script in (_KATAKANA, _HIRAGANA):
         spaced = script.sub(" ", spaced)
     words += len({word for word in spaced.split() if _HANGUL.search(word)})
-    return words + len(set(terms(_HANGUL.sub(" ", spaced), separators="")))
+    return words + len(set(words_of(_HANGUL.sub(" ", spaced))) - STOP_WORDS)

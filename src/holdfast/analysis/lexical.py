@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import Stemmer
@@ -27,27 +28,75 @@ _UNSPACED = (
 )
 _UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
 _POSSESSIVE = "'s"
-_DEFAULT_SEPARATORS = "-"
+
+# What divides words as a space does: dashes, dots in a row, brackets, quotes, and the marks of code and Markdown.
+_BREAKS = re.compile(r"""[\s\u2012-\u2015=()\[\]{}<>"\u201c\u201d\u201e\u00ab\u00bb;|!?*`\u2026,]+|\.{2,}|-{2,}""")
+# A comma or an apostrophe between groups of three digits: 1,640 is the number 1640.
+_THOUSANDS = re.compile(r"(?<=\d)[,'](?=\d{3}(?!\d))")
+# The same with dots, which may also be a fraction: it is kept as it is, too.
+_DOTTED = re.compile(r"\d{1,3}(?:\.\d{3})+")
+# What joins the steps of a path, an address or a place in a file, and what joins the parts of one name.
+_STEPS = re.compile(r"[/\\:@#&+]+")
+_JOINTS = re.compile(r"[/\\:@#&+\-._~%$^\u00b7\u2010\u2011]+")
+# Where a new word starts inside a name without joints: getUser, HTTPServer.
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NUMERIC = re.compile(r"[\d\W_]+")
+# A short number inside a compound (the 30 of 9:30) is everywhere; in a name (B-52) two digits tell something.
+_SHORTEST_NUMBER, _SHORTEST_PART = 3, 2
+# Names in which a sign at the end is part of the word.
+_SIGNED_NAMES = frozenset({"c++", "c#", "f#"})
+_ACCENTS = re.compile("[\u0300-\u036f]")
+# Letters of the Latin script that no normal form takes apart.
+_LIGATURES = str.maketrans(
+    {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d",
+     "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th", "ı": "i"}
+)  # fmt: skip
+
+Tokenizer = Callable[[str], list[str]]
 
 _porter = Stemmer.Stemmer("porter")
 
 
-def terms(text: str, separators: str = _DEFAULT_SEPARATORS) -> list[str]:
-    """Return the terms of `text` in reading order, repeated as often as they occur.
+def terms(text: str) -> list[str]:
+    """Return the terms of `text` in reading order, repeated as often as they occur: the default tokenizer.
+
+    Words are found inside code, paths, addresses, JSON, Markdown, ranges and dashes. A compound is given whole, by
+    its steps and by its parts (src/plan.rs:212 → itself, plan.rs, src, plan, rs, 212); accents fold; 1,640 is 1640.
+    Stop words leave, the rest is stemmed. Text in a script without spaces is given as characters and pairs of them.
+    """
+    found: list[str] = []
+    for word in _BREAKS.split(_THOUSANDS.sub("", _unaccented(text))):
+        found.extend(_compound_terms(word))
+    return found
+
+
+def reference_terms(text: str) -> list[str]:
+    """Return the terms of `text` as the reference tokenizer has them.
 
     NFC → lower case → white space → edge punctuation off → possessive off → stop words off → Porter stem. A
-    compound is given whole and by its parts, unless it starts with a digit. Text in a script without spaces
+    hyphenated word is given whole and by its parts, unless it starts with a digit. Text in a script without spaces
     is given as single characters and overlapping pairs.
     """
     found: list[str] = []
     for word in _folded(text).split():
-        found.extend(_word_terms(word, separators))
+        found.extend(_reference_terms(word))
     return found
+
+
+TOKENIZERS: Mapping[str, Tokenizer] = {"default": terms, "reference": reference_terms}
 
 
 def _folded(text: str) -> str:
     """Return the text in one normal form and case; phones type the curly apostrophe, keyboards the straight one."""
     return unicodedata.normalize("NFC", text).lower().replace("\u2019", "'")
+
+
+def _unaccented(text: str) -> str:
+    """Return the text without accents on Latin, Greek and Cyrillic letters, in one normal form; case stays."""
+    if text.isascii():
+        return text
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", text.replace("\u2019", "'")))
+    return unicodedata.normalize("NFC", bare).translate(_LIGATURES)
 
 
 def words(text: str) -> list[str]:
@@ -57,9 +106,19 @@ def words(text: str) -> list[str]:
 
 # Words repeat: a bounded memo makes analysis several times faster and cannot grow without limit.
 @lru_cache(maxsize=65_536)
-def _word_terms(word: str, separators: str) -> tuple[str, ...]:
+def _compound_terms(word: str) -> tuple[str, ...]:
+    return tuple(_by_script(word, _named_terms))
+
+
+@lru_cache(maxsize=65_536)
+def _reference_terms(word: str) -> tuple[str, ...]:
+    return tuple(_by_script(word, _hyphenated_terms))
+
+
+def _by_script(word: str, spaced_terms: Tokenizer) -> list[str]:
+    """Return the terms of a word, runs of scripts without spaces by characters and pairs."""
     if word.isascii():
-        return tuple(_spaced_terms(word, separators))
+        return spaced_terms(word)
     found: list[str] = []
     for piece in _UNSPACED_RUN.split(word):
         if _UNSPACED_RUN.fullmatch(piece):
@@ -67,19 +126,40 @@ def _word_terms(word: str, separators: str) -> tuple[str, ...]:
                 found.extend(run)
                 found.extend(run[i : i + 2] for i in range(len(run) - 1))
         else:
-            found.extend(_spaced_terms(piece, separators))
-    return tuple(found)
+            found.extend(spaced_terms(piece))
+    return found
 
 
-def _spaced_terms(word: str, separators: str) -> list[str]:
+def _named_terms(word: str) -> list[str]:
+    """Return a word whole, then the steps of a path, then their parts; what says nothing by itself is left out."""
+    if word.lower().rstrip(".:") in _SIGNED_NAMES:
+        return [word.lower().rstrip(".:")]
+    bare = _bare(word).strip("_")
+    if _DOTTED.fullmatch(bare):
+        return [bare, bare.replace(".", "")]
+    steps = [step for step in map(_bare, _STEPS.split(bare)) if step]
+    parts = [part for step in steps for joint in _JOINTS.split(step) for part in _humps(joint)]
+    if len(parts) < 2:
+        return [] if bare.lower() in STOP_WORDS or not bare else [_stem(bare.lower())]
+    shortest = _SHORTEST_NUMBER if _NUMERIC.fullmatch(bare) else _SHORTEST_PART
+    told = [part for part in parts if len(part) >= (shortest if part.isdigit() else _SHORTEST_PART)]
+    found = dict.fromkeys(name.lower() for name in (bare, *(step for step in steps if _JOINTS.search(step)), *told))
+    return [_stem(name) for name in found if name not in STOP_WORDS]
+
+
+def _humps(name: str) -> list[str]:
+    """Return a name and, where capitals divide it, its words."""
+    divided = _HUMPS.split(name)
+    return [part for part in ([name, *divided] if len(divided) > 1 else [name]) if part]
+
+
+def _hyphenated_terms(word: str) -> list[str]:
     bare = _bare(word)
     if not bare or bare in STOP_WORDS:
         return []
     found = [bare]
-    if not bare[0].isdigit():
-        parts = _split(bare, separators)
-        if len(parts) > 1:
-            found.extend(part for part in map(_strip, parts) if part and part not in STOP_WORDS)
+    if not bare[0].isdigit() and "-" in bare:
+        found.extend(part for part in map(_strip, bare.split("-")) if part and part not in STOP_WORDS)
     return [_stem(term) for term in found]
 
 
@@ -91,12 +171,6 @@ def _stem(term: str) -> str:
 def _bare(word: str) -> str:
     bare = _strip(word)
     return _strip(bare[:-2]) if bare.endswith(_POSSESSIVE) else bare
-
-
-def _split(word: str, separators: str) -> list[str]:
-    for separator in separators[1:]:
-        word = word.replace(separator, separators[0])
-    return word.split(separators[0]) if separators else [word]
 
 
 def _strip(word: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from holdfast.analysis.lexical import terms, words
+from holdfast.analysis.lexical import Tokenizer, terms, words
 from holdfast.types import Act, QueryProfile, Role
 
 ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {
@@ -92,6 +92,16 @@ _HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
 _SMALL_TALK = frozenset(
     terms("discuss talk chat speak say tell mention happen do doing go going on conversation session new up")
 )
+# A letter before a digit (E0308, AK-5519), a joint inside a name (plan.rs, a_name, x::y, src/a/b), a capital inside a
+# word, a version, a long number that is no year. Ordinals, clock times and ordinary hyphens are none.
+_IDENTIFIER = re.compile(
+    r"[^\W\d]-?\d|\d[A-Z]|\w\w[._@\\]\w\w|\w::\w|\w/\w+/\w|[a-z][A-Z]|\d\.\d+\.\d|\b(?!(?:19|20)\d\d\b)\d{4,}\b"
+)
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
+# Two capitals are too often a word when they are small (US, AD), and so is what ends like a plural (ATS).
+_ACRONYM = re.compile(r"(?<![\w.])[A-Z]{2,}[A-RT-Z](?![\w.])")
+# One word: of a quoted title, a unit may hold any word by chance.
+_QUOTED = re.compile(r"[\"“«`]([^\s\"”»`]{2,60})[\"”»`]")
 # A question with fewer content terms than this cannot stand alone: it continues the previous one (C7).
 _FOLLOW_UP_TERMS = 3
 # A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
@@ -100,7 +110,7 @@ _MOST_CHARACTERS = 2000
 
 
 def profile_query(
-    text: str, *, previous: str | None = None, speakers: Iterable[str] = (), separators: str = "-"
+    text: str, *, previous: str | None = None, speakers: Iterable[str] = (), tokenise: Tokenizer = terms
 ) -> QueryProfile:
     """Return what `text` asks for; `previous` is the user's message before it, `speakers` the known names."""
     plain = text[:_MOST_CHARACTERS].replace("\u2019", "'")  # phones type the curly apostrophe
@@ -110,10 +120,10 @@ def profile_query(
         (act for pattern, act in _PHRASES if re.search(pattern, plain, re.IGNORECASE)), None
     )
     topic = text[head.end() :] if head and verb in _HEAD_VERBS else text
-    found = _distinct(terms(topic, separators)) or _distinct(terms(text, separators))
+    found = _distinct(tokenise(topic)) or _distinct(tokenise(text))
     borrowed = previous if previous and len(found) < _FOLLOW_UP_TERMS else None
     if borrowed:
-        found = _distinct((*found, *terms(borrowed, separators)))
+        found = _distinct((*found, *tokenise(borrowed)))
     participants = _named(text, speakers)
     return QueryProfile(
         text=text,
@@ -123,6 +133,8 @@ def profile_query(
         participants=participants,
         perspective=_perspective(plain, participants),
         borrowed=borrowed,
+        identifiers=_identifiers(text[:_MOST_CHARACTERS], tokenise),
+        years=tuple(term for term in found if _YEAR.fullmatch(term)),
     )
 
 
@@ -146,6 +158,14 @@ def _distinct(found: Iterable[str]) -> tuple[str, ...]:
 def _named(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
     asked = set(words(text))
     return tuple(name for name in speakers if (parts := words(name)) and asked.issuperset(parts))
+
+
+def _identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
+    """Return the terms of what names one thing exactly: a code, a path, a name of a program, a word in quotes."""
+    named = [word for word in text.split() if _IDENTIFIER.search(word)]
+    named += [] if text.isupper() else _ACRONYM.findall(text)
+    named += _QUOTED.findall(text)
+    return _distinct(found[0] for word in named if (found := tokenise(word)))
 
 
 def _perspective(text: str, participants: tuple[str, ...]) -> str | None:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 
-from holdfast.analysis.lexical import terms
+from holdfast.analysis.lexical import Tokenizer, terms
 from holdfast.assembly.render import GAP, LINE_BREAKS
 from holdfast.errors import InputError, shown
 
@@ -16,10 +16,10 @@ SentenceScore = Callable[[str], float]
 _END = re.compile(rf"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’]*+|[{LINE_BREAKS}]")
 
 
-def term_overlap(query_terms: Iterable[str], separators: str = "-") -> SentenceScore:
+def term_overlap(query_terms: Iterable[str], tokenise: Tokenizer = terms) -> SentenceScore:
     """Return a scorer: how many distinct terms of the question a sentence holds (C2 terms on both sides)."""
     wanted = frozenset(query_terms)
-    return lambda sentence: float(len(wanted.intersection(terms(sentence, separators))))
+    return lambda sentence: float(len(wanted.intersection(tokenise(sentence))))
 
 
 def sentences(text: str) -> list[tuple[int, int]]:

@@ -85,6 +85,7 @@ class _BaselineReader:
     embedder: Embedder
     messages: _Documents = field(init=False)
     sessions: _Documents = field(init=False)
+    refused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         by_session: dict[str, list[Message]] = {}

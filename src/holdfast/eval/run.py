@@ -25,7 +25,7 @@ from holdfast.eval.metrics import (
     session_ranking,
     survival_metrics,
 )
-from holdfast.eval.summary import STRANGER, Record, Summary, summarise
+from holdfast.eval.summary import REFUSED, STRANGER, Record, Summary, summarise
 from holdfast.eval.systems import Prompt, Reader, System
 from holdfast.eval.vectors import CachedEmbedder
 from holdfast.settings import EmbeddingSettings
@@ -179,7 +179,8 @@ def _asked(task: Task, system: System, embedder: Embedder) -> list[Record]:
             for question in sorted(haystack.questions, key=lambda question: question.visible)
         }
         strangers = [_stranger(reader, haystack, question) for question in task.strangers]
-    return [*(records[question.id] for question in haystack.questions), *strangers]
+        refused = [Record(haystack.id, name, REFUSED, {}, {"why": why}) for name, why in reader.refused.items()]
+    return [*(records[question.id] for question in haystack.questions), *strangers, *refused]
 
 
 def _record(reader: Reader, task: Task, question: Question, session_of: dict[str, str]) -> Record:

@@ -18,6 +18,8 @@ _CONFIDENCE = 0.95
 
 # The category of a question that belongs to another conversation.
 STRANGER = "asked of the wrong memory"
+# That of a message that a system would not take: it is counted among what was skipped, and the run goes on.
+REFUSED = "message refused by the memory"
 
 Interval = tuple[float, float]
 

@@ -59,6 +59,7 @@ SWITCHES: Mapping[str, Switch] = {
     "smoothing": _set(stages={"smoothing": 0.0}),
     "perspective": _set(stages={"perspective": 0.0}),
     "time_range": _set(stages={"time_range": 0.0}),
+    "identifiers": _set(stages={"identifiers": 0.0}),
     "mentions": _set(stages={"mentions": 0.0}),
     "shared_names": _set(stages={"shared_names": 0.0}),
     "diversity": _set(stages={"diversity": 0.0}),

@@ -43,7 +43,9 @@ class Prompt:
 
 
 class Reader(Protocol):
-    """A system that has read one haystack."""
+    """A system that has read one haystack. `refused` says of each message that it would not take why."""
+
+    refused: dict[str, str]
 
     def rank(self, question: Question) -> Ranking:
         """Return the messages that answer a question, best first, from those that it may see."""
@@ -102,6 +104,7 @@ class ProductReader:
     remembered: int = 0
     compactions: list[Compaction] = field(default_factory=list)
     message_of: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
 
     def rank(self, question: Question) -> Ranking:
         """Search for one question, at its own moment."""
@@ -136,15 +139,24 @@ class ProductReader:
         for session, turns in groupby(fresh, key=lambda message: message.session):
             said = list(turns)
             try:
-                written = self.memory.remember([_as_given(each) for each in said], user=_OWNER, session=session)
-            except InputError as error:
-                where = f"{self.haystack.id}, session {session}"
-                raise InputError(f"{where} cannot be remembered: {error}; mend it or leave it out") from error
-            self.message_of.update((kept.id, message.id) for kept, message in zip(written, said, strict=True))
+                self._remember(said, session)
+            except InputError:  # all or nothing: whatever can be kept is kept by itself
+                for message in said:
+                    self._remember_alone(message, session)
         self.remembered = max(self.remembered, question.visible)
         self.moment[0] = max(self.moment[0], question.at)
         if self.compacted and fresh:
             self.compactions += self.memory.compact(user=_OWNER)
+
+    def _remember(self, said: Sequence[Message], session: str) -> None:
+        written = self.memory.remember([_as_given(each) for each in said], user=_OWNER, session=session)
+        self.message_of.update((kept.id, message.id) for kept, message in zip(written, said, strict=True))
+
+    def _remember_alone(self, message: Message, session: str) -> None:
+        try:
+            self._remember([message], session)
+        except InputError as error:
+            self.refused[message.id] = str(error)
 
 
 def as_unit(message: Message) -> Unit:

@@ -47,7 +47,9 @@ def written_json(written: list[Written]) -> list[dict[str, Any]]:
 
 def hit_json(hit: Hit) -> dict[str, Any]:
     """Return one hit; contributions only when they were asked for."""
-    row: dict[str, Any] = {"rank": hit.rank, "score": hit.score, "rel": hit.rel, "unit": unit_json(hit.unit)}
+    row: dict[str, Any] = {"rank": hit.rank, "score": hit.score, "rel": hit.rel, "coverage": hit.coverage}
+    row |= {"cosine": hit.cosine} if hit.cosine is not None else {}
+    row["unit"] = unit_json(hit.unit)
     if hit.merged_ids:
         row["merged_ids"] = list(hit.merged_ids)
     if hit.contributions is not None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from holdfast.analysis.changes import Change, Statement, changes, speaks_of_change, statements
 from holdfast.analysis.facts.sentences import spans
 from holdfast.analysis.knowledge import speaker_of
-from holdfast.analysis.lexical import terms
+from holdfast.analysis.lexical import TOKENIZERS, terms
 from holdfast.analysis.symbols import symbol
 from holdfast.settings import Settings
 from holdfast.store.base import DenseQuery, LexicalQuery, Store
@@ -116,7 +116,7 @@ def _nearest(store: Store, unit: Unit, settings: Settings) -> list[Unit]:
     """Return the turns of the same speaker that are nearest in words, meaning or what they state, oldest first."""
     view = _owner(unit)
     lexical = settings.lexical
-    words = tuple(dict.fromkeys(terms(unit.text, settings.analysis.compound_separators)))
+    words = tuple(dict.fromkeys(TOKENIZERS[settings.analysis.tokenizer](unit.text)))
     weights = tuple(lexical.weights[name] for name in FIELDS)
     query = LexicalQuery(words, weights, lexical.k1, lexical.b, frozenset(), 1.0)
     ids = [*store.lexical_candidates(view, query, _NEAREST, _NO_HURRY).ids]

@@ -169,22 +169,17 @@ def refusal(candidates: Sequence[Candidate], settings: RefusalSettings) -> str:
     """
     if not settings.enabled or not candidates:
         return ""
-    near = [
-        (words / settings.coverage + cosine / settings.cosine, words, cosine)
-        for words, cosine in nearness(candidates)
-    ]
-    share, coverage, cosine = max(near)
+    near = [(words, cosine or 0.0) for words, cosine in map(nearness, candidates)]
+    share, coverage, cosine = max(
+        (words / settings.coverage + cos / settings.cosine, words, cos) for words, cos in near
+    )
     if share >= 1.0:
         return ""
     return f"the nearest candidate covers {coverage:.2f} of its words and has a cosine of {cosine:.2f}"
 
 
-def nearness(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
-    """Return how near each candidate is: the share of the question's idf mass it matches, and its cosine."""
-    return [
-        (
-            max((claim.coverage for claim in candidate.claims.values()), default=0.0),
-            candidate.claims["dense"].raw_score if "dense" in candidate.claims else 0.0,
-        )
-        for candidate in candidates
-    ]
+def nearness(candidate: Candidate) -> tuple[float, float | None]:
+    """Return how near a candidate is: the share of the question's idf mass that it matches, and its cosine."""
+    dense = candidate.claims.get("dense")
+    coverage = max((claim.coverage for claim in candidate.claims.values()), default=0.0)
+    return coverage, None if dense is None else dense.raw_score

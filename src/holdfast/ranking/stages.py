@@ -81,3 +81,18 @@ def in_time(start: datetime, end: datetime, weight: float) -> Stage:
         return Adjustment("time range", weight, float(first < end and last >= start))
 
     return stage
+
+
+def identified(weight: float) -> Stage:
+    """Return the stage that prefers what holds the very identifiers of the question: a code, a path, a quoted word.
+
+    What merely looks like E0308 to a model is something else; the rarer the identifier, the more it decides.
+    """
+
+    def stage(candidate: Candidate) -> Adjustment | None:
+        claim = candidate.claims.get("lexical")
+        if claim is None or claim.identified is None:
+            return None
+        return Adjustment("identifiers", weight, claim.identified)
+
+    return stage

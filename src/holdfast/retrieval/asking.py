@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from holdfast.analysis.dates import TimeMention, TimeRange, time_mention
+from holdfast.analysis.lexical import TOKENIZERS
 from holdfast.analysis.query import asks_for_nothing, profile_query, without_names
 from holdfast.embedders.base import Embedder, checked
 from holdfast.retrieval.base import Strategy
@@ -73,7 +74,7 @@ def profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
         question.text,
         previous=question.previous,
         speakers=engine.store.speakers(view),
-        separators=engine.settings.analysis.compound_separators,
+        tokenise=TOKENIZERS[engine.settings.analysis.tokenizer],
     )
     query = dataclasses.replace(query, **_time_asked(engine, question, query, view))
     embedder = engine.embedder() if "dense" in question.profile.strategies else None
@@ -101,7 +102,7 @@ def _time_asked(engine: Engine, question: Question, query: QueryProfile, view: V
 
 def _event_range(engine: Engine, question: Question, mention: TimeMention, view: View) -> TimeRange | None:
     """Return the range around an event that a unit tells of in nearly all of the event's own words."""
-    event = profile_query(mention.event or "", separators=engine.settings.analysis.compound_separators)
+    event = profile_query(mention.event or "", tokenise=TOKENIZERS[engine.settings.analysis.tokenizer])
     lexical = next((strategy for strategy in question.strategies if strategy.id == "lexical"), None)
     if lexical is None or not event.terms:
         return None

@@ -153,6 +153,7 @@ class Settings:
         """Return the reference recipe: every constant exactly as the contract gives it."""
         return cls(
             recipe="reference",
+            analysis=AnalysisSettings(tokenizer="reference"),
             tokens=TokenSettings(ratios="reference"),
             dense=DenseSettings(early_exit=True, exit_64=0.65, exit_256=0.75),
             hyper=HyperSettings(positional=True),
@@ -163,6 +164,7 @@ class Settings:
                 perspective=0.0,
                 smoothing=0.0,
                 time_range=0.0,
+                identifiers=0.0,
                 mentions=0.0,
                 shared_names=0.0,
                 diversity=0.0,

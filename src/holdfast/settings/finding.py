@@ -17,10 +17,14 @@ RECIPES = ("default", "reference")
 class AnalysisSettings:
     """Words of a text (C2)."""
 
-    compound_separators: str = setting(
-        "-", "characters at which a compound word is also indexed by its parts (C2: the hyphen)"
+    tokenizer: str = setting(
+        "default", "how a text is cut into words: `default` looks into code, paths and dashes, `reference` is C2's"
     )
     aliases: tuple[str, ...] = setting((), "other names of things that facts speak of, as `k8s = Kubernetes`")
+
+    def __post_init__(self) -> None:
+        if self.tokenizer not in RECIPES:
+            raise SettingsError(f"analysis.tokenizer = {shown(self.tokenizer)}; choose one of {', '.join(RECIPES)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,7 @@ class StageSettings:
     smoothing: float = setting(0.5, "most that a short turn takes over from the better of its two neighbours")
     smoothing_length: float = setting(160.0, "characters at which a turn takes over half of that")
     time_range: float = setting(0.2, "share of: the unit's event lies in the time that the question names")
+    identifiers: float = setting(0.3, "share of: the unit holds the question's codes, paths and quoted words (C2)")
     mentions: float = setting(0.65, "what a unit takes over from a better one that names what it is called (C12)")
     shared_names: float = setting(0.5, "most that a unit takes over from a better one that names the same rare thing")
     shared_length: float = setting(2000.0, "characters at which a unit takes over half of that")
@@ -178,7 +183,15 @@ class StageSettings:
     same_words: float = setting(0.9, "share of common words from which on two units say the same")
 
     def __post_init__(self) -> None:
-        for name in ("perspective", "smoothing", "time_range", "mentions", "shared_names", "diversity"):
+        for name in (
+            "perspective",
+            "smoothing",
+            "time_range",
+            "identifiers",
+            "mentions",
+            "shared_names",
+            "diversity",
+        ):
             within(f"stages.{name}", getattr(self, name), 0.0, 1.0)
         for name in ("smoothing_length", "shared_length"):
             within(f"stages.{name}", getattr(self, name), 0.0, open_low=True)

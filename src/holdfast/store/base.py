@@ -89,6 +89,12 @@ class LexicalEvidence:
         return [float(share) for share in shares]
 
     @cached_property
+    def rarities(self) -> NDArray[np.float64]:
+        """Return how rare each term is: 1 where a single unit holds it, 0 where every unit does or none."""
+        most = bm25.idf(self.unit_count, 1)
+        return np.where(np.array(self.df) > 0, np.minimum(self.idfs / most, 1.0), 0.0)
+
+    @cached_property
     def matched(self) -> list[list[bool]]:
         """Return, unit by unit, which terms it holds in any field."""
         found: NDArray[np.bool_] = np.any(self.tf, axis=1)

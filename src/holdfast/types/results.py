@@ -27,6 +27,7 @@ class StrategyCandidate:
     notes: tuple[str, ...] = ()
     explanation: Contribution | None = None
     coverage: float = 0.0  # the share of the question's idf mass that the unit's words match (C4)
+    identified: float | None = None  # how far it holds the question's identifiers; None when there are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ class Dropped:
 class Hit:
     """One unit that `search` returns. `score` ranks; `contributions` recompose it exactly.
 
+    `score` and `rel` compare the hits of one question. `coverage` (the share of the question's words that it holds,
+    rare ones counting more) and `cosine` (its nearness in meaning) are absolute, so that a caller can set a bar.
     `notes`, when explained, are what the strategies have to say of it: what was derived by which rules, and what
     contradicts it.
     """
@@ -105,6 +108,8 @@ class Hit:
     contributions: Contribution | None = None
     merged_ids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    coverage: float = 0.0
+    cosine: float | None = None  # None without an embedder, or while the unit waits for its vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,53 @@
+"""An exact identifier beats what merely looks like it: the page of an error code is first for the code."""
+
+import pytest
+
+from holdfast import Memory
+from holdfast.settings import Settings
+
+SUBJECTS = ("a borrowed value", "the return type", "a loop label", "an imported name", "a trait bound", "a match arm")
+FAULTS = ("is used after it was moved", "does not fit its declaration", "is defined twice", "is never reached")
+CODES = [f"K{1000 + 37 * number}" for number in range(40)]
+
+
+def page(number):
+    """Return a page like those of a compiler's manual; each points to the next code, as such pages do."""
+    subject, fault = SUBJECTS[number % len(SUBJECTS)], FAULTS[number % len(FAULTS)]
+    other = CODES[(number + 1) % len(CODES)]
+    return (
+        f"# {CODES[number]}\n\nThe error {CODES[number]} is reported when {subject} {fault}.\n\n"
+        f"```\nlet item = make({number});\nerror[{CODES[number]}]: {subject} {fault}\n```\n\n"
+        f"## How to fix it\n\nRename or copy {subject} before line {number + 3}, then compile again.\n\n"
+        f"See also the error {other}.\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def manual(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("errors")
+    for number, code in enumerate(CODES):
+        (folder / f"{code}.md").write_text(page(number), encoding="utf-8")
+    with Memory.open(":memory:", settings=Settings().unhurried()) as memory:
+        memory.ingest_folder(folder, user="dev")
+        yield memory
+
+
+@pytest.mark.parametrize("question", ["{}", "What does error {} mean?", "How do I fix {} in my build?"])
+def test_the_page_of_a_code_is_first_for_the_code(manual, question):
+    asked = CODES[:30]
+    first = [manual.search(question.format(code), user="dev")[0].unit.id for code in asked]
+    assert sum(f"/{code}.md#" in unit_id for code, unit_id in zip(asked, first, strict=True)) >= 27
+
+
+def test_a_hit_says_how_near_it_is_by_words_and_by_meaning(manual):
+    near = manual.search("What does error K1000 mean?", user="dev")[0]
+    far = manual.search("When do the tulips flower in spring?", user="dev", limit=1)
+    assert near.coverage > 0.3
+    assert near.cosine > 0.3
+    assert all(hit.coverage < near.coverage and hit.cosine < near.cosine for hit in far)
+
+
+def test_the_stage_is_named_in_the_explanation(manual):
+    hit = manual.search("How do I fix K1000?", user="dev", limit=1, explain=True)[0]
+    assert hit.contributions.compose() == hit.score
+    assert "rel with identifiers" in str(hit.contributions.to_json())
