@@ -132,6 +132,8 @@ def _by_script(word: str, spaced_terms: Tokenizer) -> list[str]:
 
 def _named_terms(word: str) -> list[str]:
     """Return a word whole, then the steps of a path, then their parts; what says nothing by itself is left out."""
+    if word.isalpha() and (word.islower() or word[1:].islower()):  # an ordinary word, as nearly all are
+        return [] if word.lower() in STOP_WORDS else [_stem(word.lower())]
     if word.lower().rstrip(".:") in _SIGNED_NAMES:
         return [word.lower().rstrip(".:")]
     bare = _bare(word).strip("_")
