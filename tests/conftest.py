@@ -23,9 +23,10 @@ settings.load_profile("holdfast")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_settings_from_outside():
-    """Hide `HOLDFAST_*` from the code under test, `HOLDFAST_EXAMPLES` included: it is no setting."""
+def _no_settings_from_outside(tmp_path_factory):
+    """Hide `HOLDFAST_*` and the developer's own settings file; `HOLDFAST_EXAMPLES` too, it is no setting."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
             patch.delenv(name)
         yield

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.settings import PROFILES, ProfileSettings, ScoreSettings, Settings
+from holdfast.settings import PROFILES, ProfileSettings, ScoreSettings, Settings, unread_file
 
 # Every constant of the contract that the engine has so far, written out by hand.
 REFERENCE = {
@@ -142,18 +142,55 @@ def test_argument_beats_environment_beats_file_beats_recipe(written):
     assert settings.fast.gap == 0.4
     assert origin(settings, "lexical.k1") == "argument"
     assert origin(settings, "lexical.b") == "environment HOLDFAST_LEXICAL__B"
-    assert origin(settings, "lexical.role_boost") == "file holdfast.toml"
+    assert origin(settings, "lexical.role_boost") == f"file {file}"
     assert origin(settings, "hybrid.gap") == "default recipe"
 
 
-def test_the_file_is_the_named_one_or_the_environments_or_the_one_beside(written, tmp_path, monkeypatch):
-    beside = written("[score]\nalpha = 0.4\n")
+def test_the_file_is_the_named_one_or_the_environments_or_the_users_own(written, tmp_path):
+    named = written("[score]\nalpha = 0.4\n")
     other = tmp_path / "other.toml"
     other.write_text("[score]\nalpha = 0.5\n")
-    assert load(file=other, HOLDFAST_SETTINGS=str(beside)).score.alpha == 0.5
-    assert load(HOLDFAST_SETTINGS=str(other)).score.alpha == 0.5
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "xdg")}
+    for folder, alpha in ((tmp_path / ".config", 0.6), (tmp_path / "xdg", 0.7)):
+        (folder / "holdfast").mkdir(parents=True)
+        (folder / "holdfast" / "holdfast.toml").write_text(f"[score]\nalpha = {alpha}\n")
+    assert load(file=other, HOLDFAST_SETTINGS=str(named), **home).score.alpha == 0.5
+    assert load(HOLDFAST_SETTINGS=str(other), **home).score.alpha == 0.5
+    assert load(**home, HOLDFAST_SETTINGS="").score.alpha == 0.7
+    assert load(HOME=str(tmp_path)).score.alpha == 0.6
+    assert origin(load(**home), "score.alpha") == f"file {tmp_path / 'xdg' / 'holdfast' / 'holdfast.toml'}"
+
+
+@pytest.mark.parametrize("config", [{}, {"XDG_CONFIG_HOME": "."}, {"XDG_CONFIG_HOME": "", "HOME": ""}, {"HOME": "."}])
+def test_a_file_that_lies_in_the_working_folder_decides_nothing(config, written, tmp_path, monkeypatch):
+    hostile = '[embedding]\nembedder = "openai"\nurl = "http://127.0.0.1:9"\n[store]\npath = "elsewhere.db"\n'
+    beside = written(hostile)
+    for folder in (tmp_path / "holdfast", tmp_path / ".config" / "holdfast"):
+        folder.mkdir(parents=True)
+        (folder / "holdfast.toml").write_text(hostile)
     monkeypatch.chdir(tmp_path)
-    assert load().score.alpha == 0.4
+    assert load(**config) == Settings()
+    assert unread_file(config).resolve() == beside
+
+
+def test_only_a_file_that_is_passed_over_is_unread(written, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert unread_file({}) is None
+    beside = written("")
+    assert unread_file({"HOLDFAST_SETTINGS": "holdfast.toml"}) is None
+    (tmp_path / "holdfast").mkdir()
+    (tmp_path / "holdfast" / "holdfast.toml").symlink_to(beside)
+    assert unread_file({"XDG_CONFIG_HOME": str(tmp_path)}) is None
+
+
+def test_keys_are_never_shown(tmp_path):
+    settings = load({"embedding.api_key": "sk-one", "summariser.api_key": "sk-two"})
+    assert (settings.embedding.api_key, settings.summariser.api_key) == ("sk-one", "sk-two")
+    shown = repr(settings) + str(settings) + repr(settings.describe())
+    assert "sk-" not in shown
+    with pytest.raises(SettingsError) as refusal:
+        load({"embedding.api_key": ["sk-three"]})
+    assert "sk-" not in str(refusal.value)
 
 
 def test_arguments_may_be_nested_or_dotted():
@@ -170,7 +207,7 @@ def test_tables_are_merged_entry_by_entry_over_all_origins(written):
     file = written("[lexical.weights]\ntopic = 2.0\nclaim = 1.1\n")
     settings = load({"lexical.weights.role": 0.4}, file=file, HOLDFAST_LEXICAL__WEIGHTS__CLAIM="1.2")
     assert settings.lexical.weights == {**Settings().lexical.weights, "topic": 2.0, "claim": 1.2, "role": 0.4}
-    assert origin(settings, "lexical.weights.topic") == "file holdfast.toml"
+    assert origin(settings, "lexical.weights.topic") == f"file {file}"
     assert origin(settings, "lexical.weights.claim") == "environment HOLDFAST_LEXICAL__WEIGHTS__CLAIM"
     assert origin(settings, "lexical.weights.condition") == "default recipe"
 
@@ -324,6 +361,8 @@ def test_settings_built_directly_are_validated_too():
         ("[lexical]\nk9 = 1\n", "'lexical.k9'"),
         ("k1 = 3\n", "'k1'"),
         ("\ud800", "TOML"),
+        ("a = " + "[" * 5000, "too deeply"),
+        ("a = " + "{a = " * 3000, "too deeply"),
     ],
 )
 def test_a_bad_settings_file_is_refused(text, part, tmp_path):

@@ -1,7 +1,8 @@
 """Every constant that may be changed: one frozen group per stage, two recipes, and where each value came from.
 
 `Settings()` is the default recipe, `Settings.reference()` carries every constant as the contract writes it.
-`Settings.load()` adds the settings file and the environment; it is the only place that reads either.
+`Settings.load()` adds the settings file and the environment; it is the only place that reads either. A file that
+merely lies in the working folder is never read: whoever can put a file there must not choose where texts and keys go.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Self
 
 from holdfast.errors import SettingsError, shown
 from holdfast.settings.context import AssemblySettings, AuthoredSettings, ProjectionSettings, TemporalSettings
-from holdfast.settings.fields import setting
+from holdfast.settings.fields import HIDDEN, setting
 from holdfast.settings.finding import (
     RECIPES,
     AnalysisSettings,
@@ -67,10 +68,13 @@ __all__ = [
     "TemporalSettings",
     "TokenSettings",
     "Unread",
+    "unread_file",
+    "use_file",
 ]
 
 ENV_PREFIX = "HOLDFAST_"
 FILE_NAME = "holdfast.toml"
+_FILE_VARIABLE = f"{ENV_PREFIX}SETTINGS"
 # Far longer than any strategy needs: a replay is cut short by nothing but a fault.
 _TIME_TO_SPARE_MS = 600_000.0
 
@@ -198,8 +202,8 @@ class Settings:
         """Build settings from (strongest first) `overrides`, `HOLDFAST_*`, a TOML file and the recipe.
 
         Keys of `overrides` are dotted: `{"lexical.k1": 1.5}`. An environment name joins group and key with
-        two underscores: `HOLDFAST_LEXICAL__K1`. The file is `file`, else `HOLDFAST_SETTINGS`, else
-        `holdfast.toml` in the working folder when there is one.
+        two underscores: `HOLDFAST_LEXICAL__K1`. The file is `file`, else `HOLDFAST_SETTINGS`, else the user's own:
+        `holdfast/holdfast.toml` under `XDG_CONFIG_HOME`, which is `~/.config` when it is not set.
 
         Raises:
             SettingsError: a key is unknown or a value lies outside its domain.
@@ -208,9 +212,9 @@ class Settings:
         path = _settings_file(file, environ)
         given: dict[str, tuple[object, str]] = {}
         if path is not None:
-            given |= {key: (value, f"file {path.name}") for key, value in _flatten(_read_toml(path)).items()}
+            given |= {key: (value, f"file {path}") for key, value in _read_toml(path).items()}
         for name, text in environ.items():
-            if name.startswith(ENV_PREFIX) and name != f"{ENV_PREFIX}SETTINGS":
+            if name.startswith(ENV_PREFIX) and name != _FILE_VARIABLE:
                 key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
                 given[key] = (Unread(text), f"environment {name}")
         given |= {key: (value, "argument") for key, value in _flatten(overrides or {}).items()}
@@ -253,8 +257,8 @@ class Settings:
             for f in dataclasses.fields(settings):
                 value, key = getattr(settings, f.name), f"{group}.{f.name}"
                 entries = {f"{key}.{entry}": v for entry, v in value.items()} if isinstance(value, Mapping) else {}
-                if f.name in _SECRETS and value:
-                    value = "(hidden)"
+                if f.metadata["secret"] and value:
+                    value = HIDDEN
                 rows += [
                     Origin(k, v, self.origins.get(k, f"{self.recipe} recipe"), f.metadata["doc"])
                     for k, v in (entries or {key: value}).items()
@@ -263,7 +267,6 @@ class Settings:
 
 
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
-_SECRETS = frozenset({"api_key"})
 _GROUPS = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("recipe", "origins"))
 
 
@@ -299,26 +302,53 @@ def _convert(settings: Settings, key: str, value: object) -> tuple[str, str, obj
         return group, name, {entry: _typed(key, value, 1.0)}
     if entry:
         raise SettingsError(f"{group}.{name} is not a table, so there is no {shown(key)}")
-    return group, name, _typed(key, value, current)
+    return group, name, _typed(key, value, current, secret=_metadata(type(known), name)["secret"])
 
 
 def _doc(owner: type, name: str) -> str:
-    return str(next(f.metadata["doc"] for f in dataclasses.fields(owner) if f.name == name))
+    return str(_metadata(owner, name)["doc"])
+
+
+def _metadata(owner: type, name: str) -> Mapping[str, Any]:
+    return next(f.metadata for f in dataclasses.fields(owner) if f.name == name)
+
+
+def use_file(path: Path) -> None:
+    """Let every later `load` of this process and of its children read this file, as `HOLDFAST_SETTINGS` does."""
+    os.environ[_FILE_VARIABLE] = str(path)
+
+
+def unread_file(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return the `holdfast.toml` of the working folder if there is one that `load` passes over."""
+    environ = os.environ if environ is None else environ
+    beside, users = Path(FILE_NAME), user_file(environ)
+    if environ.get(_FILE_VARIABLE) or not beside.is_file():
+        return None
+    return None if users is not None and users.is_file() and users.samefile(beside) else beside
+
+
+def user_file(environ: Mapping[str, str]) -> Path | None:
+    """Return where the user's own settings file belongs; a relative folder would be the working folder's again."""
+    config, home = (Path(environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "HOME"))
+    folder = config if config.is_absolute() else home / ".config"
+    return folder / "holdfast" / FILE_NAME if folder.is_absolute() else None
 
 
 def _settings_file(file: str | Path | None, environ: Mapping[str, str]) -> Path | None:
-    named = file if file is not None else environ.get(f"{ENV_PREFIX}SETTINGS")
+    named = file if file is not None else environ.get(_FILE_VARIABLE) or None
     if named is not None:
         return Path(named)
-    beside = Path(FILE_NAME)
-    return beside if beside.is_file() else None
+    users = user_file(environ)
+    return users if users is not None and users.is_file() else None
 
 
 def _read_toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _flatten(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise SettingsError(f"cannot read the settings file {path}: {error.strerror}; check its name") from error
+    except RecursionError:
+        raise SettingsError(f"{path} is nested too deeply; a setting is one key in one group") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}; mend that line") from error
 
@@ -340,7 +370,7 @@ class Unread(str):
     __slots__ = ()
 
 
-def _typed(key: str, value: object, current: object) -> object:
+def _typed(key: str, value: object, current: object, *, secret: bool = False) -> object:
     """Return `value` as the type of the setting's present value."""
     if isinstance(value, Unread) and not isinstance(current, str | tuple):
         with contextlib.suppress(json.JSONDecodeError):
@@ -360,4 +390,4 @@ def _typed(key: str, value: object, current: object) -> object:
         bool: "true or false",
         tuple: "a list of names",
     }[type(current)]
-    raise SettingsError(f"{key} = {shown(value)} is not {wanted}")
+    raise SettingsError(f"{key} = {HIDDEN if secret else shown(value)} is not {wanted}")

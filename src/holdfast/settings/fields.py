@@ -12,11 +12,16 @@ from holdfast.errors import SettingsError
 Triple = tuple[float, float, float]
 
 
-def setting(default: object, doc: str) -> Any:  # noqa: ANN401 - a dataclass field stands in for any type
-    """Return a dataclass field with its documentation; a table is copied for every group."""
+# What stands where a key would be shown.
+HIDDEN = "(hidden)"
+
+
+def setting(default: object, doc: str, *, secret: bool = False) -> Any:  # noqa: ANN401 - stands in for any type
+    """Return a dataclass field with its documentation; a table is copied for every group, a secret never shown."""
+    metadata = {"doc": doc, "secret": secret}
     if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata={"doc": doc})
-    return field(default=default, metadata={"doc": doc})
+        return field(default_factory=lambda: dict(default), metadata=metadata)
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 def within(

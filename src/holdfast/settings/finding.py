@@ -52,7 +52,7 @@ class EmbeddingSettings:
     max_tokens: int = setting(256, "texts are cut here before they are embedded; the words themselves are kept whole")
     url: str = setting("", "`openai` and `ollama`: base address of the endpoint")
     model: str = setting("", "`openai` and `ollama`: name of the model")
-    api_key: str = setting("", "`openai`: key sent to the endpoint; never printed")
+    api_key: str = setting("", "`openai`: key sent to the endpoint; never printed", secret=True)
     timeout_s: float = setting(30.0, "`openai` and `ollama`: seconds to wait for one answer")
     threads: int = setting(0, "texts embedded at the same time; 0 means one for each core")
 

@@ -104,7 +104,7 @@ class SummariserSettings:
     max_input_tokens: int = setting(512, "`onnx`: longer input is cut here")
     url: str = setting("", "`openai`: base address of the endpoint")
     model: str = setting("", "`openai`: name of the model")
-    api_key: str = setting("", "`openai`: key sent to the endpoint; never printed")
+    api_key: str = setting("", "`openai`: key sent to the endpoint; never printed", secret=True)
     timeout_s: float = setting(30.0, "`openai`: seconds to wait for one answer")
 
     def __post_init__(self) -> None:
