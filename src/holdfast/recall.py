@@ -195,8 +195,8 @@ def _best_first(scored: tuple[Candidate, float]) -> tuple[float, str]:
 def _limited(
     question: Question, ranked: Sequence[tuple[Candidate, float]], measure: Measure | None
 ) -> tuple[tuple[Hit, ...], list[Dropped]]:
-    """Cut at the smaller of the profile's and the caller's maximum."""
-    most = min(question.profile.max_results, question.limit or question.profile.max_results)
+    """Cut at the caller's maximum; the profile's stands in where none is named."""
+    most = question.limit or question.profile.max_results
     explain = measure.explain if measure is not None else lambda _: None
     hits = tuple(
         Hit(

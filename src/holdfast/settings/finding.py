@@ -254,7 +254,7 @@ class ProfileSettings:
     """A retrieval recipe (C7). A third party's profile is one of these, behind an entry point."""
 
     strategies: tuple[str, ...] = setting(("lexical",), "strategies that always run, by id")
-    max_results: int = setting(20, "most hits returned; a caller may ask for fewer")
+    max_results: int = setting(20, "most hits returned unless the caller names a limit")
     min_score: float = setting(0.0, "candidates with a lower fused score are dropped")
     gap: float = setting(0.0, "candidates below this share of the best fused score are dropped")
     rank_by: str = setting("score", "`fused` ranks by relevance alone (C6), `score` by the hybrid score (C9)")
