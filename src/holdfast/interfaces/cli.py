@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.progress import Progress, track
@@ -18,9 +18,11 @@ from holdfast.interfaces import contexts, draw, evaluation, library, upkeep, wir
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
 from holdfast.interfaces.options import (
+    FIRST_LOOK,
     Agent,
     AsJson,
     AsOf,
+    AsTree,
     Database,
     Everything,
     Filters,
@@ -39,32 +41,54 @@ from holdfast.interfaces.options import (
     open_memory,
     out,
     owner_of,
+    read_text,
     show,
 )
-from holdfast.settings import Settings
+from holdfast.settings import Settings, unread_file, use_file
 
 app = typer.Typer(
     help="Long-term memory for AI agents: keeps every word, finds the right ones, says why.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+# typer may bring a click of its own along: what a wrong call raises is asked for, not imported.
+_WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
+_INTERRUPTED = 130
+# What these commands have written stays, and the same call goes on from there.
+_RESUMABLE = ("ingest", "reembed")
 
 
 def main() -> None:
-    """Run the command line; every error of ours becomes one line and its exit code."""
+    """Run the command line; everything that goes wrong becomes one line and an exit code."""
+    arguments = sys.argv[1:] or ["--help"]
     try:
-        app(standalone_mode=True)
+        code = app(arguments, standalone_mode=False)
     except HoldfastError as error:
-        if "--json" in sys.argv:
-            wire.print_json(wire.error_json(error))
-        else:
-            err.print(f"[bold red]error:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code)
+        code = _failed(type(error).__name__, str(error), error.exit_code)
+    except _WRONG_CALL as error:
+        code = _failed("UsageError", _usage(error), InputError.exit_code)
+    except typer.Abort:
+        code = _failed("Abort", "stopped before anything was done", _INTERRUPTED)
+    if code == _INTERRUPTED and not {*_RESUMABLE}.isdisjoint(arguments):
+        err.print("stopped; run it again, it goes on where it was")
+    sys.exit(code or 0)
 
 
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")
+def _failed(kind: str, message: str, exit_code: int) -> int:
+    if "--json" in sys.argv:
+        wire.print_json(wire.failure_json(kind, message, exit_code))
+    else:
+        err.print(Text.assemble(("error:", "bold red"), f" {draw.one_line(message)}"), soft_wrap=True)
+    return exit_code
+
+
+def _usage(error: Any) -> str:  # noqa: ANN401 - of one click or another
+    """Say what is wrong with a call, and where the right one is written down."""
+    message = str(error.format_message()).rstrip(".")
+    if "--settings" in message:
+        message += ", it stands before the command: holdfast --settings FILE search …"
+    return f"{message}; see `{error.ctx.command_path if error.ctx else 'holdfast'} --help`"
 
 
 # ---------------------------------------------------------------------------------------------- commands
@@ -77,7 +101,10 @@ def remember(
     ] = None,
     messages: Annotated[
         Path | None,
-        typer.Option(help="File of messages: a JSON list, or one JSON object a line.", show_default=False),
+        typer.Option(
+            help="File of messages: a JSON list, or one JSON object a line; `-` reads standard input.",
+            show_default=False,
+        ),
     ] = None,
     at: Annotated[str | None, typer.Option(help="When it was said.", show_default=False)] = None,
     author: Annotated[
@@ -139,14 +166,8 @@ def remember(
 
 def _batches(path: Path) -> list[tuple[str | None, list[Any]]]:
     """Return the messages of a file by session, in file order; a message may name its own session."""
-    try:
-        content = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; check its name") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: {error}") from error
     batches: dict[str | None, list[Any]] = {}
-    for message in _records(path, content):
+    for message in _records(path, read_text(path)):
         name = message.pop("session", None) if isinstance(message, dict) else None
         batches.setdefault(name, []).append(message)
     return list(batches.items())
@@ -155,7 +176,8 @@ def _batches(path: Path) -> list[tuple[str | None, list[Any]]]:
 def _records(path: Path, content: str) -> Iterable[Any]:
     if content.lstrip().startswith("["):
         return list(json_argument(f"{path}:", content))
-    lines = [(number, line) for number, line in enumerate(content.splitlines(), start=1) if line.strip()]
+    # Only a line feed ends a line: a text may hold other separators.
+    lines = [(number, line) for number, line in enumerate(content.split("\n"), start=1) if line.strip()]
     return [json_argument(f"{path}, line {number}:", line) for number, line in lines]
 
 
@@ -164,10 +186,11 @@ def search(
     query: Annotated[str, typer.Argument(help="The question.", show_default=False)],
     profile: Annotated[str, typer.Option(help="Retrieval recipe.")] = "hybrid",
     explain: Annotated[bool, typer.Option("--explain", help="Show what every score is made of.")] = False,
+    tree: AsTree = False,
     only_session: OnlySession = False,
     everything: Everything = False,
     filters: Filters = None,
-    limit: Limit = None,
+    limit: Limit = FIRST_LOOK,
     reference_time: Reference = None,
     as_of: AsOf = None,
     user: User = None,
@@ -179,10 +202,11 @@ def search(
 ) -> None:
     """Find units by words and by meaning; every score can be explained."""
     memory, settings = open_memory(db)
+    owner = owner_of(user, settings)
     with memory:
         result = memory.search(
             query,
-            user=owner_of(user, settings),
+            user=owner,
             session=session,
             agent=agent,
             tenant=tenant,
@@ -193,9 +217,12 @@ def search(
             current_only=not everything,
             reference_time=reference_time,
             as_of=as_of,
-            explain=explain,
+            explain=explain or tree,
         )
-    show(wire.search_json(result), lambda: draw.hits(result), as_json=as_json)
+        stranger = not result.hits and not memory.stats(user=owner, tenant=tenant).units
+    show(wire.search_json(result), lambda: draw.hits(result, tree=tree), as_json=as_json)
+    if stranger:
+        err.print(Text(f"user {owner!r} has nothing in this store; name another with --user", "yellow"))
 
 
 @app.command()
@@ -206,10 +233,11 @@ def why(
     only_session: OnlySession = False,
     everything: Everything = False,
     filters: Filters = None,
-    limit: Limit = None,
+    limit: Limit = FIRST_LOOK,
     reference_time: Reference = None,
     as_of: AsOf = None,
     budget: Annotated[int | None, typer.Option(help="Ask about the context of so many tokens.")] = None,
+    tree: AsTree = False,
     user: User = None,
     session: Session = None,
     agent: Agent = None,
@@ -236,7 +264,7 @@ def why(
             as_of=as_of,
             budget=budget,
         )
-    show(wire.why_json(verdict), lambda: draw.why(verdict), as_json=as_json)
+    show(wire.why_json(verdict), lambda: draw.why(verdict, query, tree=tree), as_json=as_json)
 
 
 @app.command("show")
@@ -258,7 +286,7 @@ def show_unit(
 @app.command(name="list")
 def list_units(
     filters: Filters = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="Most results.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Most units; 0 lists all.")] = 50,
     oldest: Annotated[bool, typer.Option("--oldest", help="Oldest first.")] = False,
     everything: Everything = False,
     user: User = None,
@@ -276,12 +304,19 @@ def list_units(
             session=session,
             agent=agent,
             tenant=tenant,
-            limit=limit,
+            limit=limit + 1 if limit > 0 else limit or None,  # one more says whether there are more
             filters=json_argument("filter", filters),
             current_only=not everything,
             order="oldest" if oldest else "newest",
         )
+    more = 0 < limit < len(found)
+    found = found[:limit] if more else found
     show([wire.unit_json(unit) for unit in found], lambda: draw.units(found), as_json=as_json)
+    if more:
+        err.print(f"the {'oldest' if oldest else 'newest'} {limit}; there are more: --limit 0 lists all")
+
+
+_CHANGES = "--text, --topic, --metadata, --pin, --unpin, --ttl, --valid-from, --valid-to, --link"
 
 
 @app.command()
@@ -317,6 +352,8 @@ def update(
         "links": links,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise InputError(f"nothing to change is named; give one of {_CHANGES}")
     if ttl == 0:
         changes["ttl"] = None
     memory, settings = open_memory(db)
@@ -358,9 +395,13 @@ def reembed(db: Database = None, as_json: AsJson = False) -> None:
         task = progress.add_task("embedding", total=memory.stats(user=sample.USER).store_units)
         left = memory.reembed(progress=lambda written: progress.advance(task, written))
         space = memory.store.space()
-    show({"space": space, "waiting": left}, lambda: Text(f"{space}: {left} units wait"), as_json=as_json)
+    show({"space": space, "waiting": left}, lambda: Text(f"{space}: {_waiting(left)}"), as_json=as_json)
     if left:
         raise typer.Exit(1)
+
+
+def _waiting(left: int) -> str:
+    return f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
 
 
 @app.command()
@@ -378,8 +419,8 @@ def doctor(db: Database = None, as_json: AsJson = False) -> None:
     for check in clinic.examine(Path(db or found.store.path), found):
         checks.append(check)
         if not as_json:
-            mark = "[green]✓[/]" if check.passed else "[bold red]✗[/]"
-            out.print(f"{mark} {check.name}: {_escaped(check.detail)}", highlight=False)
+            mark = ("✓", "green") if check.passed else ("✗", "bold red")
+            out.print(Text.assemble(mark, f" {check.name}: {check.detail}"))
     if as_json:
         wire.print_json([{"name": c.name, "passed": c.passed, "detail": c.detail} for c in checks])
     if not all(check.passed for check in checks):
@@ -408,10 +449,20 @@ app.command("eval")(evaluation.measure)
 
 
 @app.callback(invoke_without_command=True)
-def version(
-    *, show_version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False
+def begin(
+    *,
+    settings_file: Annotated[
+        Path | None,
+        typer.Option("--settings", help="Settings file for this call, as HOLDFAST_SETTINGS.", show_default=False),
+    ] = None,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
 ) -> None:
     """Long-term memory for AI agents: keeps every word, finds the right ones, says why."""
     if show_version:
         out.print(f"holdfast {__version__}", highlight=False)
         raise typer.Exit
+    if settings_file is not None:
+        use_file(settings_file)
+    if (unread := unread_file()) is not None:
+        note = f"note: {unread} of this folder is not read; --settings {unread} reads it, HOLDFAST_SETTINGS always"
+        err.print(Text(note, "yellow"))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from holdfast.assembly.context import Context
@@ -17,6 +18,7 @@ from holdfast.interfaces.options import (
     Agent,
     AsJson,
     AsOf,
+    AsTree,
     Database,
     Everything,
     Filters,
@@ -28,15 +30,23 @@ from holdfast.interfaces.options import (
     json_argument,
     open_memory,
     owner_of,
+    read_text,
     show,
 )
+from holdfast.types import Projected
+
+# The factors of a score in a context (C11), by the names of its tree.
+_FACTORS = {"ω": "standing", "max(sim, 0)": "relevance", "keywords": "words of the question", "Q": "summary"}
 
 
 def assemble(
     query: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
     messages: Annotated[
         Path | None,
-        typer.Option(help="JSON list of messages the host shows already; the last user message is the question."),
+        typer.Option(
+            help="JSON list of messages the host shows already, `-` for standard input; the last user message is the "
+            "question."
+        ),
     ] = None,
     budget: Annotated[int | None, typer.Option("--budget", "-b", help="Most tokens.", show_default=False)] = None,
     window: Annotated[
@@ -44,6 +54,7 @@ def assemble(
     ] = None,
     profile: Annotated[str, typer.Option(help="Retrieval recipe.")] = "hybrid",
     explain: Annotated[bool, typer.Option("--explain", help="Show what every score is made of.")] = False,
+    tree: AsTree = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a context without all last turns.")] = False,
     only_session: OnlySession = False,
     everything: Everything = False,
@@ -76,7 +87,9 @@ def assemble(
             as_of=as_of,
             strict=strict,
         )
-    show(wire.context_json(context, explain=explain), lambda: _drawn(context, explain=explain), as_json=as_json)
+    explain = explain or tree
+    row = wire.context_json(context, explain=explain)
+    show(row, lambda: _drawn(context, explain=explain, tree=tree), as_json=as_json)
 
 
 def _asked(query: str | None, messages: Path | None) -> str | list[Mapping[str, Any]]:
@@ -84,26 +97,37 @@ def _asked(query: str | None, messages: Path | None) -> str | list[Mapping[str, 
         raise InputError("give a question, or --messages FILE; one of the two")
     if messages is None:
         return query or ""
-    try:
-        text = messages.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{messages} cannot be read: {error}; check its name") from error
-    given = json_argument(f"{messages}:", text)
+    given = json_argument(f"{messages}:", read_text(messages))
     if not isinstance(given, list):
         raise InputError(f"{messages} is not a JSON list of messages")
     return given
 
 
-def _drawn(context: Context, *, explain: bool) -> RenderableType:
+def _drawn(context: Context, *, explain: bool, tree: bool) -> RenderableType:
     parts: list[RenderableType] = [draw.budget_bar(context), Text(context.text)]
     parts += [Text(f"warning: {warning}", "yellow") for warning in context.warnings]
     parts += [Text(f"degraded: {context.degraded}", "red")] if context.degraded else []
     if explain:
         projection = context.trace.projection if context.trace is not None else None
         for one in projection.items if projection is not None else ():
-            parts += [Text(f"{one.unit.id}  {one.via}", "dim"), draw.tree(one.contributions)]
+            parts += [Text(f"{one.score:.4f}  {one.unit.id}  {_way_in(one.via)}"), *_scores(one, tree=tree)]
         parts += [
             Text(f"left out by {left.cut}: {left.id}, needs {left.needed} tokens, {left.short} short", "dim")
             for left in context.left_out
         ]
     return Group(*parts)
+
+
+def _scores(one: Projected, *, tree: bool) -> list[RenderableType]:
+    """Draw the factors of a projected unit's score, in plain words, or the whole tree."""
+    if tree:
+        return [Padding.indent(draw.drawn_tree(one.contributions), 3)]
+    product = one.contributions.find("ω × sim × keywords × Q")
+    if product is None:
+        return []
+    factors = (f"{_FACTORS[part.name]} {part.value:.2f}" for part in product.parts if part.value != 1.0)
+    return [draw.indented(Text(" × ".join(factors), "green"))]
+
+
+def _way_in(via: str) -> str:
+    return "found" if via == "pass 2" else via.replace("hop from", "linked from")

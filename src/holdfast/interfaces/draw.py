@@ -1,32 +1,53 @@
-"""Values → what a person looks at in a terminal: tables, score bars, explanation trees."""
+"""Values → what a person looks at in a terminal: lines that fit any width, score bars, explanation trees.
+
+Nothing is put side by side that could be long: on a narrow terminal a table would cut words and ids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
 from holdfast.analysis.knowledge import sentences_of
+from holdfast.analysis.lexical import terms
 from holdfast.assembly.context import Context
+from holdfast.interfaces.parts import Part, parts_of
 from holdfast.settings import Settings
-from holdfast.types import Contribution, Hit, SearchResult, Stats, Unit, Why, Written
+from holdfast.types import Contribution, Hit, SearchResult, Stats, StrategyStanding, Unit, Why, Written
+from holdfast.types.lifecycle import Gate
 
 _BUDGET_WIDTH = 40
 _BAR_WIDTH = 40
-_BEGINNING = 110
-# The ids that we make are 22 letters; a document's part has a longer one, which must not take the text's room.
-_ID_WIDTH = 22
-_SESSION_WIDTH = 12
-_TEXT_WIDTH = 24
+# As much of a text as tells it from others: three lines of a usual terminal for a hit, one or two in a list.
+_BEGINNING, _LISTED = 240, 110
 # What is smaller changes no rank that anybody looks at; JSON has every digit.
 _SMALLEST_DRAWN = 1e-6
+# Columns that a branch of a tree stands further right than its stem, up to a depth that leaves room to read.
+_STEP, _DEEPEST = 2, 24
+# What is smaller would be shown as .00.
+_SMALLEST_PART = 0.005
 _JOINTS = {"sum": " + ", "product": " × ", "ratio": " ÷ ", "minimum": ", "}
 _PART_STYLES = ("green", "blue", "magenta", "cyan")
 _STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
+_PLAIN_NAMES = {
+    "lexical": "words",
+    "dense": "meaning",
+    "hdc-vsa": "wording",
+    "thinkingdb-symbolic": "facts",
+    "agreement": "found in several ways",
+    "mentions": "named by a better hit",
+    "diversity": "repeats a better hit",
+    "summary": "is a summary",
+}
+# How notes begin that only help to follow the arithmetic.
+_SMALL_PRINT = ("tier: ",)
+# A stage that lowers a score says why in other words than one that raises it.
+_TIME_RANGE = ("in the time asked for", "not in the time asked for")
 
 
 def who(unit: Unit) -> str:
@@ -49,59 +70,116 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def beginning(text: str) -> str:
-    """Return as much of a text as tells it from others, for a cell of a table that wraps on a narrow terminal."""
+def beginning(text: str, most: int = _BEGINNING) -> str:
+    """Return as much of a text as tells it from others; `show` has all of it."""
     line = one_line(text)
-    return line if len(line) <= _BEGINNING else f"{line[: _BEGINNING - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def count(number: int, what: str) -> str:
+    """Return `1 unit`, `2 units`, `3 summaries`."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number:,} {what if number == 1 else plural}"
+
+
+def indented(text: Text | str, by: int = 3) -> Padding:
+    """Return a text that keeps its distance from the left, in every line that it is broken into."""
+    return Padding.indent(Text(text) if isinstance(text, str) else text, by)
+
+
+def pairs(rows: Mapping[str, object]) -> Table:
+    """Draw names and values in two columns; a long value goes on below itself."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(Text(name), Text(str(value)))
+    return table
 
 
 def remembered(written: Sequence[Written]) -> RenderableType:
     """Draw what `remember` did, message by message."""
-    table = Table("status", "id", "version", box=None, pad_edge=False)
+    lines = []
     for item in written:
         status = f"{item.status}, durable" if item.promoted else item.status
-        table.add_row(Text(status, _STATUS_STYLES[item.status]), item.id, str(item.version))
-        for replaced in item.superseded:
-            table.add_row(Text("replaces", "yellow"), replaced, "")
-    return table
+        version = f"  version {item.version}" if item.version > 1 else ""
+        lines.append(Text.assemble((status, _STATUS_STYLES[item.status]), f"  {item.id}", (version, "dim")))
+        lines += [Text.assemble(("replaces", "yellow"), f"  {replaced}") for replaced in item.superseded]
+    return Group(*lines)
 
 
-def hits(result: SearchResult) -> RenderableType:
-    """Draw hits as a table, or with their explanations when they carry them."""
+def hits(result: SearchResult, *, tree: bool = False) -> RenderableType:
+    """Draw hits, what their scores are made of where they carry it, and the whole of it with `tree`."""
+    query = result.trace.query
+    typed = typed_words(f"{query.text} {query.borrowed or ''}")
     if not result.hits:
-        terms = ", ".join(result.trace.query.terms) or "none"
+        words = ", ".join(_as_typed(query.terms, typed)) or "none"
         reason = f" Refused: {result.trace.refused}." if result.trace.refused else ""
-        return Text(f"Nothing found.{reason} Words searched for: {terms}", "yellow")
-    if result.hits[0].contributions is not None:
-        return Group(*(explained(hit) for hit in result))
-    table = Table(box=None, pad_edge=False, expand=True)
-    for name, style in (("#", "dim"), ("score", "bold"), ("when", "dim"), ("who", "cyan")):
-        table.add_column(name, style=style, no_wrap=True)
-    table.add_column("text", ratio=1, min_width=_TEXT_WIDTH)
-    table.add_column("id", style="dim", overflow="fold", max_width=_ID_WIDTH)
-    for hit in result:
-        table.add_row(
-            str(hit.rank),
-            f"{hit.score:.4f}",
-            day(hit.unit),
-            who(hit.unit),
-            Text(beginning(hit.unit.text)),
-            hit.unit.id,
-        )
-    return table
+        return Text(f"Nothing found.{reason} Words searched for: {words}", "yellow")
+    return Group(*(_hit(hit, typed, tree=tree) for hit in result))
 
 
-def explained(hit: Hit) -> RenderableType:
-    """Draw one hit with the bar and the tree of its score."""
+def _hit(hit: Hit, typed: Mapping[str, str], *, tree: bool) -> RenderableType:
     head = Text.assemble(
-        (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f} ", "bold"), (f"{who(hit.unit)} ", "cyan"),
-        (f"{when(hit.unit)}  {hit.unit.id}", "dim"),
+        (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f}  ", "bold"), (f"{who(hit.unit)}  ", "cyan"),
+        (f"{day(hit.unit)}  {hit.unit.id}", "dim"),
     )  # fmt: skip
-    body: list[RenderableType] = [head, Text(f"   {one_line(hit.unit.text)}", overflow="ellipsis", no_wrap=True)]
-    body += [Text(f"   {line}", "dim") for line in (*standing(hit.unit), *hit.notes)]
+    body: list[RenderableType] = [head, indented(beginning(hit.unit.text))]
     if hit.contributions is not None:
-        body += [Padding(bar(hit.contributions), (0, 0, 0, 3)), Padding(tree(hit.contributions), (0, 0, 1, 3))]
+        body.append(indented(made_of(hit.contributions, hit.unit, typed)))
+        notes = (note for note in hit.notes if tree or not note.startswith(_SMALL_PRINT))
+        body += [indented(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
+        body += [indented(bar(hit.contributions)), Padding.indent(drawn_tree(hit.contributions), 3)] if tree else []
     return Group(*body)
+
+
+def made_of(score: Contribution, unit: Unit, typed: Mapping[str, str]) -> Text:
+    """Draw the parts of a score in one line; what a stage changed has a sign."""
+    words = _as_typed(dict.fromkeys(_terms(score)), typed)
+    shown = [part for part in parts_of(score) if abs(part.value) >= _SMALLEST_PART]
+    return Text(" · ".join(_part(part, unit, words) for part in shown), "green")
+
+
+def _part(part: Part, unit: Unit, words: Sequence[str]) -> str:
+    number = f"{abs(part.value):.2f}".removeprefix("0")
+    sign = ("+" if part.value > 0 else "−") if part.change else ""
+    matched = f" ({', '.join(words)})" if part.name == "lexical" and words else ""
+    return f"{_plain_name(part, unit)} {sign}{number}{matched}"
+
+
+def _plain_name(part: Part, unit: Unit) -> str:
+    if part.name == "perspective":
+        return f"said by {who(unit)}"
+    if part.name == "time range":
+        return _TIME_RANGE[part.value < 0]
+    return _PLAIN_NAMES.get(part.name, part.name)
+
+
+def _terms(node: Contribution) -> Iterable[str]:
+    """Yield the terms that a score rests on."""
+    if node.name.startswith("term "):
+        yield node.name.removeprefix("term ")
+    for part in node.parts:
+        yield from _terms(part)
+
+
+def typed_words(text: str) -> dict[str, str]:
+    """Return, for every term of a question, the word as it was typed.
+
+    Text without spaces is searched for by its characters and pairs of them: these are shown as they are.
+    """
+    typed: dict[str, str] = {}
+    for word in text.split():
+        whole = re.sub(r"^\W+|\W+$", "", word)
+        for piece in (whole, *re.split(r"[\W_]+", whole)):
+            for term in terms(piece):
+                literal = not piece.isascii() and term in piece.lower()
+                typed.setdefault(term, term if literal else piece)
+    return typed
+
+
+def _as_typed(found: Iterable[str], typed: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(typed.get(term, term) for term in found))
 
 
 def bar(score: Contribution) -> Text:
@@ -126,19 +204,17 @@ def budget_bar(context: Context) -> Text:
     return drawn + legend + Text(f"  of {context.budget} tokens", "dim")
 
 
-def tree(node: Contribution) -> Tree:
+def drawn_tree(node: Contribution) -> RenderableType:
     """Draw a contribution and its parts; steps that change nothing are passed over (JSON has them all)."""
-    node = _essence(node)
-    root = Tree(_label(node))
-    _grow(root, node)
-    return root
+    lines = (indented(label, min(_STEP * depth, _DEEPEST)) for depth, label in _branches(_essence(node), 0))
+    return Group(*lines)
 
 
-def _grow(branch: Tree, node: Contribution) -> None:
-    if all(part.op == "given" for part in node.parts):
-        return
-    for part in node.parts:
-        _grow(branch.add(_label(part)), part)
+def _branches(node: Contribution, depth: int) -> Iterable[tuple[int, Text]]:
+    yield depth, _label(node)
+    if any(part.op != "given" for part in node.parts):
+        for part in node.parts:
+            yield from _branches(part, depth + 1)
 
 
 def _essence(node: Contribution) -> Contribution:
@@ -169,65 +245,57 @@ def _number(value: float) -> str:
     return f"{value:.6g}" if value == 0.0 or abs(value) >= _SMALLEST_DRAWN else "≈0"
 
 
-def why(verdict: Why) -> RenderableType:
-    """Draw why a unit is, or is not, among the hits."""
-    style = "green" if verdict.returned else "yellow"
+def why(verdict: Why, question: str = "", *, tree: bool = False) -> RenderableType:
+    """Draw why a unit is, or is not, among the hits; the whole of its score with `tree`."""
+    unit, typed = verdict.unit, typed_words(question)
     lines: list[RenderableType] = [
-        Text(
-            f"{who(verdict.unit)} {when(verdict.unit)}: {one_line(verdict.unit.text)}",
-            no_wrap=True,
-            overflow="ellipsis",
-        ),
-        Text(verdict.verdict, style),
+        Text(f"{who(unit)} {when(unit)}: {beginning(unit.text)}"),
+        Text(verdict.verdict, "green" if verdict.returned else "yellow"),
     ]
     if verdict.distance_to_cut is not None and verdict.score is not None:
         lines.append(Text(f"score {verdict.score:.4f}, short of the cut by {verdict.distance_to_cut:.4f}"))
     for standing in verdict.standings:
         rank = f"rank {standing.rank} of {standing.found}" if standing.rank else f"not among its {standing.found}"
-        terms = (("matched", standing.matched), ("missing", standing.missing))
-        words = "".join(f"; {name} {', '.join(found)}" for name, found in terms if found)
-        lines.append(Text(f"{standing.strategy_id}: {rank}, score {standing.score:.4f}{words}"))
+        name = _PLAIN_NAMES.get(standing.strategy_id, standing.strategy_id)
+        lines.append(Text(f"{name}: {rank}, score {standing.score:.4f}{_words(standing, typed)}"))
     if verdict.contributions is not None:
-        lines.append(tree(verdict.contributions))
+        lines.append(made_of(verdict.contributions, unit, typed))
+        lines += [drawn_tree(verdict.contributions)] if tree else []
     return Group(*lines)
 
 
+def _words(standing: StrategyStanding, typed: Mapping[str, str]) -> str:
+    """Say which words of the question a unit has and lacks; of a compound, any part will do."""
+    matched = _as_typed(standing.matched, typed)
+    missing = [word for word in _as_typed(standing.missing, typed) if word not in matched]
+    told = (("matched", matched), ("missing", missing))
+    return "".join(f"; {name} {', '.join(found)}" for name, found in told if found)
+
+
 def units(found: Iterable[Unit]) -> RenderableType:
-    """Draw units as a table."""
-    table = Table(box=None, pad_edge=False, expand=True)
-    for name, style in (("when", "dim"), ("who", "cyan")):
-        table.add_column(name, style=style, no_wrap=True)
-    table.add_column("session", style="dim", overflow="fold", max_width=_SESSION_WIDTH)
-    table.add_column("text", ratio=1, min_width=_TEXT_WIDTH)
-    table.add_column("id", style="dim", overflow="fold", max_width=_ID_WIDTH)
+    """Draw units one below the other."""
+    lines: list[RenderableType] = []
     for unit in found:
-        table.add_row(when(unit), who(unit), unit.session or "", Text(beginning(unit.text)), unit.id)
-    return table
+        session = (f"  {unit.session}", "dim") if unit.session else ""
+        head = Text.assemble((when(unit), "dim"), (f"  {who(unit)}", "cyan"), session, (f"  {unit.id}", "dim"))
+        lines += [head, indented(beginning(unit.text, _LISTED))]
+    return Group(*lines)
 
 
 def unit(found: Unit) -> RenderableType:
     """Draw one unit: its words, then every field it has."""
-    table = Table("field", "value", box=None, pad_edge=False)
-    for name, value in found.to_json().items():
-        if name != "text":
-            table.add_row(Text(name, "dim"), Text(str(value)))
-    if found.version == 1:  # a later one is among the fields
-        table.add_row(Text("version", "dim"), "1")
-    return Group(Text(found.text), Text(), table, *(Text(line, "dim") for line in standing(found)))
+    rows = {name: value for name, value in found.to_json().items() if name != "text"}
+    rows |= {"version": found.version}
+    became = (Text(line, "dim") for line in standing(found))
+    return Group(Text(found.text), Text(), pairs(rows), *became)
 
 
-def standing(unit: Unit) -> list[str]:
+def standing(unit: Unit, *, gate: bool = True) -> list[str]:
     """Say what has become of a unit: the gate's decision, what superseded it, what stands for it."""
     lines = []
-    if unit.gate is not None:
-        gate = unit.gate
-        verdict = "durable" if gate.promoted else "not promoted"
-        shown = {
-            "H": gate.novelty, "R": gate.repetition, "D": gate.statement, "T": gate.technical_density,
-            "P": gate.specificity, "A": gate.action, "D tech": gate.structure,
-        }  # fmt: skip
-        signals = ", ".join(f"{name} {value:.2f}" for name, value in shown.items() if value)
-        lines.append(f"{verdict}: {gate.reason}" + (f" ({signals})" if signals else ""))
+    if gate and unit.gate is not None:
+        verdict = "durable" if unit.gate.promoted else "not promoted"
+        lines.append(f"{verdict}: {unit.gate.reason}{_signals(unit.gate)}")
     if unit.superseded_by is not None:
         why = f": {unit.superseded_why}" if unit.superseded_why else ""
         lines.append(f"superseded by {unit.superseded_by}{why}")
@@ -237,24 +305,36 @@ def standing(unit: Unit) -> list[str]:
         where = f", in: {one_line(sentence)}" if sentence != unit.text else ""
         lines.append(f"states: {fact.subject} {fact.relation} {fact.object} ({fact.confidence:.2f}){where}")
     if unit.lineage is not None:
-        lines.append(f"stands for {len(unit.lineage.sources)} turns, confidence {unit.lineage.confidence:.3f}")
+        turns = count(len(unit.lineage.sources), "turn")
+        lines.append(f"stands for {turns}, confidence {unit.lineage.confidence:.3f}")
     return lines
+
+
+def _signals(gate: Gate) -> str:
+    shown = {
+        "novelty": gate.novelty, "repetition": gate.repetition, "statement": gate.statement,
+        "technical density": gate.technical_density, "specificity": gate.specificity, "action": gate.action,
+        "structure": gate.structure,
+    }  # fmt: skip
+    signals = ", ".join(f"{name} {value:.2f}" for name, value in shown.items() if value)
+    return f" ({signals})" if signals else ""
 
 
 def versions(found: Sequence[Unit]) -> RenderableType:
     """Draw the versions of one unit, oldest first."""
-    table = Table("version", "recorded", "text", box=None, pad_edge=False)
+    lines: list[RenderableType] = []
     for version in found:
-        table.add_row(
-            str(version.version), version.recorded_time.strftime("%Y-%m-%d %H:%M"), Text(one_line(version.text))
-        )
-    return table
+        lines += [
+            Text(f"version {version.version}  recorded {version.recorded_time:%Y-%m-%d %H:%M}", "dim"),
+            indented(one_line(version.text)),
+        ]
+    return Group(*lines)
 
 
 def stats(found: Stats) -> RenderableType:
     """Draw how much is remembered."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    rows = {
+    units, size = count(found.store_units, "unit"), f"{found.store_bytes:,} bytes"
+    return pairs({
         "units": f"{found.units:,}",
         "versions": f"{found.versions:,}",
         "sessions": f"{found.sessions:,}",
@@ -262,23 +342,21 @@ def stats(found: Stats) -> RenderableType:
         "scopes": ", ".join(f"{name} {count:,}" for name, count in found.by_scope.items()),
         "from": f"{found.earliest:%Y-%m-%d}" if found.earliest else "",
         "to": f"{found.latest:%Y-%m-%d}" if found.latest else "",
-        "whole store": f"{found.store_units:,} units, {found.store_bytes:,} bytes, schema {found.schema_version}",
+        "whole store": f"{units}, {size}, schema {found.schema_version}",
         "place": found.location,
-    }
-    for name, value in rows.items():
-        table.add_row(Text(name, "dim"), Text(value))
-    return table
+    })  # fmt: skip
 
 
 def settings(found: Settings) -> RenderableType:
-    """Draw every setting with its origin."""
-    table = Table("key", "value", "from", "what it does", box=None, pad_edge=False)
+    """Draw every setting with its value, its origin and what it does."""
+    lines: list[RenderableType] = []
     for row in found.describe():
-        origin_style = "dim" if row.origin.endswith("recipe") else "green"
-        table.add_row(
-            row.key, Text(_setting(row.value), "bold"), Text(row.origin, origin_style), Text(row.doc, "dim")
-        )
-    return table
+        style = "dim" if row.origin.endswith("recipe") else "green"
+        lines += [
+            Text.assemble(row.key, " = ", (_setting(row.value), "bold"), ("  from ", "dim"), (row.origin, style)),
+            indented(Text(row.doc, "dim")),
+        ]
+    return Group(*lines)
 
 
 def _setting(value: object) -> str:
@@ -286,6 +364,6 @@ def _setting(value: object) -> str:
 
 
 def rule(console: Console, title: str) -> None:
-    """Draw a heading across the terminal."""
+    """Draw a heading."""
     console.print()
-    console.rule(f"[bold]{title}", align="left", style="dim")
+    console.print(Text.assemble(("── ", "dim"), (title, "bold")))

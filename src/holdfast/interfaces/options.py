@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from holdfast.errors import InputError, StoreError, shown
 from holdfast.interfaces import wire
+from holdfast.interfaces.terminal import Screen
 from holdfast.memory import Memory
 from holdfast.settings import Settings
 
-out, err = Console(), Console(stderr=True)
+out, err = Screen(), Screen(stderr=True)
+# What a person reads of one answer; a program names its own limit, or has the profile's.
+FIRST_LOOK = 5
 
 Database = Annotated[
     str | None, typer.Option("--db", help="Database file \\[default: holdfast.db].", show_default=False)
@@ -24,7 +28,7 @@ User = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory \\[
 Tenant = Annotated[str | None, typer.Option(help="Tenant, when there is more than one.", show_default=False)]
 Session = Annotated[str | None, typer.Option("--session", "-s", help="Session name.", show_default=False)]
 Agent = Annotated[str | None, typer.Option(help="Agent name.", show_default=False)]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", help="Most results.", show_default=False)]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="Most hits.")]
 Filters = Annotated[
     str | None, typer.Option("--filter", "-f", help='JSON filter, as {"city": "Lisbon"}.', show_default=False)
 ]
@@ -37,6 +41,7 @@ AsOf = Annotated[
 ValidFrom = Annotated[str | None, typer.Option(help="True from this moment on.", show_default=False)]
 ValidTo = Annotated[str | None, typer.Option(help="True until this moment.", show_default=False)]
 Links = Annotated[list[str] | None, typer.Option("--link", help="Id it points to; repeatable.", show_default=False)]
+AsTree = Annotated[bool, typer.Option("--tree", help="Explain with every step of the arithmetic.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 OnlySession = Annotated[bool, typer.Option("--only-session", help="The named session alone.")]
 Everything = Annotated[bool, typer.Option("--all", help="Superseded and no longer valid units too.")]
@@ -63,6 +68,16 @@ def open_memory(database: str | None, *, create: bool = False) -> tuple[Memory, 
 def owner_of(user: str | None, settings: Settings) -> str:
     """Return whose memory is meant: the settings' user when none is named; an empty name is refused further on."""
     return settings.store.user if user is None else user
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file that the command line names; `-` is standard input."""
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; check its name") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error}; convert it") from error
 
 
 def json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whatever the caller wrote

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
 from rich.progress import Progress
-from rich.table import Table
 from rich.text import Text
 
 from holdfast.errors import InputError
@@ -58,24 +56,26 @@ def compact(
 def _compacted(done: list[Compaction]) -> RenderableType:
     if not any(one.clusters for one in done):
         return Text("nothing to compact: every turn is in the tail, or covered already")
-    table = Table("session", "turns", "summaries", "saved", "confidence", "method", box=None, pad_edge=False)
-    for one in done:
-        if one.clusters:
-            sure = "" if one.mean_confidence is None else f"{one.mean_confidence:.3f}"
-            saved = f"{one.tokens_saved} tokens"
-            table.add_row(one.session, str(one.turns), str(len(one.summaries)), saved, sure, one.method)
+    made = [Text(_run(one)) for one in done if one.clusters]
     notes = [Text(f"{one.session}: {note}", "yellow") for one in done for note in one.notes]
     left = [
-        Text(f"{one.session}: {count} {what}", "dim")
+        Text(f"{one.session}: {draw.count(number, what)} {why}", "dim")
         for one in done
-        for count, what in (
-            (one.declined, "clusters no summary would make cheaper"),
-            (one.trivial, "single turns, for the next run"),
-            (one.changed, "clusters changed meanwhile, for the next run"),
+        for number, what, why in (
+            (one.declined, "cluster", "that no summary would make cheaper"),
+            (one.trivial, "single turn", "for the next run"),
+            (one.changed, "cluster", "changed meanwhile, for the next run"),
         )
-        if count
+        if number
     ]
-    return Group(table, *notes, *left)
+    return Group(*made, *notes, *left)
+
+
+def _run(one: Compaction) -> str:
+    """Say what one run did to one session."""
+    sure = "" if one.mean_confidence is None else f", confidence {one.mean_confidence:.3f}"
+    summaries, turns = draw.count(len(one.summaries), "summary"), draw.count(one.turns, "turn")
+    return f"session {one.session}: {summaries} for {turns}, {one.tokens_saved:,} tokens saved{sure}, {one.method}"
 
 
 def expand(
@@ -145,13 +145,19 @@ def forget(
             "user": owner_of(user, settings), "ids": ids, "session": session, "document": document,
             "filters": json_argument("filter", filters), "all": everything, "agent": agent, "tenant": tenant,
         }  # fmt: skip
-        if not (dry_run or yes) and sys.stdin.isatty():
-            planned = memory.forget(**named, dry_run=True)
-            count = len(planned.units) + len(planned.summaries)
-            if not typer.confirm(f"Erase {count} units for good?"):
-                raise InputError("nothing was erased; add --yes to erase without being asked")
+        if not (dry_run or yes):
+            _ask(memory.forget(**named, dry_run=True))
         erasure = memory.forget(**named, dry_run=dry_run)
     show(wire.erasure_json(erasure), lambda: _erased(erasure), as_json=as_json)
+
+
+def _ask(planned: Erasure) -> None:
+    """Let a person say yes; where nobody can be asked, nothing is erased."""
+    units = draw.count(len(planned.units) + len(planned.summaries), "unit")
+    if not sys.stdin.isatty():
+        raise InputError(f"{units} would be erased, and there is no terminal to ask at; add --yes to erase")
+    if not typer.confirm(f"Erase {units} for good?", err=True):
+        raise InputError("nothing was erased; add --yes to erase without being asked")
 
 
 def _erased(erasure: Erasure) -> RenderableType:
@@ -159,7 +165,8 @@ def _erased(erasure: Erasure) -> RenderableType:
     parts: list[RenderableType] = []
     if erasure.dry_run and erasure.units:
         parts.append(draw.units((*erasure.units, *erasure.summaries)))
-    parts.append(Text(f"{_count(erasure.units, 'unit')}, {_count(erasure.summaries, 'summary of them')} {verb}"))
+    units, summaries = draw.count(len(erasure.units), "unit"), draw.count(len(erasure.summaries), "summary")
+    parts.append(Text(f"{units}, {summaries} of them {verb}"))
     parts += [Text(f"document {name} {verb}") for name in erasure.documents]
     if erasure.dry_run:
         return Group(*parts)
@@ -174,12 +181,6 @@ def _erased(erasure: Erasure) -> RenderableType:
     return Group(*parts)
 
 
-def _count(found: Sequence[object], what: str) -> str:
-    head, _, rest = what.partition(" ")
-    plural = f"{head[:-1]}ies" if head.endswith("y") else f"{head}s"
-    return f"{len(found)} {' '.join(filter(None, (head if len(found) == 1 else plural, rest)))}"
-
-
 def backup(
     path: Annotated[Path, typer.Argument(help="A new file.", show_default=False)],
     db: Database = None,
@@ -189,4 +190,5 @@ def backup(
     memory, _ = open_memory(db)
     with memory:
         units = memory.backup(path)
-    show({"path": str(path), "units": units}, lambda: Text(f"{units} units copied to {path}"), as_json=as_json)
+    copied = draw.count(units, "unit")
+    show({"path": str(path), "units": units}, lambda: Text(f"{copied} copied to {path}"), as_json=as_json)

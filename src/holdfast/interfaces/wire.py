@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.analysis.knowledge import sentences_of
 from holdfast.assembly.context import Context
 from holdfast.errors import HoldfastError
+from holdfast.interfaces.terminal import visible_json
 from holdfast.library import FolderReport
 from holdfast.settings import Settings
 from holdfast.types import Compaction, Erasure, Hit, SearchResult, Stats, Unit, Why, Widened, Written, iso
@@ -176,9 +177,14 @@ def settings_json(settings: Settings) -> list[dict[str, Any]]:
 
 def error_json(error: HoldfastError) -> Mapping[str, Any]:
     """Return an error as every door reports it."""
-    return {"error": {"type": type(error).__name__, "message": str(error), "exit_code": error.exit_code}}
+    return failure_json(type(error).__name__, str(error), error.exit_code)
+
+
+def failure_json(kind: str, message: str, exit_code: int) -> Mapping[str, Any]:
+    """Return whatever ended a command without success."""
+    return {"error": {"type": kind, "message": message, "exit_code": exit_code}}
 
 
 def print_json(value: object) -> None:
     """Write JSON to standard output, for programs."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n")

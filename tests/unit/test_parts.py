@@ -1,0 +1,85 @@
+"""A score as a short list: the parts add up to it, whatever stages, weights and ceilings lie between."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import NOW, make_unit
+from holdfast import Contribution, Memory, sample
+from holdfast.interfaces.demo import TODAY
+from holdfast.interfaces.draw import made_of, typed_words
+from holdfast.interfaces.parts import Part, parts_of
+from holdfast.ranking.fuse import Fusion, explain_rel
+from holdfast.ranking.score import Scoring
+from holdfast.settings import ScoreSettings
+from holdfast.types import Adjustment, Candidate, StrategyCandidate
+
+shares = st.floats(0.0, 1.0)
+STAGES = ("neighbours", "perspective", "time range", "mentions", "diversity", "a stage nobody knows yet")
+
+
+@st.composite
+def scores(draw):
+    """Build the tree of a hybrid score from random strategies and stages."""
+    unit = make_unit()
+    raws = draw(st.dictionaries(st.sampled_from(["lexical", "dense", "colour"]), shares, min_size=1))
+    claims = {name: StrategyCandidate(unit.id, "session", raw, raw, unit) for name, raw in raws.items()}
+    weights = {name: draw(st.floats(0.1, 1.0)) for name in raws}
+    fusion = Fusion(weights, dict.fromkeys(raws, draw(st.floats(0.2, 2.0))), draw(shares), draw(st.floats(0.5, 2.0)))
+    changes = draw(st.lists(st.builds(Adjustment, st.sampled_from(STAGES), shares, shares), max_size=4))
+    candidate = Candidate(unit, 0.0, 0.0, claims, (), tuple(changes))
+    return Scoring(ScoreSettings(), None, NOW).explain(candidate, explain_rel(candidate, fusion))
+
+
+@given(scores())
+def test_the_parts_add_up_to_the_score(score):
+    found = parts_of(score)
+    assert sum(part.value for part in found) == pytest.approx(score.value, abs=1e-9)
+    assert {part.name for part in found} <= {"lexical", "dense", "colour", "agreement", "recency", "scope", *STAGES}
+    assert all(part.value >= 0.0 for part in found if not part.change)
+
+
+def test_a_stage_is_shown_by_what_it_changed():
+    before = Contribution.of("fused", "sum", Contribution("lexical", 0.4), Contribution("dense", 0.2))
+    mixed = Contribution.of(
+        "neighbours",
+        "sum",
+        Contribution.of("before", "product", Contribution("what is left", 0.5), before),
+        Contribution.of("added", "product", Contribution("weight", 0.5), Contribution("signal", 0.8)),
+    )
+    after = Contribution.of("rel with neighbours", "minimum", mixed, Contribution("ceiling", 1.0))
+    assert parts_of(after) == (
+        Part("lexical", 0.4),
+        Part("dense", 0.2),
+        Part("neighbours", pytest.approx(0.1), change=True),
+    )
+
+
+def test_every_profile_has_parts_that_add_up_and_plain_names():
+    asked = (
+        ("What did Mara say in April about the bakery?", "hybrid"),
+        ("Why did Mara drop PostgreSQL for Tidepool?", "hybrid"),
+        ("bakery opening", "fast"),
+        ("bakery opening postponed", "balanced"),
+        ("Who is Mara?", "thinking"),
+    )
+    with Memory.open(":memory:", now=lambda: TODAY) as memory:
+        for session, messages in sample.sessions():
+            memory.remember(messages, user=sample.USER, session=session)
+        for question, profile in asked:
+            found = memory.search(question, user=sample.USER, profile=profile, explain=True)
+            assert found
+            for hit in found:
+                parts = parts_of(hit.contributions)
+                assert sum(part.value for part in parts) == pytest.approx(hit.score, abs=1e-9)
+                assert 1 <= len(parts) <= 10
+                line = made_of(hit.contributions, hit.unit, typed_words(question)).plain
+                assert line.isprintable()
+                assert not {"α", "β", "γ", "λ", "ω", "hdc-vsa", "lexical", "dense", "perspective"} & {*line.split()}
+
+
+def test_words_are_shown_as_they_were_typed():
+    typed = typed_words("What is the average complexity of Quicksort's follow-up, naïvely?")
+    assert {typed[term] for term in ("averag", "complex", "quicksort")} == {"average", "complexity", "Quicksort's"}
+    assert typed["follow-up"] == "follow-up"
+    assert typed_words("京都")["京都"] == "京都"
