@@ -1,6 +1,7 @@
 """The command line, run as a user runs it: a process, its output, its exit code."""
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Contribution
+from holdfast import Contribution, Memory
 from holdfast.embedders import shipped
-from holdfast.interfaces import doctor
+from holdfast.interfaces import cli, doctor
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 
@@ -37,6 +38,27 @@ def run(tmp_path):
         assert done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         return json.loads(done.stdout) if "--json" in arguments else done.stdout + done.stderr
+
+    return command
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, capsys):
+    """Return a function that runs `holdfast` in this process, by words alone: a process each would be slow."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"COLUMNS": "120", "NO_COLOR": "1", "HOLDFAST_EMBEDDING__EMBEDDER": "none"}.items():
+        monkeypatch.setenv(name, value)
+
+    def command(*arguments, given="", terminal=False, code=0):
+        stdin = io.StringIO(given)
+        stdin.isatty = lambda: terminal
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        assert (ended.value.code or 0) == code, said.out + said.err
+        return json.loads(said.out) if "--json" in arguments else said.out + said.err
 
     return command
 
@@ -74,12 +96,21 @@ def test_json_contributions_compose_to_the_score(run):
         assert Contribution.from_json(hit["contributions"]).compose() == hit["score"]
 
 
-def test_explain_draws_the_words_behind_a_score(run):
-    run("remember", "the red boat leaks")
-    drawn = run("search", "red boat", "--explain")
-    assert "term boat" in drawn
-    assert "relevance" in drawn
-    assert "█" in drawn
+def test_explain_draws_one_line_and_the_tree_on_request(run):
+    [written] = run("remember", "the red boats are leaking", "--json")
+    drawn = run("search", "leaking boats", "--explain")
+    assert "words .32 (leaking, boats) · meaning .4" in drawn
+    assert len(drawn.splitlines()) == 3
+    tree = run("search", "leaking boats", "--tree")
+    assert tree.startswith(drawn)
+    assert "term boat" in tree
+    assert "relevance" in tree
+    assert "█" in tree
+    verdict = run("why", "leaking boats", written["id"])
+    assert "matched leaking, boats" in verdict
+    assert "words .32" in verdict
+    assert "term boat" not in verdict
+    assert "term boat" in run("why", "leaking boats", written["id"], "--tree")
 
 
 def test_why_says_what_is_missing(run):
@@ -141,14 +172,25 @@ def test_errors_are_one_line_with_a_stable_exit_code(run, arguments, code, expec
 
 
 def test_settings_show_where_each_value_came_from(run, tmp_path):
-    (tmp_path / "holdfast.toml").write_text("[lexical]\nb = 0.4\n[lexical.weights]\ntopic = 2.0\n")
-    rows = {row["key"]: row for row in run("settings", "--json", HOLDFAST_LEXICAL__K1="1.5")}
-    assert (rows["lexical.b"]["value"], rows["lexical.b"]["origin"]) == (0.4, "file holdfast.toml")
+    (tmp_path / "mine.toml").write_text("[lexical]\nb = 0.4\n[lexical.weights]\ntopic = 2.0\n")
+    rows = {
+        row["key"]: row for row in run("--settings", "mine.toml", "settings", "--json", HOLDFAST_LEXICAL__K1="1.5")
+    }
+    assert (rows["lexical.b"]["value"], rows["lexical.b"]["origin"]) == (0.4, "file mine.toml")
     assert (rows["lexical.k1"]["value"], rows["lexical.k1"]["origin"]) == (1.5, "environment HOLDFAST_LEXICAL__K1")
     assert rows["lexical.weights.topic"]["value"] == 2.0
     assert rows["lexical.weights.claim"]["origin"] == "default recipe"
     assert all(row["doc"] for row in rows.values())
-    assert "lexical.k1" in run("settings")
+    assert "lexical.b = 0.4  from file mine.toml" in run("settings", HOLDFAST_SETTINGS="mine.toml")
+
+
+def test_a_settings_file_of_the_working_folder_is_passed_over_with_a_word(run, tmp_path):
+    (tmp_path / "holdfast.toml").write_text('[embedding]\nembedder = "openai"\nurl = "http://127.0.0.1:9"\n')
+    said = run("remember", "the boat leaks", HOLDFAST_EMBEDDING__API_KEY="sk-mine")
+    assert said.count("note: holdfast.toml of this folder is not read") == 1
+    assert "--settings holdfast.toml" in said
+    assert run("search", "boat", "--json")["hits"]
+    assert "note:" not in run("--settings", "holdfast.toml", "settings")
 
 
 def test_a_wrong_setting_stops_every_command(run):
@@ -206,7 +248,7 @@ def test_a_refused_question_prints_the_reason(run):
     assert said.startswith(
         "Nothing found. Refused: the nearest candidate covers 0.00 of its words and has a cosine of"
     )
-    assert said.endswith("Words searched for: averag, complex, quicksort")
+    assert said.endswith("Words searched for: average, complexity, quicksort")
     found = run("search", question, "--json")
     assert found["hits"] == []
     assert json.dumps(found).count("the nearest candidate covers 0.00 of its words") == 1
@@ -241,6 +283,77 @@ def test_reembed_says_what_is_missing(run):
     nobody = {"HOLDFAST_EMBEDDING__EMBEDDER": "ollama", "HOLDFAST_EMBEDDING__MODEL": "small"}
     assert "cannot be reached" in run("reembed", code=6, HOLDFAST_EMBEDDING__URL="http://127.0.0.1:9", **nobody)
     assert run("search", "boat", "--json")["hits"]  # and nothing has changed
+
+
+def test_search_prints_five_hits_unless_asked_for_more(here):
+    here("remember", "--messages", "-", given=json.dumps([f"boat number {i}" for i in range(12)]))
+    assert [line[:2] for line in here("search", "boat").splitlines()[::2]] == ["1.", "2.", "3.", "4.", "5."]
+    assert len(here("search", "boat", "--json")["hits"]) == 5
+    assert len(here("search", "boat", "--limit", "12", "--json")["hits"]) == 12
+    assert len(here("search", "boat", "--limit", "10", "--profile", "fast", "--json")["hits"]) == 10
+
+
+def test_a_list_says_when_there_is_more(here):
+    here("remember", "--messages", "-", given=json.dumps([f"boat number {i}" for i in range(52)]))
+    assert here("list").endswith("the newest 50; there are more: --limit 0 lists all\n")
+    assert here("list", "--oldest", "-n", "2").endswith("the oldest 2; there are more: --limit 0 lists all\n")
+    assert len(here("list", "--json")) == 50
+    assert len(here("list", "--limit", "0", "--json")) == 52
+    assert "there are more" not in here("list", "--limit", "52")
+    assert "limit = -1" in here("list", "--limit", "-1", code=2)
+
+
+def test_a_user_without_units_is_named(here):
+    here("remember", "the boat leaks", "--user", "household")
+    assert "user 'me' has nothing in this store; name another with --user" in here("search", "boat")
+    assert "has nothing" not in here("search", "kettle", "--user", "household")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["search"], "Missing argument"),
+        (["remember", "x", "--ttl", "2h"], "Invalid value for '--ttl'"),
+        (["search", "x", "--nonsense"], "No such option: --nonsense"),
+        (["search", "x", "--settings", "a.toml"], "it stands before the command"),
+        (["serach", "x"], "Did you mean 'search'?"),
+        (["update", "x"], "give one of --text, --topic, --metadata, --pin, --unpin, --ttl"),
+    ],
+)
+def test_a_wrong_call_is_one_line_or_one_object(here, arguments, expected):
+    said = here(*arguments, code=2)
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert expected in said
+    error = here(*arguments, "--json", code=2)["error"]
+    assert expected in error["message"]
+    assert error["exit_code"] == 2
+
+
+def test_one_unit_is_not_units(here):
+    here("remember", "the boat leaks")
+    assert "1 unit copied to" in here("backup", "copy.db")
+    assert "1 unit, " in here("stats")
+    assert "Erase 1 unit " in here("forget", "--all", given="y\n", terminal=True)
+
+
+@pytest.mark.parametrize("command", ["ingest", "reembed"])
+def test_whoever_interrupts_a_long_command_hears_that_it_can_go_on(here, command, monkeypatch, tmp_path):
+    here("remember", "the boat leaks")
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Memory, command, interrupted)
+    (tmp_path / "a.md").write_text("words")
+    arguments = ["ingest", "a.md"] if command == "ingest" else ["reembed"]
+    assert "run it again, it goes on" in here(*arguments, code=130)
+
+
+def test_help_is_short_too(here):
+    assert "--limit" in here("search", "-h")
+    assert "remember" in here("-h")
+    assert "remember" in here()
 
 
 def test_the_demo_shows_remembering_searching_explaining_and_why_not(run):

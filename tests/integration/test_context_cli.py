@@ -1,5 +1,6 @@
 """`holdfast assemble`, `ingest` and `why --budget`, run as a user runs them."""
 
+import io
 import json
 import os
 import subprocess
@@ -69,7 +70,21 @@ def test_explain_shows_trees_that_compose(run, kept):
     assert kept in scores
     for row in context["projection"]:
         assert Contribution.from_json(row["contributions"]).compose() == scores[row["id"]]
-    assert "pass 2" in run("assemble", "old boat leaked", "--explain")
+    assert "pass 2" not in (drawn := run("assemble", "old boat leaked", "--explain"))
+    assert f"{scores[kept]:.4f}  {kept}  found\n   standing" in drawn
+    assert "S_final" in run("assemble", "old boat leaked", "--tree")
+
+
+def test_messages_come_from_standard_input(run, kept, monkeypatch):
+    shown = [{"role": "user", "content": "thanks"}, {"role": "user", "content": "old boat leaked"}]
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(shown)))
+    context = run("assemble", "--messages", "-", "-s", "s1", "--json")
+    assert kept in [item["id"] for item in section(context, "projection")]
+    monkeypatch.setattr(
+        sys, "stdin", io.StringIO('{"role": "user", "content": "a kettle\u2028sings", "id": "k"}\n\n')
+    )
+    [written] = run("remember", "--messages", "-", "--json")
+    assert run("show", written["id"], "--json")["text"] == "a kettle\u2028sings"
 
 
 def test_a_window_and_nothing_at_all(run, kept):

@@ -126,8 +126,8 @@ def test_the_gate_is_shown_and_explained(run):
 def test_an_explained_search_says_what_the_gate_decided(run):
     [kept] = run("remember", "I prefer dark mode in every editor", "--session", "s", "--json")
     reason = run("show", kept["id"], "--json")["gate"]["reason"]
-    assert f"durable: {reason}" in run("search", "dark mode", "--explain")
-    assert reason not in run("search", "dark mode")
+    assert f"durable: {reason}" in run("search", "dark mode", "--tree")
+    assert reason not in run("search", "dark mode", "--explain")
 
 
 # -------------------------------------------------------------------------------------------- supersession
@@ -183,15 +183,24 @@ def test_forgetting_ends_with_a_proof(run, told, tmp_path):
 def test_a_person_is_asked_and_may_say_no(run, told):
     assert "nothing was erased" in run("forget", told[0], answer="n\n", code=2)
     assert told[0] in units(run)
-    assert "Erase 1 units for good?" in run("forget", told[0], answer="y\n")
+    assert "Erase 1 unit for good?" in run("forget", told[0], answer="y\n")
     assert told[0] not in units(run)
     assert "Erase" not in run("forget", told[1], "--yes", answer="")
     assert told[1] not in units(run)
 
 
-def test_without_a_terminal_nobody_is_asked(run, told):
-    assert run("forget", told[0], "--json")["complete"]
-    assert told[0] not in units(run)
+@pytest.mark.parametrize("what", [["--all"], ["--session", "s"], ["{turn}"]])
+def test_where_nobody_can_be_asked_nothing_is_erased_without_yes(run, told, what):
+    before = units(run)
+    named = [one.format(turn=told[0]) for one in what]
+    assert "add --yes to erase" in run("forget", *named, code=2)
+    assert run("forget", *named, "--json", code=2)["error"]["type"] == "InputError"
+    assert units(run) == before
+    assert told[0] in run("forget", *named, "--yes", "--json")["units"]
+
+
+def test_an_answer_in_json_is_not_mixed_with_the_question(run, told):
+    assert run("forget", told[0], "--json", answer="y\n")["units"] == [told[0]]
 
 
 def test_everything_goes_only_with_all(run, told):

@@ -63,7 +63,7 @@ def main() -> None:
     """Run the command line; everything that goes wrong becomes one line and an exit code."""
     arguments = sys.argv[1:] or ["--help"]
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(arguments, prog_name="holdfast", standalone_mode=False)
     except HoldfastError as error:
         code = _failed(type(error).__name__, str(error), error.exit_code)
     except _WRONG_CALL as error:

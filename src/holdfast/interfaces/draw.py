@@ -44,8 +44,8 @@ _PLAIN_NAMES = {
     "diversity": "repeats a better hit",
     "summary": "is a summary",
 }
-# How notes begin that only help to follow the arithmetic.
-_SMALL_PRINT = ("tier: ",)
+# How notes begin that tell something of the unit; others only help to follow the arithmetic.
+_TELLING = ("derived: ", "via: ", "contradicts: ")
 # A stage that lowers a score says why in other words than one that raises it.
 _TIME_RANGE = ("in the time asked for", "not in the time asked for")
 
@@ -127,7 +127,7 @@ def _hit(hit: Hit, typed: Mapping[str, str], *, tree: bool) -> RenderableType:
     body: list[RenderableType] = [head, indented(beginning(hit.unit.text))]
     if hit.contributions is not None:
         body.append(indented(made_of(hit.contributions, hit.unit, typed)))
-        notes = (note for note in hit.notes if tree or not note.startswith(_SMALL_PRINT))
+        notes = (note for note in hit.notes if tree or note.startswith(_TELLING))
         body += [indented(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
         body += [indented(bar(hit.contributions)), Padding.indent(drawn_tree(hit.contributions), 3)] if tree else []
     return Group(*body)
