@@ -356,19 +356,41 @@ def test_help_is_short_too(here):
     assert "remember" in here()
 
 
-def test_the_demo_shows_remembering_searching_explaining_and_why_not(run):
-    shown = run("demo")
-    for piece in (
-        "159 turns",
-        "0 added",
-        "term postpon",
-        "十一月",
-        "short of the cut",
-        "Refused",
-        "bit for bit: True",
-    ):
+# What the first hit under each question of the demo has to say.
+ANSWERS = (
+    ("2 · Search: To which date was the opening of the bakery postponed?", "Saturday 16 May"),
+    ("Why is the first one first?", "Saturday 16 May"),
+    ("Do they have a pet?", "the cat. Her name is Sardinha"),
+    ("Quantos gramas de manteiga leva o folar?", "150 g de manteiga"),
+    ("いつ京都へ行きますか。", "十一月に京都へ行きます"),
+    ("What did Tomas say about opening hours in June?", "close on Mondays and Tuesdays"),
+    ("The word database, said by Mara, since April:", "The new database is /srv/tidepool/data/tides.db"),
+    ("Asked again: To which date was the opening of the bakery postponed?", "Saturday 23 May"),
+    ("7 · Why not? Which flight are they rebooked on in November?", "flight ZV 722"),
+    ("What do I do when the oven shows E-37?", "hold the reset button for eight seconds"),
+)
+
+
+def first_answer(shown, question):
+    """Return the text of the first hit after a question."""
+    lines = shown[shown.index(question) :].splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("1. "))
+    return lines[head + 1]
+
+
+def test_the_demo_answers_its_questions(run):
+    shown = run("demo", COLUMNS="400")
+    for question, answer in ANSWERS:
+        assert answer in first_answer(shown, question), question
+    context = shown[shown.index("8 · A context") : shown.index("9 · Documents")]
+    assert "hold the reset button for eight seconds" in context
+    unrelated = shown[
+        shown.index("What is the average complexity of quicksort?") : shown.index("4 · Other languages")
+    ]
+    assert "Refused" in unrelated
+    for piece in ("159 turns", "0 added", "term postpon", "short of the cut", "bit for bit: True"):
         assert piece in shown
-    assert run("demo") == shown
+    assert run("demo", COLUMNS="400") == shown
 
 
 def test_help_and_version(run):

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_explain_shows_trees_that_compose(run, kept):
     for row in context["projection"]:
         assert Contribution.from_json(row["contributions"]).compose() == scores[row["id"]]
     assert "pass 2" not in (drawn := run("assemble", "old boat leaked", "--explain"))
-    assert f"{scores[kept]:.4f}  {kept}  found\n   standing" in drawn
+    assert re.search(rf"^0\.\d{{4}}  {kept}  found\n   standing 0", drawn, re.MULTILINE)
     assert "S_final" in run("assemble", "old boat leaked", "--tree")
 
 
@@ -80,9 +81,8 @@ def test_messages_come_from_standard_input(run, kept, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(shown)))
     context = run("assemble", "--messages", "-", "-s", "s1", "--json")
     assert kept in [item["id"] for item in section(context, "projection")]
-    monkeypatch.setattr(
-        sys, "stdin", io.StringIO('{"role": "user", "content": "a kettle\u2028sings", "id": "k"}\n\n')
-    )
+    line = '{"role": "user", "content": "a kettle\u2028sings", "id": "k"}'
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{line}\n\n"))
     [written] = run("remember", "--messages", "-", "--json")
     assert run("show", written["id"], "--json")["text"] == "a kettle\u2028sings"
 

@@ -25,10 +25,16 @@ LONG_ID = "an-id-of-our-own/which-is-as-long-as-a-path/of-many-folders/and-still
 LONG_SPEAKER = "Wilhelmina Featherstonehaugh-Cholmondeley"
 # Whatever shares a word with a question is shown.
 ENVIRON = {
-    "NO_COLOR": "1", "HOLDFAST_EMBEDDING__EMBEDDER": "none", "HOLDFAST_FAST__GAP": "0", "HOLDFAST_FAST__MIN_SCORE": "0",
-}  # fmt: skip
+    "NO_COLOR": "1",
+    "HOLDFAST_EMBEDDING__EMBEDDER": "none",
+    "HOLDFAST_FAST__GAP": "0",
+    "HOLDFAST_FAST__MIN_SCORE": "0",
+}
 QUESTION = "Where is the lighthouse keeper?"
-HOSTILE = "\x1b[2Jgone \x1b]0;title\x07 \x9b31m red \u202egnp.exe\u202c \u2066x\u2069 a\rb \x08 \x7f \U000e0041tag \u2028 end"
+HOSTILE = (
+    "\x1b[2Jgone \x1b]0;title\x07 \x9b31m red \u202egnp.exe\u202c \u2066x\u2069 a\rb \x08 \x7f \U000e0041tag "
+    "\u2028 end"
+)
 
 
 def run(*arguments, columns=120, given=""):
@@ -57,10 +63,10 @@ def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("terminal")
     db = ["--db", str(folder / "m.db")]
     (folder / "notes.md").write_text("# Harbour\n\nThe lighthouse keeper counts every single wave.\n")
-    ids = [
-        json.loads(run("remember", text, "--session", "a-session-with-a-name-of-its-own", "--speaker", who, *more, "--json", *db))[0]["id"]
-        for text, who, more in zip(TEXTS, (LONG_SPEAKER, "Bo", "Bo"), (["--id", LONG_ID], [], []), strict=True)
-    ]  # fmt: skip
+    session = ["--session", "a-session-with-a-name-of-its-own", "--json", *db]
+    said = zip(TEXTS, (LONG_SPEAKER, "Bo", "Bo"), (["--id", LONG_ID], [], []), strict=True)
+    written = [run("remember", text, "--speaker", who, *more, *session) for text, who, more in said]
+    ids = [json.loads(one)[0]["id"] for one in written]
     run("update", ids[2], "--text", f"{TEXTS[2]} Except in the summer holidays.", *db)
     part = json.loads(run("ingest", str(folder / "notes.md"), "--json", *db))[0]["id"]
     return db, ids, part
@@ -142,8 +148,8 @@ def hostile(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     name = "bad \x1b[2J \u202e \x9b name"
     db = ["--db", str(folder / "m.db"), "--user", f"u{name}"]
-    message = [{"session": f"s{name}", "role": "user", "content": f"boat {HOSTILE}", "name": f"w{name}", "id": f"m{name}",
-                "metadata": {name: name}}]  # fmt: skip
+    names = {"session": f"s{name}", "name": f"w{name}", "id": f"m{name}", "metadata": {name: name}}
+    message = [{"role": "user", "content": f"boat {HOSTILE}", **names}]
     (folder / "m.json").write_text(json.dumps(message))
     ids = [json.loads(run("remember", "--messages", str(folder / "m.json"), "--json", *db))[0]["id"]]
     ids.append(json.loads(run("remember", f"boat two {HOSTILE}", "--id", f"i{name}", "--json", *db))[0]["id"])
@@ -162,7 +168,8 @@ def test_control_characters_of_what_is_remembered_reach_no_terminal(hostile, as_
         ("search", "boat"), ("search", "boat", "--explain"), ("search", "boat", "--tree"), ("search", name),
         ("list",), ("list", "--session", f"s{name}"), ("show", ids[0]), ("show", ids[1]), ("show", part),
         ("history", ids[1]), ("why", "boat", ids[0]), ("why", name, ids[1], "--tree"),
-        ("assemble", "boat"), ("assemble", "boat", "--explain"), ("assemble", "boat", "--tree", "--session", f"s{name}"),
+        ("assemble", "boat"), ("assemble", "boat", "--explain"),
+        ("assemble", "boat", "--tree", "--session", f"s{name}"),
         ("widen", part), ("stats",), ("compact",), ("supersede", ids[1], "--by", ids[0]), ("reinstate", ids[1]),
         ("forget", "--all", "--dry-run"), ("forget", "--document", f"d{name}", "--dry-run"), ("forget", "--all"),
         ("ingest", many), ("show", f"no{name}"), ("expand", ids[1]), ("search", "boat", "--profile", name),

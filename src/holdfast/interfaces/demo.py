@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,29 +16,22 @@ from holdfast.memory import Memory
 from holdfast.settings import Settings
 from holdfast.types import Unit
 
-_MEANING = "When do they travel to Japan?"
+_DIRECT = "To which date was the opening of the bakery postponed?"
+_MEANING = "Do they have a pet?"
 _UNRELATED = "What is the average complexity of quicksort?"
+_PORTUGUESE = "Quantos gramas de manteiga leva o folar?"
+_JAPANESE = "いつ京都へ行きますか。"
+_TEMPORAL = "What did Tomas say about opening hours in June?"
+_FLIGHT = "Which flight are they rebooked on in November?"
+_OVEN = "How do I reset the oven when it shows error E-37?"
 TODAY = datetime(2026, 6, 30, 9, 0, tzinfo=UTC)
 _PRESENT = "2026-02-14-birthday"
+_CONTEXT_BUDGET = 300
 # The sample's sessions are short: with the usual budget every turn would be in the tail, and none could be covered.
 _SMALL_BUDGET = 200
 _READER = "reader"
-
-
-@dataclass(frozen=True, slots=True)
-class _Shelf:
-    """Documents to take in, a question about them, and a sentence that the first of them gets at its end."""
-
-    name: str
-    files: Mapping[str, str]
-    question: str
-    added: str
-
-
-_HANDBOOK = _Shelf(
-    "handbook",
-    {
-        "oven.md": """# The oven
+_HANDBOOK = {
+    "oven.md": """# The oven
 
 Heat all three decks to 240 degrees and wait for the green lamp.
 
@@ -50,7 +41,7 @@ E-12 means that the steam tank is empty.
 
 E-37 means that the door sensor sees no door. Open the middle deck and hold the reset button for eight seconds.
 """,
-        "shop.md": """# The shop
+    "shop.md": """# The shop
 
 We open at seven and close at two; on Mondays the shop is shut.
 
@@ -58,25 +49,23 @@ We open at seven and close at two; on Mondays the shop is shut.
 
 Orders for more than forty rolls must be placed two days ahead.
 """,
-    },
-    "What do I do when the oven shows E-37?",
-    "If it comes back, call the service on 555-0137.",
-)
-# Where they are found, pages of our own documentation are the better example.
-_PAGES = ("why.md", "formats.md")
+}
+_ON_DISPLAY = "What do I do when the oven shows E-37?"
+_ADDED = "If it comes back, call the service on 555-0137."
 
 
 def run(console: Console, database: Path, settings: Settings) -> None:
-    """Remember, search, explain, correct, ask why not, read documents, compact, forget, reopen."""
+    """Remember, search, explain, correct, ask why not, assemble, read documents, compact, forget, reopen."""
     settings = settings.unhurried()
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         _remember(console, memory)
         _search(console, memory)
         _meaning(console, memory)
         _languages(console, memory)
-        _filter(console, memory)
+        _time(console, memory)
         _correct(console, memory)
         _why_not(console, memory)
+        _context(console, memory)
     _documents(console, settings)
     small = dataclasses.replace(settings, assembly=dataclasses.replace(settings.assembly, budget=_SMALL_BUDGET))
     with Memory.open(database, settings=small, now=lambda: TODAY) as memory:
@@ -105,11 +94,10 @@ def _remember(console: Console, memory: Memory) -> None:
 
 
 def _search(console: Console, memory: Memory) -> None:
-    question = "To which date was the opening of the bakery postponed?"
-    draw.rule(console, f"2 · Search: {question}")
-    console.print(draw.hits(memory.search(question, user=sample.USER, limit=4)))
-    console.print("\nWhy is the first one first? Its score, down to the last word:\n")
-    console.print(draw.hits(memory.search(question, user=sample.USER, limit=1, explain=True)))
+    draw.rule(console, f"2 · Search: {_DIRECT}")
+    console.print(draw.hits(memory.search(_DIRECT, user=sample.USER, limit=3)))
+    console.print("\nWhy is the first one first? What its score is made of, and the whole arithmetic:\n")
+    console.print(draw.hits(memory.search(_DIRECT, user=sample.USER, limit=1, explain=True), tree=True))
 
 
 def _meaning(console: Console, memory: Memory) -> None:
@@ -121,15 +109,17 @@ def _meaning(console: Console, memory: Memory) -> None:
 
 def _languages(console: Console, memory: Memory) -> None:
     draw.rule(console, "4 · Other languages, without spaces too")
-    for question in ("A quantos graus vai o folar ao forno?", "いつ京都へ行きますか。"):
+    for question in (_PORTUGUESE, _JAPANESE):
         console.print(f"[bold]{question}")
         console.print(draw.hits(memory.search(question, user=sample.USER, limit=1)))
 
 
-def _filter(console: Console, memory: Memory) -> None:
+def _time(console: Console, memory: Memory) -> None:
+    draw.rule(console, f"5 · Times and filters: {_TEMPORAL}")
+    console.print(draw.hits(memory.search(_TEMPORAL, user=sample.USER, limit=1)))
     filters = {"and": [{"speaker": "Mara"}, {"event_time": {"gte": "2026-04-01T00:00:00Z"}}]}
-    draw.rule(console, "5 · Filters: database, said by Mara, since April")
-    console.print(draw.hits(memory.search("database", user=sample.USER, filters=filters, limit=3)))
+    console.print("\nThe word database, said by Mara, since April:")
+    console.print(draw.hits(memory.search("database", user=sample.USER, filters=filters, limit=2)))
 
 
 def _correct(console: Console, memory: Memory) -> None:
@@ -139,45 +129,52 @@ def _correct(console: Console, memory: Memory) -> None:
         unit.id, user=sample.USER, text="The opening is postponed to Saturday 23 May, one week later still."
     )
     console.print(draw.versions(memory.history(unit.id, user=sample.USER)))
+    console.print(f"\nAsked again: [bold]{_DIRECT}")
+    console.print(draw.hits(memory.search(_DIRECT, user=sample.USER, limit=1)))
 
 
 def _why_not(console: Console, memory: Memory) -> None:
-    question = "How do I reset the oven when it shows error E-37?"
-    draw.rule(console, f"7 · Why not? {question}")
-    console.print(draw.hits(memory.search(question, user=sample.USER, limit=2)))
-    for message_id in ("s13-07", "s12-01"):
+    draw.rule(console, f"7 · Why not? {_FLIGHT}")
+    console.print(draw.hits(memory.search(_FLIGHT, user=sample.USER, limit=2)))
+    for message_id in ("s11-06", "s12-01"):
         console.print("\n[bold]Why is this one not there?")
-        console.print(draw.why(memory.why(question, _turn(memory, message_id).id, user=sample.USER, limit=2)))
+        verdict = memory.why(_FLIGHT, _turn(memory, message_id).id, user=sample.USER, limit=2)
+        console.print(draw.why(verdict, _FLIGHT))
+
+
+def _context(console: Console, memory: Memory) -> None:
+    draw.rule(console, f"8 · A context of {_CONTEXT_BUDGET} tokens for a prompt: {_OVEN}")
+    context = memory.assemble(_OVEN, user=sample.USER, budget=_CONTEXT_BUDGET, track_access=False)
+    console.print(draw.budget_bar(context))
+    console.print(context.text, markup=False, highlight=False)
 
 
 def _documents(console: Console, settings: Settings) -> None:
-    shelf = _shelf(Path("docs"))
-    draw.rule(console, f"8 · Documents: {shelf.question}")
+    draw.rule(console, f"9 · Documents: {_ON_DISPLAY}")
     with (
         tempfile.TemporaryDirectory() as place,
         Memory.open(":memory:", settings=settings, now=lambda: TODAY) as memory,
     ):
-        folder = Path(place) / shelf.name
+        folder = Path(place) / "handbook"
         folder.mkdir()
-        for name, text in shelf.files.items():
+        for name, text in _HANDBOOK.items():
             (folder / name).write_text(text, encoding="utf-8")
         report = memory.ingest_folder(folder, user=_READER)
-        console.print(f"Taken in from {shelf.name}: {', '.join(report.added)}; units {report.units}.\n")
-        found = memory.search(shelf.question, user=_READER, limit=2)
+        console.print(f"Taken in from {folder.name}: {', '.join(report.added)}; units {report.units}.\n")
+        found = memory.search(_ON_DISPLAY, user=_READER, limit=2)
         console.print(draw.hits(found))
         section = memory.widen(found[0].unit.id, user=_READER)
         console.print(f"\nThe first one stands in: {' › '.join((section.document, *section.path))}", markup=False)
-        _edit(console, memory, folder, shelf)
+        _edit(console, memory, folder / "oven.md")
 
 
-def _edit(console: Console, memory: Memory, folder: Path, shelf: _Shelf) -> None:
-    """Change the first file, take the folder in again, and show that only what was touched is new."""
-    first = next(iter(shelf.files))
-    (folder / first).write_text(f"{shelf.files[first].rstrip()} {shelf.added}\n", encoding="utf-8")
+def _edit(console: Console, memory: Memory, file: Path) -> None:
+    """Add a sentence to a file, take its folder in again, and show that only what was touched is new."""
+    file.write_text(f"{file.read_text(encoding='utf-8').rstrip()} {_ADDED}\n", encoding="utf-8")
     before = _said(memory)
-    report = memory.ingest_folder(folder, user=_READER)
+    report = memory.ingest_folder(file.parent, user=_READER)
     after = _said(memory)
-    console.print(f"\nA sentence is added to {first}, and the folder is taken in again:")
+    console.print(f"\nA sentence is added to {file.name}, and the folder is taken in again:")
     console.print(f"changed {', '.join(report.changed)}; unchanged {', '.join(report.unchanged)}.")
     console.print(
         f"Units that stay {len(before & after)}, new {len(after - before)}, ended {len(before - after)}. The new one:"
@@ -190,17 +187,8 @@ def _said(memory: Memory) -> frozenset[str]:
     return frozenset(unit.id for unit in memory.list(user=_READER, limit=None))
 
 
-def _shelf(docs: Path) -> _Shelf:
-    """Return pages of our own documentation where the demo runs beside them, else the handbook of a bakery."""
-    pages = {name: (docs / name).read_text(encoding="utf-8") for name in _PAGES if (docs / name).is_file()}
-    if len(pages) < len(_PAGES) or not pages[_PAGES[0]].startswith("# Why Holdfast"):
-        return _HANDBOOK
-    question = "What becomes of a PDF that holds only pictures?"
-    return _Shelf("docs", pages, question, "This sentence was added by the demo.")
-
-
 def _compact(console: Console, memory: Memory) -> None:
-    draw.rule(console, "9 · Compact a session: a summary stands for its old turns, and gives them back")
+    draw.rule(console, "10 · Compact a session: a summary stands for its old turns, and gives them back")
     if memory.settings.embedding.embedder == "none":
         console.print("Left out: compaction compares turns by their vectors, and the settings name no embedder.")
         return
@@ -216,7 +204,7 @@ def _compact(console: Console, memory: Memory) -> None:
 
 
 def _forget(console: Console, memory: Memory) -> None:
-    draw.rule(console, "10 · Forget for good: the order of a present. First a dry run")
+    draw.rule(console, "11 · Forget for good: the order of a present. First a dry run")
     unit = _turn(memory, "s05-05")
     planned = memory.forget(user=sample.USER, ids=unit.id, dry_run=True)
     console.print(draw.units((*planned.units, *planned.summaries)))
@@ -234,7 +222,7 @@ def _answers(memory: Memory) -> list[list[tuple[str, float]]]:
 
 
 def _reopen(console: Console, database: Path, settings: Settings, before: list[list[tuple[str, float]]]) -> None:
-    draw.rule(console, "11 · Close and reopen")
+    draw.rule(console, "12 · Close and reopen")
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         same = _answers(memory) == before
     hits = sum(len(answer) for answer in before)
