@@ -57,7 +57,9 @@ def _run(command: str, folder: Path) -> str:
     program = str(Path(sys.executable).with_name("holdfast")) if words[0] == "holdfast" else sys.executable
     arguments = words[1:] if words[0] == "holdfast" else [str(ROOT / words[1]), *words[2:]]
     keep = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "FORCE_COLOR"))}
-    environment = keep | {"COLUMNS": COLUMNS, "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"} | PATIENT
+    alone = {"XDG_CONFIG_HOME": str(folder)}  # no settings file of whoever runs this
+    environment = keep | {"COLUMNS": COLUMNS, "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
+    environment |= PATIENT | alone
     done = subprocess.run(
         [program, *arguments],
         cwd=folder,

@@ -50,7 +50,7 @@ def outputs(page):
         done = subprocess.run(
             [sys.executable, __file__, "run", str(page)],
             cwd=folder,
-            env=environment,
+            env=environment | {"XDG_CONFIG_HOME": folder},  # no settings file of whoever runs this
             capture_output=True,
             encoding="utf-8",
             check=False,

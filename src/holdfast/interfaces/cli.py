@@ -69,9 +69,10 @@ def main() -> None:
     except _WRONG_CALL as error:
         code = _failed("UsageError", _usage(error), InputError.exit_code)
     except typer.Abort:
-        code = _failed("Abort", "stopped before anything was done", _INTERRUPTED)
-    if code == _INTERRUPTED and not {*_RESUMABLE}.isdisjoint(arguments):
-        err.print("stopped; run it again, it goes on where it was")
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:
+        goes_on = not {*_RESUMABLE}.isdisjoint(arguments)
+        _failed("Interrupted", "stopped; run it again, it goes on where it was" if goes_on else "stopped", code)
     sys.exit(code or 0)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from holdfast import sample
 from holdfast.embedders import verify_shipped
 from holdfast.errors import HoldfastError
+from holdfast.interfaces import draw
 from holdfast.memory import Memory
 from holdfast.settings import Settings
 from holdfast.store.migrate import SQLITE_VERSION
@@ -110,4 +111,4 @@ def _verify(path: Path, settings: Settings) -> str:
         problems = memory.store.verify()
         _expect(not problems, "; ".join(f"{problem.what}: {problem.remedy}" for problem in problems))
         stats = memory.stats(user=sample.USER)
-    return f"{stats.store_units:,} units, every checksum holds"
+    return f"{draw.count(stats.store_units, 'unit')}, every checksum holds"
