@@ -15,7 +15,7 @@ from holdfast.settings import ScoreSettings
 from holdfast.types import Adjustment, Candidate, StrategyCandidate
 
 shares = st.floats(0.0, 1.0)
-STAGES = ("neighbours", "perspective", "time range", "mentions", "diversity", "a stage nobody knows yet")
+STAGES = ("neighbours", "perspective", "time range", "identifiers", "mentions", "diversity", "a stage of tomorrow")
 
 
 @st.composite

@@ -40,6 +40,7 @@ _PLAIN_NAMES = {
     "hdc-vsa": "wording",
     "thinkingdb-symbolic": "facts",
     "agreement": "found in several ways",
+    "identifiers": "exact names",
     "mentions": "named by a better hit",
     "diversity": "repeats a better hit",
     "summary": "is a summary",
