@@ -6,7 +6,10 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCE := $(shell find src -type f -not -path '*/__pycache__/*')
 
-.PHONY: demo test test-long check format bench docs clean
+# A new one for every long run; `make test-long SEED=…` repeats one.
+SEED   := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(2**31))'))
+
+.PHONY: demo test test-long test-loaded check format bench docs clean
 
 demo: $(VENV)/.demo  ## remember, search, explain and "why not" on a sample history
 	$(BIN)/holdfast demo
@@ -14,8 +17,12 @@ demo: $(VENV)/.demo  ## remember, search, explain and "why not" on a sample hist
 test: $(VENV)/.wheel  ## the whole suite, against the built wheel
 	$(BIN)/python -m pytest
 
-test-long: $(VENV)/.wheel  ## the same laws on many more generated cases, and 500 kills
-	HOLDFAST_EXAMPLES=2000 HOLDFAST_KILLS=500 $(BIN)/python -m pytest
+test-long: $(VENV)/.wheel  ## the same laws on many more and new cases, in a new order, and 500 kills
+	HOLDFAST_EXAMPLES=2000 HOLDFAST_KILLS=500 $(BIN)/python -m pytest --hypothesis-seed=$(SEED) --randomly-seed=$(SEED) \
+	  || { echo "to repeat this run: make test-long SEED=$(SEED)"; exit 1; }
+
+test-loaded: $(VENV)/.wheel  ## the suite on a machine that is busy with other things; TESTS=… for a part of it
+	$(BIN)/python scripts/loaded.py $(TESTS)
 
 check: $(VENV)/.check  ## lint, format, types and import rules
 	$(BIN)/ruff check

@@ -1,8 +1,13 @@
 """Small builders that the tests share: a fixed moment, a memory that keeps nothing, units, views and deadlines."""
 
+import contextlib
 import dataclasses
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
+import pytest
+
+import holdfast.memory
 from holdfast import Memory, Settings
 from holdfast.settings import EmbeddingSettings
 from holdfast.types import Deadline, Unit, View
@@ -21,6 +26,14 @@ def opened(settings=None, now=NOW, embedder=None, path=":memory:"):
     settings = dataclasses.replace(settings or Settings(), embedding=WORDS_ONLY)
     clock = now if callable(now) else lambda: now
     return Memory.open(path, settings=settings, now=clock, embedder=embedder)
+
+
+@contextlib.contextmanager
+def watched(seconds):
+    """Let memories that are opened meanwhile measure their time budgets with `seconds`, a function like a stopwatch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(holdfast.memory, "time", SimpleNamespace(perf_counter=seconds))
+        yield
 
 
 def later(**spans):

@@ -1,25 +1,62 @@
-"""How hard hypothesis tries, and a world without the developer's own settings.
+"""What is drawn, how hard hypothesis tries, and a world without the developer's own settings or hurry.
 
-`HOLDFAST_EXAMPLES=1000 make test` tries harder; with `CI` in the environment every run draws the same examples.
+A plain run draws the same examples every time, in the same order of tests. `--hypothesis-seed` draws others, and
+`make test-long` does so with a new seed, a new order and many more examples.
 """
 
 import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+
+from builders import watched
 
 # Modest, so that the whole suite stays quick; the long run raises it.
 DEFAULT_EXAMPLES = 50
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES", DEFAULT_EXAMPLES))
+SAME_EVERY_TIME = "same every time"
+EXPLORING = "exploring"
 
-settings.register_profile(
-    "holdfast",
-    max_examples=int(os.environ.get("HOLDFAST_EXAMPLES", DEFAULT_EXAMPLES)),
-    derandomize="CI" in os.environ,
-    # A slow machine is not a defect: no test may fail by the clock.
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("holdfast")
+for profile in (SAME_EVERY_TIME, EXPLORING):
+    settings.register_profile(
+        profile,
+        max_examples=EXAMPLES,
+        derandomize=profile == SAME_EVERY_TIME,
+        # Not even an exploration reads examples that an earlier run left behind: its seed says all.
+        database=None,
+        # A slow machine is not a defect: no test may fail by the clock.
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+
+def _fix_constants():
+    """Keep hypothesis from drawing constants that it reads in our modules.
+
+    Which modules are loaded, and so what it draws, depends on the tests that ran before.
+    """
+    none = providers.Constants()
+    providers._get_local_constants = lambda: none
+
+
+_fix_constants()
+
+
+def pytest_configure(config):
+    """Draw the same examples every time, unless a seed is given."""
+    settings.load_profile(SAME_EVERY_TIME if config.getoption("hypothesis_seed") is None else EXPLORING)
+
+
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    """Say how to repeat an exploration that failed."""
+    seed = config.getoption("hypothesis_seed")
+    if exitstatus and seed is not None:
+        order = config.getoption("randomly_seed", None)
+        terminalreporter.write_line(
+            f"to repeat this: HOLDFAST_EXAMPLES={EXAMPLES} python -m pytest "
+            f"--hypothesis-seed={seed} --randomly-seed={order} (and the tests that failed)"
+        )
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -29,4 +66,14 @@ def _no_settings_from_outside(tmp_path_factory):
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
             patch.delenv(name)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_hurry():
+    """Stop the watch that time budgets are measured with: on a busy machine answers are as complete as on an idle one.
+
+    What happens when time runs out is tested with a watch that runs as the test says.
+    """
+    with watched(lambda: 0.0):
         yield

@@ -1,11 +1,10 @@
 """A busy symbol (C8): ten thousand facts touch one thing, and the bridge through it is still found in time."""
 
 import json
-import time
 
 import pytest
 
-from builders import opened
+from builders import opened, watched
 from holdfast import Settings
 
 FACTS = 10_000
@@ -33,9 +32,7 @@ def crowd():
 @pytest.fixture(scope="module")
 def memory():
     looks = iter(range(10**9))
-    with pytest.MonkeyPatch.context() as patch:
-        # Read once, when the memory is opened; the machine's own clock decides nothing.
-        patch.setattr(time, "perf_counter", lambda: next(looks) * LOOK_SECONDS)
+    with watched(lambda: next(looks) * LOOK_SECONDS):
         kept = opened(Settings())
     with kept:
         lines = [*crowd(), *(unit(*one) for one in BRIDGE)]
