@@ -18,7 +18,7 @@ from holdfast.analysis.hypervector import encode_unit
 from holdfast.analysis.query import profile_query
 from holdfast.embedders import build_embedder
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
-from holdfast.settings import EmbeddingSettings
+from holdfast.settings import EmbeddingSettings, RetrievalSettings
 from holdfast.types import Budget, Deadline, RetrievalResult, View
 
 USER = "ada"
@@ -86,7 +86,9 @@ def measure_hyper(
         encode_unit(unit, analysis, settings.hyper)
     encoding = (perf_counter() - began) / len(units)
     strategy = HyperdimensionalStrategy(settings)
-    budget = Budget(settings.retrieval.timeout_ms, settings.retrieval.max_candidates)
+    # A cache is filled in the time that a question has by default.
+    limits = RetrievalSettings()
+    budget = Budget(limits.timeout_ms, limits.max_candidates)
 
     def ask(text: str) -> tuple[RetrievalResult, float]:
         began = perf_counter()

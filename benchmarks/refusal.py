@@ -32,7 +32,7 @@ OTHERS = (0.98, 0.99, 0.995, 1.0)
 # Two strategies hand over at most 64 candidates each.
 MOST = 128
 SESSION = re.compile(r"session_\d+")
-OPEN = dataclasses.replace(Settings(), refusal=RefusalSettings(enabled=False))
+OPEN = dataclasses.replace(Settings(), refusal=RefusalSettings(enabled=False)).unhurried()
 
 
 def remembered(conversation: dict) -> Memory:

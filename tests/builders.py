@@ -15,6 +15,8 @@ from holdfast.types import Deadline, Unit, View
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
 
+# For a process of its own: its answers are complete however busy the machine is.
+PATIENT = {"HOLDFAST_RETRIEVAL__TIMEOUT_MS": "600000", "HOLDFAST_RETRIEVAL__ESCALATION_TIMEOUT_MS": "600000"}
 WORDS_ONLY = EmbeddingSettings(embedder="none")
 
 

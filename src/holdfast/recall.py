@@ -86,7 +86,9 @@ def assemble(engine: Engine, question: Question, view: View, making: Making) -> 
     recalled = [Recalled(item.unit, item.score) for item in projection.items]
     context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
     trace = _trace(question, query, results, found, view, dropped)
-    return dataclasses.replace(context, trace=dataclasses.replace(trace, projection=projection))
+    return dataclasses.replace(
+        context.with_warnings(trace.warnings), trace=dataclasses.replace(trace, projection=projection)
+    )
 
 
 # ------------------------------------------------------------------------------------------------ searching

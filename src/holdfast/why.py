@@ -105,7 +105,8 @@ def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[
         if unit.id in (drop.candidate.unit.id, *drop.candidate.merged_ids):
             short = drop.needed - drop.had
             return absent(verdict=_CUTS[drop.cut], score=drop.had, distance_to_cut=short)
+    late = "".join(f" ({warning})" for warning in result.warnings)
     if any(standing.rank is not None for standing in standings):
         depth = engine.settings.retrieval.max_candidates
-        return absent(verdict=f"not considered: no strategy has it among its best {depth}")
-    return absent(verdict="not found: no strategy sees anything in common with the question")
+        return absent(verdict=f"not considered: no strategy has it among its best {depth}{late}")
+    return absent(verdict=f"not found: no strategy sees anything in common with the question{late}")

@@ -3,9 +3,9 @@
 import json
 import sys
 
-from holdfast import Memory
+from holdfast import Memory, Settings
 
-with Memory.open(sys.argv[1]) as memory:
+with Memory.open(sys.argv[1], settings=Settings.load().unhurried()) as memory:
     for line in sys.stdin:
         verb, argument = json.loads(line)
         if verb == "remember":

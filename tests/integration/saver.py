@@ -37,7 +37,7 @@ def dying_replace(self, target):
 
 if moment != "never":
     snapshot.os.fsync, Path.replace = dying_fsync, dying_replace
-settings = Settings(embedding=EmbeddingSettings(embedder="none"))
+settings = Settings(embedding=EmbeddingSettings(embedder="none")).unhurried()
 for number in range(10_000):
     with Memory.open(path, settings=settings, embedder=HashEmbedder(64)) as memory:
         memory.search("pebble", user="ana", profile="fast")

@@ -449,7 +449,7 @@ with Memory.open(path, settings=settings, now=lambda: now) as memory:
 print(len(found), hashlib.sha256(repr(found).encode()).hexdigest())
 """
 # Far above what it takes; it only ends a deadlock.
-PATIENCE = 240
+PATIENCE = 1200
 
 
 def in_another_process(path, threads):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from builders import PATIENT
 from holdfast import Contribution, Memory
 from holdfast.embedders import shipped
 from holdfast.interfaces import cli, doctor
@@ -23,7 +24,7 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 @pytest.fixture
 def run(tmp_path):
     """Return a function that runs `holdfast` in an empty folder."""
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    keep = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")} | PATIENT
 
     def command(*arguments, given=None, code=0, **environment):
         done = subprocess.run(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from builders import PATIENT
 from holdfast import Contribution
 from holdfast.interfaces.cli import main
 
@@ -181,7 +182,8 @@ def test_ingest_refuses_what_is_no_document_or_too_much(run, tmp_path, raw, kind
 def test_a_process_prints_the_same_and_ends_with_the_errors_code(run, kept, tmp_path):
     def process(*arguments):
         command = [str(HOLDFAST), *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, check=False)
+        env = os.environ | PATIENT
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
 
     done = process("assemble", "boat", "-s", "s1", "-b", "300", "--json")
     assert (done.returncode, done.stderr) == (0, "")

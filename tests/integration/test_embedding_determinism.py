@@ -35,7 +35,7 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 """
 # Far above what loading and sixty texts take; it only ends a deadlock.
-PATIENCE = 120
+PATIENCE = 1200
 
 
 def in_another_process(embedder, threads, program=PROGRAM):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from builders import PATIENT
+
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 
@@ -15,7 +17,7 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 def run(tmp_path):
     """Return a function that runs `holdfast` in an empty folder, by words alone."""
     keep = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    keep |= {"COLUMNS": "120", "NO_COLOR": "1", "HOLDFAST_EMBEDDING__EMBEDDER": "none"}
+    keep |= {"COLUMNS": "120", "NO_COLOR": "1", "HOLDFAST_EMBEDDING__EMBEDDER": "none"} | PATIENT
 
     def command(*arguments, code=0, **environment):
         done = subprocess.run(

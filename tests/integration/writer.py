@@ -3,10 +3,10 @@
 import json
 import sys
 
-from holdfast import Memory
+from holdfast import Memory, Settings
 
 path, seed = sys.argv[1], sys.argv[2]
-with Memory.open(path) as memory:
+with Memory.open(path, settings=Settings.load().unhurried()) as memory:
     for number in range(10_000):
         size = 1 + (number * 7 + int(seed)) % 9
         batch = f"{seed}-{number}"

@@ -105,7 +105,7 @@ def _asked(query: str | None, messages: Path | None) -> str | list[Mapping[str, 
 
 def _drawn(context: Context, *, explain: bool, tree: bool) -> RenderableType:
     parts: list[RenderableType] = [draw.budget_bar(context), Text(context.text)]
-    parts += [Text(f"warning: {warning}", "yellow") for warning in context.warnings]
+    parts += draw.warnings(context.warnings)
     parts += [Text(f"degraded: {context.degraded}", "red")] if context.degraded else []
     if explain:
         projection = context.trace.projection if context.trace is not None else None

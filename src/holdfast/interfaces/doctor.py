@@ -27,7 +27,8 @@ memory.remember("the lighthouse keeper counts every wave", user="doctor")
 print("acknowledged", flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-_CRASH_TIMEOUT = 60.0
+# Far longer than a busy machine takes; only a child that hangs takes longer.
+_CRASH_TIMEOUT = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Check:
 
 def examine(database: Path | None, settings: Settings) -> Iterator[Check]:
     """Yield every check as it is done; `database` is looked at, never changed."""
+    settings = settings.unhurried()  # a busy machine is not a sick one
     yield Check("Python and SQLite", True, f"Python {sys.version.split()[0]}, SQLite {SQLITE_VERSION}")
     with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as folder:
         yield _check("a live write and read", lambda: _write_and_read(Path(folder) / "live.db", settings))

@@ -110,14 +110,20 @@ def remembered(written: Sequence[Written]) -> RenderableType:
 
 
 def hits(result: SearchResult, *, tree: bool = False) -> RenderableType:
-    """Draw hits, what their scores are made of where they carry it, and the whole of it with `tree`."""
+    """Draw hits, what their scores are made of where they carry it, and the whole of it with `tree`; then warnings."""
     query = result.trace.query
     typed = typed_words(f"{query.text} {query.borrowed or ''}")
     if not result.hits:
         words = ", ".join(_as_typed(query.terms, typed)) or "none"
         reason = f" Refused: {result.trace.refused}." if result.trace.refused else ""
-        return Text(f"Nothing found.{reason} Words searched for: {words}", "yellow")
-    return Group(*(_hit(hit, typed, tree=tree) for hit in result))
+        nothing = Text(f"Nothing found.{reason} Words searched for: {words}", "yellow")
+        return Group(nothing, *warnings(result.warnings))
+    return Group(*(_hit(hit, typed, tree=tree) for hit in result), *warnings(result.warnings))
+
+
+def warnings(found: Sequence[str]) -> list[RenderableType]:
+    """Draw warnings, one on a line."""
+    return [Text(f"warning: {warning}", "yellow") for warning in found]
 
 
 def _hit(hit: Hit, typed: Mapping[str, str], *, tree: bool) -> RenderableType:

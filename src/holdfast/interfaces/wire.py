@@ -75,6 +75,7 @@ def search_json(result: SearchResult) -> dict[str, Any]:
         },
         "reference_time": iso(trace.reference_time),
         "refused": trace.refused,
+        "warnings": list(result.warnings),
         "strategies": [
             {
                 "id": r.strategy_id,

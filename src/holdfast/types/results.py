@@ -125,6 +125,21 @@ class Trace:
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
     projection: Projection | None = None  # what a context was filled from
 
+    @property
+    def out_of_time(self) -> tuple[str, ...]:
+        """Return the strategies that ran out of time: they may have missed units."""
+        return tuple(result.strategy_id for result in self.results if result.exhausted_budget)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what makes this answer less than it could be."""
+        if not self.out_of_time:
+            return ()
+        return (
+            f"{', '.join(self.out_of_time)} ran out of time, so that units may be missing; "
+            "raise retrieval.timeout_ms or retrieval.escalation_timeout_ms",
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SearchResult(Sequence[Hit]):
@@ -132,6 +147,11 @@ class SearchResult(Sequence[Hit]):
 
     hits: tuple[Hit, ...]
     trace: Trace
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what makes this answer less than it could be, such as a strategy that ran out of time."""
+        return self.trace.warnings
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...

@@ -1,0 +1,94 @@
+"""A strategy that runs out of time returns what it has, and every answer that is made of it says so."""
+
+import json
+import sys
+from itertools import count
+
+import pytest
+
+from builders import opened, watched
+from holdfast.interfaces.cli import main
+from holdfast.testing.embedders import HashEmbedder
+
+# The second one helps out when the first finds too little.
+LATE = ("lexical", "hdc-vsa")
+WARNING = (
+    "lexical, hdc-vsa ran out of time, so that units may be missing; "
+    "raise retrieval.timeout_ms or retrieval.escalation_timeout_ms"
+)
+TURNS = ["the copper kettle leaks", "the kettle is on the left shelf", "a copper lid lies on the shelf"]
+QUESTION = "the copper kettle on the shelf"
+
+
+def hurried(**given):
+    """Open a memory in which every look at the watch is a second later: nothing but the first step is in time."""
+    seconds = count()
+    with watched(lambda: float(next(seconds))):
+        memory = opened(**given)
+    memory.remember(TURNS, user="ana")
+    return memory
+
+
+@pytest.fixture
+def late():
+    with hurried() as memory:
+        yield memory
+
+
+@pytest.fixture
+def patient():
+    with opened() as memory:
+        memory.remember(TURNS, user="ana")
+        yield memory
+
+
+def test_a_search_that_ran_out_of_time_says_so(late, patient):
+    found = late.search(QUESTION, user="ana")
+    assert found.trace.out_of_time == LATE
+    assert found.warnings == (WARNING,)
+    whole = patient.search(QUESTION, user="ana")
+    assert (whole.trace.out_of_time, whole.warnings) == ((), ())
+
+
+def test_every_strategy_that_ran_out_of_time_is_named():
+    with hurried(embedder=HashEmbedder(64)) as memory:
+        found = memory.search(QUESTION, user="ana")
+    assert found.trace.out_of_time == ("lexical", "dense", "hdc-vsa")
+    assert found.warnings == (WARNING.replace("lexical", "lexical, dense", 1),)
+
+
+def test_a_context_that_ran_out_of_time_says_so(late, patient):
+    context = late.assemble(QUESTION, user="ana", budget=300)
+    assert context.warnings == (WARNING,)
+    assert context.to_json()["warnings"] == [WARNING]
+    assert context.trace.out_of_time == LATE
+    assert patient.assemble(QUESTION, user="ana", budget=300).warnings == ()
+
+
+def test_a_verdict_that_ran_out_of_time_claims_no_absence(late, patient):
+    [written] = late.remember("the harbour sleeps", user="ana")
+    assert late.why(QUESTION, written.id, user="ana").verdict.endswith(f"({WARNING})")
+    [written] = patient.remember("the harbour sleeps", user="ana")
+    assert "out of time" not in patient.why(QUESTION, written.id, user="ana").verdict
+
+
+def test_the_command_line_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("HOLDFAST_EMBEDDING__EMBEDDER", "none")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
+        with pytest.raises(SystemExit):
+            main()
+        return capsys.readouterr().out
+
+    for text in TURNS:
+        run("remember", text)
+    assert WARNING not in run("search", QUESTION)
+    seconds = count()
+    with watched(lambda: float(next(seconds))):
+        assert f"warning: {WARNING}" in run("search", QUESTION)
+        assert json.loads(run("search", QUESTION, "--json"))["warnings"] == [WARNING]
+        assert f"warning: {WARNING}" in run("assemble", QUESTION, "--budget", "300")
+        assert json.loads(run("assemble", QUESTION, "--budget", "300", "--json"))["warnings"] == [WARNING]
