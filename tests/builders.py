@@ -32,7 +32,7 @@ def opened(settings=None, now=NOW, embedder=None, path=":memory:"):
 
 @contextlib.contextmanager
 def watched(seconds):
-    """Let memories that are opened meanwhile measure their time budgets with `seconds`, a function like a stopwatch."""
+    """Let memories that are opened meanwhile measure time budgets with `seconds`, a function like a stopwatch."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(holdfast.memory, "time", SimpleNamespace(perf_counter=seconds))
         yield

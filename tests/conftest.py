@@ -71,7 +71,7 @@ def _no_settings_from_outside(tmp_path_factory):
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_hurry():
-    """Stop the watch that time budgets are measured with: on a busy machine answers are as complete as on an idle one.
+    """Stop the watch that measures time budgets: on a busy machine answers are as complete as on an idle one.
 
     What happens when time runs out is tested with a watch that runs as the test says.
     """

@@ -41,7 +41,7 @@ class Meanwhile:
 
 @contextlib.contextmanager
 def disturbed(path, write):
-    """Open a memory whose every statement comes right after `write(writer, number)`; yield it, and the disturbance."""
+    """Open a memory whose every statement comes right after a `write(writer, number)`; yield both."""
     with opened(path=path, embedder=HashEmbedder(64)) as writer:
         writer.remember(f"{QUESTION} is number 0", user="ana", id="shared")
         writer.remember([f"a keeper tells of boat {n} and of the shared harbour" for n in range(20)], user="ana")

@@ -1,8 +1,6 @@
 """Clusters, centroid picks and preservation (C18)."""
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +15,7 @@ from holdfast.kernels.clustering import (
     preservation,
     ranked,
 )
-
-VECTORS = Path(__file__).parents[2].parent / "shared/vectors/libravdb.json"
+from reference import vectors
 
 
 @pytest.mark.parametrize(
@@ -114,14 +111,9 @@ def test_the_sizes_of_doubles_do_not_matter_for_a_direction():
     assert preservation(np.array([1e200, 0.0]), np.array([[1e-200, 0.0], [1e-200, 0.0]])) == (1.0, 1.0)
 
 
-def oracle(*functions):
-    return [entry for entry in json.loads(VECTORS.read_text()) if entry["function"] in functions]
-
-
-@pytest.mark.skipif(not VECTORS.exists(), reason="the oracle is not here")
 def test_the_oracle_agrees():
     seen = 0
-    for entry in oracle("partitionChronological", "cluster_index"):
+    for entry in vectors("partitionChronological", "cluster_index"):
         given, expected = entry["inputs"], entry["expected"]
         found = clusters(given["n"], given.get("target_size", given.get("k")))
         if "index" in expected:
@@ -129,7 +121,7 @@ def test_the_oracle_agrees():
         else:
             assert [len(places) for places in found] == expected["cluster_sizes"]
         seen += 1
-    for entry in oracle("ExtractiveSummarizer.Summarize"):
+    for entry in vectors("ExtractiveSummarizer.Summarize"):
         given, expected = entry["inputs"], entry["expected"]
         if "error" in expected:  # fewer turns than its minimum; here a cluster of one is trivial
             continue
@@ -137,7 +129,7 @@ def test_the_oracle_agrees():
         chosen = picks(rows(*(given["vectors"][name] for name in ids)), given["target_density"] or 0.4)
         assert [ids[place] for place in chosen] == expected["source_ids"]
         seen += 1
-    for entry in oracle("EvaluatePreservation"):
+    for entry in vectors("EvaluatePreservation"):
         given, expected = entry["inputs"], entry["expected"]
         kept = preservation(
             rows(given["vectors"][given["summary"]])[0], rows(*(given["vectors"][turn] for turn in given["turns"]))
@@ -148,7 +140,7 @@ def test_the_oracle_agrees():
         )
         assert (kept.align >= 0.65) is expected["gate_pass"]
         seen += 1
-    for entry in oracle("hybrid_confidence"):
+    for entry in vectors("hybrid_confidence"):
         given, expected = entry["inputs"], entry["expected"]
         confidence = accepted_confidence((given["align"] + given["cover"]) / 2, given["conf_t5"], 0.2)
         assert confidence == pytest.approx(expected["confidence"], abs=1e-9)

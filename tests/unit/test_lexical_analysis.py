@@ -1,16 +1,14 @@
 """The reference tokenizer (C2): which words of a text become terms."""
 
-import json
 import unicodedata
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.analysis.lexical import STOP_WORDS, reference_terms
+from reference import vectors
 
-VECTORS = Path(__file__).parents[3] / "shared/vectors/mrpvm.json"
 # Random code points seldom make words; these make them in several scripts, with the marks that join and divide.
 PIECES = "aesxyzAES éÉñßΣσ -'’._/@#0123 \t\n.,;:!?()“”京都かナハー・กาแ한국कि़तЖяعשİ\u0301\u200d🎉"
 texts = st.text(st.sampled_from(PIECES), max_size=40) | st.text(max_size=40)
@@ -167,11 +165,9 @@ def _overruled(text):
 _LATER_PORTER_RULES = ("logy", "logi", "bly", "bli")
 
 
-@pytest.mark.skipif(not VECTORS.exists(), reason="the reference's vectors are not beside the repository")
 def test_terms_equal_the_reference_where_the_contract_does_not_overrule_it():
-    vectors = [v for v in json.loads(VECTORS.read_text("utf-8"))["vectors"] if v["section"] == "2 tokenizer"]
     compared = 0
-    for vector in vectors:
+    for vector in vectors(section="2 tokenizer"):
         if vector["function"] == "stopwords":
             assert set(vector["expected"]["words"]) == STOP_WORDS
         elif vector["function"] == "porter_stem":

@@ -1,10 +1,8 @@
 """Two-pass discovery, hops and the projection (C11, C12): worked numbers, cuts, edge cases and settings."""
 
 import dataclasses
-import json
 import math
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +14,8 @@ from holdfast.ranking.discover import Discovery, Fallen, Projected, Prospect, We
 from holdfast.ranking.project import Asked, project
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings
 from holdfast.types import Contribution, Lineage
+from reference import vectors
 
-VECTORS = Path(__file__).parents[3] / "shared/vectors/libravdb.json"
 DAY = 86_400
 REFERENCE = Settings.reference()
 TEMPORAL = Indicator(1.0, ("before/after", "how many days"))
@@ -404,14 +402,6 @@ def test_bounds_between_the_groups_are_checked_whichever_side_moves():
 # ---------------------------------------------------------------------------------------------------- oracle
 
 
-def vectors(section, function):
-    entries = json.loads(VECTORS.read_text("utf-8"))
-    return [entry for entry in entries if (entry["section"], entry["function"]) == (section, function)]
-
-
-beside = pytest.mark.skipif(not VECTORS.exists(), reason="the reference's vectors are not beside the repository")
-
-
 def oracle_settings(options):
     """Translate the oracle's options; it has no lower bound for θ1, and the contract keeps θ_rec below it."""
     bar = max(options.get("theta1", 0.2), -0.99)
@@ -435,11 +425,10 @@ def oracle_prospect(item, now):
     return Prospect(unit, item["score"], plain_words(item["text"]), 0.0)
 
 
-@beside
 def test_the_two_passes_rank_as_the_oracle_where_the_contract_does_not_overrule_it():
     now = datetime(2025, 6, 15, tzinfo=UTC)
     compared = 0
-    for entry in vectors("7-two-pass", "rankSection7VariantCandidates"):
+    for entry in vectors("rankSection7VariantCandidates"):
         given = entry["inputs"]
         if given["options"].get("kappa", 0.3) < 0:  # the oracle clamps it; the contract refuses it
             with pytest.raises(SettingsError):
@@ -456,12 +445,11 @@ def test_the_two_passes_rank_as_the_oracle_where_the_contract_does_not_overrule_
     assert compared >= 13
 
 
-@beside
 def test_frequency_and_final_score_agree_with_the_oracle():
-    for entry in vectors("7.3-authority", "f(d)"):
+    for entry in vectors("f(d)"):
         tree = final(prospect(access_count=entry["inputs"]["acc"]), max_access=entry["inputs"]["max_acc"])
         assert tree.find("f").value == pytest.approx(entry["expected"], abs=1e-12)
-    for entry in vectors("7.5-final", "S_final"):
+    for entry in vectors("S_final"):
         given = entry["inputs"]
         settings = changed(floor=given["omega"], keyword_weight=given["kappa"], share_recency=0.0,
                            share_frequency=0.0, share_authority=1.0)  # fmt: skip
@@ -471,10 +459,9 @@ def test_frequency_and_final_score_agree_with_the_oracle():
         assert tree.value == pytest.approx(entry["expected"], abs=1e-12)
 
 
-@beside
 def test_hops_agree_with_the_oracle():
     compared = 0
-    for entry in vectors("7-hop", "expandSection7HopCandidates"):
+    for entry in vectors("expandSection7HopCandidates"):
         given = entry["inputs"]
         share, bar = given["options"].get("etaHop", 0.5), given["options"].get("thetaHop", 0.15)
         if share == 1:  # the oracle clamps it; the contract refuses it

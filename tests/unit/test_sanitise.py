@@ -1,14 +1,12 @@
 """What a summariser reads of a turn (C18)."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 
 from holdfast.analysis.sanitise import PLACEHOLDER, sanitise
+from reference import vectors
 
-VECTORS = Path(__file__).parents[2].parent / "shared/vectors/libravdb.json"
 LONG = "QUJDREVG" * 20
 
 
@@ -108,9 +106,8 @@ def test_hostile_texts_take_no_longer_than_others(text):
     assert sanitise(sanitise(text)) == sanitise(text)
 
 
-@pytest.mark.skipif(not VECTORS.exists(), reason="the oracle is not here")
 def test_the_oracle_agrees():
-    entries = [e for e in json.loads(VECTORS.read_text()) if e["function"] == "sanitizeContinuityText"]
+    entries = vectors("sanitizeContinuityText")
     assert len(entries) == 11
     for entry in entries:
         text, expected = entry["inputs"]["text"], entry["expected"]

@@ -23,11 +23,11 @@ from holdfast.analysis.tokens import (
     gate_length,
 )
 from holdfast.errors import InputError
+from reference import vectors
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "benchmarks/results/token_ratios.json"
 PAGE = ROOT / "docs/design/token-ratios.md"
-VECTORS = ROOT.parent / "shared/vectors/libravdb.json"
 
 # Neither recipe leaves accents dear and digits neutral; the code allows it, so the oracle covers it.
 CUSTOM_RATIOS = replace(DEFAULT_RATIOS, coded=None, symbol=None, emoji=None)
@@ -247,13 +247,8 @@ def test_the_module_shows_the_prices_it_uses():
         assert row.split()[-2:] == [f"{1000 / reference:.2f}" if reference else "-", f"{1000 / price:.2f}"]
 
 
-@pytest.mark.skipif(not VECTORS.exists(), reason="the seeds' vectors are not part of this tree")
 def test_text_of_one_script_costs_what_the_seeds_computed():
-    entries = [
-        entry
-        for entry in json.loads(VECTORS.read_text("utf-8"))
-        if entry["function"] == "host.estimateTokens" and entry["kind"] == "conform"
-    ]
+    entries = [entry for entry in vectors("host.estimateTokens") if entry["kind"] == "conform"]
     compared = 0
     for entry in entries:
         text = entry["inputs"]["text"]
