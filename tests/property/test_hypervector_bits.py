@@ -7,11 +7,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import make_unit
+from holdfast.analysis import analyse
+from holdfast.analysis.hypervector import encode_query, encode_unit
+from holdfast.analysis.query import profile_query
 from holdfast.kernels import hypervectors as hv
+from holdfast.settings import Settings
 
 BITS = 4096
 
-words = st.text(min_size=1, max_size=8).filter(lambda word: word.isprintable())
+words = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=8)
 tokens = st.lists(words, min_size=1, max_size=9)
 seeds = st.integers(0, 2**32)
 
@@ -126,3 +131,24 @@ def test_similarity_and_its_rise_above_chance_stay_within_zero_and_one(distances
 def test_the_noise_floor_never_falls_as_a_store_grows(one, two):
     low, high = sorted((one, two))
     assert 4.0 / 64.0 <= hv.noise_floor(low) <= hv.noise_floor(high) < 0.2
+
+
+@given(st.sampled_from(["topic", "claim", "role", "acts"]), st.lists(seeds, min_size=1, max_size=5), seeds)
+def test_binding_both_sides_to_the_name_of_a_field_changes_no_distance(field, units, question):
+    """Each field is compared with the same field only, so that its name tells nothing apart."""
+    name, rows, query = hv.random(field), np.stack([drawn(seed) for seed in units]), drawn(question)
+    bound = np.stack([hv.bind(name, row) for row in rows])
+    assert np.array_equal(hv.hamming(bound, hv.bind(name, query)), hv.hamming(rows, query))
+
+
+@given(tokens, tokens)
+def test_units_and_questions_bound_to_the_names_of_their_fields_are_as_far_apart(said, asked):
+    settings = Settings.reference()
+    unit = make_unit(text=" ".join(said), topic=" ".join(asked))
+    topic, claim, _, _ = encode_unit(unit, analyse(unit, settings.analysis), settings.hyper)
+    _, question, _ = encode_query(profile_query(" ".join(asked)), settings.hyper)
+    for field, vector in (("topic", topic), ("claim", claim)):
+        if vector is not None and question is not None:
+            name = hv.random(field)
+            apart = hv.hamming(vector[None, :], question)
+            assert np.array_equal(hv.hamming(hv.bind(name, vector)[None, :], hv.bind(name, question)), apart)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from builders import opened
 from holdfast.analysis.authored import partition
 from holdfast.errors import InputError, SettingsError
 from holdfast.settings import AuthoredSettings, Settings
@@ -259,6 +260,12 @@ def test_a_paragraph_is_soft_when_one_of_its_sentences_is_deontic(source, tier):
 def test_only_paragraphs_are_judged_by_their_words():
     source = "# You must wait\n\n    You must wait.\n\n<p>You must wait.</p>\n\n- It waits.\n\n> It waits.\n"
     assert [node.tier for node in read(source).nodes] == ["variant", "variant", "variant", "hard", "soft"]
+
+
+@pytest.mark.parametrize("recipe", [Settings(), Settings.reference()], ids=["default", "reference"])
+def test_a_core_document_without_content_is_refused_when_it_is_given(recipe):
+    with opened(recipe) as memory, pytest.raises(InputError, match="no content; write some text, or leave it out"):
+        memory.ingest("", name="AGENTS.md", core=True, user="ana")
 
 
 def test_empty_blocks_are_nodes_without_words():

@@ -243,6 +243,16 @@ def test_the_plainest_statements_are_read_in_every_language(language):
     assert statement(identity).value == 0.3
 
 
+@pytest.mark.parametrize(
+    ("english", "other"),
+    [("I do not like noise.", SAID["ru"][0]), ("I work at a library.", SAID["ja"][1])],
+    ids=["Russian", "Japanese"],
+)
+def test_the_reference_recipe_judges_a_statement_alike_in_any_language(english, other):
+    assert cold(other).statement == cold(english).statement > 0.0
+    assert cold(other).score == cold(english).score
+
+
 # ---------------------------------------------------------------------------------------------------- content floor
 
 EMPTY = [

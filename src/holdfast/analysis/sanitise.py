@@ -17,8 +17,7 @@ _DATA_CHARACTERS = 64
 _OPAQUE_LINE = 96
 
 # What stands in the place of what was left out; its number counts lines or characters and states no fact.
-PLACEHOLDER = re.compile(r"\[(?:code, \d+ lines?|data, \d+ characters|encoded text, \d+ characters|empty)\]")
-_EMPTY = "[empty]"
+PLACEHOLDER = re.compile(r"\[(?:code, \d+ lines?|data, \d+ characters|encoded text, \d+ characters)\]")
 
 # As in Markdown: behind an opening fence of backticks no further backtick stands, or it is code within a line.
 _FENCE = re.compile(r" {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)(.*)")
@@ -31,13 +30,10 @@ def sanitise(text: str) -> str:
 
     A fenced block of 240 bytes or 8 lines, a `data:` line of 64 characters and a base64 or hex run in a line of 96
     become placeholders. Such a run takes its line with it when it is most of the line. Blank lines are folded into
-    one; a text with nothing in it becomes a placeholder too.
+    one.
     """
-    lines = text.strip().splitlines()
-    if not lines:
-        return _EMPTY
     kept: list[str] = []
-    for line in _without_blocks(lines):
+    for line in _without_blocks(text.strip().splitlines()):
         if line.strip():
             kept.append(_readable(line))
         elif kept[-1]:

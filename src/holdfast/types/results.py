@@ -133,12 +133,11 @@ class Trace:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return what makes this answer less than it could be."""
-        if not self.out_of_time:
-            return ()
-        return (
+        late = (
             f"{', '.join(self.out_of_time)} ran out of time, so that units may be missing; "
-            "raise retrieval.timeout_ms or retrieval.escalation_timeout_ms",
+            "raise retrieval.timeout_ms or retrieval.escalation_timeout_ms"
         )
+        return (late,) if self.out_of_time else ()
 
 
 @dataclass(frozen=True, slots=True)
