@@ -65,17 +65,3 @@ def test_the_order_of_the_plain_run_is_fixed():
 def test_an_exploration_that_fails_says_how_to_repeat_it(tmp_path):
     printed = run(tmp_path / "broken", BROKEN, "--hypothesis-seed=7", "--randomly-seed=9")
     assert "to repeat this: HOLDFAST_EXAMPLES=50 python -m pytest --hypothesis-seed=7 --randomly-seed=9" in printed
-
-
-def test_a_loaded_run_gives_way_and_ends_as_its_tests_do(tmp_path):
-    """The program is busy with every core meanwhile, so it is given almost nothing to do."""
-    loaded = TESTS.parent / "scripts" / "loaded.py"
-    (tmp_path / "test_nice.py").write_text(
-        "import os\ndef test_it(): assert os.nice(0) >= 10\ndef test_no(): assert 0"
-    )
-
-    def code(name):
-        command = [sys.executable, str(loaded), "-q", "-p", "no:randomly", f"test_nice.py::{name}"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
-
-    assert (code("test_it"), code("test_no")) == (0, 1)
