@@ -2,7 +2,10 @@
 
 import contextlib
 import dataclasses
+import importlib.util
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -36,6 +39,16 @@ def watched(seconds):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(holdfast.memory, "time", SimpleNamespace(perf_counter=seconds))
         yield
+
+
+def program(path):
+    """Return a program of this repository as a module, by its path: scripts and benchmarks are no packages."""
+    file = Path(__file__).parents[1] / path
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 def later(**spans):

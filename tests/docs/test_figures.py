@@ -1,18 +1,13 @@
 """The figures of the evaluation page come from runs, and from nothing else."""
 
-import importlib.util
 import json
-import sys
 
 import pytest
-from blocks import ROOT
 
+from builders import program
 from holdfast import Settings
 
-SPEC = importlib.util.spec_from_file_location("figures", ROOT / "scripts" / "figures.py")
-figures = importlib.util.module_from_spec(SPEC)
-sys.modules["figures"] = figures  # dataclasses look their module up
-SPEC.loader.exec_module(figures)
+figures = program("scripts/figures.py")
 
 CHATS = {"set": "talk", "schema": "locomo", "checksums": {"chats.json": "0"}}
 LONG_CHATS = {"set": "probes", "schema": "beam", "checksums": {"small_100K.json.xz": "0"}}

@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from builders import program
+
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 UNITS = 300
@@ -141,9 +143,7 @@ def test_a_missing_package_is_one_line_with_the_remedy(script, package):
 
 
 def test_the_report_takes_the_newest_result_by_its_own_date(tmp_path):
-    spec = importlib.util.spec_from_file_location("report", BENCHMARKS / "report.py")
-    report = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(report)
+    report = program("benchmarks/report.py")
     for name, date in (("b", "2026-01-02T00:00:00+00:00"), ("a", "2026-03-01T00:00:00+00:00")):
         content = {"commit": name, "date": date, "results": []}
         (tmp_path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")

@@ -1,24 +1,15 @@
 """How often the gate decides as a person would (C17): a floor under what was measured."""
 
-import importlib.util
 import json
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from builders import program
 
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-gate_agreement, derive_gate = script("gate_agreement"), script("derive_gate")
+gate_agreement, derive_gate = program("scripts/gate_agreement.py"), program("scripts/derive_gate.py")
 
 EXAMPLES = gate_agreement.examples()
 LANGUAGES = {example.language for example in EXAMPLES}

@@ -1,6 +1,5 @@
 """Token cost (C3): worked numbers, an obvious oracle, laws, and the committed measurement."""
 
-import importlib.util
 import json
 import math
 import sys
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from builders import program
 from holdfast.analysis import tokens
 from holdfast.analysis.tokens import (
     DEFAULT_RATIOS,
@@ -233,10 +233,7 @@ def test_the_committed_measurement_is_of_these_prices_and_the_page_shows_it():
     result = json.loads(RESULT.read_text("utf-8"))
     prices = {"reference": asdict(REFERENCE_RATIOS), "default": asdict(DEFAULT_RATIOS)}
     assert result["price_per_character_in_thousandths"] == prices
-    spec = importlib.util.spec_from_file_location("token_ratios", ROOT / "benchmarks/token_ratios.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.markdown(result, "check") in PAGE.read_text("utf-8")
+    assert program("benchmarks/token_ratios.py").markdown(result, "check") in PAGE.read_text("utf-8")
 
 
 def test_the_module_shows_the_prices_it_uses():
