@@ -110,7 +110,7 @@ def remembered(written: Sequence[Written]) -> RenderableType:
 
 
 def hits(result: SearchResult, *, tree: bool = False) -> RenderableType:
-    """Draw hits, what their scores are made of where they carry it, and the whole of it with `tree`; then warnings."""
+    """Draw hits with what their scores are made of, the whole of it with `tree`, and then the warnings."""
     query = result.trace.query
     typed = typed_words(f"{query.text} {query.borrowed or ''}")
     if not result.hits:
