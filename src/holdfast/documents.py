@@ -18,7 +18,7 @@ from holdfast.analysis.checks import check_name
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import check_hard
 from holdfast.errors import InputError, shown
-from holdfast.ingest import Indexing, Redact, embed_all
+from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
@@ -195,14 +195,11 @@ def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> lis
     """Remember what a document says; what an earlier reading had and this one has not expires."""
     gone = _gone(desk, document, {unit.id for unit in units})
     # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
-    drafts = [Draft(unit, desk.analyse(unit), id_given=True) for unit in (*units, *gone)]
-    written = desk.store.put(drafts) if drafts else []
-    fresh = [
-        unit.evolve(version=done.version)
-        for unit, done in zip((*units, *gone), written, strict=True)
-        if done.status != "duplicate"
+    drafts = [
+        Draft(unit, desk.analyse(unit), id_given=True, document=document.name) for unit in (*units, *gone)
     ]
-    embed_all(fresh, desk.store, desk.indexing)
+    written = desk.store.put(drafts) if drafts else []
+    embed_all(fresh_units(drafts, written), desk.store, desk.indexing)
     return written[: len(units)]
 
 
