@@ -170,138 +170,9 @@ def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:
 def fresh_units(drafts: Sequence[Draft], written: Sequence[Written]) -> list[Unit]:
     """Return what was really written, under its id and in its version."""
     pairs = zip(drafts, written, strict=True)
-    return [draft.unit.evolve(id=done.id, version=done.version) for draft, done in pairs if done.status != "duplicate"]
-
-
-def redacted(self) -> Owned:
-        """Return the same without secrets in what holds for all of the words, such as metadata."""
-        return self if self.redact is None else replace(self, fields=without_secrets(self.fields, self.redact))
-
-
-def remember(
-    content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse, indexing: Indexing
-) -> list[Written]:
-    """Keep every word of `content`; report what was done with each message."""
-    said = read_content(content, settings.ingest)
-    said = redacted(said, owned.redact)
-    drafts = _drafts(said, owned.redacted(), analyse)
-    written = store.put(drafts, retry_seconds=settings.ingest.retry_seconds)
-    fresh = fresh_units(drafts, written)
-    gates = embed_all(fresh, store, indexing)
-    replaced = supersede_changed(fresh, store, settings)
-    return [_reported(done, gates, replaced) for done in written]
-
-
-@dataclass(frozen=True, slots=True)
-class Indexing:
-    """How kept units are embedded and judged. `awaited` says that an embedder is wanted and cannot be used yet."""
-
-    embedder: Embedder | None
-    gate: GateSettings
-    awaited: bool = False
-    failed: Callable[[], None] = lambda: None
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """How many vectors were written, and what the gate decided, by unit."""
-
-    written: int = 0
-    gates: Mapping[str, Gate] = field(default_factory=dict)
-
-
-def embed_all(units: Sequence[Unit], store: Store, indexing: Indexing) -> dict[str, Gate]:
-    """Embed and judge units batch by batch: a crash in a long list costs little, and a long list stays linear."""
-    gates: dict[str, Gate] = {}
-    for start in range(0, len(units), _EMBEDDED_TOGETHER):
-        gates |= embed(units[start : start + _EMBEDDED_TOGETHER], store, indexing).gates
-    return gates
-
-
-def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
-    """Judge units that are kept already, and write their vectors.
-
-    The gate comes before the index, so that no turn matches itself (C17). An embedder that fails loses nothing: the
-    words are safe, and the units wait for their vectors and for the gate.
-    """
-    embedder = indexing.embedder
-    if not units or (embedder is None and indexing.awaited):
-        return Indexed()
-    if embedder is None:
-        gates = judged_by_words(units, indexing.gate)
-        if gates:
-            store.put_gates(gates)
-        return Indexed(0, {unit.id: gate for unit, gate in gates})
-    try:
-        given = embedder.embed_documents([unit.text for unit in units])
-        vectors = checked(given, len(units), embedder.dims, embedder.space)
-        gates = judged(store, embedder.space, units, vectors, indexing.gate)
-        written = store.put_vectors(embedder.space, units, vectors, gates)
-    except EmbedderError as error:
-        log.warning("%d units are kept and wait for their vectors: %s", len(units), error)
-        indexing.failed()
-        return Indexed()
-    return Indexed(written, {unit.id: gate for unit, gate in gates})
-
-
-def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -> dict[str, tuple[str, ...]]:
-    """Let turns that plainly replace earlier ones take their place; return which replaced which (C19)."""
-    if not settings.changes.detect:
-        return {}
-    replaced: dict[str, tuple[str, ...]] = {}
-    for one in superseded(store, units, settings):
-        try:
-            store.supersede(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
-        except NotFoundError:  # erased by somebody meanwhile: there is nothing left to replace
-            continue
-        replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
-    return replaced
-
-
-def _reported(done: Written, gates: Mapping[str, Gate], replaced: Mapping[str, tuple[str, ...]]) -> Written:
-    gate = gates.get(done.id)
-    promoted = gate is not None and gate.promoted
-    if not promoted and done.id not in replaced:
-        return done
-    return replace(done, promoted=promoted, superseded=replaced.get(done.id, ()))
-
-
-def embed_waiting(
-    store: Store,
-    indexing: Indexing,
-    space: str,
-    *,
-    stop: Callable[[], bool] = lambda: False,
-    done: Callable[[int], None] = lambda _: None,
-) -> int:
-    """Embed every unit that waits, batch by batch; `done` hears of each batch. Return how many are left.
-
-    A batch of which nothing could be written (the embedder failed) ends the work; its units wait on.
-    """
-    while not stop() and (units := store.waiting(space, _EMBEDDED_TOGETHER)):
-        written = embed(units, store, indexing).written
-        if not written and len(units) > 1:
-            written = _one_by_one(units, store, indexing)
-        done(written)
-        if not written:
-            break
-    return store.waiting_count(space)
-
-
-def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:
-    """Embed a batch that failed text by text: one that is refused must not hold up the others."""
-    written = 0
-    for tried, unit in enumerate(units, start=1):
-        written += embed([unit], store, indexing).written
-        if not written and tried == _TRIED_ALONE:
-            break
-    return written
-
-
-def _fresh(units: Sequence[Unit], written: Sequence[Written]) -> list[Unit]:
-    """Return what was really written, in its version."""
-    pairs = zip(units, written, strict=True)
-    return [unit.evolve(version=done.version) for unit, done in pairs if done.status != "duplicate"]
+    return [
+        draft.unit.evolve(id=done.id, version=done.version) for draft, done in pairs if done.status != "duplicate"
+    ]
 
 
 def redacted(said: Sequence[Said], redact: Redact | None) -> list[Said]:
@@ -330,9 +201,7 @@ def _drafts(said: Sequence[Said], owned: Owned, analyse: Analyse) -> list[Draft]
     return [_draft(words, owned, seen, analyse, alone=len(said) == 1) for words in said]
 
 
-def _draft(
-    said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analyse: Analyse, *, alone: bool
-) -> Draft:
+def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analyse: Analyse, *, alone: bool) -> Draft:
     user = None if owned.scope == "global" else owned.user
     owner = (owned.tenant, user, owned.session, owned.agent)
     fields = {"claim": said.text, **said.fields, **owned.fields}
@@ -353,9 +222,7 @@ def _draft(
         **fields,
     )
     naming = partial(occurrence_id, said, owner) if _told_by_order(unit, said, alone=alone) else None
-    return Draft(
-        unit, analyse(unit), id_given=said.id is not None, time_given=said.at is not None, naming=naming
-    )
+    return Draft(unit, analyse(unit), id_given=said.id is not None, time_given=said.at is not None, naming=naming)
 
 
 def _told_by_order(unit: Unit, said: Said, *, alone: bool) -> bool:

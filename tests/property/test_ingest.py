@@ -175,7 +175,7 @@ def windows(talk, ends, starts):
 
 
 def unmistakable(talk, held, start, end):
-    """Return whether a window can be read in one way only: nothing longer than what it repeats looks like a repeat."""
+    """Return whether a window can be read in one way only: no more of it than it repeats looks like a repetition."""
     said_again = held - start
     longer = range(said_again + 1, min(held, end - start) + 1)
     return end - start > 1 and not any(talk[held - k : held] == talk[start : start + k] for k in longer)

@@ -354,10 +354,6 @@ class Store(Protocol):
         """Return, for each of `ids` that is part of a document, the name of that document."""
         ...
 
-    def document_owners(self) -> list[tuple[str, str]]:
-        """Return tenant and user of everyone who has documents; the user of shared ones is empty."""
-        ...
-
     def put_gates(self, gates: Sequence[tuple[Unit, Gate]]) -> None:
         """Keep decisions about promotion in one transaction; a promoted unit becomes durable, in its version (C17).
 

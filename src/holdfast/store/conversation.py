@@ -83,7 +83,9 @@ def _repeated(draft: Draft, last_turns: LastTurns, retry_seconds: float) -> dict
 
 
 def _known(drafts: Sequence[Draft], last_turns: LastTurns) -> dict[int, str]:
-    held = [turn.said for turn in last_turns(drafts[0].unit, _LOOKED_AT * len(drafts)) if turn.said.author != "system"]
+    held = [
+        turn.said for turn in last_turns(drafts[0].unit, _LOOKED_AT * len(drafts)) if turn.said.author != "system"
+    ]
     by_id = {unit.id: unit for unit in held}
     found: Found = align(
         [_words(unit) for unit in held],

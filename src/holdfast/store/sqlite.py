@@ -88,7 +88,12 @@ class SqliteStore(Upkeep):
 
     def _last_turns(self, unit: Unit, limit: int) -> list[Turn]:
         """Return the last turns of a unit's conversation in the order in which they came, as they were first said."""
-        keys = {"tenant": unit.tenant, "user": unit.user or GLOBAL, "session": unit.session, "agent": unit.agent or ""}
+        keys = {
+            "tenant": unit.tenant,
+            "user": unit.user or GLOBAL,
+            "session": unit.session,
+            "agent": unit.agent or "",
+        }
         rows = self._run("last_turns", {**keys, "limit": limit}).fetchall()
         return [Turn(Unit.from_json(json.loads(body)), position) for body, position in reversed(rows)]
 
@@ -111,7 +116,7 @@ class SqliteStore(Upkeep):
         return Written(unit.id, "added" if row is None else "updated", unit.version)
 
     def _restated(self, row: Row, draft: Draft) -> Unit:
-        """Return what a known unit becomes; an id that the caller gave takes new content, a message stays as it was."""
+        """Return what a known unit becomes: an id that the caller gave takes new content, a message stays."""
         known = unit_of(row)
         if not draft.id_given:
             return known.evolve(**given_again(known, draft.unit))
@@ -443,7 +448,7 @@ class SqliteStore(Upkeep):
         """Return what tells this store from a copy: where it lies, and the number of its file."""
         if self._location == ":memory:":
             return self._location
-        return f"{os.path.realpath(self._location)} {os.stat(self._location).st_ino}"
+        return f"{os.path.realpath(self._location)} {Path(self._location).stat().st_ino}"
 
     def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
         """See `Store.documents`."""
@@ -455,9 +460,7 @@ class SqliteStore(Upkeep):
         for _, user, called, path, is_core, body, checksum, given_to in rows:
             if zlib.crc32(body) != checksum:
                 raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
-            found.append(
-                CoreDocument(view.tenant, user or None, called, body, path, bool(is_core), given_to == here)
-            )
+            found.append(CoreDocument(view.tenant, user or None, called, body, path, bool(is_core), given_to == here))
         return found
 
     def document_names(self, view: View) -> list[tuple[str, str | None, str]]:
@@ -485,11 +488,6 @@ class SqliteStore(Upkeep):
         keys = {"tenant": view.tenant, "user": view.user, "ids": json.dumps([*ids])}
         with self._read():
             return dict(self._run("documents_of_units", keys).fetchall())
-
-    def document_owners(self) -> list[tuple[str, str]]:
-        """See `Store.document_owners`."""
-        with self._read():
-            return [(tenant, user) for tenant, user in self._run("document_owners", {})]
 
     def _keys(self, view: View, ids: Sequence[str]) -> dict[int, str]:
         places = searching.located(self._index.shards(view), view, ids)

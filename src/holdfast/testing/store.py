@@ -282,7 +282,6 @@ class StoreContract(StoreVectorContract):
         store.put_document(again)
         assert store.documents(view()) == [again, everyones]
         assert [document.body for document in store.documents(view("ben"))] == [b"- b", b"- c"]
-        assert store.document_owners() == [("local", ""), ("local", "ana"), ("local", "ben")]
 
     def test_speakers_are_the_names_the_owner_may_see(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)

@@ -194,9 +194,6 @@ ORDER BY user;
 -- name: document_of_unit
 SELECT document FROM units WHERE key = :key;
 
--- name: document_owners
-SELECT DISTINCT tenant, user FROM documents ORDER BY tenant, user;
-
 -- name: count_access
 UPDATE units SET access_count = access_count + 1
 WHERE tenant = :tenant AND user IN (:user, '') AND key IN (SELECT value FROM json_each(:keys));
