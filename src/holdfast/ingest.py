@@ -55,9 +55,10 @@ def remember(
     said = redacted(said, owned.redact)
     drafts = _drafts(said, owned.redacted(), analyse)
     written = store.put(drafts, retry_seconds=settings.ingest.retry_seconds)
-    fresh = fresh_units(drafts, written)
-    gates = embed_all(fresh, store, indexing)
-    replaced = supersede_changed(fresh, store, settings)
+    gates = embed_all(fresh_units(drafts, written), store, indexing)
+    # A message that is repeated with a new pin says nothing new: it replaces what it replaced when it was said.
+    said_now = [pair for pair in zip(drafts, written, strict=True) if pair[0].id_given or pair[1].status == "added"]
+    replaced = supersede_changed(fresh_units(*zip(*said_now, strict=True)), store, settings) if said_now else {}
     return [_reported(done, gates, replaced) for done in written]
 
 

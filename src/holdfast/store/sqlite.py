@@ -445,10 +445,13 @@ class SqliteStore(Upkeep):
             self._run("put_document", row)
 
     def _place(self) -> str:
-        """Return what tells this store from a copy: where it lies, and the number of its file."""
+        """Return what tells this store from a copy: where it lies, and the number of its file; nothing without one."""
         if self._location == ":memory:":
             return self._location
-        return f"{os.path.realpath(self._location)} {Path(self._location).stat().st_ino}"
+        try:
+            return f"{os.path.realpath(self._location)} {Path(self._location).stat().st_ino}"
+        except OSError:
+            return ""
 
     def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
         """See `Store.documents`."""
@@ -460,7 +463,11 @@ class SqliteStore(Upkeep):
         for _, user, called, path, is_core, body, checksum, given_to in rows:
             if zlib.crc32(body) != checksum:
                 raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
-            found.append(CoreDocument(view.tenant, user or None, called, body, path, bool(is_core), given_to == here))
+            found.append(
+                CoreDocument(
+                    view.tenant, user or None, called, body, path, bool(is_core), bool(here) and given_to == here
+                )
+            )
         return found
 
     def document_names(self, view: View) -> list[tuple[str, str | None, str]]:
