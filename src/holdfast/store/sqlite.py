@@ -445,7 +445,7 @@ class SqliteStore(Upkeep):
             self._run("put_document", row)
 
     def _place(self) -> str:
-        """Return what tells this store from a copy: where it lies, and the number of its file; nothing without one."""
+        """Return what tells this store from a copy: where it lies, and the number of its file."""
         if self._location == ":memory:":
             return self._location
         try:
