@@ -292,7 +292,7 @@ def _skipped(path: Path, relative: str, folder: Folder) -> str:
     if _leads_out(path, folder):
         return _LEADS_OUT
     if not _matches(relative, folder.include):
-        return "its name is none of those that are read; name it with include, or ingest it alone"
+        return "of a kind that is not read; ask for it with include"
     return "" if path.is_file() else "it is no regular file"
 
 

@@ -140,7 +140,7 @@ def test_what_is_skipped_is_named_with_the_reason(memory, folder):
     skipped = dict(taken(memory, folder).skipped)
     assert sorted(skipped) == ["data.json", "page.rst", "sub/run.log", "table.csv"]
     assert set(skipped.values()) == {
-        "its name is none of those that are read; name it with include, or ingest it alone"
+        "of a kind that is not read; ask for it with include"
     }
 
 

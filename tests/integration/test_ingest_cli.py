@@ -75,7 +75,7 @@ def test_what_is_skipped_is_counted_and_named(run, folder):
         (folder / name).write_text("A line.\n", encoding="utf-8")
     drawn = " ".join(run("ingest", "notes").split())
     assert "3 added; 4 units" in drawn
-    assert "skipped 2: a.rst, b.csv: its name is none of those that are read" in drawn
+    assert "skipped 2: a.rst, b.csv: of a kind that is not read" in drawn
     assert [one["name"] for one in run("ingest", "notes", "--json")["skipped"]] == ["a.rst", "b.csv"]
 
 
