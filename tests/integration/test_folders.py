@@ -139,9 +139,7 @@ def test_what_is_skipped_is_named_with_the_reason(memory, folder):
         (folder / name).write_text("A line of something else.\n", encoding="utf-8")
     skipped = dict(taken(memory, folder).skipped)
     assert sorted(skipped) == ["data.json", "page.rst", "sub/run.log", "table.csv"]
-    assert set(skipped.values()) == {
-        "of a kind that is not read; ask for it with include"
-    }
+    assert set(skipped.values()) == {"of a kind that is not read; ask for it with include"}
 
 
 def test_capitals_in_a_suffix_make_no_difference(memory, folder):
