@@ -7,24 +7,31 @@ remembered, searched and recalled.
 from __future__ import annotations
 
 import dataclasses
+import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from holdfast.analysis.authored import Document, Node, partition
 from holdfast.analysis.checks import check_name
+from holdfast.analysis.sources import refuse_foreign
 from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import check_hard
 from holdfast.errors import InputError, shown
-from holdfast.ingest import Indexing, Redact, embed_all
+from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
 
 # A file may be saved while it is read; a second look finds it whole.
 _READINGS = 2
+# Nobody waits for the other end of a pipe that has taken the place of a file.
+_READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_GONE = (FileNotFoundError, NotADirectoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,7 @@ class Desk:
             return body
 
 
-# Ψ: the partition is a function of the bytes alone.
+# Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.budget`, by counter too.
 _partitioned = lru_cache(maxsize=256)(partition)
 
 
@@ -67,26 +74,21 @@ def ingest(desk: Desk, document: CoreDocument, view: View) -> list[Written]:
 
     Raises:
         InputError: it cannot be read as a document.
-        BudgetError: with it, somebody's hard rules would pass their share of `assembly.budget`.
+        BudgetError: with it, the hard rules that its owner sees would pass their share of `assembly.budget`.
     """
     read = _read(document, desk.settings)
-    for reader in _readers(desk, document, view):
-        others = [kept for kept in desk.store.documents(reader, core=True) if not _same(kept, document)]
-        check_rules(desk, [*others, document])
+    if not read.nodes:
+        raise InputError(
+            f"{shown(document.name)} has {len(document.body)} bytes and no content; write some text, or leave it out"
+        )
+    others = [kept for kept in desk.store.documents(view, core=True) if not _same(kept, document)]
+    present = [*(_present(desk, other)[0] for other in others), document]
+    hard = [text for one in present for text in _texts(_read(one, desk.settings), "hard")]
+    check_hard(hard, desk.counter, desk.settings.assembly)
     # Units first: whoever is interrupted in between reads the document again, and finds it changed.
     written = _remember(desk, document, read)
     desk.store.put_document(document)
     return written
-
-
-def check_rules(desk: Desk, documents: Sequence[CoreDocument]) -> None:
-    """Refuse hard rules that together pass their share of `assembly.budget` (C16's start-up check).
-
-    A file is judged as it now stands: whoever has shortened it can open the store again.
-    """
-    present = [_present(desk, document)[0] for document in documents]
-    hard = [text for document in present for text in _texts(_read(document, desk.settings), "hard")]
-    check_hard(hard, desk.counter, desk.settings.assembly)
 
 
 def rules(desk: Desk, view: View) -> Rules:
@@ -99,7 +101,7 @@ def rules(desk: Desk, view: View) -> Rules:
     for kept in core:
         document, warning = _present(desk, kept)
         read = _read(document, desk.settings)
-        if document is not kept:
+        if document.body != kept.body:
             _remember(desk, document, read)
             desk.store.put_document(document)
         # Two documents of one name are told apart: one is the user's, one is everyone's.
@@ -110,22 +112,39 @@ def rules(desk: Desk, view: View) -> Rules:
     return Rules(tuple(hard), tuple(soft), tuple(warnings))
 
 
-def read_file(path: Path) -> bytes:
-    """Return what a file holds, all of one writing.
+def read_file(path: Path, most: int) -> bytes:
+    """Return what a regular file of at most so many bytes holds, all of one writing.
 
     Raises:
-        InputError: it cannot be read, or does not hold still.
+        InputError: it cannot be read, is no such file, is no text by its name, or does not hold still.
     """
+    refuse_foreign(path.name)
     for _ in range(_READINGS):
         try:
-            before = path.stat()
-            raw = path.read_bytes()
+            _refuse_unreadable(path, path.stat(), most)  # a device may act when it is opened
+            with os.fdopen(os.open(path, _READING), "rb") as file:
+                before = os.fstat(file.fileno())
+                _refuse_unreadable(path, before, most)
+                raw = read_all(file, most)
             after = path.stat()
         except OSError as error:
             raise InputError(f"{shown(str(path))} cannot be read: {error.strerror}; check its name") from error
         if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size) and len(raw) == after.st_size:
             return raw
     raise InputError(f"{shown(str(path))} changes while it is read; try again when its writer has finished")
+
+
+def read_all(file: BinaryIO, most: int) -> bytes:
+    """Return all bytes of an open file; of one that grows meanwhile, one byte more than may be."""
+    return file.read(most + 1)
+
+
+def _refuse_unreadable(path: Path, found: os.stat_result, most: int) -> None:
+    """Refuse a pipe or device, which may never end, and a file that is larger than may be."""
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{shown(str(path))} is no regular file; name a file that holds text")
+    if found.st_size > most:
+        raise InputError(f"{shown(str(path))} has {found.st_size:,} bytes, more than {most:,}; split it")
 
 
 def unit_id(document: Document, node: Node) -> str:
@@ -140,31 +159,32 @@ def _same(one: CoreDocument, other: CoreDocument) -> bool:
     return (one.name, one.user) == (other.name, other.user)
 
 
-def _readers(desk: Desk, document: CoreDocument, view: View) -> list[View]:
-    """Return the owners whose rules a document joins: everyone's, when it is everyone's."""
-    users = {view.user}
-    if document.user is None:
-        users |= {user for tenant, user in desk.store.document_owners() if tenant == view.tenant and user}
-    return [dataclasses.replace(view, user=user) for user in sorted(users)]
-
-
 def _read(document: CoreDocument, settings: Settings) -> Document:
     return _partitioned(document.name, document.body, max_bytes=settings.authored.max_bytes)
 
 
 def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
-    """Return a document as its file now has it; one whose file is gone or unreadable stays as it was, with a word."""
+    """Return a document as its file now has it, and a word when that is not what somebody might expect.
+
+    One whose file is empty or gone says nothing any more; one that cannot be read stays as it was.
+    """
     if not kept.path:
         return kept, ""
+    if not kept.here:
+        return kept, f"{kept.name} is used as it was last read: its store lies elsewhere now; ingest the file again"
     try:
-        body = desk.clean(read_file(Path(kept.path)))
-        if body == kept.body:
-            return kept, ""
+        body = desk.clean(read_file(Path(kept.path), desk.settings.authored.max_bytes))
         fresh = dataclasses.replace(kept, body=body)
-        _read(fresh, desk.settings)
+        said = _read(fresh, desk.settings).nodes
     except InputError as error:
-        return kept, f"{kept.name} is used as it was last read: {error}"
-    return fresh, ""
+        if not isinstance(error.__cause__, _GONE):
+            return kept, f"{kept.name} is used as it was last read: {error}"
+        return dataclasses.replace(kept, body=b""), _ended(kept, "gone")
+    return fresh, "" if said else _ended(kept, "empty")
+
+
+def _ended(kept: CoreDocument, how: str) -> str:
+    return f"{kept.name} has no rules any more: its file is {how}; write it again, or forget the document"
 
 
 def _texts(document: Document, tier: str, label: str | None = None) -> list[AuthoredText]:
@@ -195,14 +215,9 @@ def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> lis
     """Remember what a document says; what an earlier reading had and this one has not expires."""
     gone = _gone(desk, document, {unit.id for unit in units})
     # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
-    drafts = [Draft(unit, desk.analyse(unit), id_given=True) for unit in (*units, *gone)]
+    drafts = [Draft(unit, desk.analyse(unit), id_given=True, document=document.name) for unit in (*units, *gone)]
     written = desk.store.put(drafts) if drafts else []
-    fresh = [
-        unit.evolve(version=done.version)
-        for unit, done in zip((*units, *gone), written, strict=True)
-        if done.status != "duplicate"
-    ]
-    embed_all(fresh, desk.store, desk.indexing)
+    embed_all(fresh_units(drafts, written), desk.store, desk.indexing)
     return written[: len(units)]
 
 
@@ -237,10 +252,48 @@ def _unit(desk: Desk, document: CoreDocument, read: Document, node: Node) -> Uni
     )
 
 
-def document_name(name: str | None, path: Path | None) -> str:
-    """Return how a document is called: by the name given, else by its file's."""
+def document_name(desk: Desk, view: View, user: str | None, name: str | None, path: Path | None) -> str:
+    """Return how a document is called: by the name given, by the name its file has had, else by its file's.
+
+    Two files of one name are told apart by as much of their paths as it takes.
+    """
     if name is not None:
         return check_name("name", name) or ""
     if path is None:
         raise InputError("a text needs a name; pass name=…, so that ingesting it again replaces it")
-    return path.name
+    known = [(called, where) for called, owner, where in desk.store.document_names(view) if owner == user]
+    whole = Path.cwd() / path
+    for called, where in known:
+        if where in (str(whole), str(path.resolve())):
+            return called
+    taken = {called for called, _ in known}
+    names = ["/".join(whole.parts[-length:]) for length in range(1, len(whole.parts))]
+    return check_name("name", next((one for one in names if one not in taken), whole.as_posix())) or ""
+
+
+def check_path(path: Path) -> Path:
+    """Return a path unless its name cannot be kept.
+
+    Raises:
+        InputError: it is not UTF-8.
+    """
+    if not _is_text(str(path.resolve())):
+        raise InputError(f"the name {shown(printable(str(path)))} is not UTF-8; rename the file")
+    return path
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a path is a folder; one that is too long, or holds a NUL, is none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def printable(name: str) -> str:
+    """Return a file's name with the bytes of it that are no UTF-8 written out."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _is_text(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)

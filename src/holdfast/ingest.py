@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from holdfast.analysis.units import Said, identity, read_content
+from holdfast.analysis.units import Said, identity, occurrence_id, read_content
 from holdfast.embedders.base import Embedder, checked
 from holdfast.errors import EmbedderError, NotFoundError
 from holdfast.lifecycle.gate import judged, judged_by_words
@@ -52,12 +53,12 @@ def remember(
     """Keep every word of `content`; report what was done with each message."""
     said = read_content(content, settings.ingest)
     said = redacted(said, owned.redact)
-    units = _units(said, owned.redacted())
-    drafts = [_draft(unit, words, owned, analyse) for unit, words in zip(units, said, strict=True)]
-    written = store.put(drafts)
-    fresh = _fresh(units, written)
-    gates = embed_all(fresh, store, indexing)
-    replaced = supersede_changed(fresh, store, settings)
+    drafts = _drafts(said, owned.redacted(), analyse)
+    written = store.put(drafts, retry_seconds=settings.ingest.retry_seconds)
+    gates = embed_all(fresh_units(drafts, written), store, indexing)
+    # A message that is repeated with a new pin says nothing new: it replaces what it replaced when it was said.
+    said_now = [pair for pair in zip(drafts, written, strict=True) if pair[0].id_given or pair[1].status == "added"]
+    replaced = supersede_changed(fresh_units(*zip(*said_now, strict=True)), store, settings) if said_now else {}
     return [_reported(done, gates, replaced) for done in written]
 
 
@@ -167,10 +168,12 @@ def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:
     return written
 
 
-def _fresh(units: Sequence[Unit], written: Sequence[Written]) -> list[Unit]:
-    """Return what was really written, in its version."""
-    pairs = zip(units, written, strict=True)
-    return [unit.evolve(version=done.version) for unit, done in pairs if done.status != "duplicate"]
+def fresh_units(drafts: Sequence[Draft], written: Sequence[Written]) -> list[Unit]:
+    """Return what was really written, under its id and in its version."""
+    pairs = zip(drafts, written, strict=True)
+    return [
+        draft.unit.evolve(id=done.id, version=done.version) for draft, done in pairs if done.status != "duplicate"
+    ]
 
 
 def redacted(said: Sequence[Said], redact: Redact | None) -> list[Said]:
@@ -194,20 +197,20 @@ def without_secrets(value: Any, redact: Redact) -> Any:  # noqa: ANN401 - a fiel
     return value
 
 
-def _units(said: list[Said], owned: Owned) -> list[Unit]:
+def _drafts(said: Sequence[Said], owned: Owned, analyse: Analyse) -> list[Draft]:
     seen: dict[tuple[object, ...], int] = {}
-    return [_unit(words, owned, seen) for words in said]
+    return [_draft(words, owned, seen, analyse, alone=len(said) == 1) for words in said]
 
 
-def _unit(said: Said, owned: Owned, seen: dict[tuple[object, ...], int]) -> Unit:
+def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analyse: Analyse, *, alone: bool) -> Draft:
     user = None if owned.scope == "global" else owned.user
     owner = (owned.tenant, user, owned.session, owned.agent)
     fields = {"claim": said.text, **said.fields, **owned.fields}
     if said.fields.get("role") == "Procedure":
         fields["claim"] = ""
-    said = replace(said, author=fields.pop("author", said.author), at=said.at or owned.at)
-    return Unit(
-        id=said.id or owned.id or identity(said, owner, seen),
+    said = replace(said, author=fields.pop("author", said.author), at=said.at or owned.at, id=said.id or owned.id)
+    unit = Unit(
+        id=said.id or identity(said, owner, seen),
         text=said.text,
         tenant=owned.tenant,
         user=user,
@@ -219,15 +222,19 @@ def _unit(said: Said, owned: Owned, seen: dict[tuple[object, ...], int]) -> Unit
         recorded_time=owned.now,
         **fields,
     )
+    naming = partial(occurrence_id, said, owner) if _told_by_order(unit, said, alone=alone) else None
+    return Draft(unit, analyse(unit), id_given=said.id is not None, time_given=said.at is not None, naming=naming)
 
 
-def _draft(unit: Unit, said: Said, owned: Owned, analyse: Analyse) -> Draft:
-    return Draft(
-        unit,
-        analyse(unit),
-        id_given=(said.id or owned.id) is not None,
-        time_given=(said.at or owned.at) is not None,
-    )
+def _told_by_order(unit: Unit, said: Said, *, alone: bool) -> bool:
+    """Return whether only its place in the conversation says if a message is new: it has neither id nor time.
+
+    The system's instructions lead every list of a host that keeps a window of the last turns; in a list they are
+    known by their words.
+    """
+    if unit.kind != "turn" or said.id is not None or said.at is not None or unit.message_id is not None:
+        return False
+    return alone or unit.author != "system"
 
 
 Revision = Callable[[Unit], tuple[Unit, Any]]

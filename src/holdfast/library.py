@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast import documents
 from holdfast.analysis.knowledge import stated_facts
 from holdfast.analysis.sources import read_source, source_units
 from holdfast.analysis.symbols import Aliases, found_aliases
 from holdfast.analysis.units import read_content
-from holdfast.documents import Desk, keep_units, read_file
-from holdfast.errors import InputError, MissingExtraError, NotFoundError, shown
+from holdfast.documents import Desk, check_path, is_folder, keep_units, printable, read_file
+from holdfast.errors import BudgetError, InputError, MissingExtraError, NotFoundError, shown
 from holdfast.types import (
     AuthoredUnit,
     CoreDocument,
@@ -23,6 +24,7 @@ from holdfast.types import (
     Piece,
     Record,
     Source,
+    SourceLimits,
     SourceUnit,
     Unit,
     View,
@@ -33,6 +35,7 @@ from holdfast.types import (
 
 # What people keep text in; units and records are taken in when they are named, because any JSON could be meant.
 INCLUDED = ("*.md", "*.markdown", "*.txt", "*.html", "*.htm", "*.pdf")
+_LEADS_OUT = "it is a link to outside of the folder"
 # Hidden files, and folders that tools fill.
 EXCLUDED = (".*", "*/.*", "node_modules/*", "*/node_modules/*", "__pycache__/*", "*/__pycache__/*")
 
@@ -41,13 +44,17 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class FolderReport:
-    """What taking in a folder did, file by file; `failed` has the reason with each name."""
+    """What taking in a folder did, file by file; `failed` and `skipped` have the reason with each name.
+
+    What the patterns exclude is not reported. `units` counts what its documents say now.
+    """
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
     units: int = 0
 
 
@@ -147,26 +154,39 @@ def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
 
     A file that cannot be read is reported, and the others go on. Interrupted, it goes on where it stopped.
     """
-    files = {file.relative_to(folder.root).as_posix(): file for file in files_in(folder)}
-    label = _labelled(desk, folder, view)
+    found = listing(folder)
+    names = _names(desk, folder, view)
     done: dict[str, list[str]] = {"added": [], "changed": [], "unchanged": []}
-    failed: list[tuple[str, str]] = []
+    failed = [*found.failed]
     units = 0
-    for number, (name, path) in enumerate(files.items()):
-        folder.progress(number, len(files))
+    for number, (name, path) in enumerate(found.files.items()):
+        folder.progress(number, len(found.files))
         try:
-            document = CoreDocument(
-                folder.tenant, folder.user, f"{label}/{name}", read_file(path), _place(folder, name), core=False
-            )
+            body = read_file(path, SourceLimits().max_bytes)
+            place = _place(folder, name)
+            document = CoreDocument(folder.tenant, folder.user, names(name), body, place, core=False)
             status, count = _taken_in(desk, document, view)
-        except (InputError, MissingExtraError) as error:
+        except (InputError, MissingExtraError, BudgetError) as error:
             failed.append((name, str(error)))
             continue
         done[status].append(name)
         units += count
-    folder.progress(len(files), len(files))
-    removed = _remove_missing(desk, folder, files, view)
-    return FolderReport(**{k: tuple(v) for k, v in done.items()}, removed=removed, failed=tuple(failed), units=units)
+    folder.progress(len(found.files), len(found.files))
+    removed = _remove_missing(desk, folder, found.files, view)
+    return FolderReport(
+        **{k: tuple(v) for k, v in done.items()},
+        removed=removed,
+        failed=tuple(failed),
+        skipped=tuple(found.skipped),
+        units=units,
+    )
+
+
+def _names(desk: Desk, folder: Folder, view: View) -> Callable[[str], str]:
+    """Return how the documents of a folder are called: as they were, else by the folder's name and their own."""
+    label = _labelled(desk, folder, view)
+    known = {path: name for name, user, path in desk.store.document_names(view) if path and user == folder.user}
+    return lambda relative: known.get(_place(folder, relative), f"{label}/{relative}")
 
 
 def _labelled(desk: Desk, folder: Folder, view: View) -> str:
@@ -183,11 +203,17 @@ def _labelled(desk: Desk, folder: Folder, view: View) -> str:
 
 
 def _taken_in(desk: Desk, document: CoreDocument, view: View) -> tuple[str, int]:
-    kept = [one for one in desk.store.documents(view, name=document.name) if one.user == document.user]
-    if kept and kept[0].body == desk.clean(document.body) and not kept[0].core:
-        return "unchanged", len(desk.store.parts(view, document.name))
-    written = take_in(desk, document)
-    return ("changed" if kept else "added"), len(written)
+    """Take in one document of a folder; one that was declared core stays core."""
+    kept = next((one for one in desk.store.documents(view, name=document.name) if one.user == document.user), None)
+    body = desk.clean(document.body)
+    if kept is not None and kept.body == body:
+        if not kept.here:
+            desk.store.put_document(dataclasses.replace(kept, path=document.path, here=True))
+        owner = dataclasses.replace(view, user=document.user or "")
+        return "unchanged", len(desk.store.parts(owner, document.name, ended=False))
+    if kept is not None and kept.core:
+        return "changed", len(documents.ingest(desk, dataclasses.replace(document, body=body, core=True), view))
+    return ("changed" if kept else "added"), len(take_in(desk, document))
 
 
 def _place(folder: Folder, relative: str) -> str:
@@ -212,35 +238,74 @@ def _remove_missing(desk: Desk, folder: Folder, files: dict[str, Path], view: Vi
     return tuple(Path(path.removeprefix(root)).as_posix() for _, path in gone)
 
 
-def files_in(folder: Folder) -> Iterator[Path]:
-    """Yield the files to take in, in order; a folder that contains itself through a link is entered once.
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a folder that are to be read, by their names in it; and those that are not, with the reason."""
+
+    files: dict[str, Path] = field(default_factory=dict)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+
+def listing(folder: Folder) -> Listing:
+    """Return what is to be taken in, in order.
 
     Raises:
         InputError: it is not a folder.
     """
-    if not folder.root.is_dir():
+    if not is_folder(folder.root):
         raise InputError(f"{shown(str(folder.root))} is not a folder; name one, or a single file")
+    check_path(folder.root)
+    found = Listing()
+    for relative, path in _walk(folder, found.skipped):
+        if _matches(relative, folder.exclude):
+            continue
+        if printable(relative) != relative:
+            found.failed.append((printable(relative), "its name is not UTF-8; rename the file"))
+        elif reason := _skipped(path, relative, folder):
+            found.skipped.append((relative, reason))
+        else:
+            found.files[relative] = path
+    return found
+
+
+def _walk(folder: Folder, skipped: list[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a folder; one that contains itself through a link is entered once, and no link out of it."""
     entered: set[tuple[int, int]] = set()
     for place, folders, names in os.walk(folder.root, followlinks=True):
         here = Path(place)
-        found = here.stat()
-        if (found.st_dev, found.st_ino) in entered:
+        status = here.stat()
+        if (status.st_dev, status.st_ino) in entered:
             folders.clear()
             continue
-        entered.add((found.st_dev, found.st_ino))
-        folders.sort()
+        entered.add((status.st_dev, status.st_ino))
+        inner = {name: (here / name).relative_to(folder.root).as_posix() for name in sorted(folders)}
+        wanted = {name: relative for name, relative in inner.items() if not _matches(f"{relative}/", folder.exclude)}
+        skipped += [(printable(wanted[name]), _LEADS_OUT) for name in wanted if _leads_out(here / name, folder)]
+        folders[:] = [name for name in wanted if not _leads_out(here / name, folder)]
         for name in sorted(names):
-            file = here / name
-            if _wanted(file.relative_to(folder.root).as_posix(), folder) and file.is_file():
-                yield file
+            yield (here / name).relative_to(folder.root).as_posix(), here / name
 
 
-def _wanted(relative: str, folder: Folder) -> bool:
-    def matches(patterns: Sequence[str]) -> bool:
-        name = relative.rpartition("/")[2]
-        return any(fnmatch.fnmatch(relative, one) or fnmatch.fnmatch(name, one) for one in patterns)
+def _skipped(path: Path, relative: str, folder: Folder) -> str:
+    """Return why a file is not read, or nothing."""
+    if _leads_out(path, folder):
+        return _LEADS_OUT
+    if not _matches(relative, folder.include):
+        return "of a kind that is not read; ask for it with include"
+    return "" if path.is_file() else "it is no regular file"
 
-    return matches(folder.include) and not matches(folder.exclude)
+
+def _leads_out(path: Path, folder: Folder) -> bool:
+    """Return whether something is a link to outside of its folder."""
+    root = os.path.realpath(folder.root)
+    return path.is_symlink() and not f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
+
+
+def _matches(relative: str, patterns: Sequence[str]) -> bool:
+    """Return whether a file is one of those that patterns name; capitals make no difference."""
+    path, name = relative.lower(), relative.lower().rpartition("/")[2]
+    return any(fnmatch.fnmatchcase(path, one.lower()) or fnmatch.fnmatchcase(name, one.lower()) for one in patterns)
 
 
 # ------------------------------------------------------------------------------------------------ widening
@@ -252,7 +317,7 @@ def widen(desk: Desk, view: View, unit: Unit) -> Widened:
     Raises:
         NotFoundError: the unit is of no document, or the document no longer has it.
     """
-    name = unit.id.rpartition("#")[0]
+    name = desk.store.documents_of(view, [unit.id]).get(unit.id)
     kept = [one for one in desk.store.documents(view, name=name) if one.user == unit.user] if name else []
     if not kept:
         raise NotFoundError(f"{shown(unit.id)} is of no document that is kept; only a document's unit can be widened")

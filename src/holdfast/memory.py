@@ -30,13 +30,13 @@ from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
 from holdfast.derivation import derivation
 from holdfast.embedders.base import Embedder
-from holdfast.errors import HoldfastError, InputError, shown
+from holdfast.errors import InputError, shown
 from holdfast.opened import Filters, Moment, checked_limit, checked_user
 from holdfast.settings import Settings
 from holdfast.store.base import Order, Store
 from holdfast.store.sqlite import SqliteStore
 from holdfast.summarisers.base import Summariser
-from holdfast.types import AUTHORS, CoreDocument, SearchResult, Stats, Unit, Why, Widened, Written
+from holdfast.types import AUTHORS, CoreDocument, SearchResult, SourceLimits, Stats, Unit, Why, Widened, Written
 from holdfast.upkeep import Upkeep
 
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -80,7 +80,6 @@ class Memory(Upkeep):
 
         Raises:
             StoreError: the file cannot be used; the message says why and what to do.
-            BudgetError: the hard rules of its core documents pass their share of `assembly.budget`.
         """
         settings = Settings.load() if settings is None else settings
         location = settings.store.path if path is None else path
@@ -89,13 +88,7 @@ class Memory(Upkeep):
         aliases_of(settings.analysis.aliases)
         store = SqliteStore.open(location, settings.store, derivation(settings))
         clock = now or (lambda: datetime.now(UTC))
-        memory = cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)
-        try:
-            memory._check_rules()
-        except HoldfastError:
-            memory.close()
-            raise
-        return memory
+        return cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)
 
     # -------------------------------------------------------------------------------------------- writing
 
@@ -123,7 +116,9 @@ class Memory(Upkeep):
         """Keep `content` word for word; return what was done with each message.
 
         A text, a message (`{"role": …, "content": …}`), a unit, or a list of these. The same message is kept
-        once. All of it is written, or nothing: when this returns, it survives a crash.
+        once: it is known by its id or time, the messages of a list by their order, and one alone when it repeats the
+        last turn of its session soon (`ingest.retry_seconds`). All of it is written, or nothing: when this returns,
+        it survives a crash.
 
         Raises:
             InputError: something given cannot be used; nothing was written.
@@ -227,20 +222,21 @@ class Memory(Upkeep):
             InputError: it cannot be read as a document; nothing was written.
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
-        path = source if isinstance(source, Path) else None
-        if path is not None and path.is_dir():
+        path = documents.check_path(source) if isinstance(source, Path) else None
+        if path is not None and documents.is_folder(path):
             raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
-        owner = choose("scope", scope, ("user", "global"))
+        owner = None if choose("scope", scope, ("user", "global")) == "global" else checked_user(user)
         view = self._view(user=user, tenant=tenant)
         desk = self._desk(writing=True)
-        body = documents.read_file(path) if path is not None else check_given_text("source", source).encode()
+        most = self._settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
+        body = check_given_text("source", source).encode() if path is None else documents.read_file(path, most)
         document = CoreDocument(
             tenant=view.tenant,
-            user=None if owner == "global" else view.user,
-            name=documents.document_name(name, path),
+            user=owner,
+            name=documents.document_name(desk, view, owner, name, path),
             body=body,
             path=str(path.resolve()) if path is not None else "",
-            core=check_flag("core", core),
+            core=core,
         )
         if not document.core:
             return library.take_in(desk, document)
@@ -259,11 +255,14 @@ class Memory(Upkeep):
     ) -> library.FolderReport:
         """Take in the documents of a folder: what is new or changed; what is gone ends. Patterns are as in a shell.
 
-        A file that cannot be read is reported, and the others go on.
+        A file that cannot be read is reported, and the others go on; what is skipped is reported too. Links that lead
+        out of the folder are not followed.
 
         Raises:
             InputError: it is not a folder.
         """
+        if not isinstance(folder, str | Path):
+            raise InputError(f"{shown(folder)} is not a path; give a text or a Path")
         owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
         wanted = library.Folder(

@@ -89,17 +89,6 @@ class Opened:
             self._store, self._settings, self._analyse, indexing, self._counter, self._now(), self._redact
         )
 
-    def _check_rules(self) -> None:
-        owners = self._store.document_owners()
-        if not owners:
-            return
-        now = self._now()
-        indexing = Indexing(None, self._settings.gate, awaited=True)
-        desk = documents.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact)
-        for tenant, user in owners:
-            view = View(tenant=tenant, user=user, now=now, reference_time=now)
-            documents.check_rules(desk, self._store.documents(view, core=True))
-
     def _making(
         self,
         query: str | Sequence[Mapping[str, Any]],

@@ -1,12 +1,12 @@
 """Core documents through `Memory` (C14): what is refused, what is read again, whose rules they are."""
 
 import os
-from pathlib import Path
+import shutil
 
 import pytest
 
 from builders import NOW, later, opened
-from holdfast import Settings
+from holdfast import Settings, documents
 from holdfast.errors import BudgetError, InputError
 from holdfast.testing.embedders import HashEmbedder
 
@@ -90,29 +90,29 @@ def test_arguments_that_cannot_be_used_are_refused(memory, source, more):
     assert_nothing_kept(memory)
 
 
-def saved_while_read(monkeypatch, times):
+def saved_while_read(monkeypatch, path, times):
     """Let so many readings find a file that its writer has not finished."""
-    whole, left = Path.read_bytes, [times]
+    whole, left = documents.read_all, [times]
 
-    def reading(path):
-        raw = whole(path)
+    def reading(file, most):
+        raw = whole(file, most)
         if left[0]:
             left[0] -= 1
             path.write_bytes(raw + b"\n- one more\n")
             os.utime(path, ns=(left[0], left[0]))
         return raw
 
-    monkeypatch.setattr(Path, "read_bytes", reading)
+    monkeypatch.setattr(documents, "read_all", reading)
 
 
 def test_a_file_that_is_saved_while_it_is_read_is_read_again(memory, core, monkeypatch):
-    saved_while_read(monkeypatch, 1)
+    saved_while_read(monkeypatch, core, 1)
     memory.ingest(core, user="ana", core=True)
     assert "- one more" in rules(memory)
 
 
 def test_a_file_that_never_holds_still_is_refused(memory, core, monkeypatch):
-    saved_while_read(monkeypatch, 9)
+    saved_while_read(monkeypatch, core, 9)
     with pytest.raises(InputError, match="changes while it is read"):
         memory.ingest(core, user="ana", core=True)
     assert_nothing_kept(memory)
@@ -140,16 +140,37 @@ def test_documents_count_together_and_the_old_text_of_one_does_not(memory):
     assert "and more" in rules(memory)
 
 
-def test_open_refuses_settings_that_no_longer_hold_the_rules(tmp_path):
+def test_rules_that_settings_no_longer_hold_are_told_to_their_owner_alone(tmp_path):
     path = tmp_path / "a.db"
     with opened(path=path) as memory:
         memory.ingest(BODY, name="A.md", user="ana", core=True)
-    with pytest.raises(BudgetError, match=r"A\.md#"):
-        opened(Settings.load({"assembly.budget": 10}, environ={}), path=path)
-    with pytest.raises(BudgetError, match=r"hard_share = 0\.0"):
-        opened(Settings.load({"assembly.hard_share": 0.0}, environ={}), path=path)
-    with opened(path=path) as memory:
-        assert "- be kind" in rules(memory)
+    with opened(Settings.load({"assembly.budget": 5}, environ={}), path=path) as memory:
+        with pytest.raises(BudgetError, match=r"A\.md#"):
+            memory.assemble("kettle", user="ana")
+        assert memory.assemble("kettle", user="ben").warnings == ()
+    with opened(Settings.load({"assembly.hard_share": 0.0}, environ={}), path=path) as memory:
+        assert "hard_share = 0.0" in memory.assemble("kettle", user="ana").warnings[0]
+
+
+def test_a_file_that_outgrows_its_share_keeps_nobody_else_from_the_store(tmp_path, core):
+    with opened(path=tmp_path / "a.db") as memory:
+        memory.ingest(core, user="mallory", tenant="other", core=True)
+        memory.remember("a boat", user="ana")
+    core.write_text(HEAVY * 4, encoding="utf-8")
+    with opened(path=tmp_path / "a.db") as memory:
+        assert memory.assemble("boat", user="ana").warnings == ()
+        with pytest.raises(BudgetError, match=r"heaviest: AGENTS\.md"):
+            memory.assemble("boat", user="mallory", tenant="other")
+
+
+def test_nobody_is_told_of_another_users_rules(memory):
+    memory.ingest(f"- {'word ' * 1200}\n", name="Secret.md", user="ben", core=True)
+    memory.ingest(f"- {'word ' * 1200}\n", name="All.md", user="ana", scope="global", core=True)
+    with pytest.raises(BudgetError) as refused:
+        memory.ingest(f"- {'word ' * 1200}\n", name="More.md", user="ana", scope="global", core=True)
+    assert "Secret" not in str(refused.value)
+    assert memory.assemble("boat", user="ana").warnings == ()
+    assert "the hard rules take" in memory.assemble("boat", user="ben").warnings[0]
 
 
 # ----------------------------------------------------------------------------------------------- tiers
@@ -244,19 +265,98 @@ def test_an_unchanged_file_makes_no_versions(core):
         assert memory.stats(user="ana").versions == 3
 
 
-@pytest.mark.parametrize("raw", [b"", b"\xff\xfe", b"x" * 2_000_000, None])
-def test_a_file_that_became_unreadable_keeps_its_last_rules_and_says_so(memory, core, raw):
+UNREADABLE = {
+    "not UTF-8": lambda path: path.write_bytes(b"\xff\xfe"),
+    "too large": lambda path: path.write_bytes(b"x" * 2_000_000),
+    "a huge hole": lambda path: os.truncate(path, 2**33),
+    "a pipe": lambda path: (path.unlink(), os.mkfifo(path)),
+    "a device": lambda path: (path.unlink(), path.symlink_to("/dev/zero")),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+def rewritten(path, body):
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    path.unlink(missing_ok=True)
+    path.write_text(body, encoding="utf-8")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes and devices are files where they can be made")
+@pytest.mark.parametrize("spoil", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_became_unreadable_keeps_its_last_rules_and_says_so(memory, core, spoil):
     memory.ingest(core, user="ana", core=True)
     before = rules(memory)
-    core.unlink() if raw is None else core.write_bytes(raw)
+    spoil(core)
     context = memory.assemble("kettle", user="ana")
     assert context.section("hard").text == before
     [warning] = context.warnings
-    assert "AGENTS.md" in warning
+    assert "AGENTS.md is used as it was last read" in warning
     assert found(memory, "kettle shelf")[0] == "The kettle is on the shelf."
-    core.write_text("- be back\n", encoding="utf-8")
+    with pytest.raises(InputError):
+        memory.ingest(core, user="ana", core=True)
+    rewritten(core, "- be back\n")
     context = memory.assemble("kettle", user="ana")
     assert (context.section("hard").text, context.warnings) == ("[rules]\n- be back\n", ())
+
+
+@pytest.mark.parametrize("body", [None, "", " \n\n", "\ufeff"])
+def test_a_file_that_was_emptied_or_removed_ends_its_rules_at_once(memory, core, body):
+    memory.ingest(core, user="ana", core=True)
+    core.unlink() if body is None else core.write_text(body, encoding="utf-8")
+    for _ in range(2):
+        context = memory.assemble("kettle", user="ana")
+        assert context.text == ""
+        [warning] = context.warnings
+        assert f"AGENTS.md has no rules any more: its file is {'gone' if body is None else 'empty'}" in warning
+    assert found(memory, "kettle shelf") == []
+    core.write_text(BODY, encoding="utf-8")
+    context = memory.assemble("kettle", user="ana")
+    assert "- be kind" in context.section("hard").text
+    assert context.warnings == ()
+    assert found(memory, "kettle shelf")[0] == "The kettle is on the shelf."
+
+
+@pytest.mark.parametrize("how", ["copied", "moved"])
+def test_a_store_that_came_from_elsewhere_reads_no_file_of_this_machine(tmp_path, core, how):
+    there, here = tmp_path / "there.db", tmp_path / "here.db"
+    with opened(path=there) as memory:
+        memory.ingest(core, user="ana", core=True)
+    (shutil.copyfile if how == "copied" else os.replace)(there, here)
+    core.write_text("- a private line\n", encoding="utf-8")
+    with opened(path=here) as memory:
+        context = memory.assemble("kettle", user="ana")
+        assert "- be kind" in context.text
+        assert "private" not in context.text
+        [warning] = context.warnings
+        assert "its store lies elsewhere now; ingest the file again" in warning
+        memory.ingest(core, user="ana", core=True)
+        context = memory.assemble("kettle", user="ana")
+        assert context.warnings == ()
+        assert "- a private line" in context.text
+
+
+def test_what_rules_cost_is_counted_once_for_each_content_and_counter(memory, core):
+    counted = []
+
+    def counter(text):
+        counted.append(text)
+        return len(text) // 4
+
+    def other(text):
+        return counter(text)
+
+    def counts_of_rules(count):
+        counted.clear()
+        memory.assemble("zeppelin", user="ana", counter=count)
+        return [text for text in counted if "be kind" in text and "[rules]\n" in text and "ask" not in text]
+
+    memory.ingest(core, user="ana", core=True)
+    assert len(counts_of_rules(counter)) == 1
+    assert counts_of_rules(counter) == []
+    assert len(counts_of_rules(other)) == 1
+    core.write_text(BODY.replace("be kind", "be kinder"), encoding="utf-8")
+    assert len(counts_of_rules(counter)) == 1
 
 
 def test_an_edit_beyond_the_budget_is_an_error_and_never_a_cut(memory, core):

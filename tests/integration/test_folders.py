@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -69,7 +70,8 @@ ALL = sorted(
 
 def test_text_is_taken_in_and_hidden_files_tools_folders_and_data_are_not(memory, folder):
     report = taken(memory, folder)
-    assert report == FolderReport(added=("harbour.md", "tide.txt", "sub/market.md"), units=5)
+    assert [name for name, _ in report.skipped] == ["data.json"]
+    assert report == FolderReport(added=("harbour.md", "tide.txt", "sub/market.md"), skipped=report.skipped, units=5)
     assert texts(memory) == ALL
     assert {unit.kind for unit in memory.list(user="ana")} == {"knowledge"}
     assert {unit.author for unit in memory.list(user="ana")} == {"document"}
@@ -132,6 +134,173 @@ def test_two_folders_of_one_name_in_two_places_keep_their_units(memory, tmp_path
     assert texts(memory) == ["The home gate squeaks.", "The work gate squeaks."]
 
 
+def test_what_is_skipped_is_named_with_the_reason(memory, folder):
+    for name in ("page.rst", "table.csv", "sub/run.log"):
+        (folder / name).write_text("A line of something else.\n", encoding="utf-8")
+    skipped = dict(taken(memory, folder).skipped)
+    assert sorted(skipped) == ["data.json", "page.rst", "sub/run.log", "table.csv"]
+    assert set(skipped.values()) == {"of a kind that is not read; ask for it with include"}
+
+
+def test_capitals_in_a_suffix_make_no_difference(memory, folder):
+    (folder / "LOUD.MD").write_text("The gate is loud.\n", encoding="utf-8")
+    assert "LOUD.MD" in taken(memory, folder).added
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are files where they can be made")
+def test_pipes_and_links_out_of_the_folder_are_skipped_and_named(memory, folder, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "private.md").write_text("A private line.\n", encoding="utf-8")
+    (folder / "file.md").symlink_to(outside / "private.md")
+    (folder / "way").symlink_to(outside, target_is_directory=True)
+    (folder / "inner.md").symlink_to(folder / "harbour.md")
+    os.mkfifo(folder / "pipe.md")
+    report = taken(memory, folder, include=["*.md"], exclude=["node_modules/*", ".*", "data.json", "*.txt"])
+    assert sorted(report.skipped) == [
+        ("file.md", "it is a link to outside of the folder"),
+        ("pipe.md", "it is no regular file"),
+        ("way", "it is a link to outside of the folder"),
+    ]
+    assert sorted(report.added) == ["harbour.md", "inner.md", "sub/market.md"]
+    assert "A private line." not in texts(memory)
+
+
+@pytest.mark.parametrize("name", ["minutes.docx", "MINUTES.DOCX", "photo.jpg"])
+def test_a_file_of_another_program_is_not_taken_for_text(memory, folder, name):
+    (folder / name).write_bytes(b"PK\x03\x04")
+    with pytest.raises(InputError, match="no text by its name; export it"):
+        memory.ingest(folder / name, user="ana")
+    assert [failed for failed, _ in taken(memory, folder, include=["*.docx", "*.jpg"]).failed] == [name]
+    memory.ingest("What the minutes say.\n", name=name, user="ana")
+    assert texts(memory) == ["What the minutes say."]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX alone")
+def test_a_name_that_is_not_utf8_is_reported_and_the_others_go_on(memory, folder):
+    bad = os.fsencode(folder) + b"/caf\xe9.md"
+    with open(bad, "wb") as file:  # noqa: PTH123 - a name of bytes
+        file.write(b"A line.\n")
+    report = taken(memory, folder)
+    assert report.failed == (("caf\\xe9.md", "its name is not UTF-8; rename the file"),)
+    assert texts(memory) == ALL
+    with pytest.raises(InputError, match="is not UTF-8; rename the file"):
+        memory.ingest(Path(os.fsdecode(bad)), user="ana")
+
+
+def test_a_huge_file_is_reported_without_being_read(memory, folder):
+    (folder / "huge.txt").touch()
+    os.truncate(folder / "huge.txt", 2**40)
+    [(name, reason)] = taken(memory, folder).failed
+    assert name == "huge.txt"
+    assert "1,099,511,627,776 bytes, more than 16,777,216" in reason
+
+
+# ---------------------------------------------------------------------------------------------------- names
+
+
+def test_two_files_of_one_name_in_two_places_are_two_documents(memory, tmp_path):
+    for place in ("one", "two", "three"):
+        path = tmp_path / place / "docs" / "README.md"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"The {place} gate is open.\n", encoding="utf-8")
+        memory.ingest(path, user="ana")
+    assert texts(memory) == ["The one gate is open.", "The three gate is open.", "The two gate is open."]
+    (tmp_path / "two" / "docs" / "README.md").write_text("The two gates are shut.\n", encoding="utf-8")
+    memory.ingest(tmp_path / "two" / "docs" / "README.md", user="ana")
+    assert texts(memory) == ["The one gate is open.", "The three gate is open.", "The two gates are shut."]
+    names = {unit.id.rpartition("#")[0] for unit in memory.list(user="ana")}
+    assert names == {"README.md", "docs/README.md", "three/docs/README.md"}
+
+
+def test_a_file_and_a_text_of_one_name_are_two_documents(memory, folder):
+    memory.ingest("The gate is a text.\n", name="tide.txt", user="ana")
+    memory.ingest(folder / "tide.txt", user="ana")
+    assert texts(memory) == ["High water is at six.", "The gate is a text."]
+
+
+@pytest.mark.parametrize("first", ["the folder", "the file"])
+def test_a_file_of_a_folder_is_the_same_document_when_it_is_named_alone(memory, folder, first):
+    if first == "the folder":
+        taken(memory, folder)
+        assert {done.status for done in memory.ingest(folder / "harbour.md", user="ana")} == {"duplicate"}
+    else:
+        memory.ingest(folder / "harbour.md", user="ana")
+        assert taken(memory, folder).unchanged == ("harbour.md",)
+    assert texts(memory) == ALL
+
+
+def test_a_core_document_of_a_folder_stays_core(memory, folder):
+    (folder / "AGENTS.md").write_text("- be kind\n", encoding="utf-8")
+    memory.ingest(folder / "AGENTS.md", user="ana", core=True)
+    assert "AGENTS.md" in taken(memory, folder).unchanged
+    (folder / "AGENTS.md").write_text("- be kinder\n", encoding="utf-8")
+    assert "AGENTS.md" in taken(memory, folder).changed
+    assert "- be kinder" in memory.assemble("zeppelin", user="ana").section("hard").text
+    assert texts(memory) == ALL
+
+
+ONE, TWO = "The first is of harbours.\n", "The second is of mountains.\n"
+
+
+@pytest.mark.parametrize("core", [True, False])
+def test_a_document_whose_name_continues_anothers_is_not_its_part(memory, core):
+    memory.ingest(ONE, name="C", user="ana", core=core)
+    memory.ingest(TWO, name="C#guide", user="ana", core=core)
+    memory.ingest(ONE.replace("harbours", "boats"), name="C", user="ana", core=core)
+    assert texts(memory) == ["The first is of boats.", "The second is of mountains."]
+    memory.forget(document="C", user="ana")
+    assert texts(memory) == ["The second is of mountains."]
+    memory.forget(document="C#guide", user="ana")
+    assert memory.list(user="ana", current_only=False) == []
+
+
+def test_files_whose_names_continue_each_other_are_kept_apart(memory, folder):
+    (folder / "harbour.md#1.md").write_text("The dock is dry.\n", encoding="utf-8")
+    taken(memory, folder)
+    (folder / "harbour.md").write_text(HARBOUR.replace("ten", "nine"), encoding="utf-8")
+    report = taken(memory, folder)
+    assert (report.changed, report.units) == (("harbour.md",), 6)
+    assert "The dock is dry." in texts(memory)
+
+
+def test_a_unit_of_the_users_own_is_no_part_of_a_document(memory):
+    memory.remember("my own note", id="notes.md#1", user="ana")
+    memory.ingest(ONE, name="notes.md", user="ana")
+    memory.ingest(TWO, name="notes.md", user="ana")
+    assert texts(memory) == ["The second is of mountains.", "my own note"]
+    memory.forget(document="notes.md", user="ana")
+    assert texts(memory) == ["my own note"]
+
+
+def test_nobody_writes_over_the_units_of_another(memory):
+    memory.remember("my own note", id="A.md#000000", user="ana")
+    with pytest.raises(InputError, match=r"taken by a unit that is no part of a document; give 'A\.md'"):
+        memory.ingest("A line of text.\n", name="A.md", user="ana", core=True)
+    memory.ingest("A line of text.\n", name="B.md", user="ana", core=True)
+    with pytest.raises(InputError, match=r"taken by the document 'B\.md'; choose another id"):
+        memory.remember("my own note", id="B.md#000000", user="ana")
+    assert texts(memory) == ["A line of text.", "my own note"]
+
+
+def test_units_whose_ids_hold_the_sign_between_name_and_part_belong_to_their_document(memory):
+    units = '[{"id": "faq#1", "claim": "The gate is green."}, {"id": "faq#2", "claim": "The gate is tall."}]'
+    memory.ingest(units, name="facts.json", user="ana")
+    memory.ingest(units.replace("tall", "low"), name="facts.json", user="ana")
+    assert texts(memory) == ["The gate is green.", "The gate is low."]
+    assert memory.widen("facts.json#faq#1", user="ana").document == "facts.json"
+    memory.forget(document="facts.json", user="ana")
+    assert memory.list(user="ana", current_only=False) == []
+
+
+def test_the_units_of_unchanged_files_are_those_that_they_say_now(memory, folder):
+    taken(memory, folder)
+    (folder / "harbour.md").write_text(HARBOUR.replace("ten", "nine"), encoding="utf-8")
+    (folder / "tide.txt").unlink()
+    assert taken(memory, folder).units == 4
+    assert taken(memory, folder).units == 4 == len(texts(memory))
+
+
 # ------------------------------------------------------------------------------------------------- changing
 
 
@@ -140,7 +309,9 @@ def test_taking_in_again_changes_nothing(memory, folder):
     before = versions(memory)
     stats = memory.stats(user="ana")
     again = taken(memory, folder)
-    assert again == FolderReport(unchanged=("harbour.md", "tide.txt", "sub/market.md"), units=5)
+    assert again == FolderReport(
+        unchanged=("harbour.md", "tide.txt", "sub/market.md"), skipped=again.skipped, units=5
+    )
     assert versions(memory) == before
     assert memory.stats(user="ana") == stats
 

@@ -44,7 +44,8 @@ def folder(tmp_path):
 def test_a_folder_is_taken_in_and_its_units_are_widened(run, folder):
     report = run("ingest", "notes", "--exclude", "draft*", "--json")
     assert report == {
-        "added": ["flour.txt", "oven.md"], "changed": [], "unchanged": [], "removed": [], "failed": [], "units": 3,
+        "added": ["flour.txt", "oven.md"], "changed": [], "unchanged": [], "removed": [], "failed": [], "skipped": [],
+        "units": 3,
     }  # fmt: skip
     [hit] = run("search", "oven lit", "--profile", "fast", "--json")["hits"][:1]
     wide = run("widen", hit["unit"]["id"], "--json")
@@ -69,6 +70,23 @@ def test_files_that_fail_are_named_and_the_exit_code_says_so(run, folder):
     assert "save the file as UTF-8" in failed["reason"]
     assert "left out: bad.md" in run("ingest", "notes", code=2)
     assert run("stats", "--json")["units"] == 4
+
+
+def test_what_is_skipped_is_counted_and_named(run, folder):
+    for name in ("a.rst", "b.csv"):
+        (folder / name).write_text("A line.\n", encoding="utf-8")
+    drawn = " ".join(run("ingest", "notes").split())
+    assert "3 added; 4 units" in drawn
+    assert "skipped 2: a.rst, b.csv: of a kind that is not read" in drawn
+    assert [one["name"] for one in run("ingest", "notes", "--json")["skipped"]] == ["a.rst", "b.csv"]
+
+
+def test_files_of_one_name_are_two_documents(run, tmp_path):
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "README.md").write_text(f"The {place} gate is open.\n", encoding="utf-8")
+        run("ingest", f"{place}/README.md")
+    assert run("stats", "--json")["units"] == 2
 
 
 @pytest.mark.parametrize(

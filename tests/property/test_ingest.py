@@ -1,14 +1,20 @@
 """Remembering (law 14, C1's identity): the same message is kept once, and a bad list writes nothing at all."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import count
+from threading import Barrier
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from builders import NOW, later, make_unit, opened
+from holdfast import Settings
 from holdfast.errors import HoldfastError, InputError, NotFoundError
+from holdfast.store.queries import queries
+from holdfast.testing.embedders import HashEmbedder
 
 OWNER = {"user": "ana", "session": "s1"}
 
@@ -25,14 +31,94 @@ def said(memory, **owner):
 # ------------------------------------------------------------------------------------ without id and without time
 
 
-def test_sending_a_message_again_adds_nothing():
+def ticking(step=timedelta(seconds=1)):
+    """Return a clock that goes on by `step` whenever it is read."""
+    moments = (NOW + number * step for number in count())
+    return lambda: next(moments)
+
+
+HOUR = timedelta(hours=1)
+authors = st.sampled_from(["user", "assistant"])
+lines = st.lists(st.tuples(authors, st.sampled_from(["yes", "no", "a boat"])), max_size=6)
+
+
+def as_messages(talk):
+    return [{"role": author, "content": text} for author, text in talk]
+
+
+def test_every_yes_of_a_live_chat_is_kept():
+    talk = [("assistant", "Friday?"), ("user", "Yes"), ("assistant", "And the dentist?"), ("user", "Yes")]
+    with opened(now=ticking()) as memory:
+        for message in as_messages(talk):
+            assert statuses(memory.remember(message, **OWNER)) == ["added"]
+        assert said(memory) == talk
+
+
+@given(lines, st.booleans())
+@example([("user", "yes"), ("user", "yes"), ("user", "yes")], True)
+def test_one_message_a_call_keeps_every_message_of_any_talk(talk, in_list):
+    with opened(now=ticking(HOUR)) as memory:
+        for message in as_messages(talk):
+            assert statuses(memory.remember([message] if in_list else message, **OWNER)) == ["added"]
+        assert said(memory) == talk
+        units = memory.list(limit=None, **OWNER)
+        assert len({unit.id for unit in units}) == len(units)
+
+
+def test_a_note_without_a_session_is_kept_each_day():
+    with opened(now=ticking(24 * HOUR)) as memory:
+        for _ in range(3):
+            assert statuses(memory.remember("Took my pill", user="ana")) == ["added"]
+        assert [unit.text for unit in memory.list(user="ana")] == ["Took my pill"] * 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status"), [(0, "duplicate"), (60, "duplicate"), (61, "added"), (86_400, "added")]
+)
+@pytest.mark.parametrize("owner", [OWNER, {"user": "ana"}], ids=["a session", "no session"])
+def test_a_message_that_repeats_the_last_turn_soon_is_a_call_tried_again(seconds, status, owner):
+    clock = iter([NOW, later(seconds=seconds)])
+    with opened(now=lambda: next(clock, NOW)) as memory:
+        [first] = memory.remember("the boiler is fixed", **owner)
+        [again] = memory.remember("the boiler is fixed", **owner)
+        assert again.status == status
+        assert (again.id == first.id) == (status == "duplicate")
+
+
+def test_how_soon_is_a_setting():
+    settings = Settings.load({"ingest.retry_seconds": 3600})
+    with opened(settings, now=ticking(timedelta(minutes=50))) as memory:
+        memory.remember("the boiler is fixed", **OWNER)
+        assert statuses(memory.remember("the boiler is fixed", **OWNER)) == ["duplicate"]
+
+
+def test_a_message_that_repeats_an_earlier_turn_is_new_however_soon():
     with opened() as memory:
-        first = memory.remember("the boiler is fixed", **OWNER)
-        again = memory.remember("the boiler is fixed", **OWNER)
-        assert statuses(first) == ["added"]
-        assert statuses(again) == ["duplicate"]
-        assert first[0].id == again[0].id
-        assert len(said(memory)) == 1
+        for text in ("yes", "no", "yes"):
+            assert statuses(memory.remember(text, **OWNER)) == ["added"]
+        assert [text for _, text in said(memory)] == ["yes", "no", "yes"]
+
+
+def test_two_speakers_who_say_the_same_at_once_both_spoke():
+    with opened() as memory:
+        for name in ("Ana", "Ben"):
+            message = {"role": "user", "content": "yes", "name": name}
+            assert statuses(memory.remember(message, **OWNER)) == ["added"]
+
+
+def test_the_same_words_with_another_picture_are_another_message():
+    with opened() as memory:
+        for url in ("one.png", "two.png"):
+            parts = [{"type": "text", "text": "look"}, {"type": "image", "url": url}]
+            assert statuses(memory.remember({"role": "user", "content": parts}, **OWNER)) == ["added"]
+
+
+def test_a_talk_without_a_session_is_told_apart_from_one_with_a_session_and_from_another_agents():
+    with opened() as memory:
+        for owner in ({"user": "ana"}, OWNER, {**OWNER, "agent": "a1"}, {**OWNER, "user": "ben"}):
+            assert statuses(memory.remember("yes", **owner)) == ["added"]
+        for owner in ({"user": "ana"}, OWNER, {**OWNER, "agent": "a1"}, {**OWNER, "user": "ben"}):
+            assert statuses(memory.remember("yes", **owner)) == ["duplicate"]
 
 
 def test_sending_a_longer_list_adds_only_what_is_new():
@@ -59,7 +145,7 @@ def test_the_same_words_of_another_author_are_another_message():
         both = [{"role": "user", "content": "yes"}, {"role": "assistant", "content": "yes"}]
         assert statuses(memory.remember(both, **OWNER)) == ["added", "added"]
         assert statuses(memory.remember("yes", author="tool", **OWNER)) == ["added"]
-        assert statuses(memory.remember("yes", author="assistant", **OWNER)) == ["duplicate"]
+        assert statuses(memory.remember("yes", author="tool", **OWNER)) == ["duplicate"]
         assert sorted(said(memory)) == [("assistant", "yes"), ("tool", "yes"), ("user", "yes")]
 
 
@@ -69,39 +155,207 @@ def test_words_that_differ_in_a_space_or_a_capital_are_kept_apart():
         assert [text for _, text in said(memory)] == ["Yes", "yes", "yes ", "yes!"]
 
 
-authors = st.sampled_from(["user", "assistant"])
-lines = st.lists(st.tuples(authors, st.sampled_from(["yes", "no", "a boat"])), max_size=6)
-
-
-def as_messages(talk):
-    return [{"role": author, "content": text} for author, text in talk]
-
-
-@given(st.lists(lines.filter(bool), min_size=1, max_size=4))
-def test_each_message_is_kept_as_often_as_the_fullest_list_has_it(sends):
-    with opened() as memory:
-        expected = Counter()
-        for talk in sends:
-            before = expected.copy()
-            expected |= Counter(talk)
-            written = memory.remember(as_messages(talk), **OWNER)
-            assert statuses(written).count("added") == (expected - before).total()
-            assert len({one.id for one in written}) == len(talk)
-        assert Counter(said(memory)) == expected
-        for talk in sends:
-            assert set(statuses(memory.remember(as_messages(talk), **OWNER))) == {"duplicate"}
-        assert Counter(said(memory)) == expected
-
-
 @given(lines, lines.filter(bool))
 def test_resending_a_history_with_new_turns_keeps_its_order(old, new):
-    with opened() as memory:
+    with opened(now=ticking(HOUR)) as memory:
         if old:
             memory.remember(as_messages(old), **OWNER)
         memory.remember(as_messages([*old, *new]), **OWNER)
         units = memory.list(limit=None, order="oldest", **OWNER)
         assert [(u.author, u.text) for u in units] == [*old, *new]
         assert [u.position for u in units] == [*range(len(units))]
+
+
+def windows(talk, ends, starts):
+    """Return what a host sends that always shows some of the last turns: windows up to each end, none with a gap."""
+    held = 0
+    for end, start in zip(sorted({min(end, len(talk)) for end in ends} | {len(talk)}), starts, strict=False):
+        yield held, min(start, held), end
+        held = end
+
+
+def unmistakable(talk, held, start, end):
+    """Return whether a window can be read in one way only: no more of it than it repeats looks like a repetition."""
+    said_again = held - start
+    longer = range(said_again + 1, min(held, end - start) + 1)
+    return end - start > 1 and not any(talk[held - k : held] == talk[start : start + k] for k in longer)
+
+
+@given(
+    st.lists(st.tuples(authors, st.sampled_from(["yes", "no", "a boat"])), min_size=2, max_size=10),
+    st.lists(st.integers(1, 10), min_size=1, max_size=6),
+    st.lists(st.integers(0, 10), min_size=8, max_size=8),
+    st.sampled_from([OWNER, {"user": "ana"}]),
+    st.booleans(),
+)
+@example([("user", "yes")] * 4 + [("user", "no")], [2, 5], [0, 1] + [0] * 6, OWNER, True)
+def test_any_growing_or_sliding_window_of_any_talk_leaves_the_talk(talk, ends, starts, owner, again):
+    sent = [*windows(talk, ends, starts)]
+    assume(all(unmistakable(talk, *window) for window in sent))
+    with opened(now=ticking(HOUR)) as memory:
+        for held, start, end in sent:
+            window = as_messages(talk[start:end])
+            assert statuses(memory.remember(window, **owner)) == ["duplicate"] * (held - start) + ["added"] * (
+                end - held
+            )
+            if again:
+                assert set(statuses(memory.remember(window, **owner))) == {"duplicate"}
+        units = memory.list(limit=None, order="oldest", **owner)
+        assert [(unit.author, unit.text) for unit in units] == talk
+        assert len({unit.id for unit in units}) == len(talk)
+
+
+@given(lines.filter(lambda talk: len(talk) > 1), st.lists(st.integers(2, 6), max_size=5))
+def test_the_whole_list_each_turn_never_adds_anything_twice(talk, ends):
+    with opened(now=ticking(HOUR)) as memory:
+        for end in sorted({min(end, len(talk)) for end in ends} | {len(talk)}):
+            for _ in range(2):
+                memory.remember(as_messages(talk[:end]), **OWNER)
+                assert said(memory) == talk[:end]
+
+
+@given(st.lists(lines.filter(lambda talk: len(talk) > 1), max_size=4))
+def test_nothing_of_a_list_is_lost(sends):
+    with opened(now=ticking(HOUR)) as memory:
+        for talk in sends:
+            memory.remember(as_messages(talk), **OWNER)
+            assert Counter(talk) <= Counter(said(memory))
+
+
+def test_an_exchange_a_call_keeps_one_that_is_said_again_later():
+    light, off = [("user", "light on"), ("assistant", "Done.")], [("user", "light off"), ("assistant", "Done.")]
+    with opened(now=ticking()) as memory:
+        for exchange in (light, off, light, off):
+            assert statuses(memory.remember(as_messages(exchange), **OWNER)) == ["added"] * 2
+        assert said(memory) == [*light, *off, *light, *off]
+
+
+TALK = [(("user", "assistant")[number % 2], f"line {number}") for number in range(8)]
+
+
+def live(memory, talk):
+    for message in as_messages(talk):
+        memory.remember(message, **OWNER)
+
+
+def test_an_answer_that_was_made_anew_is_all_that_is_new():
+    with opened(now=ticking()) as memory:
+        live(memory, TALK[:6])
+        other = [*TALK[:5], ("assistant", "another answer")]
+        assert statuses(memory.remember(as_messages(other), **OWNER)) == ["duplicate"] * 5 + ["added"]
+        more = [*other, ("user", "thanks")]
+        assert statuses(memory.remember(as_messages(more), **OWNER)) == ["duplicate"] * 6 + ["added"]
+        assert statuses(memory.remember(as_messages(more[2:]), **OWNER)) == ["duplicate"] * 5
+
+
+def test_a_writer_that_is_behind_adds_nothing():
+    with opened(now=ticking()) as memory:
+        live(memory, TALK)
+        assert set(statuses(memory.remember(as_messages(TALK[1:6]), **OWNER))) == {"duplicate"}
+        assert said(memory) == TALK
+
+
+def test_erased_words_that_a_host_sends_again_are_kept_again_once_and_nothing_else_is_added():
+    with opened(now=ticking()) as memory:
+        live(memory, TALK[:6])
+        memory.forget(ids=[memory.list(order="oldest", **OWNER)[2].id], user="ana")
+        added = [statuses(memory.remember(as_messages(TALK[:end]), **OWNER)).count("added") for end in (6, 7, 8, 8)]
+        assert added == [1, 1, 1, 0]
+        assert sorted(said(memory)) == sorted(TALK)
+
+
+def test_instructions_before_a_window_are_kept_once():
+    head = [("system", "Be kind.")]
+    with opened(now=ticking()) as memory:
+        for end in range(2, len(TALK) + 1):
+            memory.remember(as_messages([*head, *TALK[max(0, end - 3) : end]]), **OWNER)
+        assert said(memory) == [*head, *TALK]
+
+
+def test_a_correction_is_not_undone_by_a_host_that_sends_the_first_words_again():
+    with opened(now=ticking()) as memory:
+        live(memory, TALK[:4])
+        memory.update(memory.list(order="oldest", **OWNER)[1].id, user="ana", text="corrected")
+        assert statuses(memory.remember(as_messages(TALK[:5]), **OWNER)) == ["duplicate"] * 4 + ["added"]
+        assert said(memory)[1] == ("assistant", "corrected")
+
+
+def test_a_list_with_some_ids_and_times_is_told_apart_by_all_it_has():
+    talk = [
+        {"role": "user", "content": "yes", "id": "m1"},
+        {"role": "assistant", "content": "yes"},
+        {"role": "user", "content": "yes", "at": later(days=-1)},
+        {"role": "assistant", "content": "yes"},
+    ]
+    with opened(now=ticking()) as memory:
+        assert statuses(memory.remember(talk, **OWNER)) == ["added"] * 4
+        assert statuses(memory.remember(talk, **OWNER)) == ["duplicate"] * 4
+        more = [*talk, {"role": "user", "content": "yes", "id": "m2"}, {"role": "assistant", "content": "yes"}]
+        assert statuses(memory.remember(more, **OWNER)) == ["duplicate"] * 4 + ["added"] * 2
+        assert statuses(memory.remember(more[2:], **OWNER)) == ["duplicate"] * 4
+
+
+def test_two_writers_who_send_the_same_list_at_once_leave_one(tmp_path):
+    together = Barrier(2)
+
+    def send(_):
+        with opened(path=tmp_path / "two.db") as memory:
+            for end in range(2, len(TALK) + 1):
+                together.wait()
+                memory.remember(as_messages(TALK[:end]), **OWNER)
+
+    with opened(path=tmp_path / "two.db") as memory, ThreadPoolExecutor(2) as pool:
+        [*pool.map(send, range(2))]
+        assert said(memory) == TALK
+
+
+def test_the_same_calls_give_the_same_ids():
+    def ids():
+        with opened(now=ticking()) as memory:
+            live(memory, [("user", "yes"), ("user", "no")] * 3)
+            return [unit.id for unit in memory.list(limit=None, **OWNER)]
+
+    assert ids() == ids()
+
+
+@pytest.mark.parametrize("owner", [OWNER, {"user": "ana"}], ids=["a session", "no session"])
+def test_a_message_reads_as_many_turns_as_its_list_is_long_and_no_more(owner, monkeypatch):
+    asked = []
+    with opened(now=ticking(HOUR)) as memory:
+        read = memory.store._last_turns
+        monkeypatch.setattr(memory.store, "_last_turns", lambda unit, limit: asked.append(limit) or read(unit, limit))
+        for number in range(20):
+            memory.remember("yes" if number % 2 else "no", **owner)
+        memory.remember(["yes", "no", "maybe"], **owner)
+        assert max(asked[:-3]) == 1 if owner == OWNER else max(asked) <= 6
+        plan = memory.store._connection.execute(
+            f"EXPLAIN QUERY PLAN {queries()['last_turns']}",
+            {"tenant": "local", "user": "ana", "session": owner.get("session"), "agent": "", "limit": 1},
+        ).fetchall()
+        assert "units_in_conversation" in plan[0][3]
+        assert not any("TEMP B-TREE" in row[3] for row in plan)
+
+
+@pytest.mark.parametrize(
+    ("again", "changed"),
+    [
+        ({"pinned": True}, {"pinned": True}),
+        ({"metadata": {"room": "attic"}}, {"metadata": {"room": "attic"}}),
+        ({"ttl": 60}, {"expires_at": later(seconds=61)}),
+    ],
+)
+def test_a_repeated_message_takes_a_new_pin_lifetime_or_metadata(again, changed):
+    with opened(now=ticking(), embedder=HashEmbedder(64)) as memory:
+        [first] = memory.remember("a kiln", metadata={"room": "hall"}, **OWNER)
+        [second] = memory.remember("a kiln", **again, **OWNER)
+        assert (second.id, second.status, second.version) == (first.id, "updated", 2)
+        unit = memory.get(first.id, user="ana")
+        assert unit == memory.history(first.id, user="ana")[0].evolve(
+            version=2, recorded_time=later(seconds=1), **changed
+        )
+        assert memory.search("kiln", user="ana")[0].unit.id == first.id
+        assert statuses(memory.remember("a kiln", **again, **OWNER)) == ["duplicate"]
+        assert statuses(memory.remember("a kiln", **OWNER)) == ["duplicate"]
 
 
 # ------------------------------------------------------------------------------------------- with ids, with times

@@ -90,10 +90,10 @@ class _Block:
 
 
 def partition(name: str, raw: bytes, *, max_bytes: int = _DEFAULTS.max_bytes) -> Document:
-    """Return the document's nodes in source order, each with its tier.
+    """Return the document's nodes in source order, each with its tier; one without content has none.
 
     Raises:
-        InputError: it is too large, not UTF-8, holds a NUL or nothing at all, or its hop targets do not end.
+        InputError: it is too large, not UTF-8, holds a NUL, or its hop targets do not end.
     """
     check_name("document name", name)
     lines = _LINE.findall(_read(name, raw, max_bytes))
@@ -104,8 +104,6 @@ def partition(name: str, raw: bytes, *, max_bytes: int = _DEFAULTS.max_bytes) ->
         inner = [line.rstrip("\r\n") for line in lines[1 : front - 1]]
         blocks.insert(0, _Block("front_matter", "hard", "\n".join(inner), 0, front))
         targets = _hop_targets(name, inner)
-    if not blocks:
-        raise InputError(f"{shown(name)} has {len(raw)} bytes and no content; write some text, or leave it out")
     offset = len(_BOM) if raw.startswith(_BOM) else 0
     return Document(name, hashlib.sha256(raw).hexdigest(), tuple(_placed(blocks, lines, offset)), targets)
 

@@ -248,4 +248,10 @@ def identity(said: Said, owner: tuple[str | None, ...], seen: dict[tuple[object,
     at = said.at.isoformat() if said.at else None
     equal = (said.author, said.text, at)
     seen[equal] = occurrence = seen.get(equal, -1) + 1
-    return f"u-{digest('said', owner, *equal, occurrence)}"
+    return occurrence_id(said, owner, occurrence)
+
+
+def occurrence_id(said: Said, owner: tuple[str | None, ...], occurrence: int) -> str:
+    """Return the id of the k-th message of these words."""
+    at = said.at.isoformat() if said.at else None
+    return f"u-{digest('said', owner, said.author, said.text, at, occurrence)}"

@@ -6,8 +6,9 @@ tail:  T_recent ≤ min(max(β·τ, T_base), τ - I1 - I2*)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from holdfast.analysis.tokens import TokenCounter, checked
 from holdfast.assembly.context import node_id
@@ -19,6 +20,8 @@ from holdfast.types import AuthoredText
 
 # An error names the rules that are worth shortening, not all of them.
 _HEAVIEST = 3
+# The pieces of a few dozen owners' rules.
+_COSTS_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +83,10 @@ def check_hard(hard: Sequence[AuthoredText], counter: TokenCounter, settings: As
     Raises:
         BudgetError: they are too long to be in every context; the message names the heaviest.
     """
-    count = checked(counter)
     pieces, _ = authored_pieces(hard)
-    tokens = count(section_text(RULES, pieces))
+    text = section_text(RULES, pieces)
+    count = counting(counter, (text, *pieces))
+    tokens = count(text)
     bound = share_of(settings.budget, settings.hard_share)
     if tokens > bound:
         raise BudgetError(
@@ -91,6 +95,22 @@ def check_hard(hard: Sequence[AuthoredText], counter: TokenCounter, settings: As
             f"{heaviest(hard, pieces, count)}"
         )
     return tokens
+
+
+def counting(counter: TokenCounter, rules: Iterable[str]) -> TokenCounter:
+    """Return a counter that counts each text once; what `rules` cost is kept from one context to the next (Ψ).
+
+    Costs are kept by content and counter: an edit, or another counter, is counted anew.
+    """
+    count, lasting = cache(checked(counter)), frozenset(rules)
+    if not isinstance(counter, Hashable):
+        return count
+    return lambda text: _cost(counter, text) if text in lasting else count(text)
+
+
+@lru_cache(maxsize=_COSTS_KEPT)
+def _cost(counter: TokenCounter, text: str) -> int:
+    return checked(counter)(text)
 
 
 def heaviest(nodes: Sequence[AuthoredText], pieces: Sequence[str], count: TokenCounter) -> str:

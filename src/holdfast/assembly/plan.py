@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from holdfast.analysis.tokens import TokenCounter, checked
-from holdfast.assembly.budget import Shares, check_budget, heaviest
+from holdfast.analysis.tokens import TokenCounter
+from holdfast.assembly.budget import Shares, check_budget, counting, heaviest
 from holdfast.assembly.context import Item, LeftOut, LeftOutBy, Section, node_id
 from holdfast.assembly.packing import longest_prefix
 from holdfast.assembly.render import GUIDANCE, RECENT, RULES, authored_pieces, quotes, section_text
@@ -132,12 +131,13 @@ class _Choice:
 
 
 def _draft(request: Request) -> _Draft:
-    # Lines are counted more than once, to find the place and to report; a real tokenizer is not cheap.
-    budget, count = check_budget(request.budget), cache(checked(request.counter))
+    budget = check_budget(request.budget)
     _check_nodes((*request.hard, *request.soft))
     rules, headings = authored_pieces(request.hard)
     guidance, _ = authored_pieces(request.soft, headings)
     text = section_text(RULES, rules)
+    # Lines are counted more than once, to find the place and to report; a real tokenizer is not cheap.
+    count = counting(request.counter, (text, *rules, *guidance))
     hard = count(text)
     if hard > budget:
         what = "the hard rules need" if rules else "even an empty text counts"

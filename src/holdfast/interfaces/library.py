@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,9 @@ from holdfast.interfaces.options import (
 from holdfast.library import EXCLUDED, INCLUDED, FolderReport
 from holdfast.memory import Memory
 from holdfast.types import Widened
+
+# A line of a terminal; `--json` has all of them.
+_MOST_NAMED = 8
 
 
 def ingest(
@@ -91,9 +95,23 @@ def _reported(report: FolderReport) -> RenderableType:
         for what in ("added", "changed", "unchanged", "removed")
         if getattr(report, what)
     )
-    parts: list[RenderableType] = [Text(f"{counts or 'no documents'}; {report.units} units")]
+    units = "1 unit" if report.units == 1 else f"{report.units} units"
+    parts: list[RenderableType] = [Text(f"{counts or 'no documents'}; {units}")]
     parts += [Text(f"left out: {name}: {reason}", "yellow") for name, reason in report.failed]
-    return Group(*parts)
+    return Group(*parts, *_skipped(report))
+
+
+def _skipped(report: FolderReport) -> list[RenderableType]:
+    """Return a line for each reason, with how many files it skipped and what they are called."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in report.skipped:
+        reasons.setdefault(reason, []).append(name)
+    return [Text(f"skipped {len(names)}: {_some(names)}: {reason}", "dim") for reason, names in reasons.items()]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def widen(

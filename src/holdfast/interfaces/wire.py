@@ -155,7 +155,9 @@ def erasure_json(erasure: Erasure) -> dict[str, Any]:
 
 def folder_json(report: FolderReport) -> dict[str, Any]:
     """Return what taking in a folder did."""
-    return {**dataclasses.asdict(report), "failed": [{"name": name, "reason": why} for name, why in report.failed]}
+    left = {"failed": report.failed, "skipped": report.skipped}
+    named = {field: [{"name": name, "reason": why} for name, why in files] for field, files in left.items()}
+    return {**dataclasses.asdict(report), **named}
 
 
 def widened_json(found: Widened) -> dict[str, Any]:

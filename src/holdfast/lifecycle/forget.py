@@ -105,22 +105,18 @@ def _parts(store: Store, view: View, document: CoreDocument) -> tuple[str, ...]:
     return tuple(store.parts(dataclasses.replace(view, user=document.user or ""), document.name))
 
 
-def document_of(unit: Unit) -> str | None:
-    """Return the name of the document that a unit is part of, whoever speaks in it; its id leads with it."""
-    return unit.id.rpartition("#")[0] or None
-
-
 def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[str, ...]) -> Selection:
     """Let a document go with all of its units; a part of one cannot be erased, because its text is kept whole."""
     chosen = {unit.id for unit in units}
     documents = []
-    names = {(document_of(unit), unit.user) for unit in units if unit.expires_at is None}
+    documents_of = store.documents_of(view, [unit.id for unit in units])
+    names = {(documents_of.get(unit.id), unit.user) for unit in units if unit.expires_at is None}
     for name, user in sorted((name, user or "") for name, user in names if name is not None):
         for kept in store.documents(view, name=name):
             if (kept.user or "") != user:
                 continue
             if left := [unit_id for unit_id in _parts(store, view, kept) if unit_id not in chosen]:
-                part = next(unit.id for unit in units if document_of(unit) == name)
+                part = next(unit.id for unit in units if documents_of.get(unit.id) == name)
                 raise InputError(
                     f"{shown(part)} is part of the document {shown(name)}, of which {len(left)} more units are kept; "
                     "forget the whole document, or ingest it again without that part and then forget this"

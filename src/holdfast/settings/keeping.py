@@ -14,12 +14,16 @@ class IngestSettings:
 
     max_text_bytes: int = setting(1_048_576, "longest text of one unit, in UTF-8 bytes; longer is refused whole")
     max_metadata_bytes: int = setting(65_536, "largest metadata of one unit, as JSON bytes")
+    retry_seconds: float = setting(
+        60.0, "one message that repeats the last turn of its session so soon is a call tried again, and kept once"
+    )
 
     redact: bool = setting(default=False, doc="take keys, tokens and passwords out of what is written")
 
     def __post_init__(self) -> None:
         within("ingest.max_text_bytes", self.max_text_bytes, 1)
         within("ingest.max_metadata_bytes", self.max_metadata_bytes, 2)
+        within("ingest.retry_seconds", self.retry_seconds, 0)
 
 
 @dataclass(frozen=True, slots=True)

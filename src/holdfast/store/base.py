@@ -188,14 +188,17 @@ class Problem:
 class Store(Protocol):
     """Units and everything that is searched. Every method is atomic and safe to call from several threads."""
 
-    def put(self, drafts: Sequence[Draft]) -> list[Written]:
+    def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[Written]:
         """Write all drafts in one durable transaction, or none of them.
 
-        A known unit is a duplicate; a caller-given id with new content becomes a new version. The store gives
-        each new turn its position in its session.
+        A known unit is a duplicate; a caller-given id with new content becomes a new version. A message that only
+        its order tells apart is looked for among the last turns of its conversation, inside the transaction; alone,
+        it repeats the last of them when that is at most `retry_seconds` old. The store gives each new turn its
+        position in its conversation.
 
         Raises:
             NotFoundError: a draft supersedes a unit that its owner does not have.
+            InputError: an id is taken by another agent's unit, or by a unit of another document.
         """
         ...
 
@@ -343,12 +346,12 @@ class Store(Protocol):
         """Keep a document no longer; its units are the caller's to end."""
         ...
 
-    def parts(self, view: View, name: str) -> list[str]:
-        """Return the ids of the units of a document, past ones too: the user's own, else everyone's."""
+    def parts(self, view: View, name: str, *, ended: bool = True) -> list[str]:
+        """Return the ids of the units of a document: the user's own, else everyone's; with `ended`, past ones too."""
         ...
 
-    def document_owners(self) -> list[tuple[str, str]]:
-        """Return tenant and user of everyone who has documents; the user of shared ones is empty."""
+    def documents_of(self, view: View, ids: Sequence[str]) -> dict[str, str]:
+        """Return, for each of `ids` that is part of a document, the name of that document."""
         ...
 
     def put_gates(self, gates: Sequence[tuple[Unit, Gate]]) -> None:

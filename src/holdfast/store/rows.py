@@ -19,8 +19,8 @@ GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot 
 Row = tuple[int, str, int, str | None, int, str | None, str | None, str | None]
 
 
-def columns(unit: Unit) -> dict[str, JSON]:
-    """Return a unit as the columns of its row."""
+def columns(unit: Unit, document: str | None = None) -> dict[str, JSON]:
+    """Return a unit as the columns of its row; `document` is the one that it is part of."""
     body = json.dumps(unit.to_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return {
         "tenant": unit.tenant,
@@ -32,6 +32,7 @@ def columns(unit: Unit) -> dict[str, JSON]:
         "event_time": iso(unit.event_time),
         "body": body,
         "checksum": zlib.crc32(body.encode()),
+        "document": document,
     }
 
 

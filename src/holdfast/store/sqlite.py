@@ -8,9 +8,10 @@ that two processes on one file read each other's writes.
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Literal
 
@@ -35,6 +36,7 @@ from holdfast.store.base import (
     Problem,
     Proposal,
 )
+from holdfast.store.conversation import Turn, given_again, told_apart
 from holdfast.store.facts import facts
 from holdfast.store.index import CALLED, NAMING
 from holdfast.store.live import Fresh
@@ -74,45 +76,74 @@ class SqliteStore(Upkeep):
 
     # ------------------------------------------------------------------------------------------- writing
 
-    def put(self, drafts: Sequence[Draft]) -> list[Written]:
+    def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[Written]:
         """See `Store.put`."""
         fresh: Fresh = {}
         with self._write():
-            written = [self._put_one(draft, fresh) for draft in drafts]
+            told = told_apart(drafts, self._last_turns, retry_seconds)
+            written = [self._put_one(draft, fresh) for draft in told]
         with self._read():
             self._index.follow(fresh)
         return written
 
+    def _last_turns(self, unit: Unit, limit: int) -> list[Turn]:
+        """Return the last turns of a unit's conversation in the order in which they came, as they were first said."""
+        keys = {
+            "tenant": unit.tenant,
+            "user": unit.user or GLOBAL,
+            "session": unit.session,
+            "agent": unit.agent or "",
+        }
+        rows = self._run("last_turns", {**keys, "limit": limit}).fetchall()
+        return [Turn(Unit.from_json(json.loads(body)), position) for body, position in reversed(rows)]
+
     def _put_one(self, draft: Draft, fresh: Fresh) -> Written:
-        unit = draft.unit
-        row = self._find(unit.tenant, unit.user, unit.id)
+        row = None if draft.naming else self._find(draft.unit.tenant, draft.unit.user, draft.unit.id)
         if row is None:
-            unit = self._placed(unit)
-            key = self._run("insert_unit", columns(unit)).lastrowid
+            unit = self._placed(draft)
+            key = self._run("insert_unit", columns(unit, draft.document)).lastrowid
             assert key is not None  # noqa: S101 - an INSERT that did not raise has a row id
         else:
-            key, known = row[0], unit_of(row)
-            if known.agent not in (unit.agent, None):
-                raise InputError(f"the id {shown(unit.id)} is taken by another agent's unit; choose another")
-            unit = unit.evolve(
-                # Where a unit belongs is fixed at its first version, as its id is: nobody who saw it loses it.
-                agent=known.agent,
-                session=known.session,
-                scope=known.scope,
-                position=known.position,
-                version=known.version,
-                recorded_time=known.recorded_time,
-                event_time=unit.event_time if draft.time_given else known.event_time,
-            )
-            if not draft.id_given or unit == known:
+            key, known, unit = row[0], unit_of(row), self._restated(row, draft)
+            if unit == known:
                 return Written(known.id, "duplicate", known.version)
             unit = unit.evolve(version=known.version + 1, recorded_time=draft.unit.recorded_time)
             self._restate(row, unit)
         self._record(key, unit)
-        for target in unit.supersedes:
+        for target in unit.supersedes if row is None or draft.id_given else ():
             self._supersede(unit, target, draft.unit.recorded_time)
         fresh[key] = (columns(unit)["checksum"], draft.analysis)
         return Written(unit.id, "added" if row is None else "updated", unit.version)
+
+    def _restated(self, row: Row, draft: Draft) -> Unit:
+        """Return what a known unit becomes: an id that the caller gave takes new content, a message stays."""
+        known = unit_of(row)
+        if not draft.id_given:
+            return known.evolve(**given_again(known, draft.unit))
+        if known.agent not in (draft.unit.agent, None):
+            raise InputError(f"the id {shown(known.id)} is taken by another agent's unit; choose another")
+        unit = draft.unit.evolve(
+            # Where a unit belongs is fixed at its first version, as its id is: nobody who saw it loses it.
+            agent=known.agent,
+            session=known.session,
+            scope=known.scope,
+            position=known.position,
+            version=known.version,
+            recorded_time=known.recorded_time,
+            event_time=draft.unit.event_time if draft.time_given else known.event_time,
+        )
+        if unit != known:
+            self._refuse_taken(row, draft)
+        return unit
+
+    def _refuse_taken(self, row: Row, draft: Draft) -> None:
+        """Let no document write over what is no part of it, and nobody but a document over its parts."""
+        [document] = self._run("document_of_unit", {"key": row[0]}).fetchone()
+        if document == draft.document:
+            return
+        taken = "a unit that is no part of a document" if document is None else f"the document {shown(document)}"
+        remedy = "choose another id" if draft.document is None else f"give {shown(draft.document)} another name"
+        raise InputError(f"the id {shown(draft.unit.id)} is taken by {taken}; {remedy}")
 
     def revise(self, view: View, unit_id: str, revise: Callable[[Unit], tuple[Unit, Analysis]]) -> Unit:
         """See `Store.revise`."""
@@ -142,11 +173,25 @@ class SqliteStore(Upkeep):
         if ends:
             self._release(row)
 
-    def _placed(self, unit: Unit) -> Unit:
-        if unit.session is None or unit.kind != "turn":
+    def _placed(self, draft: Draft) -> Unit:
+        """Return a new unit with its place in its conversation, and the id that its place gives it."""
+        unit = draft.unit
+        if unit.kind != "turn" or draft.document is not None:
             return unit
+        unit = unit.evolve(position=self._next_position(unit))
+        return unit if draft.naming is None else unit.evolve(id=self._free_id(unit, draft.naming))
+
+    def _next_position(self, unit: Unit) -> int:
+        if unit.session is None:
+            return max((turn.position + 1 for turn in self._last_turns(unit, 1)), default=0)
         keys = {"tenant": unit.tenant, "user": unit.user or GLOBAL, "session": unit.session}
-        return unit.evolve(position=self._run("next_position", keys).fetchone()[0])
+        position: int = self._run("next_position", keys).fetchone()[0]
+        return position
+
+    def _free_id(self, unit: Unit, naming: Callable[[int], str]) -> str:
+        """Return the first id of these words that nobody has; what said them before stands at an earlier place."""
+        tried = (naming(number) for number in chain([0], count(max(unit.position, 1))))
+        return next(name for name in tried if self._find(unit.tenant, unit.user, name) is None)
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -394,20 +439,35 @@ class SqliteStore(Upkeep):
         row = {
             "tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name, "path": document.path,
             "core": int(document.core), "body": document.body, "checksum": zlib.crc32(document.body),
+            "given_to": self._place() if document.here else "",
         }  # fmt: skip
         with self._write():
             self._run("put_document", row)
+
+    def _place(self) -> str:
+        """Return what tells this store from a copy: where it lies, and the number of its file."""
+        if self._location == ":memory:":
+            return self._location
+        try:
+            return f"{os.path.realpath(self._location)} {Path(self._location).stat().st_ino}"
+        except OSError:
+            return ""
 
     def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
         """See `Store.documents`."""
         wanted = {"tenant": view.tenant, "user": view.user, "least_core": int(core), "name": name}
         with self._read():
             rows = self._run("owner_documents", wanted).fetchall()
+            here = self._place() if rows else ""
         found = []
-        for _, user, called, path, is_core, body, checksum in rows:
+        for _, user, called, path, is_core, body, checksum, given_to in rows:
             if zlib.crc32(body) != checksum:
                 raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
-            found.append(CoreDocument(view.tenant, user or None, called, body, path, bool(is_core)))
+            found.append(
+                CoreDocument(
+                    view.tenant, user or None, called, body, path, bool(is_core), bool(here) and given_to == here
+                )
+            )
         return found
 
     def document_names(self, view: View) -> list[tuple[str, str | None, str]]:
@@ -421,19 +481,20 @@ class SqliteStore(Upkeep):
         with self._write():
             self._erase_documents([document])
 
-    def parts(self, view: View, name: str) -> list[str]:
+    def parts(self, view: View, name: str, *, ended: bool = True) -> list[str]:
         """See `Store.parts`."""
         with self._read():
             found = [
                 self._run("document_parts", {"tenant": view.tenant, "user": user, "name": name}).fetchall()
                 for user in (view.user, GLOBAL)
             ]
-        return [unit_id for (unit_id,) in (found[0] or found[1])]
+        return [unit_id for unit_id, lasting in (found[0] or found[1]) if ended or lasting]
 
-    def document_owners(self) -> list[tuple[str, str]]:
-        """See `Store.document_owners`."""
+    def documents_of(self, view: View, ids: Sequence[str]) -> dict[str, str]:
+        """See `Store.documents_of`."""
+        keys = {"tenant": view.tenant, "user": view.user, "ids": json.dumps([*ids])}
         with self._read():
-            return [(tenant, user) for tenant, user in self._run("document_owners", {})]
+            return dict(self._run("documents_of_units", keys).fetchall())
 
     def _keys(self, view: View, ids: Sequence[str]) -> dict[int, str]:
         places = searching.located(self._index.shards(view), view, ids)

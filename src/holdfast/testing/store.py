@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
-from holdfast.errors import ClosedStoreError, NotFoundError
+from holdfast.errors import ClosedStoreError, InputError, NotFoundError
 from holdfast.store.base import LexicalQuery, Store
 from holdfast.store.filters import parse_filter
 from holdfast.testing.builders import NOON, analyse_default, draft, expired_deadline, no_deadline, unit, view
@@ -282,7 +284,31 @@ class StoreContract(StoreVectorContract):
         store.put_document(again)
         assert store.documents(view()) == [again, everyones]
         assert [document.body for document in store.documents(view("ben"))] == [b"- b", b"- c"]
-        assert store.document_owners() == [("local", ""), ("local", "ana"), ("local", "ben")]
+
+    def test_parts_are_those_of_a_document_whatever_their_ids(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        for document, unit_id in (("C", "C#1"), ("C#guide", "C#guide#1"), (None, "C#2")):
+            store.put([replace(draft(unit_id, f"text of {unit_id}"), document=document)])
+        ended = draft("C#3", "ended").unit.evolve(expires_at=NOON)
+        store.put([replace(draft_of(ended), document="C")])
+        assert store.parts(view(), "C") == ["C#1", "C#3"]
+        assert store.parts(view(), "C", ended=False) == ["C#1"]
+        assert store.documents_of(view(), ["C#1", "C#2", "C#guide#1"]) == {"C#1": "C", "C#guide#1": "C#guide"}
+        assert raised(InputError, lambda: store.put([draft("C#1", "somebody else's words")]))
+
+    def test_a_message_is_told_apart_by_its_order(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+
+        def said(*texts: str) -> list[str]:
+            drafts = [replace(draft("-", text), id_given=False, naming=partial(_numbered, text)) for text in texts]
+            return [one.status for one in store.put(drafts, retry_seconds=60)]
+
+        assert said("yes", "no", "yes") == ["added"] * 3
+        assert said("no", "yes", "no") == ["duplicate", "duplicate", "added"]
+        assert said("no") == ["duplicate"]
+        assert said("yes") == ["added"]
+        found = store.scan(view(), order="oldest", limit=None)
+        assert [unit.text for unit in found] == ["yes", "no", "yes", "no", "yes"]
 
     def test_speakers_are_the_names_the_owner_may_see(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
@@ -383,3 +409,7 @@ class StoreContract(StoreVectorContract):
 def draft_of(full: Unit) -> Draft:
     """Return a draft of a unit as it is."""
     return Draft(full, analyse_default(full), id_given=True, time_given=True)
+
+
+def _numbered(text: str, number: int) -> str:
+    return f"{text}-{number}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, get_args
@@ -219,7 +219,8 @@ def digest(*parts: object) -> str:
 class CoreDocument:
     """A document as it was last read; the rules of a `core` one go into every context (C14).
 
-    `user` is None when it is everyone's.
+    `user` is None when it is everyone's. `here` when its path was given to this store in this place: a store that
+    was moved or came from elsewhere names files of another machine.
     """
 
     tenant: str
@@ -228,6 +229,7 @@ class CoreDocument:
     body: bytes
     path: str = ""
     core: bool = True
+    here: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +258,18 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A unit on its way into the store, with what the store needs to decide whether it is new."""
+    """A unit on its way into the store, with what the store needs to decide whether it is new.
+
+    `naming` is that of a message with neither id nor time: the id of the k-th message of these words. Its place in
+    its conversation says whether it is new. `document` names the document that the unit is part of.
+    """
 
     unit: Unit
     analysis: Analysis
     id_given: bool = False
     time_given: bool = False
+    naming: Callable[[int], str] | None = None
+    document: str | None = None
 
 
 Status = Literal["added", "duplicate", "updated"]

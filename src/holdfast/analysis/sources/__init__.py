@@ -17,7 +17,7 @@ from holdfast.analysis.sources.html import read_html
 from holdfast.analysis.sources.markdown import read_markdown
 from holdfast.analysis.sources.pdf import read_pdf
 from holdfast.analysis.sources.plain import read_plain
-from holdfast.analysis.sources.recognise import decode, kind_of
+from holdfast.analysis.sources.recognise import decode, kind_of, refuse_foreign
 from holdfast.analysis.sources.records import read_records
 from holdfast.analysis.sources.roles import SILENT, condition_of, role_of
 from holdfast.analysis.sources.tree import grow
@@ -33,6 +33,7 @@ __all__ = [
     "read_records",
     "read_source",
     "read_units",
+    "refuse_foreign",
     "role_of",
     "source_units",
     "units_schema",

@@ -24,6 +24,12 @@ _BY_SUFFIX: dict[str, MediaType] = {
     "yaml": "application/yaml",
     "yml": "application/yaml",
 }
+# What other programs write: bytes of these are no text, however they begin.
+_NO_TEXT = frozenset(
+    "7z avi bin bmp bz2 class db dll doc docm docx dylib epub exe flac gif gz heic ico jar jpeg jpg key mov mp3 mp4 "
+    "numbers odp ods odt ogg otf pages parquet png ppt pptm pptx psd pyc rar rtf so sqlite tar tif tiff ttf wav webm "
+    "webp woff woff2 xls xlsm xlsx xz zip zst".split()
+)
 # A PDF's mark may follow a few bytes of something else.
 _PDF_MARK, _PDF_MARK_WITHIN = b"%PDF-", 1024
 _HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
@@ -62,6 +68,17 @@ def kind_of(name: str, first_bytes: bytes) -> MediaType:
     if named is not None:
         return named
     return "text/html" if _HTML.match(first_bytes[mark:]) else "text/plain"
+
+
+def refuse_foreign(name: str) -> None:
+    """Refuse a file that is another program's by its name. A text may be called so: whoever gives it has read it.
+
+    Raises:
+        InputError: its suffix is that of a format that is no text.
+    """
+    _, dot, suffix = name.rpartition(".")
+    if dot and suffix.lower() in _NO_TEXT:
+        raise InputError(f"{shown(name)} is no text by its name; export it as text, Markdown, HTML or PDF")
 
 
 def decode(name: str, body: bytes) -> str:

@@ -15,8 +15,8 @@ SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, super
 FROM units WHERE key = :key;
 
 -- name: insert_unit
-INSERT INTO units (tenant, user, id, version, session, position, event_time, body, checksum)
-VALUES (:tenant, :user, :id, :version, :session, :position, :event_time, :body, :checksum);
+INSERT INTO units (tenant, user, id, version, session, position, event_time, body, checksum, document)
+VALUES (:tenant, :user, :id, :version, :session, :position, :event_time, :body, :checksum, :document);
 
 -- name: archive_version
 INSERT INTO versions (unit_key, version, body, checksum) SELECT key, version, body, checksum FROM units WHERE key = :key;
@@ -31,6 +31,13 @@ UPDATE units SET superseded_by = :by, superseded_why = :why,
 
 -- name: next_position
 SELECT coalesce(max(position) + 1, 0) FROM units WHERE tenant = :tenant AND user = :user AND session = :session;
+
+-- name: last_turns
+SELECT coalesce(first.body, units.body), position FROM units
+LEFT JOIN versions AS first ON unit_key = key AND first.version = 1
+WHERE tenant = :tenant AND user = :user AND session IS :session AND coalesce(json_extract(units.body, '$.agent'), '') = :agent
+    AND document IS NULL AND json_extract(units.body, '$.kind') IS NULL
+ORDER BY key DESC LIMIT :limit;
 
 -- name: record_change
 INSERT INTO changes (tenant, user, unit_key) VALUES (:tenant, :user, :key);
@@ -163,23 +170,29 @@ WHERE key IN (SELECT value FROM json_each(:keys));
 SELECT unit_key, vector, checksum FROM vectors ORDER BY unit_key;
 
 -- name: put_document
-INSERT INTO documents (tenant, user, name, path, core, body, checksum)
-VALUES (:tenant, :user, :name, :path, :core, :body, :checksum)
+INSERT INTO documents (tenant, user, name, path, core, body, checksum, given_to)
+VALUES (:tenant, :user, :name, :path, :core, :body, :checksum, :given_to)
 ON CONFLICT (tenant, user, name) DO UPDATE SET path = excluded.path, core = excluded.core, body = excluded.body,
-    checksum = excluded.checksum;
+    checksum = excluded.checksum, given_to = excluded.given_to;
 
 -- name: owner_documents
-SELECT key, user, name, path, core, body, checksum FROM documents
+SELECT key, user, name, path, core, body, checksum, given_to FROM documents
 WHERE tenant = :tenant AND user IN (:user, '') AND core IN (1, :least_core) AND name = coalesce(:name, name) ORDER BY key;
 
 -- name: owner_document_names
 SELECT name, user, path FROM documents WHERE tenant = :tenant AND user IN (:user, '') ORDER BY key;
 
 -- name: document_parts
-SELECT id FROM units WHERE tenant = :tenant AND user = :user AND id > :name || '#' AND id < :name || '$' ORDER BY id;
+SELECT id, json_extract(body, '$.expires_at') IS NULL FROM units
+WHERE tenant = :tenant AND user = :user AND document = :name ORDER BY id;
 
--- name: document_owners
-SELECT DISTINCT tenant, user FROM documents ORDER BY tenant, user;
+-- name: documents_of_units
+SELECT id, document FROM units
+WHERE tenant = :tenant AND user IN (:user, '') AND id IN (SELECT value FROM json_each(:ids)) AND document IS NOT NULL
+ORDER BY user;
+
+-- name: document_of_unit
+SELECT document FROM units WHERE key = :key;
 
 -- name: count_access
 UPDATE units SET access_count = access_count + 1

@@ -1,0 +1,106 @@
+"""Which messages of one call are new, and which repeat what their conversation holds (C1).
+
+A conversation is what one user and agent said in one session, or without any, in the order in which it came.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.kernels.alignment import Found, align
+from holdfast.types import FIELDS, Draft, Unit
+
+# A list is known by what it says, unless it leaves out as much of the conversation as it says: twice its length.
+_LOOKED_AT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn as it was first said, and its place in its session."""
+
+    said: Unit
+    position: int
+
+
+LastTurns = Callable[[Unit, int], list[Turn]]
+
+
+def told_apart(drafts: Sequence[Draft], last_turns: LastTurns, retry_seconds: float) -> list[Draft]:
+    """Return the drafts; a message that is known has the id of the turn that it repeats."""
+    places = [place for place, draft in enumerate(drafts) if _is_turn(draft)]
+    if not any(drafts[place].naming for place in places):
+        return [*drafts]
+    said = [drafts[place] for place in places]
+    known = _repeated(said[0], last_turns, retry_seconds) if len(said) == 1 else _known(said, last_turns)
+    told = [*drafts]
+    for place, name in known.items():
+        told[places[place]] = _as_known(said[place], name)
+    return told
+
+
+def given_again(known: Unit, said: Unit) -> dict[str, Any]:
+    """Return what a repeated message changes: its pin, its lifetime and its metadata, where they are given anew.
+
+    One whose words were corrected since stays as it is: it no longer says what is repeated.
+    """
+    if any(known.field_text(name) != said.field_text(name) for name in FIELDS):
+        return {}
+    given: dict[str, Any] = {"pinned": True} if said.pinned else {}
+    if said.metadata:
+        given["metadata"] = said.metadata
+    if said.expires_at is not None and _lifetime(said) != _lifetime(known):
+        given["expires_at"] = said.expires_at
+    return given
+
+
+def _lifetime(unit: Unit) -> object:
+    return None if unit.expires_at is None else unit.expires_at - unit.recorded_time
+
+
+def _is_turn(draft: Draft) -> bool:
+    """Return whether a draft has a place in its conversation; instructions lead every list that a host sends."""
+    return draft.unit.kind == "turn" and (draft.naming is not None or draft.unit.author != "system")
+
+
+def _as_known(draft: Draft, name: str) -> Draft:
+    if draft.naming is None:
+        return draft
+    return dataclasses.replace(draft, unit=draft.unit.evolve(id=name), naming=None)
+
+
+def _repeated(draft: Draft, last_turns: LastTurns, retry_seconds: float) -> dict[int, str]:
+    """Return the last turn when one message repeats it soon: a call that was tried again."""
+    unit = draft.unit
+    for turn in last_turns(unit, 1):
+        age = (unit.recorded_time - turn.said.recorded_time).total_seconds()
+        if _words(turn.said) == _words(unit) and age <= retry_seconds:
+            return {0: turn.said.id}
+    return {}
+
+
+def _known(drafts: Sequence[Draft], last_turns: LastTurns) -> dict[int, str]:
+    held = [
+        turn.said for turn in last_turns(drafts[0].unit, _LOOKED_AT * len(drafts)) if turn.said.author != "system"
+    ]
+    by_id = {unit.id: unit for unit in held}
+    found: Found = align(
+        [_words(unit) for unit in held],
+        [unit.recorded_time for unit in held],
+        [_compared(draft, by_id) for draft in drafts],
+    )
+    return {place: held[at].id for place, at in found.items()}
+
+
+def _compared(draft: Draft, held: dict[str, Unit]) -> Hashable:
+    """Return what a message is compared by; one with an id or a time is itself, and equals nothing else."""
+    if draft.naming is not None:
+        return _words(draft.unit)
+    return _words(held[draft.unit.id]) if draft.unit.id in held else draft.unit.id
+
+
+def _words(unit: Unit) -> Hashable:
+    return unit.author, unit.speaker, unit.text, json.dumps(unit.parts, sort_keys=True)

@@ -1,0 +1,97 @@
+"""Stores of an earlier schema: what they hold keeps its ids, its documents and its conversations."""
+
+import sqlite3
+from datetime import timedelta
+
+import pytest
+
+from builders import NOW, opened
+from holdfast.store import migrate
+from holdfast.store.queries import migrations
+
+OWNER = {"user": "ana", "session": "s1"}
+TALK = ["yes", "no", "yes"]
+
+
+def made_older(path, schema):
+    """Turn a store back into one of an earlier schema: what later migrations added is taken out again."""
+    with sqlite3.connect(path) as connection:
+        for index in ("units_of_document", "units_in_conversation"):
+            connection.execute(f"DROP INDEX {index}")
+        connection.execute("ALTER TABLE units DROP COLUMN document")
+        connection.execute("ALTER TABLE documents DROP COLUMN given_to")
+        connection.execute(f"PRAGMA user_version = {schema}")
+    connection.close()
+
+
+@pytest.fixture
+def older(tmp_path):
+    path, core = tmp_path / "a.db", tmp_path / "AGENTS.md"
+    core.write_text("- be kind\n\nThe kettle is on the shelf.\n", encoding="utf-8")
+    lines = '{"role": "user", "content": "The gate was shut."}\n'
+    units = '[{"id": "faq#1", "claim": "The gate is green."}]'
+    with opened(path=path) as memory:
+        memory.remember(TALK, **OWNER)
+        memory.remember("my own note", id="C#1", user="ana")
+        memory.ingest("The first is of harbours.\n", name="C", user="ana")
+        memory.ingest("The second is of mountains.\n", name="C#guide", user="ana")
+        memory.ingest(units, name="facts.json", user="ana")
+        memory.ingest(lines, name="talk.jsonl", user="ana")
+        memory.ingest(core, user="ana", core=True)
+    made_older(path, 4)
+    return path
+
+
+def ids(memory):
+    return {unit.text: unit.id for unit in memory.list(user="ana", limit=None)}
+
+
+def test_ids_stay_and_a_conversation_goes_on(older):
+    with opened(path=older, now=NOW + timedelta(days=1)) as memory:
+        kept = ids(memory)
+        done = memory.remember([*TALK, "maybe"], **OWNER)
+        assert [one.status for one in done] == ["duplicate"] * 3 + ["added"]
+        assert {**kept, "maybe": done[-1].id} == ids(memory)
+        assert [one.status for one in memory.remember("yes", **OWNER)] == ["added"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("C", "The first is of harbours."),
+        ("C#guide", "The second is of mountains."),
+        ("facts.json", "The gate is green."),
+        ("talk.jsonl", "The gate was shut."),
+        ("AGENTS.md", "The kettle is on the shelf."),
+    ],
+)
+def test_each_unit_is_part_of_its_document(older, name, text):
+    with opened(path=older) as memory:
+        before = set(ids(memory))
+        memory.forget(document=name, user="ana")
+        assert before - set(ids(memory)) == {text}
+
+
+def test_files_are_followed_again_when_they_are_ingested_again(older, tmp_path):
+    core = tmp_path / "AGENTS.md"
+    core.write_text("- be kinder\n", encoding="utf-8")
+    with opened(path=older) as memory:
+        context = memory.assemble("zeppelin", user="ana")
+        assert "- be kind\n" in context.text
+        assert "ingest the file again" in context.warnings[0]
+        memory.ingest(core, user="ana", core=True)
+        assert "- be kinder\n" in memory.assemble("zeppelin", user="ana").text
+
+
+def test_a_new_store_and_an_older_one_end_with_the_same_schema(older, tmp_path):
+    def schema(path):
+        connection = sqlite3.connect(path)
+        found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        version = migrate.schema_version(connection)
+        connection.close()
+        return found, version
+
+    opened(path=older).close()
+    opened(path=tmp_path / "new.db").close()
+    assert schema(older) == schema(tmp_path / "new.db")
+    assert schema(older)[1] == migrations()[-1][0]

@@ -1,0 +1,74 @@
+"""Which messages of a list a conversation holds already: worked examples and laws of the kernel."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.kernels.alignment import align
+
+
+def new(held, said, calls=None):
+    """Return what of `said` is new, each letter a message; by default every message came in a call of its own."""
+    found = align(list(held), list(calls or range(len(held))), list(said))
+    return "".join(letter for place, letter in enumerate(said) if place not in found)
+
+
+@pytest.mark.parametrize(
+    ("held", "said", "expected"),
+    [
+        ("", "ab", "ab"),
+        ("ab", "ab", ""),
+        ("ab", "abc", "c"),
+        ("abcd", "cde", "e"),
+        ("abcd", "cd", ""),
+        ("yy", "yyy", "y"),
+        ("xyy", "yyn", "n"),
+        ("abab", "ababab", "ab"),
+        ("abcd", "ef", "ef"),
+    ],
+)
+def test_a_list_continues_where_it_fits(held, said, expected):
+    assert new(held, said) == expected
+
+
+@pytest.mark.parametrize(
+    ("held", "said", "expected"),
+    [
+        ("abcdef", "abcdeX", "X"),  # an answer was made anew
+        ("abcdefX", "abcdeXg", "g"),  # and the talk went on
+        ("abcdefgh", "bcdef", ""),  # a writer that is behind
+        ("abdef", "abcdefg", "cg"),  # one was erased
+        ("abdefc", "abcdefg", "g"),  # and kept again
+        ("abcdef", "Xdefg", "Xg"),  # something was put in front
+    ],
+)
+def test_a_list_that_does_not_fit_is_compared(held, said, expected):
+    assert new(held, said) == expected
+
+
+@pytest.mark.parametrize(
+    ("held", "calls", "said"),
+    [
+        ("abcb", "1122", "ab"),  # an exchange, said again later
+        ("abcdefgh", "11112222", "abcd"),
+        ("abc", "111", "ax"),
+        ("yes", "123", "yo"),
+    ],
+)
+def test_an_exchange_that_is_said_again_is_new(held, calls, said):
+    assert new(held, said, calls) == said
+
+
+letters = st.text("ab", max_size=8)
+
+
+@given(letters, letters, letters)
+def test_whatever_is_known_is_held_once_and_says_the_same(held, calls, said):
+    found = align(list(held), (calls * 9)[: len(held)].ljust(len(held)), list(said))
+    assert len(set(found.values())) == len(found)
+    assert all(said[place] == held[at] for place, at in found.items())
+
+
+@given(letters, letters)
+def test_a_whole_history_with_more_adds_just_that(held, more):
+    assert new(held, held + more) == more
