@@ -149,8 +149,8 @@ def test_updating_nothing_or_nobody_is_refused():
 def store(tmp_path):
     path = tmp_path / "good.db"
     with Memory.open(path) as memory:
-        for n in range(300):
-            memory.remember(f"the {n}th pebble lies on the long beach of the north", user="ana", session="s")
+        turns = [f"the {n}th pebble lies on the long beach of the north" for n in range(300)]
+        memory.remember(turns, user="ana", session="s")
     return path
 
 

@@ -316,14 +316,14 @@ def test_a_snapshot_that_is_written_while_another_erases_does_not_stay(tmp_path,
     keys = tale.turns("s", [9] * 8)
     other = small_memory(tmp_path / "memory.db")
     other.search("anything", user="ana")
-    write = snapshot.write
+    pack = snapshot.pack
 
-    def erasing(*given):
-        monkeypatch.setattr(snapshot, "write", write)
+    def erasing(arrays):
+        monkeypatch.setattr(snapshot, "pack", pack)
         memory.forget(user="ana", ids=keys[:4])
-        write(*given)
+        return pack(arrays)
 
-    monkeypatch.setattr(snapshot, "write", erasing)
+    monkeypatch.setattr(snapshot, "pack", erasing)
     other.close()
     wanted = needles([tale.said[key] for key in keys[:4]], [tale.said[key] for key in keys[4:]])
     assert residue(tmp_path, wanted) == set()

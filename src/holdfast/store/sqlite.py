@@ -8,6 +8,7 @@ that two processes on one file read each other's writes.
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -35,11 +36,12 @@ from holdfast.store.base import (
     Problem,
     Proposal,
 )
+from holdfast.store.erasure import ERASED
 from holdfast.store.facts import facts
 from holdfast.store.index import CALLED, NAMING
 from holdfast.store.live import Fresh
 from holdfast.store.mentions import leads
-from holdfast.store.migrate import open_connection, schema_version
+from holdfast.store.migrate import IN_MEMORY, close_connection, open_connection, schema_version
 from holdfast.store.rows import (
     GLOBAL,
     Row,
@@ -68,8 +70,15 @@ class SqliteStore(Upkeep):
         Raises:
             StoreError: the file is foreign, newer, damaged, read-only or busy; the message says what to do.
         """
-        store = cls(open_connection(str(location), settings), str(location), derivation)
-        store.finish_erasing()
+        name = str(location)
+        place = name if name == IN_MEMORY else os.path.realpath(name)
+        connection = open_connection(place, settings)
+        try:
+            store = cls(connection, place, name, derivation)
+        except BaseException:
+            close_connection(connection, place)
+            raise
+        store.finish_erasing_if_possible()
         return store
 
     # ------------------------------------------------------------------------------------------- writing
@@ -79,8 +88,7 @@ class SqliteStore(Upkeep):
         fresh: Fresh = {}
         with self._write():
             written = [self._put_one(draft, fresh) for draft in drafts]
-        with self._read():
-            self._index.follow(fresh)
+        self._follow(fresh)
         return written
 
     def _put_one(self, draft: Draft, fresh: Fresh) -> Written:
@@ -127,9 +135,8 @@ class SqliteStore(Upkeep):
             unit = unit.evolve(version=known.version + 1)
             self._restate(row, unit)
             self._record(row[0], unit)
-        with self._read():
-            self._index.follow({row[0]: (columns(unit)["checksum"], analysis)})
             kept = self._find(unit.tenant, unit.user, unit.id)
+        self._follow({row[0]: (columns(unit)["checksum"], analysis)})
         return unit if kept is None else unit_of(kept)
 
     def _restate(self, row: Row, unit: Unit) -> None:
@@ -365,9 +372,8 @@ class SqliteStore(Upkeep):
                     self._record(key, unit)
                 written += len(found)
             promoted = self._decide(gates)
-        with self._read():
-            self._promoted(promoted)
-            self._index.follow()
+        self._promoted(promoted)
+        self._follow()
         return written
 
     # ------------------------------------------------------------------------------------------ contexts
@@ -472,15 +478,23 @@ class SqliteStore(Upkeep):
                 for (line,) in self._connection.execute("PRAGMA integrity_check")
                 if line != "ok"
             ]
-            rows = chain(self._run("all_units", {}), self._run("all_versions", {}))
             problems += [
                 Problem(f"vector of unit row {key} fails its checksum", "run `holdfast reembed`")
                 for key, vector, checksum in self._run("all_vectors", {})
                 if zlib.crc32(vector) != checksum
             ]
+            rows = chain(self._run("all_units", {}), self._run("all_versions", {}))
+            problems += [problem for row in rows if (problem := _problem(row))]
             problems += [
-                Problem(f"unit row {key} fails its checksum", "restore a backup")
-                for key, body, checksum, *_ in rows
-                if zlib.crc32(body.encode()) != checksum
+                Problem(f"unit row {key} is superseded or covered by nothing that is known", "restore a backup")
+                for (key,) in self._run("odd_fates", {"erased": ERASED})
             ]
             return problems
+
+
+def _problem(row: Row) -> Problem | None:
+    try:
+        unit_of(row)
+    except DamagedStoreError as error:
+        return Problem(str(error).partition("; ")[0], "restore a backup")
+    return None
