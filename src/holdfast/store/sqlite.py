@@ -23,6 +23,7 @@ from holdfast.kernels.facts import Facts
 from holdfast.kernels.vectors import cosines
 from holdfast.settings import StoreSettings
 from holdfast.store import shards as searching
+from holdfast.store import snapshot
 from holdfast.store.base import (
     HYPER_FIELDS,
     DenseEvidence,
@@ -78,6 +79,8 @@ class SqliteStore(Upkeep):
         except BaseException:
             close_connection(connection, place)
             raise
+        if name != IN_MEMORY:
+            _remove_misplaced_snapshot(name, place)
         store.finish_erasing_if_possible()
         return store
 
@@ -295,6 +298,11 @@ class SqliteStore(Upkeep):
         with self._read():
             return facts(self._index.shards(view), view, self._allowed(view))
 
+    def reset_hypervectors(self) -> None:
+        """See `Store.reset_hypervectors`."""
+        with self._read():
+            self._index.reset_hypervectors()
+
     def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
         """See `Store.hyper_candidates`."""
         with self._read():
@@ -314,7 +322,7 @@ class SqliteStore(Upkeep):
                 self._index.encode(shard, here, None)
                 parts.append(shard.hyper.distances(query, here))
             found = tuple(unit_id for shard in shards for owner, unit_id in places if owner is shard)
-            return HyperEvidence(found, np.concatenate(parts), sum(shard.unit_count for shard in shards))
+            return HyperEvidence(found, np.concatenate(parts), searching.statistics(shards, view, ()).units)
 
     def _allowed(self, view: View) -> frozenset[int] | None:
         """Return the keys that pass the view's filters, or None when it has none."""
@@ -381,13 +389,10 @@ class SqliteStore(Upkeep):
     def access_counts(self, view: View, ids: Sequence[str]) -> tuple[dict[str, int], int]:
         """See `Store.access_counts`."""
         with self._read():
-            keys = self._keys(view, ids)
-            rows = self._run("access_counts", {"keys": json.dumps([*keys])}).fetchall()
-            owners = (view.user, GLOBAL)
-            most = [
-                self._run("most_accessed", {"tenant": view.tenant, "user": user}).fetchone()[0] for user in owners
-            ]
-        return {keys[key]: count for key, count in rows}, max(most)
+            keys, owner = self._keys(view, ids), {"tenant": view.tenant, "user": view.user}
+            rows = self._run("access_counts", {**owner, "keys": json.dumps([*keys])}).fetchall()
+            [most] = self._run("most_accessed", owner).fetchone()
+        return {keys[key]: count for key, count in rows}, most
 
     def count_access(self, view: View, ids: Sequence[str]) -> None:
         """See `Store.count_access`."""
@@ -447,15 +452,13 @@ class SqliteStore(Upkeep):
 
     # ------------------------------------------------------------------------------------------ operating
 
-    def stats(self, view: View) -> Stats:
+    def stats(self, view: View, *, whole: bool = False) -> Stats:
         """See `Store.stats`."""
         keys = {"tenant": view.tenant, "user": view.user}
         with self._read():
             count, sessions, earliest, latest, versions = self._run("owner_stats", keys).fetchone()
             kinds = dict(self._run("owner_kinds", keys).fetchall())
             scopes = dict(self._run("owner_scopes", keys).fetchall())
-            pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
-            page_size = self._connection.execute("PRAGMA page_size").fetchone()[0]
             return Stats(
                 units=count,
                 versions=versions,
@@ -464,10 +467,10 @@ class SqliteStore(Upkeep):
                 by_scope=scopes,
                 earliest=from_iso(earliest) if earliest else None,
                 latest=from_iso(latest) if latest else None,
-                store_units=self._run("store_units", {}).fetchone()[0],
-                store_bytes=pages * page_size,
+                store_units=self._run("store_units", {}).fetchone()[0] if whole else None,
+                store_bytes=self._run("store_bytes", {}).fetchone()[0] if whole else None,
                 schema_version=schema_version(self._connection),
-                location=self._location,
+                location=self._name,
             )
 
     def verify(self) -> list[Problem]:
@@ -490,6 +493,13 @@ class SqliteStore(Upkeep):
                 for (key,) in self._run("odd_fates", {"erased": ERASED})
             ]
             return problems
+
+
+def _remove_misplaced_snapshot(name: str, place: str) -> None:
+    """Remove an index that was saved beside a link to a store: no erasure in the store would reach it."""
+    beside = Path(f"{name}.index").absolute()
+    if beside.exists() and os.path.realpath(beside) != f"{place}.index":
+        snapshot.remove(beside)
 
 
 def _problem(row: Row) -> Problem | None:

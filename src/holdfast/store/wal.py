@@ -57,8 +57,11 @@ def examine(data: bytes, page_size: int) -> Loss:
         page, big = page_size, sys.byteorder == "big"
     frames = [*_frames(data, page, stored, big=big)]
     salts = (pairs[0], pairs[1]) if sound or not frames else frames[0].salts
-    recovered = _recovered(frames, salts) if sound else 0
-    return _lost([frame for frame in frames[recovered:] if frame.salts == salts])
+    bad = _first_bad(frames, salts) if sound else -1
+    acknowledged = _acknowledged([frame for frame in frames[max(bad, 0) :] if frame.salts == salts])
+    # A kill may leave half of a commit's own frame; one that is whole, behind a bad frame, takes a power cut.
+    behind = any(frame.commits and frame.salts == salts for frame in frames[bad + 1 :])
+    return Loss(acknowledged, behind and not acknowledged)
 
 
 def _frames(data: bytes, page: int, before: Pair, *, big: bool) -> Iterator[_Frame]:
@@ -71,20 +74,20 @@ def _frames(data: bytes, page: int, before: Pair, *, big: bool) -> Iterator[_Fra
         before = (stored[0], stored[1])
 
 
-def _recovered(frames: Sequence[_Frame], salts: Pair) -> int:
-    """Return how many frames SQLite accepts."""
+def _first_bad(frames: Sequence[_Frame], salts: Pair) -> int:
+    """Return how many frames SQLite accepts, which is the place of the first one that it does not."""
     return next((i for i, one in enumerate(frames) if one.salts != salts or not one.follows), len(frames))
 
 
-def _lost(frames: Sequence[_Frame]) -> Loss:
-    """Judge the frames of this log from the first bad one on."""
-    acknowledged, committed, whole = 0, False, False
+def _acknowledged(frames: Sequence[_Frame]) -> int:
+    """Count the whole transactions that follow the commit of another."""
+    count, whole = 0, False
     for frame in frames:
         whole = whole and frame.follows
         if frame.commits:
-            acknowledged += whole
-            committed = whole = True
-    return Loss(acknowledged, committed and not acknowledged)
+            count += whole
+            whole = True
+    return count
 
 
 def _checksum(data: bytes, before: Pair, *, big: bool) -> Pair:

@@ -126,6 +126,9 @@ WHERE tenant = :tenant AND user IN (:user, '') GROUP BY 1 ORDER BY 1;
 -- name: store_units
 SELECT count(*) FROM units;
 
+-- name: store_bytes
+SELECT page_count * page_size FROM pragma_page_count, pragma_page_size;
+
 -- name: odd_fates
 SELECT key FROM units
 WHERE (superseded_by IS NULL) != (superseded_at IS NULL) OR (covered_by IS NULL) != (covered_at IS NULL)
@@ -203,10 +206,11 @@ SELECT DISTINCT tenant, user FROM documents ORDER BY tenant, user;
 
 -- name: count_access
 UPDATE units SET access_count = access_count + 1
-WHERE tenant = :tenant AND user IN (:user, '') AND key IN (SELECT value FROM json_each(:keys));
+WHERE tenant = :tenant AND user = :user AND key IN (SELECT value FROM json_each(:keys));
 
 -- name: access_counts
-SELECT key, access_count FROM units WHERE key IN (SELECT value FROM json_each(:keys)) AND access_count > 0;
+SELECT key, access_count FROM units
+WHERE tenant = :tenant AND user = :user AND key IN (SELECT value FROM json_each(:keys)) AND access_count > 0;
 
 -- name: most_accessed
 SELECT coalesce(max(access_count), 0) FROM units
