@@ -117,7 +117,7 @@ def test_a_raw_look_at_a_file_leaves_the_locks_of_its_store_alone(tmp_path, touc
     """Closing a descriptor would drop them, and the next process to close would delete the log in use."""
     path = tmp_path / "m.db"
     with opened(path=path) as memory:
-        [first] = memory.remember("first", user="ana")
+        [first] = memory.remember("first of all words", user="ana")
         if touch == "forget":
             memory.forget(user="ana", ids=first.id)
         elif touch == "open again":
@@ -161,6 +161,21 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path):
         (tmp_path / f".m.db.index-{os.getpid()}").symlink_to(victim)
     assert victim.read_text() == "precious"
     assert not (tmp_path / "m.db.index").is_symlink()
+
+
+# --------------------------------------------------------------------------------------------------- memory
+
+
+def test_owners_who_do_not_come_back_are_let_go(monkeypatch):
+    monkeypatch.setattr(live, "_OWNERS_KEPT", 5)
+    with opened() as memory:
+        for number in range(20):
+            memory.remember("a tiny boat", user=f"user{number}")
+            assert len(memory.search("boat", user=f"user{number}")) == 1
+            assert len(memory.search("boat", user="user0")) == 1
+        assert len(memory.store._index._shards) == 5
+        assert ("local", "user0") in memory.store._index._shards
+        assert len(memory.search("boat", user="user7")) == 1
 
 
 # --------------------------------------------------------------------------------------------------- damage
