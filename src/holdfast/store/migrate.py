@@ -178,9 +178,12 @@ def _prepare_file(path: Path) -> None:
         raise StoreError(f"the folder {path.parent} does not exist; create it first")
     try:
         descriptor = files.writable(str(path), PRIVATE)
-        header = os.pread(descriptor, _FILE_HEADER, 0)
     except OSError as error:
         raise ReadOnlyStoreError(f"{path}: {error.strerror}; choose a folder you may write to") from error
+    try:
+        header = os.pread(descriptor, _FILE_HEADER, 0)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; check the device") from error
     if header and not header.startswith(_SQLITE_HEADER):
         raise ForeignStoreError(
             f"{path} is not a Holdfast store (it starts with {shown(header[:8])}); name another file"
