@@ -30,7 +30,7 @@ from holdfast.testing.embedders import HashEmbedder
 
 SAVER = Path(__file__).with_name("saver.py")
 # Nothing is refused: these tests are about what is kept.
-EAGER = Settings.load({"refusal.enabled": False}, environ={})
+EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
 QUESTIONS = ("the copper kettle", "a lamp in the hall", "who mends nets?")
 
 
