@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 
 from holdfast.analysis.units import Said, identity, occurrence_id, read_content
 from holdfast.embedders.base import Embedder, checked
-from holdfast.errors import EmbedderError, NotFoundError
+from holdfast.errors import EmbedderError, NotFoundError, StoreError
 from holdfast.lifecycle.gate import judged, judged_by_words
 from holdfast.lifecycle.supersede import superseded
 from holdfast.settings import GateSettings, Settings
@@ -91,24 +92,24 @@ def embed_all(units: Sequence[Unit], store: Store, indexing: Indexing) -> dict[s
 def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
     """Judge units that are kept already, and write their vectors.
 
-    The gate comes before the index, so that no turn matches itself (C17). An embedder that fails loses nothing: the
-    words are safe, and the units wait for their vectors and for the gate.
+    The gate comes before the index, so that no turn matches itself (C17). An embedder that fails loses nothing, nor
+    does a disk that is full by now: the words are safe, and the units wait for their vectors and for the gate.
     """
     embedder = indexing.embedder
     if not units or (embedder is None and indexing.awaited):
         return Indexed()
-    if embedder is None:
-        gates = judged_by_words(units, indexing.gate)
-        if gates:
-            store.put_gates(gates)
-        return Indexed(0, {unit.id: gate for unit, gate in gates})
     try:
+        if embedder is None:
+            gates = judged_by_words(units, indexing.gate)
+            if gates:
+                store.put_gates(gates)
+            return Indexed(0, {unit.id: gate for unit, gate in gates})
         given = embedder.embed_documents([unit.text for unit in units])
         vectors = checked(given, len(units), embedder.dims, embedder.space)
         gates = judged(store, embedder.space, units, vectors, indexing.gate)
         written = store.put_vectors(embedder.space, units, vectors, gates)
-    except EmbedderError as error:
-        log.warning("%d units are kept and wait for their vectors: %s", len(units), error)
+    except (EmbedderError, StoreError) as error:
+        log.warning("%d units are kept and wait for their vectors or the gate: %s", len(units), error)
         indexing.failed()
         return Indexed()
     return Indexed(written, {unit.id: gate for unit, gate in gates})
@@ -119,12 +120,13 @@ def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -
     if not settings.changes.detect:
         return {}
     replaced: dict[str, tuple[str, ...]] = {}
-    for one in superseded(store, units, settings):
-        try:
-            store.supersede(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
-        except NotFoundError:  # erased by somebody meanwhile: there is nothing left to replace
-            continue
-        replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
+    try:
+        for one in superseded(store, units, settings):
+            with suppress(NotFoundError):  # erased by somebody meanwhile: there is nothing left to replace
+                store.supersede(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
+                replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
+    except StoreError as error:
+        log.warning("%d units are kept; what they replace may still count, so look: %s", len(units), error)
     return replaced
 
 

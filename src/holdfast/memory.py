@@ -435,6 +435,6 @@ class Memory(Upkeep):
         view = self._view(user=user, agent=agent, tenant=tenant)
         return self._store.history(view, self._found(view, id).id)
 
-    def stats(self, *, user: str, tenant: str | None = None) -> Stats:
-        """Return how much one user has remembered, and how large the store is."""
-        return self._store.stats(self._view(user=user, tenant=tenant))
+    def stats(self, *, user: str, tenant: str | None = None, whole: bool = False) -> Stats:
+        """Return how much one user has remembered; with `whole`, also how large the store of all users is."""
+        return self._store.stats(self._view(user=user, tenant=tenant), whole=check_flag("whole", whole))

@@ -1,6 +1,6 @@
 """A process that writes and saves its index again and again, and says so over its standard output; tests kill it.
 
-The second argument names a moment of saving at which it kills itself: `written`, `synced`, `replaced`, or `never`.
+The second argument names a moment of saving at which it kills itself: `written`, `replaced`, or `never`.
 """
 
 import os
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from holdfast import Memory, Settings
 from holdfast.settings import EmbeddingSettings
-from holdfast.store import live, snapshot
+from holdfast.store import live
 from holdfast.testing.embedders import HashEmbedder
 
 path, moment, seed = sys.argv[1], sys.argv[2], sys.argv[3]
 live._WORTH_SAVING = 1
-fsync, replace = os.fsync, Path.replace
+replace = Path.replace
 
 
 def die(at):
@@ -23,20 +23,15 @@ def die(at):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def dying_fsync(descriptor):
-    die("written")
-    fsync(descriptor)
-
-
 def dying_replace(self, target):
-    die("synced")
+    die("written")
     replace(self, target)
     die("replaced")
     return target
 
 
 if moment != "never":
-    snapshot.os.fsync, Path.replace = dying_fsync, dying_replace
+    Path.replace = dying_replace
 settings = Settings(embedding=EmbeddingSettings(embedder="none")).unhurried()
 for number in range(10_000):
     with Memory.open(path, settings=settings, embedder=HashEmbedder(64)) as memory:

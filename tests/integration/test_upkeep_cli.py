@@ -161,8 +161,8 @@ def test_a_dry_run_lists_and_erases_nothing(run, told):
     before = units(run)
     row = run("forget", told[0], "--dry-run", "--json")
     assert set(row) == {
-        "units", "summaries", "uncovered", "complete", "pending", "files", "outside", "rebuilt", "documents",
-        "dry_run",
+        "units", "summaries", "uncovered", "complete", "pending", "reason", "files", "outside", "rebuilt",
+        "documents", "dry_run",
     }  # fmt: skip
     assert (row["units"], len(row["summaries"]), row["dry_run"], row["complete"]) == ([told[0]], 1, True, False)
     assert "1 unit, 1 summary of them would be erased" in run("forget", told[0], "--dry-run")

@@ -153,6 +153,17 @@ def test_what_others_remember_changes_no_score_of_mine(steps, question):
             assert standing(answers[0]) == standing(answers[1])
 
 
+def test_what_another_agent_remembers_changes_no_score_of_mine():
+    with opened(OPEN_WIDE) as alone, opened(OPEN_WIDE) as crowded:
+        for memory in (alone, crowded):
+            memory.remember("the blue boat", user="ana", agent="x", id="a")
+            memory.remember("the kiln", user="ana", id="b")
+        for number in range(9):
+            crowded.remember(f"boat {number} of the other agent", user="ana", agent="y")
+        answers = [memory.search("blue boat kiln", user="ana", agent="x") for memory in (alone, crowded)]
+        assert standing(answers[0]) == standing(answers[1])
+
+
 def test_a_global_unit_does_change_the_statistics_of_everyone_in_its_tenant():
     with opened() as memory:
         memory.remember("a blue boat", id="u", user="ana")

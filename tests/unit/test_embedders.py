@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, InputError, SettingsError
-from holdfast.embedders import build_embedder, verify_shipped
+from holdfast.embedders import build_embedder, shipped, verify_shipped
 from holdfast.embedders.base import Preparation, unit_vector
 from holdfast.embedders.shipped import PROVENANCE, SHIPPED, shipped_folder
 from holdfast.settings import EmbeddingSettings
@@ -178,6 +178,18 @@ def test_a_changed_byte_is_named(tmp_path):
     missing, different = verify_shipped(tmp_path)
     assert "minilm/tokenizer.json cannot be read" in missing
     assert "potion/embeddings.npy is not the file that was shipped" in different
+
+
+def test_a_model_of_which_a_byte_has_changed_is_not_loaded(tmp_path, monkeypatch):
+    shutil.copytree(shipped_folder("potion"), tmp_path / "potion")
+    changed = tmp_path / "potion" / "embeddings.npy"
+    content = bytearray(changed.read_bytes())
+    content[-1] ^= 1
+    changed.write_bytes(content)
+    monkeypatch.setattr(shipped, "shipped_folder", lambda name: tmp_path / name)
+    build_embedder.cache_clear()
+    with pytest.raises(EmbedderError, match=r"embeddings\.npy is not the file that was shipped.*install"):
+        build("potion")
 
 
 def test_a_missing_record_is_named(tmp_path):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from holdfast.embedders.base import Embedder, Preparation
-from holdfast.embedders.shipped import shipped_folder, shipped_identity, verify_shipped
+from holdfast.embedders.shipped import check_shipped, shipped_folder, shipped_identity, verify_shipped
 from holdfast.errors import MissingExtraError, SettingsError
 from holdfast.settings import EmbeddingSettings
 
@@ -45,6 +45,7 @@ def _local(settings: EmbeddingSettings) -> Embedder:
 
         folder = Path(_needed(settings, "folder")).expanduser()
         return OnnxEmbedder.load(folder, preparation, pooling=settings.pooling, threads=threads)
+    check_shipped(settings.embedder)
     folder, identity = shipped_folder(settings.embedder), shipped_identity(settings.embedder)
     if settings.embedder == "potion":
         from holdfast.embedders.potion import PotionEmbedder  # noqa: PLC0415 - see build_embedder

@@ -59,6 +59,19 @@ def verify_shipped(root: Path | None = None) -> list[str]:
     return problems
 
 
+def check_shipped(name: str) -> None:
+    """Refuse a model of which a byte is not the one that was shipped: its vectors would be others, silently.
+
+    Raises:
+        EmbedderError: a file is missing or not as recorded.
+    """
+    folder = shipped_folder(name)
+    recorded = read_provenance(folder)["files"]
+    for file, known in recorded.items():
+        if file != _LICENCE and (wrong := _problem(folder / file, known["sha256"])):
+            raise EmbedderError(wrong)
+
+
 def _problem(path: Path, wanted: str) -> str | None:
     try:
         with path.open("rb") as file:

@@ -384,7 +384,7 @@ def stats(user: User = None, tenant: Tenant = None, db: Database = None, as_json
     """Show how much is remembered."""
     memory, settings = open_memory(db)
     with memory:
-        found = memory.stats(user=owner_of(user, settings), tenant=tenant)
+        found = memory.stats(user=owner_of(user, settings), tenant=tenant, whole=True)
     show(wire.stats_json(found), lambda: draw.stats(found), as_json=as_json)
 
 
@@ -393,7 +393,7 @@ def reembed(db: Database = None, as_json: AsJson = False) -> None:
     """Give every unit a vector of the embedder that the settings name; goes on where it stopped."""
     memory, _ = open_memory(db)
     with memory, Progress(console=err, disable=as_json, transient=True) as progress:
-        task = progress.add_task("embedding", total=memory.stats(user=sample.USER).store_units)
+        task = progress.add_task("embedding", total=memory.stats(user=sample.USER, whole=True).store_units)
         left = memory.reembed(progress=lambda written: progress.advance(task, written))
         space = memory.store.space()
     show({"space": space, "waiting": left}, lambda: Text(f"{space}: {_waiting(left)}"), as_json=as_json)

@@ -112,5 +112,5 @@ def _verify(path: Path, settings: Settings) -> str:
     with Memory.open(path, settings=settings) as memory:
         problems = memory.store.verify()
         _expect(not problems, "; ".join(f"{problem.what}: {problem.remedy}" for problem in problems))
-        stats = memory.stats(user=sample.USER)
-    return f"{draw.count(stats.store_units, 'unit')}, every checksum holds"
+        stats = memory.stats(user=sample.USER, whole=True)
+    return f"{draw.count(stats.store_units or 0, 'unit')}, every checksum holds"

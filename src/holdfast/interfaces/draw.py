@@ -340,7 +340,7 @@ def versions(found: Sequence[Unit]) -> RenderableType:
 
 def stats(found: Stats) -> RenderableType:
     """Draw how much is remembered."""
-    units, size = count(found.store_units, "unit"), f"{found.store_bytes:,} bytes"
+    units, size = count(found.store_units or 0, "unit"), f"{found.store_bytes or 0:,} bytes"
     return pairs({
         "units": f"{found.units:,}",
         "versions": f"{found.versions:,}",

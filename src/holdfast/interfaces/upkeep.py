@@ -175,7 +175,7 @@ def _erased(erasure: Erasure) -> RenderableType:
     if erasure.complete:
         parts.append(Text(f"complete: nothing of it is left in {', '.join(erasure.files) or 'memory'}", "green"))
     elif erasure.pending:
-        parts.append(Text("pending: a reader still holds old bytes; the next write or open goes on", "yellow"))
+        parts.append(Text(f"pending: {erasure.reason}; the next write or open goes on", "yellow"))
     else:
         parts.append(Text("not complete: see what is out of reach", "red"))
     return Group(*parts)

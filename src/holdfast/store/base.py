@@ -311,6 +311,10 @@ class Store(Protocol):
         """Return what the units that the view may see state (C8)."""
         ...
 
+    def reset_hypervectors(self) -> None:
+        """Forget every hypervector that is cached (C5); what is asked for next is encoded again."""
+        ...
+
     def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
         """Return at least the `depth` visible units whose words are nearest to the question's, above the noise."""
         ...
@@ -320,11 +324,17 @@ class Store(Protocol):
         ...
 
     def access_counts(self, view: View, ids: Sequence[str]) -> tuple[dict[str, int], int]:
-        """Return how often contexts held each of `ids`, where they did, and the highest count of the owner (C11)."""
+        """Return how often contexts held each of `ids`, where they did, and the highest count of the owner (C11).
+
+        Only the user's own units are counted: what others read of everyone's is not one user's to see.
+        """
         ...
 
     def count_access(self, view: View, ids: Sequence[str]) -> None:
-        """Count one more context that held `ids`. No version, no change: reading a memory does not alter it."""
+        """Count one more context that held those of `ids` that are the user's own.
+
+        No version, no change: reading a memory does not alter it.
+        """
         ...
 
     def put_document(self, document: CoreDocument) -> None:
@@ -415,8 +425,8 @@ class Store(Protocol):
         """
         ...
 
-    def stats(self, view: View) -> Stats:
-        """Return how much the owner has."""
+    def stats(self, view: View, *, whole: bool = False) -> Stats:
+        """Return how much the owner has; with `whole`, also how large the store of all owners is."""
         ...
 
     def verify(self) -> list[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -9,27 +10,35 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.errors import ClosedStoreError
+from holdfast.errors import ClosedStoreError, StoreError
 from holdfast.store.base import Derivation
-from holdfast.store.live import LiveIndex
-from holdfast.store.migrate import translated
+from holdfast.store.live import Fresh, LiveIndex
+from holdfast.store.migrate import IDENTITY, IN_MEMORY, close_connection, translated
 from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
 from holdfast.types import JSON, Unit, View
 
-_IDENTITY = "identity"
+log = logging.getLogger("holdfast")
 
 
 class Connected:
-    """A connection that is shared between threads by a lock, and refuses to be used across a fork."""
+    """A connection that is shared between threads by a lock, and refuses to be used across a fork.
 
-    def __init__(self, connection: sqlite3.Connection, location: str, derivation: Derivation) -> None:
+    `location` is where the file really lies, `name` what its opener calls it: links and the working folder change.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, location: str, name: str, derivation: Derivation) -> None:
         self._connection = connection
         self._location = location
+        self._name = name
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._closed = False
-        self._index = LiveIndex(self._run, derivation, _beside(location), self._fingerprint(derivation))
+        self._identity = self._agreed_identity()
+        beside = None if location == IN_MEMORY else Path(f"{location}.index")
+        self._index = LiveIndex(
+            self._run, self._transaction, derivation, beside, f"{self._identity} {derivation.fingerprint}"
+        )
 
     def close(self) -> None:
         """See `Store.close`."""
@@ -38,20 +47,22 @@ class Connected:
                 try:
                     with translated(self._location):
                         self._index.save()
+                except (StoreError, OSError) as error:
+                    log.warning("the index is not saved beside the store, so opening it takes longer: %s", error)
                 finally:
-                    self._connection.close()
+                    close_connection(self._connection, self._location)
             self._closed = True
             self._index.clear()
 
-    def _fingerprint(self, derivation: Derivation) -> str:
-        """Return what a snapshot must agree with: this store, and the way its index is derived."""
+    def _agreed_identity(self) -> str:
+        """Return what tells this store and its copies from all others."""
         with self._read():
-            [identity] = self._run("agreed", {"name": _IDENTITY}).fetchone() or [""]
-        if not identity:
-            identity = os.urandom(16).hex()
-            with self._write():
-                self._run("agree", {"name": _IDENTITY, "value": identity})
-        return f"{identity} {derivation.fingerprint}"
+            found = self._run("agreed", {"name": IDENTITY}).fetchone()
+        if found is None:
+            with self._transaction():
+                self._run("agree_first", {"name": IDENTITY, "value": os.urandom(16).hex()})
+                found = self._run("agreed", {"name": IDENTITY}).fetchone()
+        return str(found[0])
 
     def _run(self, name: str, values: Mapping[str, JSON], *, visible: str = "") -> sqlite3.Cursor:
         statement = queries()[name]
@@ -71,12 +82,12 @@ class Connected:
         return None
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _reading(self, *, writing: bool = False) -> Iterator[None]:
         if self._closed:
             raise ClosedStoreError("this memory is closed; open it again")
         if os.getpid() != self._process:
             raise ClosedStoreError("this memory was opened by the parent process; open it again after a fork")
-        with translated(self._location):
+        with translated(self._location, writing=writing):
             yield
 
     @contextmanager
@@ -85,9 +96,9 @@ class Connected:
             yield
 
     @contextmanager
-    def _write(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
         """Run a block as one transaction: all of it or nothing."""
-        with self._lock, self._reading():
+        with self._lock, self._reading(writing=True):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -97,6 +108,14 @@ class Connected:
                     self._connection.execute("ROLLBACK")
                 raise
 
+    def _follow(self, fresh: Fresh | None = None) -> None:
+        """Bring the index up to date after a commit; what was written is kept, whatever becomes of this."""
+        try:
+            with self._read():
+                self._index.follow(fresh)
+        except StoreError as error:
+            log.warning("what was written is kept; the index is brought up to date by the next question: %s", error)
+
     def _replace(self, key: int, unit: Unit) -> None:
         self._run("archive_version", {"key": key})
         self._run("replace_unit", {**columns(unit), "key": key})
@@ -104,8 +123,3 @@ class Connected:
     def _record(self, key: int, unit: Unit) -> None:
         self._index.changed()
         self._run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
-
-
-def _beside(location: str) -> Path | None:
-    """Return where the snapshot of a store lies; a store in memory has none."""
-    return None if location == ":memory:" else Path(f"{location}.index")

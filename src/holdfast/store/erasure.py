@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import mmap
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
+from holdfast.store.files import chunks
 from holdfast.store.rows import GLOBAL, Row, columns, unit_of
 from holdfast.types import JSON, Unit
 
@@ -123,12 +122,13 @@ def windows(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
     return pieces[:: max(1, len(pieces) // _MOST_WINDOWS)]
 
 
-def residue(path: Path, pieces: Sequence[bytes]) -> set[bytes]:
-    """Return the pieces that the raw bytes of a file still hold."""
-    if not pieces or not path.exists() or path.stat().st_size == 0:
-        return set()
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return {piece for piece in pieces if data.find(piece) >= 0}
+def residue(location: str, path: str, pieces: Sequence[bytes]) -> set[bytes]:
+    """Return the pieces that the raw bytes of a file still hold; `location` names its store."""
+    left, found = set(pieces), set[bytes]()
+    for data in chunks(location, path, overlap=_WINDOW) if left else ():
+        found |= {piece for piece in left if piece in data}
+        left -= found
+    return found
 
 
 def surviving(run: Run, pieces: Iterable[bytes]) -> set[bytes]:

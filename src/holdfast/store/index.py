@@ -367,13 +367,19 @@ class Shard:
         living: Ints = units[self.column("alive")[units]]
         return living
 
-    def df(self, term: str) -> int:
-        """Return how many living units hold `term` in any field."""
+    def df(self, term: str, seen: Bools | None = None) -> int:
+        """Return how many living units hold `term` in any field, or how many of those that are `seen`."""
         lists = [found.units for _, found in self.postings(term)]
         if not lists:
             return 0
         units = lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
-        return int(np.count_nonzero(self.column("alive")[units]))
+        return int(np.count_nonzero((self.column("alive") if seen is None else seen)[units]))
+
+    def seen_by(self, agent: str) -> Bools:
+        """Return which places an agent may see: its own and those that all agents share."""
+        agents = self.column("agent")
+        seen: Bools = self.column("alive") & ((agents == self._names.get(agent, -1)) | (agents == 0))
+        return seen
 
     def shows(self, unit_id: str, view: View) -> bool:
         """Return whether the unit is here and the named agent may see it."""
@@ -384,10 +390,7 @@ class Shard:
 
     def eligible(self, view: View, allowed: frozenset[int] | None) -> Bools:
         """Return which places the view may see; `allowed` are the keys that pass its filters."""
-        mask = self.column("alive").astype(np.bool_)
-        if view.agent is not None:
-            agents = self.column("agent")
-            mask &= (agents == self._names.get(view.agent, -1)) | (agents == 0)
+        mask = self.column("alive").astype(np.bool_) if view.agent is None else self.seen_by(view.agent)
         if view.only_session:
             mask &= self.column("session") == self._names.get(view.session, -1)
         if self._bounded:

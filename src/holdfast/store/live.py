@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -25,11 +25,12 @@ _ENCODED_TOGETHER = 64
 _VECTORS_TOGETHER = 4096
 # The same units are recalled again and again: a few megabytes spare reading and parsing a busy owner's each time.
 _UNITS_KEPT = 32_768
+# An index of a small owner takes some 30 kB: names that never come back must not fill the memory of a long process.
+_OWNERS_KEPT = 256
 
 
 # Analyses this process already has: unit key → (checksum of the content they are of, analysis).
 Fresh = dict[int, tuple[int, Analysis]]
-log = logging.getLogger("holdfast")
 # Agreed anew when rows of the feed are erased: what was followed so far no longer counts.
 EPOCH = "epoch"
 
@@ -45,8 +46,16 @@ class Run(Protocol):
 class LiveIndex:
     """Shards by owner. The caller holds the store's lock and has checked that it is open."""
 
-    def __init__(self, run: Run, derivation: Derivation, path: Path | None, fingerprint: str) -> None:
+    def __init__(
+        self,
+        run: Run,
+        alone: Callable[[], AbstractContextManager[None]],
+        derivation: Derivation,
+        path: Path | None,
+        fingerprint: str,
+    ) -> None:
         self._run = run
+        self._alone = alone  # a block in which nobody else writes to the store
         self._derivation = derivation
         self._path = path
         self._fingerprint = fingerprint
@@ -161,10 +170,10 @@ class LiveIndex:
         if not self._shards:
             self._followed = self._last_change()
         for seq, tenant, user, key in self._run("changes_since", {"seq": self._followed}).fetchall():
-            self._followed = seq
             shard = self._shards.get((tenant, user))
             if shard is not None:
                 self._refresh(shard, key, space, (fresh or {}).get(key, (0, None)))
+            self._followed = seq  # now, so that a read that fails is done again
         self._data_version, self._stale = version, False
 
     def space(self) -> str | None:
@@ -199,9 +208,14 @@ class LiveIndex:
     # ---------------------------------------------------------------------------------------------- loading
 
     def _shard(self, tenant: str, user: str) -> Shard:
-        shard = self._shards.get((tenant, user))
+        shard = self._shards.pop((tenant, user), None)
         if shard is None:
-            shard = self._shards[tenant, user] = self._restored(tenant, user) or self._built(tenant, user)
+            shard = self._restored(tenant, user) or self._built(tenant, user)
+        self._shards[tenant, user] = shard  # the last one asked for is the last to go
+        if len(self._shards) > _OWNERS_KEPT:
+            longest_unasked = next(iter(self._shards))
+            del self._shards[longest_unasked]
+            self._saved.pop(longest_unasked, None)
         return shard
 
     def _restored(self, tenant: str, user: str) -> Shard | None:
@@ -231,7 +245,11 @@ class LiveIndex:
         if self._path is None:
             return []
         last = self._last_change()
-        return [one for one in snapshot.read(self._path, self._fingerprint, owner) if one.seq <= last]
+        return [one for one in snapshot.read(self._path, self._derived_from(), owner) if one.seq <= last]
+
+    def _derived_from(self) -> str:
+        """Return what a snapshot must agree with; in a new epoch an old one may hold what was erased."""
+        return f"{self._fingerprint} {self._epoch[0] if self._epoch else ''}"
 
     def _built(self, tenant: str, user: str) -> Shard:
         shard, owner = Shard(self._derivation.tokens), {"tenant": tenant, "user": user}
@@ -247,7 +265,14 @@ class LiveIndex:
     # ----------------------------------------------------------------------------------------------- saving
 
     def save(self) -> None:
-        """Write the snapshot when a large owner has changed since; owners that are not loaded keep their segment."""
+        """Write the snapshot when a large owner has changed since; owners that are not loaded keep their segment.
+
+        It is written while nobody else writes to the store, so that an interruption leaves nothing in it that was
+        erased before.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
         if self._path is None:
             return
         self.follow()
@@ -265,15 +290,12 @@ class LiveIndex:
         fresh = [
             snapshot.Segment(*owner, self._followed, self._packed(owner, shard)) for owner, shard in large.items()
         ]
-        try:
-            snapshot.write(self._path, self._fingerprint, [*kept, *fresh])
-        except OSError as error:
-            log.warning("the index is not saved beside the store, so opening it takes longer: %s", error)
-            return
-        if self._last_change() != self._followed:
-            # Another process wrote meanwhile, perhaps an erasure that has looked for this file already.
-            snapshot.remove(self._path)
-            return
+        with self._alone():
+            # Nobody erases meanwhile. Who has done so since the feed was followed has looked for this file already.
+            epoch = self._run("agreed", {"name": EPOCH}).fetchone()
+            if (self._last_change(), epoch) != (self._followed, self._epoch):
+                return
+            snapshot.write(self._path, self._derived_from(), [*kept, *fresh])
         self._saved |= dict.fromkeys(large, self._followed)
 
     def _packed(self, owner: tuple[str, str], shard: Shard) -> bytes:
@@ -281,6 +303,11 @@ class LiveIndex:
         return snapshot.pack({**shard.to_arrays(), "origin": origin})
 
     # --------------------------------------------------------------------------------------------- encoding
+
+    def reset_hypervectors(self) -> None:
+        """Empty the caches of hypervectors of all shards."""
+        for shard in self._shards.values():
+            shard.hyper.invalidate_all()
 
     def encode(self, shard: Shard, ids: Sequence[str], deadline: Deadline | None) -> None:
         """Fill the shard's cache of hypervectors for `ids`, as far as time allows."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from holdfast.errors import (
     BusyStoreError,
@@ -19,7 +21,13 @@ from holdfast.errors import (
     shown,
 )
 from holdfast.settings import StoreSettings
-from holdfast.store.queries import migrations
+from holdfast.store import files, wal
+from holdfast.store.queries import migrations, queries
+
+log = logging.getLogger("holdfast")
+IN_MEMORY = ":memory:"
+# What tells this store from any other, and its copies from strangers.
+IDENTITY = "identity"
 
 # "HOLD": lets `file` and us tell a Holdfast store from any other SQLite file.
 APPLICATION_ID = 0x484F4C44
@@ -28,7 +36,12 @@ SQLITE_VERSION = sqlite3.sqlite_version
 _OLDEST_SQLITE = (3, 38, 0)
 _SQLITE_HEADER = b"SQLite format 3\x00"
 # Memories are private: only their owner reads them.
-_FILE_MODE = stat.S_IRUSR | stat.S_IWUSR
+PRIVATE = stat.S_IRUSR | stat.S_IWUSR
+_OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_SIDES = ("-wal", "-shm", ".index")
+_FILE_HEADER = 100
+_PAGE_SIZE_AT = slice(16, 18)
+_SMALLEST_PAGE = 512
 
 # SQLite's primary result codes (https://www.sqlite.org/rescode.html), each with the error it becomes.
 _TRANSLATION: dict[int, tuple[type[StoreError], str]] = {
@@ -50,33 +63,81 @@ _TRANSLATION: dict[int, tuple[type[StoreError], str]] = {
         "the file is damaged; run `holdfast doctor`, then restore a backup",
     ),
     sqlite3.SQLITE_NOTADB: (DamagedStoreError, "the file is damaged or not a database; restore a backup"),
-    sqlite3.SQLITE_FULL: (StoreError, "the disk is full; nothing was written; make room and try again"),
-    sqlite3.SQLITE_IOERR: (
-        StoreError,
-        "the disk reported an error; nothing was acknowledged; check the device",
-    ),
+    sqlite3.SQLITE_FULL: (StoreError, "the disk is full; make room and try again"),
+    sqlite3.SQLITE_IOERR: (StoreError, "the disk reported an error; check the device"),
 }
+_NO_TEXT = "Could not decode to UTF-8"  # how sqlite3 begins to say that damaged bytes are no longer text
+# Only a commit that ran into an error of the device may be on the disk all the same.
+_UNDONE = {sqlite3.SQLITE_IOERR: "this write is not acknowledged"}
 
 
 @contextmanager
-def translated(location: str) -> Iterator[None]:
-    """Turn SQLite's errors into ours, once, with the original as cause."""
+def translated(location: str, *, writing: bool = False) -> Iterator[None]:
+    """Turn SQLite's errors into ours, once, with the original as cause.
+
+    Of a block that is one transaction (`writing`), the message also says what became of it.
+    """
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        kind, remedy = _TRANSLATION.get(code & 0xFF if code else 0, (StoreError, "run `holdfast doctor`"))
-        raise kind(f"{location}: {remedy} (SQLite: {error})") from error
+        if str(error).startswith(_NO_TEXT):  # with the text itself, which belongs in no message
+            raise DamagedStoreError(f"{location}: {_TRANSLATION[sqlite3.SQLITE_CORRUPT][1]} ({_NO_TEXT})") from None
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code == sqlite3.SQLITE_CORRUPT and not _is_damaged(location):
+            code = sqlite3.SQLITE_IOERR
+        kind, remedy = _TRANSLATION.get(code, (StoreError, "run `holdfast doctor`"))
+        undone = f"{_UNDONE.get(code, 'this write was undone')}; " if writing else ""
+        raise kind(f"{location}: {undone}{remedy} (SQLite: {error})") from error
     except UnicodeDecodeError as error:  # sqlite3 lets it through when damaged bytes are no longer text
         raise DamagedStoreError(f"{location}: {_TRANSLATION[sqlite3.SQLITE_CORRUPT][1]} ({error})") from error
 
 
+def _is_damaged(location: str) -> bool:
+    """Return whether a file is damaged that SQLite calls so; a read that the device refuses it calls so, too."""
+    if location == IN_MEMORY:
+        return True
+    files.hold(location)
+    try:
+        for _ in files.chunks(location, location):
+            pass
+        with closing(sqlite3.connect(f"file:{quote(location)}?mode=ro", uri=True)) as connection:
+            return bool(connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",))
+    except OSError:
+        return False
+    except (sqlite3.Error, UnicodeDecodeError):
+        return True
+    finally:
+        files.release(location)
+
+
 def open_connection(location: str, settings: StoreSettings) -> sqlite3.Connection:
-    """Return a connection to a store that is ours, whole and of the present schema; create it when missing."""
+    """Return a connection to a store that is ours, whole and of the present schema; create it when missing.
+
+    `location` has no links in it, and `close_connection` ends what is begun here.
+    """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreError(f"SQLite {SQLITE_VERSION} is too old; Holdfast needs 3.38, so use a newer Python")
-    if location != ":memory:":
+    if location == IN_MEMORY:
+        return _connected(location, settings)
+    files.hold(location)
+    try:
         _prepare_file(Path(location))
+        return _connected(location, settings)
+    except BaseException:
+        files.release(location)
+        raise
+
+
+def close_connection(connection: sqlite3.Connection, location: str) -> None:
+    """Close what `open_connection` gave."""
+    try:
+        connection.close()
+    finally:
+        if location != IN_MEMORY:
+            files.release(location)
+
+
+def _connected(location: str, settings: StoreSettings) -> sqlite3.Connection:
     with translated(location):
         connection = sqlite3.connect(
             location, isolation_level=None, check_same_thread=False, timeout=settings.busy_timeout_ms / 1000
@@ -91,6 +152,19 @@ def open_connection(location: str, settings: StoreSettings) -> sqlite3.Connectio
     return connection
 
 
+def identity_of(location: str) -> str | None:
+    """Return which store lies at a place, without changing it; None when it has not said so.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with translated(location), closing(sqlite3.connect(f"file:{quote(location)}?mode=rw", uri=True)) as connection:
+        _refuse_foreign(connection, location)
+        [tables] = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'agreements'").fetchone()
+        found = connection.execute(queries()["agreed"], {"name": IDENTITY}).fetchone() if tables else None
+    return None if found is None else str(found[0])
+
+
 def schema_version(connection: sqlite3.Connection) -> int:
     """Return the number of the last migration the file has seen."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -103,19 +177,57 @@ def _prepare_file(path: Path) -> None:
     if not path.parent.is_dir():
         raise StoreError(f"the folder {path.parent} does not exist; create it first")
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, _FILE_MODE)
+        descriptor = files.writable(str(path), PRIVATE)
     except OSError as error:
         raise ReadOnlyStoreError(f"{path}: {error.strerror}; choose a folder you may write to") from error
-    with os.fdopen(descriptor, "rb") as file:
-        header = file.read(100)
-    if not header:
-        return
-    if not header.startswith(_SQLITE_HEADER):
+    try:
+        header = os.pread(descriptor, _FILE_HEADER, 0)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; check the device") from error
+    if header and not header.startswith(_SQLITE_HEADER):
         raise ForeignStoreError(
             f"{path} is not a Holdfast store (it starts with {shown(header[:8])}); name another file"
         )
-    if len(header) < 100:
+    if 0 < len(header) < _FILE_HEADER:
         raise DamagedStoreError(f"{path} is cut short at {len(header)} bytes; restore a backup")
+    _narrow(path)
+    _refuse_damaged_log(path, max(int.from_bytes(header[_PAGE_SIZE_AT], "big"), _SMALLEST_PAGE))
+
+
+def _narrow(path: Path) -> None:
+    """Let nobody but the owner read the files of a store, whoever made them."""
+    for one in (path, *(Path(f"{path}{side}") for side in _SIDES)):
+        try:
+            mode = one.stat().st_mode
+            if mode & _OF_OTHERS:
+                one.chmod(mode & PRIVATE)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            log.warning("%s can be read by others, and its mode cannot be changed: %s", one, error.strerror)
+
+
+def _refuse_damaged_log(path: Path, page_size: int) -> None:
+    """Refuse a log of which SQLite would leave acknowledged writes out, while nobody else is writing to it."""
+    if _loss(path, page_size) == wal.Loss():
+        return
+    with files.alone(str(path)) as alone:
+        loss = _loss(path, page_size) if alone else wal.Loss()
+    if loss.acknowledged:
+        raise DamagedStoreError(
+            f"{path}-wal is damaged before {loss.acknowledged} acknowledged writes or more, which would be lost; "
+            f"restore a backup, or keep a copy of both files and give these writes up with: sqlite3 {path} 'PRAGMA "
+            "wal_checkpoint(TRUNCATE)'"
+        )
+    if loss.last:
+        log.warning("the last write in %s-wal is not whole and is left out, as after a power cut", path)
+
+
+def _loss(path: Path, page_size: int) -> wal.Loss:
+    try:
+        return wal.examine(Path(f"{path}-wal").read_bytes(), page_size)
+    except OSError:  # there is none; or SQLite will say what is wrong with it
+        return wal.Loss()
 
 
 def _configure(connection: sqlite3.Connection) -> None:

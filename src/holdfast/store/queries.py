@@ -14,7 +14,9 @@ def queries() -> dict[str, str]:
     """Return every named statement of `sql/queries.sql`."""
     text = (resources.files("holdfast.store") / "sql" / "queries.sql").read_text(encoding="utf-8")
     parts = _NAME.split(text)[1:]
-    return {name: body.strip().rstrip(";") for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    found = {name: body.strip().rstrip(";") for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    row, version = found.pop("row"), found.pop("version")
+    return {name: body.replace("{row}", row).replace("{version}", version) for name, body in found.items()}
 
 
 @cache

@@ -15,8 +15,11 @@ from holdfast.types import JSON, Gate, Unit, View, iso
 
 GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot hold NULL
 
-# key, body, checksum, superseded by, access count, covered by, gate, why superseded
-Row = tuple[int, str, int, str | None, int, str | None, str | None, str | None]
+# What SQL searches by, and the body repeats: tenant, user, id, version, session, position, event time. Of an earlier
+# version only its number.
+Repeated = tuple[str | None, str | None, str | None, int, str | None, int | None, str | None]
+# key, body, checksum, superseded by, access count, covered by, gate, why superseded, and what is repeated
+Row = tuple[int, str, int, str | None, int, str | None, str | None, str | None, *Repeated]
 
 
 def columns(unit: Unit, document: str | None = None) -> dict[str, JSON]:
@@ -37,11 +40,20 @@ def columns(unit: Unit, document: str | None = None) -> dict[str, JSON]:
 
 
 def unit_of(row: Row) -> Unit:
-    """Return the unit of a row whose checksum holds."""
-    key, body, checksum, superseded_by, access_count, covered_by, gate, why = row
+    """Return the unit of a row whose checksum holds, and whose columns say what its body says."""
+    key, body, checksum, superseded_by, access_count, covered_by, gate, why, *repeated = row
     if zlib.crc32(body.encode()) != checksum:
         raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
-    unit = Unit.from_json(json.loads(body))
+    read = json.loads(body)
+    unit = Unit.from_json(read)
+    said = (unit.tenant, unit.user or GLOBAL, unit.id, unit.version, unit.session, unit.position, read["event_time"])
+    if (*repeated,) != (said if repeated[0] is not None else (None, None, None, unit.version, None, None, None)):
+        raise DamagedStoreError(
+            f"unit row {key} is filed under other keys than its words are checksummed with; run `holdfast doctor`, "
+            "then restore a backup"
+        )
+    if unit.user is None:
+        access_count = 0  # everyone's unit is read by many: who read it how often is nobody else's business
     if not (access_count or superseded_by or covered_by or gate):
         return unit
     return unit.evolve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,11 +18,31 @@ from holdfast.types import FIELDS, ROLES, Deadline, Role, View
 Bools = NDArray[np.bool_]
 
 
-def term_weights(shards: Sequence[Shard], terms: Sequence[str]) -> dict[str, float]:
-    """Return idf over all `shards` together."""
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The integers of C4 over all that an owner, or one agent of it, may see."""
+
+    units: int
+    df: tuple[int, ...]
+    field_totals: tuple[int, ...]
+
+
+def statistics(shards: Sequence[Shard], view: View, terms: Sequence[str]) -> Statistics:
+    """Count over all `shards` together; filters, sessions and moments leave the statistics as they are."""
     shards = today(shards)
-    units = sum(shard.unit_count for shard in shards)
-    return {term: bm25.idf(units, sum(shard.df(term) for shard in shards)) for term in terms}
+    if view.agent is None:  # kept up to date by the shards
+        return Statistics(
+            sum(shard.unit_count for shard in shards),
+            tuple(sum(shard.df(term) for shard in shards) for term in terms),
+            tuple(map(sum, zip(*(shard.field_totals for shard in shards), strict=True))),
+        )
+    seen = [(shard, shard.seen_by(view.agent)) for shard in shards]
+    lengths = [shard.column("lengths")[mask].sum(axis=0, dtype=np.int64) for shard, mask in seen]
+    return Statistics(
+        sum(int(np.count_nonzero(mask)) for _, mask in seen),
+        tuple(sum(shard.df(term, mask) for shard, mask in seen) for term in terms),
+        tuple(int(total) for total in sum(lengths)),
+    )
 
 
 def today(shards: Sequence[Shard]) -> list[Shard]:
@@ -37,9 +58,9 @@ def propose(
     allowed: frozenset[int] | None,
 ) -> Proposal:  # fmt: skip
     """Return the lexically best of several shards, scored with their common statistics."""
-    idfs = term_weights(shards, query.terms)
-    units = max(1, sum(shard.unit_count for shard in today(shards)))
-    averages = [sum(shard.field_totals[f] for shard in today(shards)) / units for f in range(len(FIELDS))]
+    counted = statistics(shards, view, query.terms)
+    idfs = {term: bm25.idf(counted.units, df) for term, df in zip(query.terms, counted.df, strict=True)}
+    averages = [total / max(1, counted.units) for total in counted.field_totals]
     return best_of(
         shards, view, depth, allowed,
         lambda shard, eligible: shard.propose(query, idfs, averages, eligible, depth, deadline),
@@ -74,6 +95,7 @@ def propose_hyper(
     shards: Sequence[Shard], view: View, query: HyperQuery, depth: int, allowed: frozenset[int] | None
 ) -> Proposal:
     """Return the units of several shards whose words are nearest to the question's; only cached ones are seen."""
+    units = statistics(shards, view, ()).units
 
     def nearest(shard: Shard, eligible: Bools) -> tuple[NDArray[np.intp], NDArray[np.float64], bool]:
         places = np.array(
@@ -81,7 +103,6 @@ def propose_hyper(
         )
         distances = shard.hyper.distances(query, [shard.ids[p] for p in places])
         near = np.where(distances == MISSING_FIELD, 0.0, hv.shifted(hv.similarity(distances)))
-        units = sum(one.unit_count for one in today(shards))
         heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(units)
         scores = np.where(heard, near @ np.array(query.weights), 0.0)
         best = np.flatnonzero(scores > 0.0)
@@ -147,12 +168,13 @@ def evidence(shards: Sequence[Shard], view: View, terms: Sequence[str], ids: Seq
         roles += [ROLES[code] for code in shard.column("role")[places].tolist()]
         tf.append(shard.counts(terms, places))
         lengths.append(shard.column("lengths")[places].astype(np.int64))
+    counted = statistics(shards, view, terms)
     return LexicalEvidence(
         ids=tuple(found),
         roles=tuple(roles),
         tf=np.concatenate(tf),
         lengths=np.concatenate(lengths),
-        unit_count=sum(shard.unit_count for shard in today(shards)),
-        df=tuple(sum(shard.df(term) for shard in today(shards)) for term in terms),
-        field_totals=tuple(sum(shard.field_totals[f] for shard in today(shards)) for f in range(len(FIELDS))),
+        unit_count=counted.units,
+        df=counted.df,
+        field_totals=counted.field_totals,
     )

@@ -78,13 +78,15 @@ def write(path: Path, fingerprint: str, segments: list[Segment]) -> None:
     header = json.dumps({"fingerprint": fingerprint, "segments": entries}).encode()
     _tidy(path)
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    temporary.unlink(missing_ok=True)
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE), "wb") as file:
+        # Made here and now: a link that somebody has put there would lead elsewhere.
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _PRIVATE)
+        with os.fdopen(descriptor, "wb") as file:
             file.write(_MAGIC + len(header).to_bytes(_LENGTH, "big") + _digest(header) + header)
             for one in segments:
                 file.write(one.data)
-            file.flush()
-            os.fsync(file.fileno())
+        # Not synced: others wait meanwhile, and what a power cut makes of it fails its checksum.
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

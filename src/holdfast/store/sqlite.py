@@ -23,6 +23,7 @@ from holdfast.kernels.facts import Facts
 from holdfast.kernels.vectors import cosines
 from holdfast.settings import StoreSettings
 from holdfast.store import shards as searching
+from holdfast.store import snapshot
 from holdfast.store.base import (
     HYPER_FIELDS,
     DenseEvidence,
@@ -37,11 +38,12 @@ from holdfast.store.base import (
     Proposal,
 )
 from holdfast.store.conversation import Turn, given_again, told_apart
+from holdfast.store.erasure import ERASED
 from holdfast.store.facts import facts
 from holdfast.store.index import CALLED, NAMING
 from holdfast.store.live import Fresh
 from holdfast.store.mentions import leads
-from holdfast.store.migrate import open_connection, schema_version
+from holdfast.store.migrate import IN_MEMORY, close_connection, open_connection, schema_version
 from holdfast.store.rows import (
     GLOBAL,
     Row,
@@ -70,8 +72,17 @@ class SqliteStore(Upkeep):
         Raises:
             StoreError: the file is foreign, newer, damaged, read-only or busy; the message says what to do.
         """
-        store = cls(open_connection(str(location), settings), str(location), derivation)
-        store.finish_erasing()
+        name = str(location)
+        place = name if name == IN_MEMORY else os.path.realpath(name)
+        connection = open_connection(place, settings)
+        try:
+            store = cls(connection, place, name, derivation)
+        except BaseException:
+            close_connection(connection, place)
+            raise
+        if name != IN_MEMORY:
+            _remove_misplaced_snapshot(name, place)
+        store.finish_erasing_if_possible()
         return store
 
     # ------------------------------------------------------------------------------------------- writing
@@ -82,8 +93,7 @@ class SqliteStore(Upkeep):
         with self._write():
             told = told_apart(drafts, self._last_turns, retry_seconds)
             written = [self._put_one(draft, fresh) for draft in told]
-        with self._read():
-            self._index.follow(fresh)
+        self._follow(fresh)
         return written
 
     def _last_turns(self, unit: Unit, limit: int) -> list[Turn]:
@@ -158,9 +168,8 @@ class SqliteStore(Upkeep):
             unit = unit.evolve(version=known.version + 1)
             self._restate(row, unit)
             self._record(row[0], unit)
-        with self._read():
-            self._index.follow({row[0]: (columns(unit)["checksum"], analysis)})
             kept = self._find(unit.tenant, unit.user, unit.id)
+        self._follow({row[0]: (columns(unit)["checksum"], analysis)})
         return unit if kept is None else unit_of(kept)
 
     def _restate(self, row: Row, unit: Unit) -> None:
@@ -333,6 +342,11 @@ class SqliteStore(Upkeep):
         with self._read():
             return facts(self._index.shards(view), view, self._allowed(view))
 
+    def reset_hypervectors(self) -> None:
+        """See `Store.reset_hypervectors`."""
+        with self._read():
+            self._index.reset_hypervectors()
+
     def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
         """See `Store.hyper_candidates`."""
         with self._read():
@@ -352,7 +366,7 @@ class SqliteStore(Upkeep):
                 self._index.encode(shard, here, None)
                 parts.append(shard.hyper.distances(query, here))
             found = tuple(unit_id for shard in shards for owner, unit_id in places if owner is shard)
-            return HyperEvidence(found, np.concatenate(parts), sum(shard.unit_count for shard in shards))
+            return HyperEvidence(found, np.concatenate(parts), searching.statistics(shards, view, ()).units)
 
     def _allowed(self, view: View) -> frozenset[int] | None:
         """Return the keys that pass the view's filters, or None when it has none."""
@@ -410,9 +424,8 @@ class SqliteStore(Upkeep):
                     self._record(key, unit)
                 written += len(found)
             promoted = self._decide(gates)
-        with self._read():
-            self._promoted(promoted)
-            self._index.follow()
+        self._promoted(promoted)
+        self._follow()
         return written
 
     # ------------------------------------------------------------------------------------------ contexts
@@ -420,13 +433,10 @@ class SqliteStore(Upkeep):
     def access_counts(self, view: View, ids: Sequence[str]) -> tuple[dict[str, int], int]:
         """See `Store.access_counts`."""
         with self._read():
-            keys = self._keys(view, ids)
-            rows = self._run("access_counts", {"keys": json.dumps([*keys])}).fetchall()
-            owners = (view.user, GLOBAL)
-            most = [
-                self._run("most_accessed", {"tenant": view.tenant, "user": user}).fetchone()[0] for user in owners
-            ]
-        return {keys[key]: count for key, count in rows}, max(most)
+            keys, owner = self._keys(view, ids), {"tenant": view.tenant, "user": view.user}
+            rows = self._run("access_counts", {**owner, "keys": json.dumps([*keys])}).fetchall()
+            [most] = self._run("most_accessed", owner).fetchone()
+        return {keys[key]: count for key, count in rows}, most
 
     def count_access(self, view: View, ids: Sequence[str]) -> None:
         """See `Store.count_access`."""
@@ -502,15 +512,13 @@ class SqliteStore(Upkeep):
 
     # ------------------------------------------------------------------------------------------ operating
 
-    def stats(self, view: View) -> Stats:
+    def stats(self, view: View, *, whole: bool = False) -> Stats:
         """See `Store.stats`."""
         keys = {"tenant": view.tenant, "user": view.user}
         with self._read():
             count, sessions, earliest, latest, versions = self._run("owner_stats", keys).fetchone()
             kinds = dict(self._run("owner_kinds", keys).fetchall())
             scopes = dict(self._run("owner_scopes", keys).fetchall())
-            pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
-            page_size = self._connection.execute("PRAGMA page_size").fetchone()[0]
             return Stats(
                 units=count,
                 versions=versions,
@@ -519,10 +527,10 @@ class SqliteStore(Upkeep):
                 by_scope=scopes,
                 earliest=from_iso(earliest) if earliest else None,
                 latest=from_iso(latest) if latest else None,
-                store_units=self._run("store_units", {}).fetchone()[0],
-                store_bytes=pages * page_size,
+                store_units=self._run("store_units", {}).fetchone()[0] if whole else None,
+                store_bytes=self._run("store_bytes", {}).fetchone()[0] if whole else None,
                 schema_version=schema_version(self._connection),
-                location=self._location,
+                location=self._name,
             )
 
     def verify(self) -> list[Problem]:
@@ -533,15 +541,30 @@ class SqliteStore(Upkeep):
                 for (line,) in self._connection.execute("PRAGMA integrity_check")
                 if line != "ok"
             ]
-            rows = chain(self._run("all_units", {}), self._run("all_versions", {}))
             problems += [
                 Problem(f"vector of unit row {key} fails its checksum", "run `holdfast reembed`")
                 for key, vector, checksum in self._run("all_vectors", {})
                 if zlib.crc32(vector) != checksum
             ]
+            rows = chain(self._run("all_units", {}), self._run("all_versions", {}))
+            problems += [problem for row in rows if (problem := _problem(row))]
             problems += [
-                Problem(f"unit row {key} fails its checksum", "restore a backup")
-                for key, body, checksum, *_ in rows
-                if zlib.crc32(body.encode()) != checksum
+                Problem(f"unit row {key} is superseded or covered by nothing that is known", "restore a backup")
+                for (key,) in self._run("odd_fates", {"erased": ERASED})
             ]
             return problems
+
+
+def _remove_misplaced_snapshot(name: str, place: str) -> None:
+    """Remove an index that was saved beside a link to a store: no erasure in the store would reach it."""
+    beside = Path(f"{name}.index").absolute()
+    if beside.exists() and os.path.realpath(beside) != f"{place}.index":
+        snapshot.remove(beside)
+
+
+def _problem(row: Row) -> Problem | None:
+    try:
+        unit_of(row)
+    except DamagedStoreError as error:
+        return Problem(str(error).partition("; ")[0], "restore a backup")
+    return None

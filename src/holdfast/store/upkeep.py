@@ -7,7 +7,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -15,19 +15,20 @@ from holdfast.errors import BusyStoreError, InputError, NotFoundError, StoreErro
 from holdfast.settings import StoreSettings
 from holdfast.store import snapshot
 from holdfast.store.connection import Connected
-from holdfast.store.erasure import erase, residue, resting_on, surviving, windows
+from holdfast.store.erasure import Run, erase, residue, resting_on, surviving, windows
 from holdfast.store.live import EPOCH
-from holdfast.store.migrate import open_connection, translated
+from holdfast.store.migrate import IN_MEMORY, PRIVATE, close_connection, identity_of, open_connection, translated
 from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, Row, columns, gate_text, unit_of
-from holdfast.types import CoreDocument, Draft, Erasure, Gate, Unit, View, Written, iso
+from holdfast.types import JSON, CoreDocument, Draft, Erasure, Gate, Unit, View, Written, iso
 
 log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
 _ERASING = "erasing"
-_PRIVATE = 0o600
 # A copy is nobody's working file; who holds it anyway is waited for when the store is written to next.
 _COPY_PATIENCE_MS = 1000
+
+_A_READER = "a reader still holds old bytes"
 
 # Of a unit that became durable: tenant, user, key, and its checksum before and after.
 Promotion = tuple[str, str, int, int, int]
@@ -39,13 +40,10 @@ class Upkeep(Connected):
     @contextmanager
     def _write(self, *, finishing: bool = True) -> Iterator[None]:
         """Run a block as one transaction, and then go on with an erasure that a reader held up."""
-        with super()._write():
+        with self._transaction():
             yield
         if finishing:
-            try:
-                self.finish_erasing()
-            except StoreError as error:  # what was written is kept; the erasure stays pending
-                log.warning("an erasure is not finished yet: %s", error)
+            self.finish_erasing_if_possible()
 
     # ----------------------------------------------------------------------------------------- promotion
 
@@ -53,9 +51,8 @@ class Upkeep(Connected):
         """See `Store.put_gates`."""
         with self._write():
             promoted = self._decide(gates)
-        with self._read():
-            self._promoted(promoted)
-            self._index.follow()
+        self._promoted(promoted)
+        self._follow()
 
     def _decide(self, gates: Sequence[tuple[Unit, Gate]]) -> list[Promotion]:
         """Write decisions inside a transaction; a unit that has changed since it was read waits for another.
@@ -72,8 +69,9 @@ class Upkeep(Connected):
         return promoted
 
     def _promoted(self, promotions: Sequence[Promotion]) -> None:
-        for promotion in promotions:
-            self._index.promoted(*promotion)
+        with self._lock:
+            for promotion in promotions:
+                self._index.promoted(*promotion)
 
     def _promote(self, key: int) -> Promotion:
         row = self._run("unit_by_key", {"key": key}).fetchone()
@@ -105,8 +103,7 @@ class Upkeep(Connected):
             for row in rows:
                 self._run("cover_unit", {"by": unit.id, "at": at, "key": row[0]})
                 self._record(row[0], unit)
-        with self._read():
-            self._index.follow({key: (columns(unit)["checksum"], summary.analysis)})
+        self._follow({key: (columns(unit)["checksum"], summary.analysis)})
         return Written(unit.id, "added" if before is None else "updated", unit.version)
 
     def _as_read(self, unit: Unit) -> Row | None:
@@ -144,8 +141,7 @@ class Upkeep(Connected):
         with self._write():
             newer, _ = self._own(view, by), self._own(view, unit_id)
             self._supersede(newer, unit_id, at, why)
-        with self._read():
-            self._index.follow()
+        self._follow()
 
     def reinstate(self, view: View, unit_id: str, at: datetime) -> Unit:
         """See `Store.reinstate`."""
@@ -160,8 +156,7 @@ class Upkeep(Connected):
             self._run("record_absence", {"key": row[0], "until": iso(at)})
             self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": row[0]})
             self._record(row[0], unit)
-        with self._read():
-            self._index.follow()
+        self._follow()
         return unit.evolve(superseded_by=None, superseded_why="")
 
     def _own(self, view: View, unit_id: str) -> Unit:
@@ -212,21 +207,19 @@ class Upkeep(Connected):
             uncovered = erase(self._run, (*units, *summaries), self._record)
             self._erase_documents(documents)
             self._run("agree", {"name": _ERASING, "value": "1"})
-            self._note_copies((*units, *summaries), documents)
-            if owner:  # the feed names the owner; whoever follows it hears of a new epoch instead
-                self._run("erase_changes", {"tenant": view.tenant, "user": view.user})
-                self._run("agree", {"name": EPOCH, "value": os.urandom(8).hex()})
-        with self._read():
-            unreached, missing = self._erase_copies()
-            pending = not self._scrubbed(pieces)
-            files = self._files()
+            self._note_copies((*units, *summaries), documents, view if owner else None)
+            if owner:
+                _erase_owner(self._run, view.tenant, view.user)
+        unreached, missing = self._reach_copies(pieces)
+        held_up = self._scrub(pieces)
         return Erasure(
             units=units,
             summaries=summaries,
             uncovered=tuple(unit_id for unit_id in uncovered if unit_id not in {unit.id for unit in units}),
-            complete=not pending and not unreached,
-            pending=pending,
-            files=tuple(str(path) for path in files),
+            complete=not held_up and not unreached,
+            pending=bool(held_up),
+            reason=held_up,
+            files=tuple(self._called(path) for path in self._files()),
             outside=(*unreached, *missing),
         )
 
@@ -251,26 +244,45 @@ class Upkeep(Connected):
             keys = {"tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name}
             self._run("erase_document", keys)
 
-    def _scrubbed(self, pieces: Sequence[bytes]) -> bool:
-        """Let no file of this store hold anything of what was erased; return whether that is proven.
+    def _scrub(self, pieces: Sequence[bytes]) -> str:
+        """Let no file of this store hold anything of what was erased; return why that is not proven, or nothing.
 
-        Deleted cells are overwritten, but pages that SQLite has moved keep old bytes in their gaps: only a file
-        that is written anew has none.
+        The units are gone by now: an error here holds the rest up, and undoes nothing.
         """
+        try:
+            with self._read():
+                return self._scrubbed(pieces)
+        except (StoreError, OSError) as error:
+            return str(error)
+
+    def _scrubbed(self, pieces: Sequence[bytes]) -> str:
+        # Deleted cells are overwritten, but pages that SQLite has moved keep old bytes in their gaps: only a file
+        # that is written anew has none.
         self._index.erased()
-        if self._location == ":memory:":
-            return True
-        if not self._truncated_log():
+        if self._location == IN_MEMORY:
+            return ""
+        if not self._rewritten(wait=True):
+            return _A_READER
+        if not self._files():
+            return f"{self._location} is no longer there, so that nothing could be searched"
+        left = {piece for path in self._files() for piece in residue(self._location, path, pieces)}
+        if left - surviving(self._run, left):
+            return "bytes of it are left in the file"
+        self._finished()
+        return ""
+
+    def _rewritten(self, *, wait: bool) -> bool:
+        """Write the file anew, and empty its log; return whether no reader prevents it."""
+        if not self._truncated_log(wait=wait):
             return False
         self._connection.execute("VACUUM")
-        if not self._truncated_log():
-            return False
-        left = {piece for path in self._files() for piece in residue(path, pieces)}
-        done = not left - surviving(self._run, left)
-        if done and not self._run("noted_copies", {}).fetchall():
-            with self._write(finishing=False):
+        return self._truncated_log(wait=wait)
+
+    def _finished(self) -> None:
+        """Say that an erasure has nothing left to do, unless copies are still to be reached."""
+        if not self._run("noted_copies", {}).fetchall():
+            with self._transaction():
                 self._run("disagree", {"name": _ERASING})
-        return done
 
     def _truncated_log(self, *, wait: bool = True) -> bool:
         """Empty the write-ahead log; a reader that still needs it prevents that."""
@@ -282,28 +294,35 @@ class Upkeep(Connected):
             self._connection.execute(f"PRAGMA busy_timeout = {patience}")
         return not busy
 
-    def _files(self) -> list[Path]:
+    def _files(self) -> list[str]:
         """Return the files of this store that exist."""
-        if self._location == ":memory:":
-            return []
-        names = ("", "-wal", "-shm", "-journal", ".index")
-        return [path for name in names if (path := Path(f"{self._location}{name}")).exists()]
+        return [] if self._location == IN_MEMORY else _files_of(self._location)
+
+    def _called(self, path: str) -> str:
+        """Return what the opener calls a file, as long as that name leads there."""
+        leads_there = str(Path(self._name).absolute()) == self._location
+        return path.replace(self._location, self._name, 1) if leads_there else path
 
     def finish_erasing(self) -> bool:
         """See `Store.finish_erasing`."""
         with self._read():
             if self._run("agreed", {"name": _ERASING}).fetchone() is None:
                 return True
-            unreached, _ = self._erase_copies()
+            unreached, _ = self._erase_copies(())
             if unreached or not self._truncated_log(wait=False):
                 return False
             self._index.erased()
-            self._connection.execute("VACUUM")
-            if not self._truncated_log(wait=False):
+            if not self._rewritten(wait=False):
                 return False
-            with self._write(finishing=False):
-                self._run("disagree", {"name": _ERASING})
+            self._finished()
             return True
+
+    def finish_erasing_if_possible(self) -> None:
+        """Go on with a pending erasure; one that cannot go on keeps nobody from reading or writing."""
+        try:
+            self.finish_erasing()
+        except (StoreError, OSError) as error:
+            log.warning("an erasure is not finished yet, and stays pending: %s", error)
 
     # ------------------------------------------------------------------------------------------- backups
 
@@ -314,79 +333,140 @@ class Upkeep(Connected):
             raise InputError(f"{shown(str(path))} exists; name a file that does not, so that nothing is overwritten")
         if not target.parent.is_dir():
             raise InputError(f"the folder {shown(str(target.parent))} does not exist; create it first")
-        with self._lock, self._reading():
-            # Recorded first: a copy that an interruption leaves behind is still known to an erasure.
-            with self._write():
-                self._run("record_backup", {"path": str(target), "at": iso(at)})
-            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE))
-            copy = sqlite3.connect(target, isolation_level=None)
+        # Recorded first: a copy that an interruption leaves behind is still known to an erasure.
+        with self._write():
+            self._run("record_backup", {"path": str(target), "at": iso(at)})
+        try:
+            return self._copied(target)
+        except BaseException:
+            self._drop_copy(target)
+            raise
+
+    def _copied(self, target: Path) -> int:
+        with self._read():
             try:
+                os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
+            except OSError as error:
+                raise StoreError(f"{target}: {error.strerror}; no copy was made; name another file") from error
+            with closing(sqlite3.connect(target, isolation_level=None)) as copy:
                 self._connection.backup(copy)
                 [verdict] = copy.execute("PRAGMA integrity_check").fetchone()
                 [count] = copy.execute(queries()["store_units"]).fetchone()
-            finally:
-                copy.close()
         if verdict != "ok":
-            raise StoreError(f"the copy at {shown(str(path))} cannot be read back ({verdict}); check the disk")
+            raise StoreError(f"the copy at {target} cannot be read back ({verdict}); it was removed; check the disk")
         return int(count)
 
-    def _note_copies(self, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> None:
+    def _drop_copy(self, target: Path) -> None:
+        """Leave nothing of a copy that failed."""
+        for path in _files_of(str(target)):
+            Path(path).unlink()
+        try:
+            with self._write():
+                self._run("forget_backup", {"path": str(target)})
+        except StoreError as error:  # why it failed is what the caller has to hear
+            log.warning("a copy that is not there stays recorded: %s", error)
+
+    def _note_copies(self, units: Sequence[Unit], documents: Sequence[CoreDocument], owner: View | None) -> None:
         """Note, in the erasing transaction, what every copy has to lose: an interruption must not leave it there."""
         for (path,) in self._run("backups", {}).fetchall():
+            if path == self._location:  # a copy knows of itself, too
+                continue
             for unit in units:
                 self._run("note_copy", {"path": path, "kind": "unit", **_keys(unit)})
             for one in documents:
                 keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "id": one.name}
                 self._run("note_copy", {"path": path, "kind": "document", **keys})
+            if owner is not None:
+                keys = {"tenant": owner.tenant, "user": owner.user, "id": ""}
+                self._run("note_copy", {"path": path, "kind": "owner", **keys})
 
-    def _erase_copies(self) -> tuple[list[str], list[str]]:
+    def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
+        """Erase from the copies; an error leaves them to the next write or open."""
+        try:
+            with self._read():
+                return self._erase_copies(pieces)
+        except StoreError as error:
+            return [f"backups ({error}; the next write or open tries again)"], []
+
+    def _erase_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
         """Erase from the copies what is noted; return those that could not be changed, and those that are gone."""
         unreached, missing = [], []
         for (name,) in self._run("noted_copies", {}).fetchall():
             noted = self._run("notes_of_copy", {"path": name}).fetchall()
-            if not Path(name).exists():
-                missing.append(f"{name} (not found: it was moved or deleted)")
-            else:
-                try:
-                    _erase_copy(Path(name), noted)
-                except StoreError as error:
-                    unreached.append(f"{name} ({error}; the next write or open tries again)")
-                    continue
-            with self._write(finishing=False):
+            try:
+                if not Path(name).exists():
+                    missing.append(f"{name} (not found: it was moved or deleted)")
+                elif identity_of(name) != self._identity:
+                    missing.append(f"{name} (another store lies there now, and is left alone)")
+                else:
+                    _erase_copy(name, noted, pieces)
+            except (StoreError, OSError) as error:
+                unreached.append(f"{name} ({error}; the next write or open tries again)")
+                continue
+            with self._transaction():
                 self._run("forget_notes", {"path": name})
         return unreached, missing
 
 
-def _erase_copy(path: Path, noted: Sequence[tuple[str, str, str, str]]) -> None:
-    with translated(str(path)):
-        connection = open_connection(str(path), StoreSettings(busy_timeout_ms=_COPY_PATIENCE_MS))
-        try:
+def _erase_copy(path: str, noted: Sequence[tuple[str, str, str, str]], pieces: Sequence[bytes]) -> None:
+    """Erase what is noted from a copy, and prove it.
 
-            def run(name: str, values: Mapping[str, object]) -> sqlite3.Cursor:
-                return connection.execute(queries()[name], values)
-
-            def record(key: int, unit: Unit) -> None:
-                run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
-
+    Raises:
+        StoreError: it cannot be changed now, or something is left in it.
+    """
+    connection = open_connection(path, StoreSettings(busy_timeout_ms=_COPY_PATIENCE_MS))
+    try:
+        with translated(path, writing=True):
+            run = _runner(connection)
             connection.execute("BEGIN IMMEDIATE")
-            rows = [
-                run("find_unit", {"tenant": tenant, "user": user, "id": name}).fetchone()
-                for kind, tenant, user, name in noted
-                if kind == "unit"
-            ]
-            known = [unit_of(row) for row in rows if row is not None]
-            erase(run, (*known, *resting_on(run, known)), record)
-            for kind, tenant, user, name in noted:
-                if kind == "document":
-                    run("erase_document", {"tenant": tenant, "user": user, "name": name})
+            _erase_noted(run, noted)
             connection.execute("COMMIT")
+        with translated(path):
             connection.execute("VACUUM")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
-                raise BusyStoreError("a reader still holds old bytes of it")
-        finally:
-            connection.close()
-    snapshot.remove(Path(f"{path}.index"))
+                raise BusyStoreError(_A_READER)
+            snapshot.remove(Path(f"{path}.index"))
+            left = {piece for one in _files_of(path) for piece in residue(path, one, pieces)}
+            if left - surviving(run, left):
+                raise StoreError("bytes of it are left in the copy")
+    finally:
+        close_connection(connection, path)
+
+
+def _runner(connection: sqlite3.Connection) -> Run:
+    def run(name: str, values: Mapping[str, JSON]) -> sqlite3.Cursor:
+        return connection.execute(queries()[name], values)
+
+    return run
+
+
+def _erase_noted(run: Run, noted: Sequence[tuple[str, str, str, str]]) -> None:
+    def record(key: int, unit: Unit) -> None:
+        run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
+
+    rows = [
+        run("find_unit", {"tenant": tenant, "user": user, "id": name}).fetchone()
+        for kind, tenant, user, name in noted
+        if kind == "unit"
+    ]
+    known = [unit_of(row) for row in rows if row is not None]
+    erase(run, (*known, *resting_on(run, known)), record)
+    for kind, tenant, user, name in noted:
+        if kind == "document":
+            run("erase_document", {"tenant": tenant, "user": user, "name": name})
+        if kind == "owner":
+            _erase_owner(run, tenant, user)
+
+
+def _erase_owner(run: Run, tenant: str, user: str) -> None:
+    """Take an owner out of the feed; whoever follows it hears of a new epoch instead."""
+    run("erase_changes", {"tenant": tenant, "user": user})
+    run("agree", {"name": EPOCH, "value": os.urandom(8).hex()})
+
+
+def _files_of(location: str) -> list[str]:
+    return [path for side in ("", "-wal", "-shm", "-journal", ".index") if Path(path := f"{location}{side}").exists()]
 
 
 def _keys(unit: Unit) -> dict[str, str]:

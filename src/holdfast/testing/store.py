@@ -272,6 +272,14 @@ class StoreContract(StoreVectorContract):
         assert store.units(view(), ["a"])["a"] == before
         assert len(store.history(view(), "a")) == 1
 
+    def test_nobody_learns_what_others_read_of_everyones_units(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        store.put([draft("g", "one", user=None, scope="global"), draft("a", "two")])
+        store.count_access(view("ben"), ["g"])
+        assert store.access_counts(view("ben"), ["g"]) == ({}, 0)
+        assert store.access_counts(view(), ["g", "a"]) == ({}, 0)
+        assert [unit.access_count for unit in store.scan(view(), order="oldest", limit=None)] == [0, 0]
+
     def test_core_documents_keep_their_order_and_their_owner(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
         first, everyones = (
@@ -339,6 +347,16 @@ class StoreContract(StoreVectorContract):
         assert store.lexical_candidates(view(), asking("green"), 9, no_deadline()).ids == ("a",)
         assert store.lexical_evidence(view(), ["lamp", "red"], []).df == (1, 0)
 
+    def test_statistics_of_an_agent_cover_what_it_may_see(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        store.put([draft("a", "red boat", agent="x"), draft("b", "red lamp"), draft("c", "boat", agent="y")])
+        (tmp_path / "alone").mkdir()
+        alone = self.open_store(tmp_path / "alone")
+        alone.put([draft("a", "red boat", agent="x"), draft("b", "red lamp")])
+        seen, expected = (one.lexical_evidence(view(agent="x"), ["boat", "red"], ["a"]) for one in (store, alone))
+        assert (seen.unit_count, seen.df, seen.field_totals) == (2, (1, 2), expected.field_totals)
+        assert store.lexical_evidence(view(), ["boat", "red"], ["a"]).df == (2, 2)
+
     def test_statistics_cover_the_owner_and_not_the_filters(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
         store.put([draft("a", "lamp", metadata={"n": 1}), draft("b", "lamp"), draft("c", "lamp", user="ben")])
@@ -392,6 +410,14 @@ class StoreContract(StoreVectorContract):
         assert (found.units, found.versions, found.sessions) == (2, 3, 1)
         assert (found.earliest, found.latest) == (NOON, NOON + timedelta(minutes=9))
         assert found.by_scope == {"session": 1, "user": 1}
+
+    def test_the_size_of_the_whole_store_is_told_to_who_asks(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        store.put([draft("a", "one"), draft("b", "two", user="ben")])
+        mine, whole = store.stats(view()), store.stats(view(), whole=True)
+        assert (mine.units, mine.store_units, mine.store_bytes) == (1, None, None)
+        assert whole.store_units == 2
+        assert (whole.store_bytes or 0) > 0
 
     def test_a_whole_store_verifies(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)

@@ -340,6 +340,13 @@ class StoreVectorContract(ABC):
         assert heard(store, view(), "red", "lamp") == {"b"}
         assert heard(store, view(), "green", "chair") == {"a"}
 
+    def test_cached_hypervectors_can_be_dropped_and_are_made_again(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        store.put([draft("a", "red lamp"), draft("b", "green chair", user="ben")])
+        found = heard(store, view(), "red", "lamp"), heard(store, view("ben"), "green", "chair")
+        store.reset_hypervectors()
+        assert (heard(store, view(), "red", "lamp"), heard(store, view("ben"), "green", "chair")) == found
+
     def test_association_keeps_owners_apart(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
         store.put([draft("a", "red lamp"), draft("a", "blue door", user="ben")])

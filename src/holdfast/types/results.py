@@ -199,7 +199,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """How much one owner has remembered."""
+    """How much one owner has remembered; `store_units` and `store_bytes` are of all owners, for whoever asks."""
 
     units: int
     versions: int
@@ -208,7 +208,7 @@ class Stats:
     by_scope: Mapping[str, int]
     earliest: datetime | None
     latest: datetime | None
-    store_units: int
-    store_bytes: int
+    store_units: int | None
+    store_bytes: int | None
     schema_version: int
     location: str

@@ -89,8 +89,9 @@ class Erasure:
     """What was erased, or in a dry run would be.
 
     `summaries` rested on one of the units and went with them; `uncovered` are turns that such a summary stood for.
-    `complete` says that no file of the store (`files`) holds anything of it any more; `pending` that a reader still
-    keeps old bytes, and the next write or open goes on; `outside` names backups that are out of reach.
+    `complete` says that no file of the store (`files`) holds anything of it any more; `pending` that old bytes may be
+    left, for a `reason` (somebody reads them, the disk is full), and the next write or open goes on; the units are
+    gone either way. `outside` names backups that are out of reach.
     """
 
     units: tuple[Unit, ...]
@@ -98,6 +99,7 @@ class Erasure:
     uncovered: tuple[str, ...] = ()
     complete: bool = False
     pending: bool = False
+    reason: str = ""
     files: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     rebuilt: tuple[str, ...] = ()

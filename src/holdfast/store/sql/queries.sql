@@ -1,17 +1,25 @@
--- Every statement the SQLite store runs, by name. `{where}` is filled with a compiled view; values never are.
+-- Every statement the SQLite store runs, by name. `{where}` is filled with a compiled view, `{row}` and `{version}` with
+-- the columns of a row; values never are.
+
+-- name: row
+key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why,
+    tenant, user, id, version, session, position, event_time;
+
+-- name: version
+unit_key, body, checksum, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, version, NULL, NULL, NULL;
 
 -- name: find_unit
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units WHERE tenant = :tenant AND user = :user AND id = :id;
 
 -- name: find_units
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units
 WHERE tenant = :tenant AND user IN (:user, '') AND id IN (SELECT value FROM json_each(:ids))
 ORDER BY user;
 
 -- name: unit_by_key
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units WHERE key = :key;
 
 -- name: insert_unit
@@ -58,22 +66,22 @@ PRAGMA data_version;
 SELECT coalesce(max(seq), 0) FROM changes;
 
 -- name: owner_units
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units WHERE tenant = :tenant AND user = :user ORDER BY key;
 
 -- name: all_units
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units ORDER BY key;
 
 -- name: all_versions
-SELECT unit_key, body, checksum, NULL, 0, NULL, NULL, NULL FROM versions ORDER BY unit_key, version;
+SELECT {version} FROM versions ORDER BY unit_key, version;
 
 -- name: rewritten_since
 SELECT key, version FROM units WHERE tenant = :tenant AND user IN (:user, '') AND version > 1
     AND json_extract(body, '$.recorded_time') > :as_of;
 
 -- name: versions_by
-SELECT unit_key, body, checksum, NULL, 0, NULL, NULL, NULL FROM versions
+SELECT {version} FROM versions
 WHERE unit_key IN (SELECT value FROM json_each(:keys)) AND json_extract(body, '$.recorded_time') <= :as_of
 ORDER BY unit_key, version;
 
@@ -95,15 +103,15 @@ UPDATE absences SET by = :erased WHERE by IN (SELECT value FROM json_each(:ids))
     AND unit_key IN (SELECT key FROM units WHERE tenant = :tenant AND user = :user);
 
 -- name: unit_versions
-SELECT unit_key, body, checksum, NULL, 0, NULL, NULL, NULL FROM versions WHERE unit_key = :key ORDER BY version;
+SELECT {version} FROM versions WHERE unit_key = :key ORDER BY version;
 
 -- name: scan_oldest
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units WHERE {where}
 ORDER BY event_time, position, id LIMIT :limit;
 
 -- name: scan_newest
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units WHERE {where}
 ORDER BY event_time DESC, position DESC, id DESC LIMIT :limit;
 
@@ -125,14 +133,29 @@ WHERE tenant = :tenant AND user IN (:user, '') GROUP BY 1 ORDER BY 1;
 -- name: store_units
 SELECT count(*) FROM units;
 
+-- name: store_bytes
+SELECT page_count * page_size FROM pragma_page_count, pragma_page_size;
+
+-- name: odd_fates
+SELECT key FROM units
+WHERE (superseded_by IS NULL) != (superseded_at IS NULL) OR (covered_by IS NULL) != (covered_at IS NULL)
+    OR superseded_by != :erased AND NOT EXISTS (SELECT 1 FROM units AS newer
+        WHERE newer.tenant = units.tenant AND newer.user = units.user AND newer.id = units.superseded_by)
+    OR covered_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM units AS summary, json_each(summary.body, '$.lineage.sources')
+        WHERE summary.tenant = units.tenant AND summary.id = units.covered_by AND value = units.id)
+ORDER BY key;
+
 -- name: agreed
 SELECT value FROM agreements WHERE name = :name;
 
 -- name: agree
 INSERT INTO agreements (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
+-- name: agree_first
+INSERT INTO agreements (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING;
+
 -- name: waiting_units
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units
 WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key AND space = :space AND vectors.version = units.version)
 ORDER BY key LIMIT :limit;
@@ -162,7 +185,7 @@ SELECT key, vector, vectors.checksum FROM vectors JOIN units ON key = unit_key A
 WHERE tenant = :tenant AND user = :user AND space = :space ORDER BY key;
 
 -- name: units_by_key
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units
 WHERE key IN (SELECT value FROM json_each(:keys));
 
@@ -196,10 +219,11 @@ SELECT document FROM units WHERE key = :key;
 
 -- name: count_access
 UPDATE units SET access_count = access_count + 1
-WHERE tenant = :tenant AND user IN (:user, '') AND key IN (SELECT value FROM json_each(:keys));
+WHERE tenant = :tenant AND user = :user AND key IN (SELECT value FROM json_each(:keys));
 
 -- name: access_counts
-SELECT key, access_count FROM units WHERE key IN (SELECT value FROM json_each(:keys)) AND access_count > 0;
+SELECT key, access_count FROM units
+WHERE tenant = :tenant AND user = :user AND key IN (SELECT value FROM json_each(:keys)) AND access_count > 0;
 
 -- name: most_accessed
 SELECT coalesce(max(access_count), 0) FROM units
@@ -226,7 +250,7 @@ WHERE tenant = :tenant AND user = :user AND covered_by = :by RETURNING key;
 SELECT superseded_by FROM units WHERE tenant = :tenant AND user = :user AND id = :id;
 
 -- name: owner_summaries
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units
 WHERE tenant = :tenant AND user = :user AND json_extract(body, '$.kind') = 'summary' ORDER BY key;
 
@@ -243,7 +267,7 @@ DELETE FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
 DELETE FROM documents WHERE tenant = :tenant AND user = :user AND name = :name RETURNING key;
 
 -- name: mentioning_units
-SELECT key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why
+SELECT {row}
 FROM units
 WHERE tenant = :tenant AND (user = :user OR :user = '') AND (
     EXISTS (SELECT 1 FROM json_each(body, '$.supersedes') WHERE value IN (SELECT value FROM json_each(:ids)))
@@ -262,6 +286,9 @@ RETURNING key;
 
 -- name: record_backup
 INSERT INTO backups (path, made_at) VALUES (:path, :at) ON CONFLICT (path) DO UPDATE SET made_at = excluded.made_at;
+
+-- name: forget_backup
+DELETE FROM backups WHERE path = :path;
 
 -- name: backups
 SELECT path FROM backups ORDER BY path;

@@ -1,0 +1,437 @@
+"""The files of a store: where they lie, who may read them, what a full disk or a damaged byte makes of them."""
+
+import logging
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from builders import opened
+from histories import bytes_of, small_memory, talk
+from holdfast import DamagedStoreError, StoreError
+from holdfast.store import live
+from holdfast.testing.embedders import HashEmbedder
+
+SECRET = b"harbour number0"
+
+
+@pytest.fixture
+def _every_owner_is_worth_a_snapshot(monkeypatch):
+    monkeypatch.setattr(live, "_WORTH_SAVING", 1)
+
+
+def holding(folder, words):
+    return {name for name, data in bytes_of(folder).items() if words in data}
+
+
+# --------------------------------------------------------------------------------------------------- places
+
+
+@pytest.mark.usefixtures("_every_owner_is_worth_a_snapshot")
+@pytest.mark.parametrize("told", ["real", "link"])
+def test_a_store_that_is_opened_by_a_link_is_erased_in_every_file(tmp_path, told):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "home").mkdir()
+    names = {"real": tmp_path / "data" / "m.db", "link": tmp_path / "home" / "m.db"}
+    names["link"].symlink_to(names["real"])
+    for name in names.values():
+        with small_memory(name) as memory:
+            keys = talk(memory, 4)
+            memory.search("boat", user="ana")
+    assert (tmp_path / "data" / "m.db.index").exists()
+    assert not (tmp_path / "home" / "m.db.index").exists()
+    with small_memory(names[told]) as memory:
+        erasure = memory.forget(user="ana", ids=keys[0])
+        assert erasure.complete
+        assert str(tmp_path / "data" / "m.db-wal") in erasure.files
+    assert holding(tmp_path, SECRET) == set()
+
+
+def test_an_index_that_lies_beside_a_link_goes(tmp_path):
+    small_memory(tmp_path / "real.db").close()
+    (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
+    (tmp_path / "link.db.index").write_bytes(SECRET)
+    small_memory(tmp_path / "link.db").close()
+    assert not (tmp_path / "link.db.index").exists()
+
+
+@pytest.mark.usefixtures("_every_owner_is_worth_a_snapshot")
+def test_a_store_stays_where_it_was_opened_when_the_process_moves(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    with small_memory("m.db") as memory:
+        keys = talk(memory, 4)
+    with small_memory("m.db") as memory:
+        monkeypatch.chdir(tmp_path / "b")
+        erasure = memory.forget(user="ana", ids=keys[0])
+        memory.search("boat", user="ana")
+    assert erasure.complete
+    assert str(tmp_path / "a" / "m.db") in erasure.files
+    assert [*(tmp_path / "b").iterdir()] == []
+    assert holding(tmp_path, SECRET) == set()
+
+
+def test_files_are_called_what_their_opener_calls_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with small_memory("m.db") as memory:
+        keys = talk(memory, 2)
+        assert memory.forget(user="ana", ids=keys[0]).files == ("m.db", "m.db-wal", "m.db-shm")
+        assert memory.stats(user="ana").location == "m.db"
+
+
+def test_an_erasure_that_could_search_no_file_is_not_complete(tmp_path):
+    memory = small_memory(tmp_path / "m.db")
+    keys = talk(memory, 2)
+    for path in tmp_path.glob("m.db*"):
+        path.rename(tmp_path / f"moved-{path.name}")
+    erasure = memory.forget(user="ana", ids=keys[0])
+    memory.close()
+    assert (erasure.complete, erasure.pending) == (False, True)
+    assert "no longer there" in erasure.reason
+
+
+# ---------------------------------------------------------------------------------------------------- locks
+
+OTHER = """
+import sys
+from holdfast import Memory, Settings
+with Memory.open(sys.argv[1], settings=Settings.load({"embedding.embedder": "none"}, environ={})) as memory:
+    print(sorted(unit.text for unit in memory.list(user="ana")))
+    memory.remember(sys.argv[2], user="ana")
+"""
+
+
+def asked_elsewhere(path, words):
+    """Let another process open the store, read, write, and close it."""
+    done = subprocess.run([sys.executable, "-c", OTHER, str(path), words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("touch", ["forget", "open again", "copy"])
+def test_a_raw_look_at_a_file_leaves_the_locks_of_its_store_alone(tmp_path, touch):
+    """Closing a descriptor would drop them, and the next process to close would delete the log in use."""
+    path = tmp_path / "m.db"
+    with opened(path=path) as memory:
+        [first] = memory.remember("first of all words", user="ana")
+        if touch == "forget":
+            memory.forget(user="ana", ids=first.id)
+        elif touch == "open again":
+            opened(path=path).close()
+        else:
+            memory.backup(tmp_path / "copy.db")
+            with opened(path=tmp_path / "copy.db") as copy:
+                memory.forget(user="ana", ids=first.id)
+                asked_elsewhere(tmp_path / "copy.db", "there")
+                copy.remember("here", user="ana")
+                assert "'here'" in asked_elsewhere(tmp_path / "copy.db", "again")
+        asked_elsewhere(path, "second")
+        assert (tmp_path / "m.db-wal").exists()
+        memory.remember("third", user="ana")
+        assert "'second', 'third'" in asked_elsewhere(path, "fourth")
+        assert {"second", "third", "fourth"} <= {unit.text for unit in memory.list(user="ana")}
+
+
+# ---------------------------------------------------------------------------------------------------- modes
+
+
+def test_a_file_that_others_could_read_is_narrowed(tmp_path):
+    path = tmp_path / "m.db"
+    path.touch()
+    path.chmod(0o666)
+    with small_memory(path) as memory:
+        talk(memory, 2)
+        assert {stat.S_IMODE(one.stat().st_mode) for one in tmp_path.iterdir()} == {0o600}
+        (tmp_path / "m.db-wal").chmod(0o644)
+        small_memory(path).close()
+        assert stat.S_IMODE((tmp_path / "m.db-wal").stat().st_mode) == 0o600
+
+
+@pytest.mark.usefixtures("_every_owner_is_worth_a_snapshot")
+def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path):
+    victim = tmp_path / "victim.txt"
+    victim.write_text("precious")
+    with small_memory(tmp_path / "m.db") as memory:
+        talk(memory, 2)
+        memory.search("boat", user="ana")
+        (tmp_path / f".m.db.index-{os.getpid()}").symlink_to(victim)
+    assert victim.read_text() == "precious"
+    assert not (tmp_path / "m.db.index").is_symlink()
+
+
+# --------------------------------------------------------------------------------------------------- memory
+
+
+def test_owners_who_do_not_come_back_are_let_go(monkeypatch):
+    monkeypatch.setattr(live, "_OWNERS_KEPT", 5)
+    with opened() as memory:
+        for number in range(20):
+            memory.remember("a tiny boat", user=f"user{number}")
+            assert len(memory.search("boat", user=f"user{number}")) == 1
+            assert len(memory.search("boat", user="user0")) == 1
+        assert len(memory.store._index._shards) == 5
+        assert ("local", "user0") in memory.store._index._shards
+        assert len(memory.search("boat", user="user7")) == 1
+
+
+# --------------------------------------------------------------------------------------------------- damage
+
+
+def crashed(tmp_path, count=20):
+    """Return a copy of a store with a log, as a killed process leaves it."""
+    with opened(path=tmp_path / "m.db") as memory:
+        for number in range(count):
+            memory.remember(f"acknowledged words {number}", user="ana")
+        (tmp_path / "left").mkdir()
+        for name in ("m.db", "m.db-wal"):
+            shutil.copy(tmp_path / name, tmp_path / "left" / name)
+    return tmp_path / "left" / "m.db"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6])
+def test_a_log_that_is_damaged_before_acknowledged_writes_is_refused(tmp_path, share):
+    path = crashed(tmp_path)
+    log = path.with_name("m.db-wal")
+    data = bytearray(log.read_bytes())
+    data[int(share * len(data)) + 20] ^= 1
+    log.write_bytes(data)
+    for _ in range(2):  # and refusing it leaves it as it is
+        with pytest.raises(DamagedStoreError, match=r"m\.db-wal is damaged .*restore a backup"):
+            opened(path=path)
+    assert log.read_bytes() == data
+
+
+def test_a_log_that_a_kill_cut_off_is_recovered_without_a_word(tmp_path, caplog):
+    path = crashed(tmp_path)
+    os.truncate(path.with_name("m.db-wal"), path.with_name("m.db-wal").stat().st_size - 6000)
+    with opened(path=path) as memory:
+        assert len(memory.list(user="ana")) == 19
+    assert caplog.messages == []
+
+
+def test_a_last_write_that_a_power_cut_may_have_torn_is_left_out_aloud(tmp_path, caplog):
+    path = crashed(tmp_path)
+    log = path.with_name("m.db-wal")
+    data = bytearray(log.read_bytes())
+    data[-2 * 4120 + 60] ^= 1
+    log.write_bytes(data)
+    with opened(path=path) as memory:
+        assert len(memory.list(user="ana")) == 19
+    assert "last write" in caplog.text
+
+
+CHANGES = {
+    "user": "UPDATE units SET user = 'ben' WHERE id = 'k1'",
+    "event_time": "UPDATE units SET event_time = '1999-01-01T00:00:00.000000Z' WHERE id = 'k1'",
+    "session": "UPDATE units SET session = 'z' WHERE id = 'k1'",
+    "version": "UPDATE units SET version = 7 WHERE id = 'k1'",
+    "position": "UPDATE units SET position = 70000 WHERE id = 'k1'",
+}
+FATES = {
+    "superseded": "UPDATE units SET superseded_by = 'nobody', superseded_at = '2026' WHERE id = 'k1'",
+    "superseded since never": "UPDATE units SET superseded_by = 'k0' WHERE id = 'k1'",
+    "covered": "UPDATE units SET covered_by = 'k0', covered_at = '2026' WHERE id = 'k1'",
+}
+
+
+def changed(path, statement):
+    with opened(path=path) as memory:
+        for number in range(3):
+            memory.remember(f"the boat of harbour {number}", user="ana", id=f"k{number}", session="s")
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize("column", CHANGES)
+def test_a_column_that_says_other_than_its_words_is_damage(tmp_path, column):
+    changed(tmp_path / "m.db", CHANGES[column])
+    with opened(path=tmp_path / "m.db") as memory:
+        [problem] = memory.store.verify()
+        assert "filed under other keys" in problem.what
+        with pytest.raises(DamagedStoreError, match="filed under other keys"):
+            memory.list(user="ben" if column == "user" else "ana")
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_a_fate_that_nothing_explains_is_found(tmp_path, fate):
+    changed(tmp_path / "m.db", FATES[fate])
+    with opened(path=tmp_path / "m.db") as memory:
+        [problem] = memory.store.verify()
+    assert "superseded or covered by nothing" in problem.what
+
+
+def test_what_a_damaged_index_says_of_a_unit_is_not_believed(tmp_path):
+    path = tmp_path / "m.db"
+    with opened(path=path) as memory:
+        for number in range(6):
+            memory.remember(f"boat {number}", user="ana", id=f"k{number}", at=f"2026-01-0{number + 1}T00:00:00Z")
+    data = path.read_bytes()
+    entry = b"localana2026-01-02T"
+    assert data.count(entry)
+    path.write_bytes(data.replace(entry, b"localana2026-01-05T"))
+    with opened(path=path) as memory:
+        assert memory.store.verify()
+        with pytest.raises(DamagedStoreError, match="filed under other keys"):
+            memory.list(user="ana", order="oldest")
+
+
+# --------------------------------------------------------------------------------------------------- faults
+
+
+class Failing:
+    """A connection on which the device refuses some statements."""
+
+    def __init__(self, connection, *statements, code=sqlite3.SQLITE_FULL):
+        self.connection, self.statements, self.code = connection, statements, code
+
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
+
+    def execute(self, statement, *values):
+        if statement.startswith(self.statements):
+            raise self.error()
+        return self.connection.execute(statement, *values)
+
+    def backup(self, target):
+        if "backup" in self.statements:
+            target.execute("CREATE TABLE half (word TEXT)")
+            raise self.error()
+        self.connection.backup(target)
+
+    def error(self):
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = self.code
+        return error
+
+
+def fail(memory, *statements, **how):
+    memory.store._connection = Failing(memory.store._connection, *statements, **how)
+
+
+def mend(memory):
+    memory.store._connection = memory.store._connection.connection
+
+
+def test_an_erasure_that_a_full_disk_holds_up_is_pending_and_finished_later(tmp_path, caplog):
+    with small_memory(tmp_path / "m.db") as memory:
+        keys = talk(memory, 4)
+        fail(memory, "VACUUM")
+        erasure = memory.forget(user="ana", ids=keys[0])
+        assert (erasure.complete, erasure.pending) == (False, True)
+        assert "the disk is full" in erasure.reason
+        assert "undone" not in erasure.reason
+        assert keys[0] not in {unit.id for unit in memory.list(user="ana")}
+        memory.remember("still possible", user="ana")
+        mend(memory)
+        assert memory.store.finish_erasing()
+    assert holding(tmp_path, SECRET) == set()
+    assert "stays pending" in caplog.text
+
+
+def test_a_store_with_an_erasure_that_cannot_go_on_opens(tmp_path, monkeypatch):
+    with small_memory(tmp_path / "m.db") as memory:
+        keys = talk(memory, 4)
+        fail(memory, "VACUUM")
+        memory.forget(user="ana", ids=keys[0])
+        mend(memory)
+
+    def full(*_, **__):
+        raise StoreError("the disk is full; make room and try again")
+
+    monkeypatch.setattr(type(memory.store), "_rewritten", full)
+    with small_memory(tmp_path / "m.db") as memory:
+        assert len(memory.list(user="ana")) == 3
+        memory.remember("and can be written to", user="ana")
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR])
+def test_words_are_kept_when_their_vectors_cannot_be(tmp_path, caplog, code):
+    with small_memory(tmp_path / "m.db") as memory:
+        fail(memory, "INSERT INTO vectors", code=code)
+        [written] = memory.remember("the boat is blue", user="ana")
+        assert written.status == "added"
+        memory.update(written.id, user="ana", text="the boat is red")
+        assert memory.get(written.id, user="ana").text == "the boat is red"
+        assert memory.store.waiting_count(HashEmbedder(64).space) == 1
+        mend(memory)
+        memory.remember("another one", user="ana")
+        assert memory.store.waiting_count(HashEmbedder(64).space) == 0
+    assert "are kept and wait" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "said"),
+    [
+        ("COMMIT", sqlite3.SQLITE_FULL, "this write was undone; the disk is full"),
+        ("INSERT INTO units", sqlite3.SQLITE_FULL, "this write was undone; the disk is full"),
+        ("COMMIT", sqlite3.SQLITE_IOERR, "this write is not acknowledged; the disk reported an error"),
+    ],
+)
+def test_a_write_that_fails_says_what_became_of_it(tmp_path, statement, code, said):
+    with small_memory(tmp_path / "m.db") as memory:
+        fail(memory, statement, code=code)
+        with pytest.raises(StoreError, match=said):
+            memory.remember("the boat is blue", user="ana")
+        mend(memory)
+        assert memory.list(user="ana") == []
+
+
+def test_a_read_that_fails_does_not_speak_of_writing(tmp_path):
+    with small_memory(tmp_path / "m.db") as memory:
+        talk(memory, 2)
+        fail(memory, "SELECT", code=sqlite3.SQLITE_IOERR)
+        with pytest.raises(StoreError, match="the disk reported an error; check the device") as caught:
+            memory.list(user="ana")
+        mend(memory)
+    assert "write" not in str(caught.value)
+
+
+def test_what_is_written_is_acknowledged_when_the_index_cannot_follow(tmp_path, caplog):
+    with small_memory(tmp_path / "m.db", embedder=None) as memory:
+        talk(memory, 2)
+        memory.search("boat", user="ana")
+        fail(memory, "SELECT seq, tenant")
+        memory.remember("the kettle is blue", user="ana")
+        mend(memory)
+        assert "what was written is kept" in caplog.text
+        assert [hit.unit.text for hit in memory.search("kettle", user="ana", limit=1)] == ["the kettle is blue"]
+
+
+def test_a_device_that_refuses_a_read_is_not_called_damage(tmp_path):
+    with small_memory(tmp_path / "m.db") as memory:
+        talk(memory, 2)
+        fail(memory, "SELECT", code=sqlite3.SQLITE_CORRUPT)  # so does SQLite call a read that failed
+        with pytest.raises(StoreError, match="check the device") as caught:
+            memory.list(user="ana")
+        mend(memory)
+    assert not isinstance(caught.value, DamagedStoreError)
+
+
+def test_a_copy_that_fails_leaves_nothing_behind(tmp_path):
+    with small_memory(tmp_path / "m.db") as memory:
+        talk(memory, 2)
+        fail(memory, "backup")
+        with pytest.raises(StoreError, match="the disk is full"):
+            memory.backup(tmp_path / "copy.db")
+        mend(memory)
+        assert not [*tmp_path.glob("copy.db*")]
+        assert memory.store._run("backups", {}).fetchall() == []
+        assert memory.backup(tmp_path / "copy.db") == 2
+
+
+def test_a_busy_store_closes_without_its_index(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(live, "_WORTH_SAVING", 1)
+    caplog.set_level(logging.WARNING)
+    memory = small_memory(tmp_path / "m.db", store__busy_timeout_ms=1)
+    talk(memory, 2)
+    memory.search("boat", user="ana")
+    other = sqlite3.connect(tmp_path / "m.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    memory.close()
+    other.close()
+    assert "not saved" in caplog.text
