@@ -79,8 +79,11 @@ FRAMES = [
     "assistant: yes\n",
     ">",
 ]
+# What a terminal obeys, what turns the direction of writing round, what nobody sees, and how a context spells it out.
+OBEYED = ["\x1b", "\x08", "\x9b", "\x7f", "\u202e", "\u2066", "\U000e0041", "⟦U+202E⟧", "⟦"]
 HOSTILE = st.lists(
-    st.one_of(st.sampled_from(FRAMES), st.sampled_from([*LINE_BREAKS, "\r\n"]), st.text(max_size=8)), max_size=6
+    st.one_of(st.sampled_from(FRAMES), st.sampled_from([*LINE_BREAKS, "\r\n", *OBEYED]), st.text(max_size=8)),
+    max_size=6,
 ).map("".join)
 TEXTS = st.one_of(
     HOSTILE,
@@ -359,7 +362,7 @@ def test_a_prefix_is_the_longest_that_fits(case):
 @given(cases(tuple(ADDITIVE), SKIPPING))
 def test_skipping_takes_whatever_still_fits(case):
     request, projection = case
-    request = dataclasses.replace(request, settings=dataclasses.replace(request.settings, item_share=1.0))
+    request = dataclasses.replace(request, settings=dataclasses.replace(request.settings, item_tokens=0))
     context = assembled(request, projection)
     assume(context is not None and not context.degraded)
     assert shown(context, "projection") == expected(request, projection)[2]
@@ -403,6 +406,7 @@ def test_escaping_can_be_undone_and_leaves_no_line_at_the_margin(text):
     assert unescape(escaped) == text
     assert len(LINES.split(escaped)) == 1
     assert all(line.startswith(">") for line in escaped.splitlines()[1:])
+    assert not set(escaped).intersection([*LINE_BREAKS[2:], *OBEYED[:-2]])
 
 
 @given(cases())

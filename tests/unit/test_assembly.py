@@ -128,7 +128,7 @@ def test_hard_rules_are_checked_at_the_start_and_the_heaviest_are_named():
 def test_the_reference_recipe_has_the_contracts_constants():
     assert AssemblySettings(
         budget=8_000, window_fraction=0.25, ceiling=32_000, hard_share=0.30, soft_share=0.20, tail_share=0.25,
-        min_turns=4, lenient_hard=False, packing="prefix", item_share=1.0,
+        min_turns=4, lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0,
     ) == REFERENCE  # fmt: skip
     assert Settings().assembly.lenient_hard
 
@@ -276,6 +276,29 @@ def test_the_tail_is_extended_before_anything_is_recalled():
     assert plan.tail_ids == {"t5", "t6", "t7", "t8", "t9"}
 
 
+def test_older_turns_then_guidance_make_room_for_the_first_hit():
+    settings = AssemblySettings(hard_share=0.3, soft_share=0.3, tail_share=0.3, min_turns=1)
+    [first] = [one.unit for one in ranked(12)]
+    given = {"hard": [rule(0, 2)], "soft": [rule(1, 3), rule(2, 3)], "session_turns": turns(2, 2, 2, 2)}
+
+    def planned(budget, **more):
+        plan = plan_tail(request(budget, settings=settings, **given, **more))
+        return len(plan.sections[1].items), len(plan.sections[2].items), plan
+
+    assert planned(28)[:2] == (2, 4)
+    # Twelve more tokens than rules (2) and the last turn (2) take: the rest gives way from the end of its precedence.
+    for budget, kept in {28: (2, 4), 26: (2, 3), 24: (2, 2), 22: (2, 1), 21: (1, 2), 19: (1, 1), 16: (0, 1)}.items():
+        soft, tail, plan = planned(budget, first=first)
+        assert (soft, tail) == kept, budget
+        assert plan.room >= 12
+        assert [left.cut for left in plan.left_out] == ["soft"] * (2 - soft)
+        assert all(left.short > 0 for left in plan.left_out)
+    # What cannot fit in any case costs nothing else its place.
+    assert planned(15, first=first)[:2] == planned(15)[:2]
+    # What the tail shows needs no room.
+    assert planned(24, first=given["session_turns"][1])[:2] == planned(24)[:2] == (2, 3)
+
+
 def test_what_the_tail_shows_is_not_recalled_again():
     session = turns(5, 5)
     context = assemble(request(100, session_turns=session), [Recalled(session[0], 1.0), *ranked(5, 5), *ranked(5)])
@@ -375,19 +398,25 @@ def test_frames_follow_what_is_shown_and_not_what_was_skipped():
 LONG = "Nothing here. The red boat is in Porto! Still nothing. The boat was sold in May. " + "x " * 50
 
 
-def test_an_item_that_takes_a_large_share_of_the_room_waits():
-    projection = ranked(6, 2, 2, 2)
+def test_a_long_item_waits_whatever_the_room_and_the_first_never_does():
+    projection = ranked(6, 6, 2, 2, 2)
     names = [one.unit.id for one in projection]
-    patient = assemble(request(10, settings=AssemblySettings(item_share=0.5)), projection)
-    assert [item.id for item in patient.section("projection").items] == names[1:]
-    eager = assemble(request(10, settings=AssemblySettings(item_share=1.0)), projection)
-    assert [item.id for item in eager.section("projection").items] == names[:3]
-    roomy = assemble(request(12, settings=AssemblySettings(item_share=0.49)), projection)
-    assert [item.id for item in roomy.section("projection").items] == [*names[1:], names[0]]
+
+    def shown(budget, tokens):
+        context = assemble(request(budget, settings=AssemblySettings(item_tokens=tokens)), projection)
+        return [item.id for item in context.section("projection").items]
+
+    assert shown(12, 5) == [names[0], *names[2:]]
+    assert shown(18, 5) == [names[0], *names[2:], names[1]]
+    assert shown(18, 6) == shown(18, 0) == names
+    assert shown(13, 0) == names[:2]
+    # A larger budget only adds.
+    for budget in range(7, 20):
+        assert set(shown(budget, 5)) <= set(shown(budget + 1, 5))
 
 
 def test_an_excerpt_shows_the_best_sentences_in_their_order_with_its_id():
-    settings = AssemblySettings(packing="excerpt", excerpt_sentences=2, item_share=1.0)
+    settings = AssemblySettings(packing="excerpt", excerpt_sentences=2, item_tokens=0)
     score = term_overlap(["boat", "sold", "porto"])
     long, short = Recalled(make_unit("long", LONG, session="s1"), 0.9), Recalled(make_unit("short", "a b c"), 0.8)
 
