@@ -36,7 +36,7 @@ from holdfast.analysis import (
 from holdfast.analysis.facts import phrases
 from holdfast.analysis.facts.reading import readings
 from holdfast.analysis.facts.sentences import sentences
-from holdfast.analysis.sources import authoring, blocks, html, located, markdown, plain, recognise, records, roles
+from holdfast.analysis.sources import authoring, blocks, located, markdown, plain, recognise, records, roles
 from holdfast.settings import Settings
 from holdfast.types import SourceLimits
 from texts import corpus_texts, many_texts, own_texts
@@ -107,7 +107,6 @@ _CALLED = {
     "sources.authoring.read_units": lambda text: authoring.read_units(text, "json", "a.json"),
     "sources.blocks.plainly": lambda text: blocks.plainly(text, [0, len(text)]),
     "sources.blocks.stripped": lambda text: blocks.stripped(text, 0, len(text)),
-    "sources.html.read_html": lambda text: html.read_html("a.html", text),
     "sources.located.read_json": lambda text: located.read_json("a.json", text),
     "sources.located.read_yaml": lambda text: located.read_yaml("a.yaml", text),
     "sources.markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text, LIMITS),
