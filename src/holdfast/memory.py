@@ -18,25 +18,26 @@ from holdfast.analysis.checks import (
     check_metadata,
     check_name,
     check_names,
+    check_note,
     check_text,
     check_time,
     choose,
-    choose_scope,
 )
 from holdfast.analysis.knowledge import aliases_of
 from holdfast.analysis.rules import read_rules
 from holdfast.analysis.tokens import TokenCounter
+from holdfast.analysis.units import sessions_in
 from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
 from holdfast.derivation import derivation
 from holdfast.embedders.base import Embedder
 from holdfast.errors import HoldfastError, InputError, shown
-from holdfast.opened import Filters, Moment, checked_limit, checked_user
+from holdfast.opened import Filters, Moment, checked_limit, checked_path, checked_user
 from holdfast.settings import Settings
 from holdfast.store.base import Order, Store
 from holdfast.store.sqlite import SqliteStore
 from holdfast.summarisers.base import Summariser
-from holdfast.types import AUTHORS, CoreDocument, SearchResult, Stats, Unit, Why, Widened, Written
+from holdfast.types import AUTHORS, SCOPES, CoreDocument, SearchResult, Stats, Unit, Why, Widened, Written
 from holdfast.upkeep import Upkeep
 
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -150,7 +151,7 @@ class Memory(Upkeep):
             user=checked_user(user),
             session=session,
             agent=check_name("agent", agent, optional=True),
-            scope=choose_scope(scope, session),
+            scope=None if scope is None else choose("scope", scope, SCOPES),
             now=now,
             at=check_time("at", at),
             id=given_id,
@@ -161,7 +162,8 @@ class Memory(Upkeep):
             content, owned, store=self._store, settings=self._settings, analyse=self._analyse,
             indexing=self._vectors.indexing(),
         )  # fmt: skip
-        self._compact_when_due(owned.tenant, owned.user, session, agent)
+        for name in {session, *sessions_in(content)}:
+            self._compact_when_due(owned.tenant, owned.user, name, agent)
         return written
 
     def update(
@@ -190,7 +192,7 @@ class Memory(Upkeep):
         now = self._now()
         checks: dict[str, tuple[object, Callable[[Any], object]]] = {
             "text": (text, lambda value: self._clean(check_text(value, self._settings.ingest))),
-            "topic": (topic, lambda value: self._clean(check_given_text("topic", value))),
+            "topic": (topic, lambda value: self._clean(check_note("topic", check_given_text("topic", value)))),
             "metadata": (metadata, lambda value: self._clean(check_metadata(value, self._settings.ingest))),
             "pinned": (pinned, lambda value: check_flag("pinned", value)),
             "expires_at": (ttl, lambda value: now + life if (life := check_lifetime(value)) else None),
@@ -227,7 +229,7 @@ class Memory(Upkeep):
             InputError: it cannot be read as a document; nothing was written.
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
-        path = source if isinstance(source, Path) else None
+        path = checked_path("source", source) if isinstance(source, Path) else None
         if path is not None and path.is_dir():
             raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
         owner = choose("scope", scope, ("user", "global"))
@@ -267,7 +269,7 @@ class Memory(Upkeep):
         owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
         wanted = library.Folder(
-            Path(folder), view.tenant, None if owner == "global" else view.user,
+            checked_path("folder", folder), view.tenant, None if owner == "global" else view.user,
             check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
         )  # fmt: skip
         return library.take_in_folder(self._desk(writing=True), wanted, view)

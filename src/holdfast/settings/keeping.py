@@ -14,12 +14,15 @@ class IngestSettings:
 
     max_text_bytes: int = setting(1_048_576, "longest text of one unit, in UTF-8 bytes; longer is refused whole")
     max_metadata_bytes: int = setting(65_536, "largest metadata of one unit, as JSON bytes")
-
+    max_parts_bytes: int = setting(
+        8_388_608, "largest structured content of one message (tool calls, pictures), as JSON bytes"
+    )
     redact: bool = setting(default=False, doc="take keys, tokens and passwords out of what is written")
 
     def __post_init__(self) -> None:
         within("ingest.max_text_bytes", self.max_text_bytes, 1)
         within("ingest.max_metadata_bytes", self.max_metadata_bytes, 2)
+        within("ingest.max_parts_bytes", self.max_parts_bytes, 2)
 
 
 @dataclass(frozen=True, slots=True)
