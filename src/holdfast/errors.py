@@ -55,7 +55,10 @@ _SHOWN_VALUE = 60
 
 def shown(value: object) -> str:
     """Return `value` as it should appear inside an error message: quoted and short."""
-    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    try:
+        text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    except (RecursionError, ValueError):  # nested too deep, or a number of thousands of digits
+        text = f"a {type(value).__name__} too large to show"
     return text if len(text) <= _SHOWN_VALUE else f"{text[: _SHOWN_VALUE - 1]}…"
 
 

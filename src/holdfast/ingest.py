@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from holdfast.analysis.checks import choose_scope
+from holdfast.analysis.redaction import redact_json
 from holdfast.analysis.units import Said, identity, occurrence_id, read_content
 from holdfast.embedders.base import Embedder, checked
 from holdfast.errors import EmbedderError, NotFoundError, StoreError
@@ -36,8 +38,8 @@ class Owned:
     user: str
     session: str | None
     agent: str | None
-    scope: Scope
     now: datetime
+    scope: Scope | None = None
     at: datetime | None = None
     id: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +47,7 @@ class Owned:
 
     def redacted(self) -> Owned:
         """Return the same without secrets in what holds for all of the words, such as metadata."""
-        return self if self.redact is None else replace(self, fields=without_secrets(self.fields, self.redact))
+        return self if self.redact is None else replace(self, fields=redact_json(self.fields, self.redact))
 
 
 def remember(
@@ -182,21 +184,14 @@ def redacted(said: Sequence[Said], redact: Redact | None) -> list[Said]:
     """Take out what must not be kept, before anything is: of the words, and of whatever else comes with them."""
     if redact is None:
         return [*said]
-    return [
-        replace(one, text=redact(one.text), fields={k: without_secrets(v, redact) for k, v in one.fields.items()})
-        for one in said
-    ]
+    return [_without_secrets(one, redact) for one in said]
 
 
-def without_secrets(value: Any, redact: Redact) -> Any:  # noqa: ANN401 - a field or JSON of any shape
-    """Return a value without the secrets in its texts; keys and ids stay."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, Mapping):
-        return {key: without_secrets(inner, redact) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(without_secrets(inner, redact) for inner in value)
-    return value
+def _without_secrets(said: Said, redact: Redact) -> Said:
+    fields: dict[str, Any] = redact_json(said.fields, redact)
+    if (fact := fields.get("fact")) is not None:
+        fields["fact"] = replace(fact, subject=redact(fact.subject), object=redact(fact.object))
+    return replace(said, text=redact(said.text), fields=fields)
 
 
 def _drafts(said: Sequence[Said], owned: Owned, analyse: Analyse) -> list[Draft]:
@@ -205,9 +200,12 @@ def _drafts(said: Sequence[Said], owned: Owned, analyse: Analyse) -> list[Draft]
 
 
 def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analyse: Analyse, *, alone: bool) -> Draft:
-    user = None if owned.scope == "global" else owned.user
-    owner = (owned.tenant, user, owned.session, owned.agent)
+    session = said.session or owned.session
+    scope = choose_scope(owned.scope, session)
+    user = None if scope == "global" else owned.user
+    owner = (owned.tenant, user, session, owned.agent)
     fields = {"claim": said.text, **said.fields, **owned.fields}
+    fields["metadata"] = {**said.fields.get("metadata", {}), **owned.fields.get("metadata", {})}
     if said.fields.get("role") == "Procedure":
         fields["claim"] = ""
     said = replace(said, author=fields.pop("author", said.author), at=said.at or owned.at, id=said.id or owned.id)
@@ -216,9 +214,9 @@ def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analys
         text=said.text,
         tenant=owned.tenant,
         user=user,
-        session=owned.session,
+        session=session,
         agent=owned.agent,
-        scope=owned.scope,
+        scope=scope,
         author=said.author,
         event_time=said.at or owned.now,
         recorded_time=owned.now,

@@ -120,7 +120,9 @@ def _of_record(desk: Desk, document: CoreDocument, record: Record) -> Unit:
         return _of_authored(desk, document, record.unit)
     [said] = read_content(record.message, desk.settings.ingest)
     fields = {**_base(desk, document), "kind": "turn", "origin": "conversation", "claim": said.text, **said.fields}
-    fields |= {"text": said.text, "author": said.author, "event_time": said.at or desk.now}
+    fields |= {"text": said.text, "author": said.author, "event_time": said.at or desk.now, "session": said.session}
+    if said.session is not None and document.user is not None:
+        fields["scope"] = "session"
     return Unit(**{**fields, "id": f"{document.name}#{digest('message', record.line, said.text)}"})
 
 

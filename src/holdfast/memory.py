@@ -18,25 +18,37 @@ from holdfast.analysis.checks import (
     check_metadata,
     check_name,
     check_names,
+    check_note,
     check_text,
     check_time,
     choose,
-    choose_scope,
 )
 from holdfast.analysis.knowledge import aliases_of
 from holdfast.analysis.rules import read_rules
 from holdfast.analysis.tokens import TokenCounter
+from holdfast.analysis.units import sessions_in
 from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
 from holdfast.derivation import derivation
 from holdfast.embedders.base import Embedder
-from holdfast.errors import InputError, shown
-from holdfast.opened import Filters, Moment, checked_limit, checked_user
+from holdfast.errors import HoldfastError, InputError, shown
+from holdfast.opened import Filters, Moment, checked_limit, checked_path, checked_user
 from holdfast.settings import Settings
 from holdfast.store.base import Order, Store
 from holdfast.store.sqlite import SqliteStore
 from holdfast.summarisers.base import Summariser
-from holdfast.types import AUTHORS, CoreDocument, SearchResult, SourceLimits, Stats, Unit, Why, Widened, Written
+from holdfast.types import (
+    AUTHORS,
+    SCOPES,
+    CoreDocument,
+    SearchResult,
+    SourceLimits,
+    Stats,
+    Unit,
+    Why,
+    Widened,
+    Written,
+)
 from holdfast.upkeep import Upkeep
 
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -145,7 +157,7 @@ class Memory(Upkeep):
             user=checked_user(user),
             session=session,
             agent=check_name("agent", agent, optional=True),
-            scope=choose_scope(scope, session),
+            scope=None if scope is None else choose("scope", scope, SCOPES),
             now=now,
             at=check_time("at", at),
             id=given_id,
@@ -156,7 +168,8 @@ class Memory(Upkeep):
             content, owned, store=self._store, settings=self._settings, analyse=self._analyse,
             indexing=self._vectors.indexing(),
         )  # fmt: skip
-        self._compact_when_due(owned.tenant, owned.user, session, agent)
+        for name in {session, *sessions_in(content)}:
+            self._compact_when_due(owned.tenant, owned.user, name, agent)
         return written
 
     def update(
@@ -185,7 +198,7 @@ class Memory(Upkeep):
         now = self._now()
         checks: dict[str, tuple[object, Callable[[Any], object]]] = {
             "text": (text, lambda value: self._clean(check_text(value, self._settings.ingest))),
-            "topic": (topic, lambda value: self._clean(check_given_text("topic", value))),
+            "topic": (topic, lambda value: self._clean(check_note("topic", check_given_text("topic", value)))),
             "metadata": (metadata, lambda value: self._clean(check_metadata(value, self._settings.ingest))),
             "pinned": (pinned, lambda value: check_flag("pinned", value)),
             "expires_at": (ttl, lambda value: now + life if (life := check_lifetime(value)) else None),
@@ -222,7 +235,7 @@ class Memory(Upkeep):
             InputError: it cannot be read as a document; nothing was written.
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
-        path = documents.check_path(source) if isinstance(source, Path) else None
+        path = documents.check_path(checked_path("source", source)) if isinstance(source, Path) else None
         if path is not None and documents.is_folder(path):
             raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
         owner = None if choose("scope", scope, ("user", "global")) == "global" else checked_user(user)
@@ -266,7 +279,7 @@ class Memory(Upkeep):
         owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
         wanted = library.Folder(
-            Path(folder), view.tenant, None if owner == "global" else view.user,
+            checked_path("folder", folder), view.tenant, None if owner == "global" else view.user,
             check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
         )  # fmt: skip
         return library.take_in_folder(self._desk(writing=True), wanted, view)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,12 +15,12 @@ from holdfast import documents, recall
 from holdfast.analysis import analyse
 from holdfast.analysis.checks import check_flag, check_name, check_text, check_time
 from holdfast.analysis.messages import asked_in, said_in, shown_among
-from holdfast.analysis.redaction import redact
+from holdfast.analysis.redaction import redact_json, redact_text
 from holdfast.analysis.tokens import RATIOS, TokenCounter, estimate
 from holdfast.embedders.base import Embedder
 from holdfast.embedding import Embedding
 from holdfast.errors import InputError, NotFoundError, shown
-from holdfast.ingest import Indexing, Redact, without_secrets
+from holdfast.ingest import Indexing, Redact
 from holdfast.retrieval.asking import Engine, Question
 from holdfast.retrieval.profiles import build_strategies, find_profile, without_dense
 from holdfast.settings import Settings
@@ -30,6 +32,10 @@ from holdfast.types import Unit, View
 Filters = Mapping[str, Any]
 Moment = datetime | str
 Clock = Callable[[], datetime]
+# More than a store can hold; a larger number is a slip, and SQLite has no room for it.
+MOST_ASKED = 2**40
+# What Linux, macOS and Windows take.
+MAX_FILE_NAME, MAX_PATH = 255, 4_096
 # A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
 _MOST_TURNS = 1024
 
@@ -54,7 +60,7 @@ class Opened:
         self._analyse = partial(analyse, settings=settings.analysis)
         self._vectors = Embedding(store, settings.embedding, settings.gate, embedder)
         self._counter = counter or partial(estimate, ratios=RATIOS[settings.tokens.ratios])
-        self._redact = redactor or ((lambda text: redact(text).text) if settings.ingest.redact else None)
+        self._redact = redactor or (redact_text if settings.ingest.redact else None)
         self._summariser = summariser
         self._engine = Engine(store, settings, seconds, self._vectors.embedder)
 
@@ -127,7 +133,7 @@ class Opened:
 
     def _clean(self, value: Any) -> Any:  # noqa: ANN401 - a text, or JSON with texts in it
         """Return a text, or JSON, without what must not be kept."""
-        return value if self._redact is None else without_secrets(value, self._redact)
+        return value if self._redact is None else redact_json(value, self._redact)
 
     def _tenant(self, tenant: str | None) -> str:
         return check_name("tenant", tenant or self._settings.store.tenant) or ""
@@ -186,6 +192,26 @@ def checked_user(user: object) -> str:
 
 def checked_limit(limit: int | None) -> int | None:
     """Return how many are wanted; None for the default."""
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise InputError(f"limit = {shown(limit)} is not a positive whole number; leave it out for the default")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_ASKED):
+        raise InputError(
+            f"limit = {shown(limit)} is not a whole number from 1 to {MOST_ASKED:,}; leave it out for the default"
+        )
     return limit
+
+
+def checked_path(what: str, path: object) -> Path:
+    """Return a file's or folder's path that a file system can have."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"{what} = {shown(path)} is not a path; give a str or a Path")
+    name = str(path)
+    try:
+        longest = max(len(os.fsencode(part)) for part in (Path(name).parts or ("",)))
+    except UnicodeEncodeError as error:
+        raise InputError(f"{what} = {shown(name)} holds a lone surrogate; decode the source as UTF-8") from error
+    if not name.strip() or "\x00" in name:
+        raise InputError(f"{what} = {shown(name)} cannot be a path; name a file or a folder")
+    if longest > MAX_FILE_NAME or len(name) > MAX_PATH:
+        raise InputError(
+            f"{what} = {shown(name)} is too long; a name has at most {MAX_FILE_NAME} bytes, a path {MAX_PATH:,}"
+        )
+    return Path(name)

@@ -11,10 +11,10 @@ from holdfast import documents
 from holdfast.analysis.checks import check_flag, check_name, check_names
 from holdfast.assembly.plan import Request, plan_tail
 from holdfast.assembly.tail import base_start
-from holdfast.errors import EmbedderError, HoldfastError, InputError, shown
+from holdfast.errors import EmbedderError, HoldfastError
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle.forget import Wanted, select
-from holdfast.opened import Filters, Opened
+from holdfast.opened import Filters, Opened, checked_path
 from holdfast.summarisers import open_summariser
 from holdfast.types import Compaction, Erasure, Unit, View
 
@@ -191,9 +191,7 @@ class Upkeep(Opened):
         Raises:
             InputError: the file exists, or its folder does not.
         """
-        if not str(path) or "\x00" in str(path):
-            raise InputError(f"{shown(str(path))} cannot be a file's name; name a new file")
-        return self._store.backup(Path(path), self._now())
+        return self._store.backup(checked_path("path", path), self._now())
 
 
 def _part(progress: Progress, number: int, views: Sequence[View]) -> Progress:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from holdfast.errors import InputError, shown
 from holdfast.settings import IngestSettings
-from holdfast.types import JSON, SCOPES, Scope
+from holdfast.types import JSON, SCOPES, Scope, read_time
 
-# Outside these years a time is a mix-up of units or a typing error, not a memory.
-EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-# Owner keys and ids are names, not texts.
+# Owner keys, ids and speakers are names, not texts.
 MAX_NAME = 256
+# Topics, conditions, notes and the ends of a fact are a line or a paragraph; a text has its own field.
+MAX_NOTE = 4_096
+# A unit that points at more others than this is a list, and no list is that long by hand.
+MAX_IDS = 1_000
 # SQLite refuses JSON that is nested deeper than 1,000; people do not nest metadata deeper than this.
 MAX_METADATA_DEPTH = 32
 # Longer than 300 years is for ever; say it by leaving the ttl out.
@@ -57,12 +59,18 @@ def check_name(what: str, name: object, *, optional: bool = False) -> str | None
     """Return an owner key or id unless it is empty, blank or far too long."""
     if name is None and optional:
         return None
-    if not isinstance(name, str) or not name.strip():
+    if name is not None and not isinstance(name, str):
+        raise InputError(f"the {what} {shown(name)} is not text; give a str")
+    if name is None or not name.strip():
         raise InputError(f"the {what} is missing or blank ({shown(name)}); name it")
-    _check_characters(f"the {what}", name)
-    if len(name) > MAX_NAME:
-        raise InputError(f"the {what} {shown(name)} has {len(name)} characters; the most is {MAX_NAME}")
-    return name
+    return _check_length(f"the {what}", name, MAX_NAME)
+
+
+def _check_length(what: str, text: str, most: int) -> str:
+    _check_characters(what, text)
+    if len(text) > most:
+        raise InputError(f"{what} {shown(text)} has {len(text):,} characters; the most is {most:,}")
+    return text
 
 
 def check_names(what: str, names: object) -> tuple[str, ...]:
@@ -73,6 +81,8 @@ def check_names(what: str, names: object) -> tuple[str, ...]:
         names = (names,)
     if not isinstance(names, list | tuple):
         raise InputError(f"{what} takes an id or a list of ids, not {shown(names)}")
+    if len(names) > MAX_IDS:
+        raise InputError(f"{what} has {len(names):,} ids; the most is {MAX_IDS:,}")
     return tuple(check_name(what, name) or "" for name in names)
 
 
@@ -85,40 +95,21 @@ def check_list(what: str, given: Mapping[str, object], default: Sequence[object]
 
 
 def check_time(what: str, moment: object) -> datetime | None:
-    """Return an aware UTC time from a datetime or ISO text.
+    """Return an aware UTC time from a datetime, ISO text, or seconds or milliseconds since 1970; None stays None.
 
     Raises:
         InputError: it is naive, not a time, or outside the years a memory can have.
     """
-    if moment is None:
-        return None
-    example = "write it as 2026-04-02T09:00:00Z"
-    if isinstance(moment, str):
-        try:
-            moment = datetime.fromisoformat(moment)
-        except ValueError as error:
-            raise InputError(f"{what} = {shown(moment)} is not a time; {example}") from error
-    if not isinstance(moment, datetime):
-        raise InputError(f"{what} = {shown(moment)} is not a time; give a datetime, or {example}")
-    if moment.tzinfo is None or moment.utcoffset() is None:
-        raise InputError(f"{what} = {moment.isoformat()} has no time zone; {example}")
-    if not EARLIEST <= moment < LATEST:
-        raise InputError(f"{what} = {moment.isoformat()} is outside {EARLIEST.year}–{LATEST.year}; check its unit")
-    return moment.astimezone(UTC)
+    return None if moment is None else read_time(what, moment)
 
 
 def check_lifetime(ttl: object) -> timedelta | None:
     """Return a positive time to live from seconds or a timedelta."""
     if ttl is None:
         return None
-    if (
-        isinstance(ttl, int | float)
-        and not isinstance(ttl, bool)
-        and math.isfinite(ttl)
-        and 0 < ttl < _LONGEST_LIFETIME
-    ):
+    if isinstance(ttl, int | float) and not isinstance(ttl, bool) and 0 < ttl < _LONGEST_LIFETIME:
         ttl = timedelta(seconds=ttl)
-    if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
+    if not isinstance(ttl, timedelta) or not 0 < ttl.total_seconds() < _LONGEST_LIFETIME:
         raise InputError(f"ttl = {shown(ttl)} is not a positive time; give seconds or a timedelta")
     return ttl
 
@@ -128,12 +119,21 @@ def check_metadata(metadata: object, settings: IngestSettings) -> dict[str, JSON
     if not isinstance(metadata, Mapping):
         raise InputError(f"metadata = {shown(metadata)} is not a JSON object; give a dict")
     checked: dict[str, JSON] = check_json("metadata", metadata)
-    size = len(json.dumps(checked).encode())
-    if size > settings.max_metadata_bytes:
-        raise InputError(
-            f"metadata has {size:,} bytes, more than ingest.max_metadata_bytes = {settings.max_metadata_bytes:,}"
-        )
+    _check_size("metadata", checked, "ingest.max_metadata_bytes", settings.max_metadata_bytes)
     return checked
+
+
+def check_parts(parts: Sequence[object], settings: IngestSettings) -> tuple[JSON, ...]:
+    """Return the parts of a message unless they are not JSON, or too large together."""
+    checked = tuple(check_json("a part of the content", part) for part in parts)
+    _check_size("the content", checked, "ingest.max_parts_bytes", settings.max_parts_bytes)
+    return checked
+
+
+def _check_size(what: str, value: JSON, setting: str, most: int) -> None:
+    size = len(json.dumps(value).encode()) if value else 0
+    if size > most:
+        raise InputError(f"{what} has {size:,} bytes, more than {setting} = {most:,}; shorten it, or raise the limit")
 
 
 def check_json(what: str, value: object, depth: int = 0) -> JSON:
@@ -194,9 +194,14 @@ def check_optional_text(what: str, value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise InputError(f"{what} = {shown(value)} is not text")
+        raise InputError(f"{what} = {shown(value)} is not text; give a str")
     _check_characters(what, value)
     return value
+
+
+def check_note(what: str, value: object, most: int = MAX_NOTE) -> str:
+    """Return a short text, empty when it is missing."""
+    return _check_length(what, check_optional_text(what, value) or "", most)
 
 
 def check_fraction(what: str, value: object) -> float:

@@ -9,7 +9,7 @@ No pattern repeats inside a repetition, so that every text is read in linear tim
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from holdfast.types import JSON
@@ -23,14 +23,6 @@ class Redacted:
     """A text without its secrets, and the names of the rules that found some, in the rules' order."""
 
     text: str
-    found: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RedactedJSON:
-    """A JSON value without its secrets, and the names of the rules that found some, in the rules' order."""
-
-    value: JSON
     found: tuple[str, ...] = ()
 
 
@@ -121,9 +113,36 @@ def _is_bare_secret(match: re.Match[str]) -> bool:
     return tight or not _NAME.fullmatch(value)
 
 
+# What has letters and digits and stands behind "password" in prose: ways to hash one, ordinals, versions, products.
+_NO_PASSWORD = re.compile(
+    r"(?i:argon2\w*|pbkdf2\S*|scrypt\S*|bcrypt\S*|blake\d\S*|sha-?\d\S*|md[45]\S*|hmac\S*|aes-?\d\S*|rsa-?\d\S*"
+    r"|ed25519|base(?:32|58|64)\S*|oauth2\S*|utf-?\d\S*|pkcs\S*|web3\S*|1password\S*|v?\d+(?:\.\d+)+\S*"
+    r"|\d+(?:st|nd|rd|th)\b\S*|[a-z]+-?\d[.:]?)"
+)
+# "hunter2", not "step2" or "part 3": a word and one digit is a password only if it is a long one.
+_LONG_WORD = re.compile(r"(?i:[a-z]{6,}\d)")
+
+
+def _mixed(value: str) -> bool:
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
 def _looks_random(match: re.Match[str]) -> bool:
+    return _is_secret(match) and _mixed(match["secret"])
+
+
+def _is_said_password(match: re.Match[str]) -> bool:
+    """Return whether the word behind "password" is one, where nothing says so but its looks."""
     value = match["secret"]
-    return _is_secret(match) and any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    if not _looks_random(match):
+        return False
+    return _LONG_WORD.fullmatch(value.rstrip(".:!?")) is not None or not _NO_PASSWORD.fullmatch(value)
+
+
+def _is_aws_secret(match: re.Match[str]) -> bool:
+    """Return whether forty characters are a key and no digest: these have one case."""
+    value = match["secret"]
+    return _looks_random(match) and value != value.lower() and value != value.upper()
 
 
 # -------------------------------------------------------------------------------------------------------------- rules
@@ -147,6 +166,11 @@ _RULES = (
             r"(?P<secret>[A-Za-z0-9/+]{40,}=*)"
         ),
         _looks_random,
+    ),
+    _Rule(
+        "aws secret key",
+        re.compile(r"(?i:key|secret|token)[\"'=:> \t]{1,8}(?P<secret>[A-Za-z0-9/+]{40,}=*)"),
+        _is_aws_secret,
     ),
     _Rule("github token", re.compile(r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}", re.ASCII)),
     _Rule("gitlab token", re.compile(rf"gl(?:pat|ptt|dt|rt|cbt|ft|soat|imt|agent)-{_T}{{20,}}")),
@@ -202,6 +226,11 @@ _RULES = (
         _looks_random,
     ),
     _Rule(
+        "assigned secret",
+        re.compile(rf"(?i:pass(?:word|wd|phrase|code))[ \t]{{1,3}}[\"'`]?{_bare(6)}"),
+        _is_said_password,
+    ),
+    _Rule(
         "card number",
         re.compile(r"(?<![\d.])(?:\d{13,16}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{4,5})(?!\d)", re.A),
         _is_card,
@@ -209,6 +238,9 @@ _RULES = (
 )  # fmt: skip
 RULES = tuple(dict.fromkeys(rule.name for rule in _RULES))
 _SECRET_KEY = re.compile(rf"[\w.-]*?{_KEY}")
+_LOOSE = re.compile(rf"[\w.-]*?{_LOOSE_KEY}")
+# As in the rule for what a text assigns to a token.
+_SHORTEST_TOKEN = 8
 
 
 def redact(text: str) -> Redacted:
@@ -224,23 +256,39 @@ def redact(text: str) -> Redacted:
     return Redacted("".join(pieces), _in_order(found))
 
 
-def redact_json(value: JSON) -> RedactedJSON:
-    """Return `value` without the secrets in its texts; keys stay, and a key may say that its text is a secret."""
-    found = set[str]()
+def redact_text(text: str) -> str:
+    """Return `text` without its secrets."""
+    return redact(text).text
 
-    def clean(node: JSON, key: str = "") -> JSON:
-        if isinstance(node, str):
-            if _SECRET_KEY.fullmatch(key) and node and not (node.startswith(_MARK) or _STAND_IN.fullmatch(node)):
-                found.add("assigned secret")
-                return f"{_MARK}assigned secret]"
-            cleaned = redact(node)
-            found.update(cleaned.found)
-            return cleaned.text
-        if isinstance(node, dict):
-            return {name: clean(inner, str(name)) for name, inner in node.items()}
-        return [clean(inner, key) for inner in node] if isinstance(node, list | tuple) else node
 
-    return RedactedJSON(clean(value), _in_order(found))
+def redact_json(value: JSON, clean: Callable[[str], str] = redact_text) -> JSON:
+    """Return `value` without the secrets in its texts, as `clean` finds them; what a key calls a secret is one.
+
+    Keys stay. Lists stay lists and tuples tuples; what is no JSON stays as it is.
+    """
+
+    def walk(node: JSON, key: str, *, secret: bool) -> JSON:
+        secret = secret or _SECRET_KEY.fullmatch(key) is not None
+        if isinstance(node, Mapping):
+            return {name: walk(inner, str(name), secret=secret) for name, inner in node.items()}
+        if isinstance(node, list | tuple):
+            return type(node)(walk(inner, key, secret=secret) for inner in node)
+        if _under_secret_key(node, key, secret=secret):
+            return f"{_MARK}assigned secret]"
+        return clean(node) if isinstance(node, str) else node
+
+    return walk(value, "", secret=False)
+
+
+def _under_secret_key(node: JSON, key: str, *, secret: bool) -> bool:
+    """Return whether a value is a secret because of its key, and no stand-in for one."""
+    if isinstance(node, bool) or not isinstance(node, str | int | float):
+        return False
+    if not isinstance(node, str):
+        return secret
+    if not node or node.startswith(_MARK) or _STAND_IN.fullmatch(node):
+        return False
+    return secret or (_LOOSE.fullmatch(key) is not None and _mixed(node) and len(node) >= _SHORTEST_TOKEN)
 
 
 def _settled(text: str) -> tuple[str, set[str]]:

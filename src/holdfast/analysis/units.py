@@ -8,14 +8,15 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.analysis.checks import (
+    MAX_NAME,
     check_flag,
     check_fraction,
-    check_json,
     check_list,
     check_metadata,
     check_name,
     check_names,
-    check_optional_text,
+    check_note,
+    check_parts,
     check_text,
     check_time,
     choose,
@@ -47,14 +48,23 @@ _AUTHOR_OF_ROLE: dict[str, Author] = {
     "developer": "system",
     "document": "document",
 }
-_MESSAGE_KEYS = frozenset(
-    {"role", "content", "name", "speaker", "id", "message_id", "bundle_id", "at", "metadata", "tool_calls"}
-)
+# What hosts and exports call one and the same thing. The first that a message has counts; a further one is kept as
+# an unknown field is.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "role": ("role", "type", "sender"),
+    "speaker": ("speaker", "name"),
+    "message_id": ("message_id", "id"),
+    "bundle_id": ("bundle_id",),
+    "at": ("at", "created_at", "createdAt", "create_time", "timestamp", "time", "date"),
+    "session": ("session", "session_id", "conversation_id", "thread_id"),
+}
+_CONTENT = frozenset({"content", "tool_calls", "metadata"})
 _UNIT_FIELDS = frozenset(
     {
         "id", "kind", "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "utility_note",
         "author", "speaker", "message_id", "bundle_id", "at", "valid_from", "valid_to", "supersedes", "expires_at",
         "pinned", "links", "subject", "relation", "object", "confidence", "authority", "origin", "metadata", "parts",
+        "session",
     }
 )  # fmt: skip
 
@@ -67,6 +77,7 @@ class Said:
     author: Author = "user"
     id: str | None = None
     at: datetime | None = None
+    session: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -102,15 +113,15 @@ def _read_one(item: object, settings: IngestSettings) -> Said:
     if not isinstance(item, Mapping):
         raise InputError(f"{shown(item)} is not a message; give text, or a dict with role and content")
     if "content" in item or "tool_calls" in item:
-        return _read_message(item, settings)
-    if item.get("role") in _AUTHOR_OF_ROLE:
+        return read_message(item, settings)
+    if isinstance(item.get("role"), str) and item["role"] in _AUTHOR_OF_ROLE:
         raise InputError(f"a message of {item['role']} has no content; give it one, as in {{'content': 'hello'}}")
     return _read_unit(item, settings)
 
 
 def unit_fields(unit: Unit) -> dict[str, JSON]:
     """Return an existing unit as a mapping that can be remembered again, under another owner if need be."""
-    names = _UNIT_FIELDS & set(Unit.__dataclass_fields__)
+    names = (_UNIT_FIELDS & set(Unit.__dataclass_fields__)) - {"session"}  # an owner key: the caller's to give
     given = {name: getattr(unit, name) for name in names} | {"at": unit.event_time}
     if unit.fact is not None:
         given |= {name: getattr(unit.fact, name) for name in ("subject", "relation", "object", "confidence")}
@@ -126,47 +137,87 @@ def message_words(message: Mapping[str, Any]) -> tuple[Author, str]:
     return _author(message), _read_parts(message)[0]
 
 
+def sessions_in(content: object) -> set[str]:
+    """Return the sessions that messages of a checked content name themselves."""
+    items = [content] if isinstance(content, Mapping) else content if isinstance(content, list | tuple) else ()
+    found = (_given(item, "session")[1] for item in items if isinstance(item, Mapping))
+    return {session for session in found if session is not None}
+
+
+def _given(message: Mapping[str, Any], what: str) -> tuple[str, Any]:
+    """Return under which name a message has something, and its value."""
+    return next(((name, message[name]) for name in _NAMES[what] if message.get(name) is not None), (what, None))
+
+
+def _role(message: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the role and its name; a "type" or a "sender" is one only where it says one."""
+    name, role = _given(message, "role")
+    if name == "role" or (isinstance(role, str) and role in _AUTHOR_OF_ROLE):
+        return name, role
+    return "role", None
+
+
 def _author(message: Mapping[str, Any]) -> Author:
-    role = message.get("role", "user")
-    author = _AUTHOR_OF_ROLE.get(role) if isinstance(role, str) else None
+    role = _role(message)[1]
+    author = "user" if role is None else _AUTHOR_OF_ROLE.get(role) if isinstance(role, str) else None
     if author is None:
         raise InputError(f"{shown(role)} is not a message role; use one of {', '.join(_AUTHOR_OF_ROLE)}")
     return author
 
 
-def _read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
+def read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
+    """Return one message, checked; whatever it has that is not known here is kept in its metadata.
+
+    Raises:
+        InputError: something in it cannot be used; the message names the field.
+    """
     author = _author(message)
     text, parts = _read_parts(message)
+    given = {what: _given(message, what) for what in _NAMES} | {"role": _role(message)}
+    speaker, session = given["speaker"], given["session"]
     fields: dict[str, Any] = {
-        "speaker": check_optional_text("speaker", message.get("speaker", message.get("name"))) or "",
-        "message_id": check_name("message id", message.get("message_id", message.get("id")), optional=True),
-        "bundle_id": check_name("bundle id", message.get("bundle_id"), optional=True),
+        "speaker": check_note(*speaker, MAX_NAME),
+        "message_id": check_name(*given["message_id"], optional=True),
+        "bundle_id": check_name(*given["bundle_id"], optional=True),
         "origin": "tool" if author == "tool" else "document" if author == "document" else "conversation",
-        "parts": parts,
+        "parts": check_parts(parts, settings),
     }
-    if message.get("metadata") is not None:
-        fields["metadata"] = check_metadata(message["metadata"], settings)
-    at = message.get("at", message.get("timestamp"))
-    return Said(check_text(text, settings), author, None, check_time("at", at), fields)
+    metadata = _metadata(message, {name for name, _ in given.values()})
+    if metadata != {}:
+        fields["metadata"] = check_metadata(metadata, settings)
+    return Said(
+        check_text(text, settings, "content"),
+        author,
+        at=check_time(*given["at"]),
+        session=check_name(*session, optional=True),
+        fields=fields,
+    )
 
 
-def _read_parts(message: Mapping[str, Any]) -> tuple[str, tuple[JSON, ...]]:
+def _metadata(message: Mapping[str, Any], known: set[str]) -> object:
+    """Return a message's metadata, with every field of it that has no meaning here."""
+    further = {k: v for k, v in message.items() if k not in known | _CONTENT and v is not None}
+    metadata = message.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return metadata if metadata is not None else further
+    if twice := [name for name in further if name in metadata and metadata[name] != further[name]]:
+        raise InputError(f"{shown(twice[0])} is both a field and a key of metadata, with two values; keep one")
+    return {**further, **metadata}
+
+
+def _read_parts(message: Mapping[str, Any]) -> tuple[str, tuple[object, ...]]:
     """Return a message's words, and its structure when it is more than words (C1)."""
     content, calls = message.get("content"), check_list("tool_calls", message) if message.get("tool_calls") else ()
-    extras = {name: value for name, value in message.items() if name not in _MESSAGE_KEYS and value is not None}
-    if isinstance(content, str) and not calls and not extras:
+    if isinstance(content, str) and not calls:
         return content, ()
     if not isinstance(content, str | list | tuple | None):
         raise InputError(f"a message's content is text or a list of parts, not {shown(content)}")
-    parts: list[JSON] = [content] if isinstance(content, str) and content else list(content or ())
+    parts: list[object] = [content] if isinstance(content, str) and content else list(content or ())
     parts.extend({"type": "tool_call", **call} if isinstance(call, Mapping) else call for call in calls)
-    if extras:
-        parts.append({"type": "extra", **extras})
-    words = [text for part in parts if (text := _part_text(part))]
-    return "\n".join(words), tuple(check_json("content", part) for part in parts)
+    return "\n".join(text for part in parts if (text := _part_text(part))), tuple(parts)
 
 
-def _part_text(part: JSON) -> str:
+def _part_text(part: object) -> str:
     """Return the words of one part: text, captions, tool names and arguments; never image bytes."""
     if isinstance(part, str):
         return part
@@ -180,7 +231,7 @@ def _part_text(part: JSON) -> str:
 
 
 def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
-    if unknown := sorted(set(given) - _UNIT_FIELDS):
+    if unknown := sorted(set(given) - _UNIT_FIELDS, key=repr):
         raise InputError(f"a unit has no field {shown(unknown[0])}; its fields are {', '.join(sorted(_UNIT_FIELDS))}")
     role = choose("role", given.get("role", "Narrative"), ROLES)
     claim, procedure = given.get("claim") or "", given.get("procedure") or ""
@@ -197,7 +248,9 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
         "kind": kind,
         "role": role,
         "procedure" if role == "Procedure" else "claim": statement,
-        "utility_acts": tuple(choose("act", act, ACTS) for act in check_list("utility_acts", given, default_acts)),
+        "utility_acts": tuple(
+            dict.fromkeys(choose("act", act, ACTS) for act in check_list("utility_acts", given, default_acts))
+        ),
         "fact": _read_fact(given),
         "supersedes": check_names("supersedes", given.get("supersedes")),
         "links": check_names("links", given.get("links")),
@@ -205,21 +258,23 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
         "authority": check_fraction("authority", given.get("authority", 0.0)),
         "origin": choose("origin", given.get("origin", "document"), ORIGINS),
     }
-    for name in ("topic", "condition", "utility_note", "speaker"):
-        fields[name] = check_optional_text(name, given.get(name)) or ""
+    for name in ("topic", "condition", "utility_note"):
+        fields[name] = check_note(name, given.get(name))
+    fields["speaker"] = check_note("speaker", given.get("speaker"), MAX_NAME)
     for name in ("message_id", "bundle_id"):
         fields[name] = check_name(name, given.get(name), optional=True)
     for name in ("valid_from", "valid_to", "expires_at"):
         fields[name] = check_time(name, given.get(name))
     if given.get("metadata") is not None:
         fields["metadata"] = check_metadata(given["metadata"], settings)
-    fields["parts"] = tuple(check_json("parts", part) for part in check_list("parts", given))
+    fields["parts"] = check_parts(check_list("parts", given), settings)
     author = choose("author", given.get("author", "document" if kind == "knowledge" else "user"), AUTHORS)
     return Said(
         text,
         author,
         check_name("id", given.get("id"), optional=True),
         check_time("at", given.get("at")),
+        check_name("session", given.get("session"), optional=True),
         fields,
     )
 
@@ -230,7 +285,7 @@ def _read_fact(given: Mapping[str, Any]) -> Fact | None:
         return None
     if len(names) < 3:
         raise InputError(f"a fact needs subject, relation and object; only {names or 'a confidence'} given")
-    subject, relation, thing = (check_optional_text(name, given[name]) or "" for name in names)
+    subject, relation, thing = (check_note(name, given[name]) for name in names)
     return Fact(subject, relation, thing, check_fraction("confidence", given.get("confidence", 1.0)))
 
 

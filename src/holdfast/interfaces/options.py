@@ -86,5 +86,5 @@ def json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whateve
         return None
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and nesting without end
         raise InputError(f"{what} {shown(text)} is not JSON: {error}") from error

@@ -21,6 +21,8 @@ def find_profile(name: str, settings: Settings) -> ProfileSettings:
     Raises:
         UnknownProfileError: no such profile is installed.
     """
+    if not isinstance(name, str):
+        raise UnknownProfileError(f"profile = {shown(name)} is not a name; choose one of {', '.join(PROFILES)}")
     if name in PROFILES:
         profile: ProfileSettings = getattr(settings, name)
         return profile

@@ -373,10 +373,11 @@ class Unread(str):
 def _typed(key: str, value: object, current: object, *, secret: bool = False) -> object:
     """Return `value` as the type of the setting's present value."""
     if isinstance(value, Unread) and not isinstance(current, str | tuple):
-        with contextlib.suppress(json.JSONDecodeError):
+        with contextlib.suppress(ValueError, RecursionError):  # no JSON: then it is text
             value = json.loads(value)
     if isinstance(current, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        with contextlib.suppress(OverflowError):  # a whole number of hundreds of digits is no number here
+            return float(value)
     if isinstance(current, str) and isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return str(value)
     if isinstance(current, tuple) and isinstance(value, (str, list, tuple)):

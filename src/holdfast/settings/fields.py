@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from holdfast.errors import SettingsError
+from holdfast.errors import SettingsError, shown
 
 Triple = tuple[float, float, float]
 
@@ -30,9 +30,9 @@ def within(
     """Refuse NaN and whatever lies outside the domain."""
     above = low < value if open_low else low <= value
     below = value < high if open_high else value <= high
-    if not (above and below) or (math.isinf(value) and math.isinf(high)):
+    if not (above and below) or value == math.inf:
         domain = f"{'(' if open_low else '['}{low}, {high}{')' if open_high else ']'}"
-        raise SettingsError(f"{name} = {value} is outside {domain}; choose a value inside")
+        raise SettingsError(f"{name} = {shown(value)} is outside {domain}; choose a value inside")
 
 
 def shares_of(group: str, weights: Mapping[str, float], defaults: Triple) -> Triple:

@@ -17,13 +17,16 @@ class IngestSettings:
     retry_seconds: float = setting(
         60.0, "one message that repeats the last turn of its session so soon is a call tried again, and kept once"
     )
-
+    max_parts_bytes: int = setting(
+        8_388_608, "largest structured content of one message (tool calls, pictures), as JSON bytes"
+    )
     redact: bool = setting(default=False, doc="take keys, tokens and passwords out of what is written")
 
     def __post_init__(self) -> None:
         within("ingest.max_text_bytes", self.max_text_bytes, 1)
         within("ingest.max_metadata_bytes", self.max_metadata_bytes, 2)
         within("ingest.retry_seconds", self.retry_seconds, 0)
+        within("ingest.max_parts_bytes", self.max_parts_bytes, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal, get_args
 
-from holdfast.errors import FilterError, shown
-from holdfast.types import JSON, Condition, Filter, Junction, Unit, iso
+from holdfast.errors import FilterError, InputError, shown
+from holdfast.types import JSON, Condition, Filter, Junction, Unit, iso, read_time
 
 Ops = Literal["eq", "ne", "in", "gt", "gte", "lt", "lte", "contains"]
 OPERATORS: tuple[Ops, ...] = get_args(Ops)
@@ -138,9 +138,7 @@ def _encodable(text: str) -> bool:
 def _scalar(name: str, value: object) -> JSON:
     if isinstance(value, str) and not _encodable(value):
         raise FilterError(f"{shown(value)} on {shown(name)} holds a lone surrogate; decode the source as UTF-8")
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return iso(value)
-    if isinstance(value, str) and name in _TIMES:
+    if isinstance(value, date) or (name in _TIMES and value is not None):
         return _time_text(name, value)
     whole = isinstance(value, int) and -_INT64 <= value < _INT64
     real = isinstance(value, float) and math.isfinite(value)
@@ -149,14 +147,11 @@ def _scalar(name: str, value: object) -> JSON:
     raise FilterError(f"{shown(value)} on {shown(name)} cannot be compared; use text, a number, true, false or null")
 
 
-def _time_text(name: str, value: str) -> str:
+def _time_text(name: str, value: object) -> str:
     try:
-        moment = datetime.fromisoformat(value)
-    except ValueError as error:
-        raise FilterError(f"{shown(value)} on {name} is not a time; write 2026-04-02T09:00:00Z") from error
-    if moment.tzinfo is None:
-        raise FilterError(f"{shown(value)} on {name} has no time zone; write 2026-04-02T09:00:00Z")
-    return iso(moment)
+        return iso(read_time(name, value))
+    except InputError as error:
+        raise FilterError(str(error)) from error
 
 
 # -------------------------------------------------------------------------------------------- evaluating

@@ -37,6 +37,7 @@ from holdfast.types.sources import (
     Span,
     Widened,
 )
+from holdfast.types.times import read_time
 from holdfast.types.units import (
     ACTS,
     AUTHORS,
@@ -149,4 +150,5 @@ __all__ = [
     "digest",
     "from_iso",
     "iso",
+    "read_time",
 ]

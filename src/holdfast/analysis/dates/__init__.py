@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -169,29 +171,35 @@ _GONE_BY = phrase(r"(?:last|yesterday)\b|.* ago$")
 
 
 def _named(text: str, asked: Asked) -> Iterator[_Named]:
-    moments = _moments(text)
+    moments = deque(_moments(text))
     while moments:
-        run, links = [moments.pop(0)], list[re.Match[str]]()
+        run, links = [moments.popleft()], list[re.Match[str]]()
         while moments and (link := _linked(text, run[-1], moments[0])):
-            run.append(moments.pop(0))
+            run.append(moments.popleft())
             links.append(link)
         if named := _resolved(text, run, links, asked):
             yield named
 
 
 def _moments(text: str) -> list[Moment]:
-    """Return what the rules find, in text order; of two that overlap the longer one stays."""
+    """Return what the rules find, in text order."""
     found = [
         _with_parts(text, moment)
         for pattern, build in (*NAMED_TIMES, *RELATIVE_TIMES)
         for match in pattern.finditer(text)
         if (moment := build(match))
     ]
-    kept: list[Moment] = []
+    return _apart(found)
+
+
+def _apart(found: Iterable[Moment]) -> list[Moment]:
+    """Return moments in text order; of two that overlap the longer one stays."""
+    kept: list[Moment] = []  # in text order, so that only the one before a place can overlap what is put there
     for moment in sorted(found, key=lambda moment: moment.start - moment.end):
-        if all(moment.end <= other.start or other.end <= moment.start for other in kept):
-            kept.append(moment)
-    return sorted(kept, key=lambda moment: moment.start)
+        place = bisect_left(kept, moment.end, key=lambda other: other.start)
+        if place == 0 or kept[place - 1].end <= moment.start:
+            kept.insert(place, moment)
+    return kept
 
 
 def _with_parts(text: str, moment: Moment) -> Moment:

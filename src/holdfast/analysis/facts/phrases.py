@@ -134,7 +134,7 @@ def lowered(found: Name) -> Name:
 
 def has_shape(text: str, shape: Shape) -> bool:
     """Return whether an object looks like what its relation is about."""
-    words = text.removeprefix(f"{SPEAKER}'s ").split()
+    words = text.removeprefix(f"{SPEAKER}'s ").split() or [""]
     head = words[-1].lower()
     match shape:
         case "place":
@@ -147,7 +147,7 @@ def has_shape(text: str, shape: Shape) -> bool:
         case "name":
             return _named(words) and not words[0].lower().startswith(_WEEKDAYS)
         case "date":
-            return any(word[0].isdigit() or word.lower() in MONTHS for word in words)
+            return any(word[:1].isdigit() or word.lower() in MONTHS for word in words)
         case "belonging":
             return head in BELONGINGS
         case "job":
@@ -169,16 +169,16 @@ def _inner_capital(words: list[str]) -> bool:
 def is_class(text: str) -> bool:
     """Return whether "X is a `text`" says what X is, rather than how somebody finds it."""
     words = text.lower().split()
-    return "of" not in words and words[-1] not in EMPTY_CLASSES and not EVALUATIVE & set(words)
+    return bool(words) and "of" not in words and words[-1] not in EMPTY_CLASSES and not EVALUATIVE & set(words)
 
 
 def is_vague(text: str) -> bool:
     """Return whether a subject is an activity or a favourite of something unsaid: "exploring is an adventure"."""
-    words = text.lower().split()
+    words = text.lower().split() or [""]
     return words[0].endswith("ing") or words[-1] in EMPTY_CLASSES or words[0] in {"sure", "life", "love", "mental"}
 
 
 def counts(text: str) -> bool:
     """Return whether the phrase begins with a number: "about two hundred" is no topic."""
-    first = text.split(maxsplit=1)[0].lower()
-    return first[0].isdigit() or first in NUMBERS
+    first = (text.lower().split(maxsplit=1) or [""])[0]
+    return first[:1].isdigit() or first in NUMBERS

@@ -114,6 +114,9 @@ def _split(token: Token, after: str) -> Iterator[Token]:
     if not second:
         yield token
         return
+    if not word:  # "has n't": split by a tokeniser, the half that is left is the whole word
+        yield Token(second, token.raw, token.start, token.end)
+        return
     # The name is what was written before the apostrophe.
     cut = min(token.end, token.start + len(word))
     yield Token(word, token.raw[: cut - token.start], token.start, cut)

@@ -82,7 +82,7 @@ def _read(
         blocks, links, render = read_markdown(name, text, limits)
         return Writing(text, render), blocks, links
     if media_type == "text/html":
-        text, blocks = read_html(name, text)
+        text, blocks = read_html(text)
         return Writing(text), blocks, ()
     return Writing(text), list(read_plain(text)), ()
 

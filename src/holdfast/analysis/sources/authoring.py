@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.analysis.checks import (
+    MAX_IDS,
     MAX_NAME,
+    MAX_NOTE,
     check_fraction,
     check_metadata,
     check_name,
-    check_optional_text,
+    check_names,
+    check_note,
     check_text,
     check_time,
     choose,
@@ -47,8 +50,12 @@ def _statement(name: str, value: JSON, settings: IngestSettings) -> str:
     return check_text(value, settings, name)
 
 
+def _end_of_fact(name: str, value: JSON, settings: IngestSettings) -> str:
+    return check_note(name, check_text(value, settings, name))
+
+
 def _note(name: str, value: JSON, _: IngestSettings) -> str:
-    return check_optional_text(name, value) or ""
+    return check_note(name, value)
 
 
 def _id(name: str, value: JSON, _: IngestSettings) -> str:
@@ -56,7 +63,7 @@ def _id(name: str, value: JSON, _: IngestSettings) -> str:
 
 
 def _ids(name: str, value: JSON, _: IngestSettings) -> tuple[str, ...]:
-    return tuple(check_name(name, item) or "" for item in _list(name, value))
+    return check_names(name, _list(name, value))
 
 
 def _acts(name: str, value: JSON, _: IngestSettings) -> tuple[str, ...]:
@@ -71,24 +78,28 @@ def _list(name: str, value: JSON) -> list[JSON]:
 
 _TEXT = {"type": "string", "minLength": 1, "pattern": r"\S"}
 _NAME = _TEXT | {"maxLength": MAX_NAME}
-_TIME = {"type": "string", "format": "date-time"}
+_NOTE = {"type": "string", "maxLength": MAX_NOTE}
+_SHORT_TEXT = _TEXT | {"maxLength": MAX_NOTE}
+_TIME = {
+    "anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}, {"type": "number"}]
+}
 _FIELDS: dict[str, _Field] = {
     "id": _Field(_id, _NAME),
     "role": _Field(lambda name, value, _: choose(name, value, ROLES), {"enum": list(ROLES)}),
-    "topic": _Field(_note, {"type": "string"}),
+    "topic": _Field(_note, _NOTE),
     "text": _Field(_statement, _TEXT),
     "claim": _Field(_statement, _TEXT),
     "procedure": _Field(_statement, _TEXT),
-    "condition": _Field(_note, {"type": "string"}),
+    "condition": _Field(_note, _NOTE),
     "utility_acts": _Field(_acts, {"type": "array", "items": {"enum": list(ACTS)}}),
-    "utility_note": _Field(_note, {"type": "string"}),
-    "subject": _Field(_statement, _TEXT),
-    "relation": _Field(_statement, {"type": "string", "pattern": _RELATION.pattern}),
-    "object": _Field(_statement, _TEXT),
+    "utility_note": _Field(_note, _NOTE),
+    "subject": _Field(_end_of_fact, _SHORT_TEXT),
+    "relation": _Field(_end_of_fact, {"type": "string", "pattern": _RELATION.pattern}),
+    "object": _Field(_end_of_fact, _SHORT_TEXT),
     "confidence": _Field(
         lambda name, value, _: check_fraction(name, value), {"type": "number", "minimum": 0, "maximum": 1}
     ),
-    "links": _Field(_ids, {"type": "array", "items": _NAME}),
+    "links": _Field(_ids, {"type": "array", "items": _NAME, "maxItems": MAX_IDS}),
     "valid_from": _Field(lambda name, value, _: check_time(name, value), _TIME),
     "valid_to": _Field(lambda name, value, _: check_time(name, value), _TIME),
     "metadata": _Field(lambda _, value, settings: check_metadata(value, settings), {"type": "object"}),
@@ -218,7 +229,7 @@ def refused(name: str, line: int, field_name: str | None, reason: str) -> InputE
     return InputError(f"{where}: {reason}")
 
 
-def checked(name: str, line: int, field_name: str, check: Callable[[], Any]) -> Any:  # noqa: ANN401 - the check's own
+def checked(name: str, line: int, field_name: str | None, check: Callable[[], Any]) -> Any:  # noqa: ANN401 - the check's own
     """Return what a check returns; its error gets the line and the field."""
     try:
         return check()

@@ -1,25 +1,29 @@
-"""HTML → text and blocks, with the standard library's parser.
+"""HTML → text and blocks, in one pass over the characters.
 
+The standard library's parser looks for the end of a tag from every one on, so that its time grows with the square of
+those left open, and it reads differently from release to release. Here each character is passed once: whether a quote
+or a comment is ever closed is known beforehand, and a tag that never ends is text.
 Offsets count in the extracted text: a line for each heading, paragraph, item part, table row and code line.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from html.parser import HTMLParser
+import html
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from holdfast.analysis.sources.blocks import Block, BlockKind, Leaf
-from holdfast.errors import InputError, shown
 
 _HIDDEN = frozenset({"script", "style", "template"})
+# What stands in these is no markup, up to this.
+_RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style")}
 # Tags that end the line before them.
 _BREAKING = frozenset(
     """address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure footer
     form h1 h2 h3 h4 h5 h6 head header hr html legend li main nav ol option p pre section summary table tbody td
     tfoot th thead title tr ul""".split()
 )
-# The parser looks for the end of a comment from every one on: its time grows with the square of those left open.
-_MOST_OPEN_COMMENTS = 1_000
 _PARAGRAPH: tuple[BlockKind, int] = ("paragraph", 0)
 # What a line inside a tag is, and its rank; a title has none of its own.
 _LINES: dict[str, tuple[BlockKind, int]] = {
@@ -29,25 +33,140 @@ _LINES: dict[str, tuple[BlockKind, int]] = {
 }
 
 
-def read_html(name: str, markup: str) -> tuple[str, list[Block]]:
-    """Return the words that a page shows, as text, and the blocks of it.
-
-    Raises:
-        InputError: it opens comments without end.
-    """
-    if markup.count("<!--", markup.rfind("-->") + 1) > _MOST_OPEN_COMMENTS:
-        raise InputError(f"{shown(name)} opens more than {_MOST_OPEN_COMMENTS:,} comments and does not end them")
+def read_html(markup: str) -> tuple[str, list[Block]]:
+    """Return the words that a page shows, as text, and the blocks of it."""
     page = _Page()
-    page.feed(markup)
-    page.close()
+    for tag in _Markup(markup).tags():
+        if isinstance(tag, str):
+            page.add(tag)
+        elif tag.closes:
+            page.close(tag.name)
+        else:
+            page.open(tag.name, tag.attributes)
     return page.finished()
 
 
-class _Page(HTMLParser):
+# ------------------------------------------------------------------------------------------------------------ markup
+
+_NAME = re.compile(r"[a-zA-Z][^\s/>]*+")
+_GAP = re.compile(r"[\s/]*+")
+_ATTRIBUTE = re.compile(r"=?[^\s/>=]*+")
+_EQUALS = re.compile(r"\s*+=\s*+")
+_BARE = re.compile(r"[^\s>]*+")
+_COMMENT_END = re.compile(r"--!?>")
+# No character has a number of more digits; Python refuses to read one of thousands.
+_NO_CHARACTER = re.compile(r"&#(?:[0-9]{8,}+|[xX][0-9a-fA-F]{8,}+);?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Tag:
+    """A tag that opens something, with its attributes, or shuts it."""
+
+    name: str
+    closes: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+class _Markup:
+    """Cuts markup into tags and the text between them."""
+
+    def __init__(self, markup: str) -> None:
+        self._text = markup
+        self._last_quote = {quote: markup.rfind(quote) for quote in "'\""}
+        self._last_comment_end = max(markup.rfind("-->"), markup.rfind("--!>"))
+
+    def tags(self) -> Iterator[_Tag | str]:
+        """Yield tags and texts in order; comments and declarations are left out."""
+        text, at = self._text, 0
+        while at < len(text):
+            begin = text.find("<", at)
+            if begin < 0:
+                begin = len(text)
+            if at < begin:
+                yield _shown(text[at:begin])
+            if begin == len(text):
+                return
+            found, at = self._tag(begin)
+            yield from found
+
+    def _tag(self, at: int) -> tuple[tuple[_Tag | str, ...], int]:
+        """Return what begins with the "<" at a place, and where it ends."""
+        text = self._text
+        if _NAME.match(text, at + 1):
+            return self._opened(at)
+        if text.startswith("<!--", at):
+            closed = _COMMENT_END.search(text, at + 2) if at < self._last_comment_end else None
+            return ((), closed.end()) if closed else (("<!--",), at + 4)
+        if text[at + 1 : at + 2] not in ("/", "!", "?"):
+            return ("<",), at + 1
+        end = text.find(">", at)
+        if end < 0:
+            return (_shown(text[at:]),), len(text)
+        name = _NAME.match(text, at + 2, end) if text[at + 1] == "/" else None
+        return ((_Tag(name.group().lower(), closes=True),) if name else ()), end + 1
+
+    def _opened(self, at: int) -> tuple[tuple[_Tag | str, ...], int]:
+        match = _NAME.match(self._text, at + 1)
+        name = match.group().lower() if match else ""
+        attributes, empty, end = self._attributes(match.end() if match else at)
+        if end < 0:
+            return (_shown(self._text[at:]),), len(self._text)
+        tag, shut = _Tag(name, attributes=attributes), _Tag(name, closes=True)
+        if empty:
+            return (tag, shut), end
+        if name in _RAW_ENDS:
+            raw_end = _RAW_ENDS[name].search(self._text, end)
+            end = raw_end.start() if raw_end else len(self._text)
+        return (tag,), end
+
+    def _attributes(self, at: int) -> tuple[dict[str, str], bool, int]:
+        """Return the attributes that begin at a place, whether the tag shuts itself, and its end, or -1."""
+        found: dict[str, str] = {}
+        while True:
+            gap = _GAP.match(self._text, at)
+            at = gap.end() if gap else at
+            if at == len(self._text):
+                return found, False, -1
+            if self._text[at] == ">":
+                return found, gap is not None and gap.group().endswith("/"), at + 1
+            at = self._attribute(at, found)
+
+    def _attribute(self, at: int, found: dict[str, str]) -> int:
+        """Read one attribute into `found`; return where it ends. A quote that is never closed is a letter."""
+        name, end = _taken(_ATTRIBUTE, self._text, at)
+        equals = _EQUALS.match(self._text, end)
+        if equals is None:
+            found.setdefault(name.lower(), "")
+            return end
+        at = equals.end()
+        quote = self._text[at : at + 1]
+        if at < self._last_quote.get(quote, -1):
+            end = self._text.index(quote, at + 1)
+            value, end = self._text[at + 1 : end], end + 1
+        else:
+            value, end = _taken(_BARE, self._text, at)
+        found.setdefault(name.lower(), _shown(value))
+        return end
+
+
+def _taken(pattern: re.Pattern[str], text: str, at: int) -> tuple[str, int]:
+    """Return what a pattern that always fits takes at a place, and where it ends."""
+    found = pattern.match(text, at)
+    return (found.group(), found.end()) if found else ("", at)
+
+
+def _shown(text: str) -> str:
+    """Return text as a page shows it: references to characters are these characters."""
+    return html.unescape(_NO_CHARACTER.sub("\ufffd", text)) if "&" in text else text
+
+
+# -------------------------------------------------------------------------------------------------------------- page
+
+
+class _Page:
     """Collects words until a tag breaks the line, then files the line under what is open: item, quote or page."""
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self._text: list[str] = []
         self._length = 0
         self._blocks: list[Block] = []
@@ -65,9 +184,7 @@ class _Page(HTMLParser):
         self._header = 0
         self._heads_only = True
 
-    # ------------------------------------------------------------------------------------------ what the parser calls
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def open(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Open what a tag opens."""
         if tag in _BREAKING:
             self._break()
@@ -76,7 +193,7 @@ class _Page(HTMLParser):
         elif tag == "br":
             self._words.append(" ")
         elif tag == "img":
-            self._words.append(dict(attrs).get("alt") or "")
+            self._words.append(attributes.get("alt", ""))
         elif tag in _LINES:
             self._line_kind = _LINES[tag]
         elif tag in ("ul", "ol", "li", "blockquote"):
@@ -85,7 +202,7 @@ class _Page(HTMLParser):
             self._open_table(tag)
         self._pre += tag == "pre"
 
-    def handle_endtag(self, tag: str) -> None:
+    def close(self, tag: str) -> None:
         """Shut what a tag shuts; a tag that was never opened shuts nothing."""
         if tag in ("td", "th") and self._table == 1:
             self._cell()
@@ -104,14 +221,10 @@ class _Page(HTMLParser):
         elif tag == "table" and self._table:
             self._end_table()
 
-    def handle_data(self, data: str) -> None:
+    def add(self, words: str) -> None:
         """Collect words."""
         if not self._hidden:
-            self._words.append(data)
-
-    def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 - the parser's own
-        """Pass over `<![…]>` as browsers do; the parser would stop at one that it does not know."""
-        return self.parse_bogus_comment(i, report)
+            self._words.append(words)
 
     def finished(self) -> tuple[str, list[Block]]:
         """Return what was collected. A title is a heading only where the page has no first heading of its own."""

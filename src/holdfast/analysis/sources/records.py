@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any
+from collections.abc import Iterable
 
-from holdfast.analysis.checks import (
-    check_json,
-    check_list,
-    check_metadata,
-    check_name,
-    check_optional_text,
-    check_text,
-    check_time,
-)
 from holdfast.analysis.sources.authoring import UnitReader, checked, refused
 from holdfast.analysis.sources.blocks import lines_of
 from holdfast.analysis.sources.located import Located, read_json
-from holdfast.analysis.units import message_words
+from holdfast.analysis.units import read_message
 from holdfast.errors import shown
 from holdfast.settings import IngestSettings
 from holdfast.types import JSON, Record
 
 _DEFAULTS = IngestSettings()
-_MESSAGE_FIELDS: dict[str, Callable[[JSON, IngestSettings], object]] = {
-    "role": lambda value, _: message_words({"role": value, "content": ""}),
-    "tool_calls": lambda value, _: check_list("tool_calls", {"tool_calls": value}),
-    "speaker": lambda value, _: check_optional_text("speaker", value),
-    "name": lambda value, _: check_optional_text("name", value),
-    "id": lambda value, _: check_name("id", value),
-    "message_id": lambda value, _: check_name("message_id", value),
-    "bundle_id": lambda value, _: check_name("bundle_id", value),
-    "at": lambda value, _: check_time("at", value),
-    "metadata": check_metadata,
-}
 
 
 def read_records(
@@ -63,16 +41,6 @@ def _record(given: Located, reader: UnitReader) -> Record:
         raise refused(reader.name, given.line, None, reason)
     if not given.value.keys() & {"content", "tool_calls"}:
         return Record(*place, unit=reader.read(given))
-    message: dict[str, Any] = given.plain()
-    for field, value in message.items():
-        if value is not None:
-            checked(reader.name, given.line, field, partial(_check, field, value, reader.settings))
-    checked(
-        reader.name, given.line, "content", lambda: check_text(message_words(message)[1], reader.settings, "content")
-    )
+    message: dict[str, JSON] = given.plain()
+    checked(reader.name, given.line, None, lambda: read_message(message, reader.settings))
     return Record(*place, message=message)
-
-
-def _check(field: str, value: JSON, settings: IngestSettings) -> object:
-    check = _MESSAGE_FIELDS.get(field)
-    return check_json(field, value) if check is None else check(value, settings)

@@ -1,0 +1,239 @@
+"""No text makes Holdfast fail: every public function that reads text returns, or raises a typed error."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+
+import pytest
+
+import holdfast.analysis
+from builders import NOW, make_unit, opened
+from holdfast import HoldfastError
+from holdfast.analysis import (
+    analyse,
+    authored,
+    changes,
+    clauses,
+    dates,
+    facts,
+    gate,
+    kept,
+    knowledge,
+    lexical,
+    messages,
+    negations,
+    query,
+    redaction,
+    rules,
+    sources,
+    statements,
+    symbols,
+    temporal,
+    tokens,
+    units,
+)
+from holdfast.analysis.facts import phrases
+from holdfast.analysis.facts.reading import readings
+from holdfast.analysis.facts.sentences import sentences
+from holdfast.analysis.sources import authoring, blocks, located, markdown, plain, recognise, records, roles
+from holdfast.settings import Settings
+from holdfast.types import SourceLimits
+from texts import corpus_texts, many_texts, own_texts
+
+SETTINGS = Settings()
+LIMITS = SourceLimits()
+WIDE = Settings().gate
+NOT_WIDE = Settings.reference().gate
+FEW = [text for text in own_texts() if len(text.split()) > 5][:40]
+
+
+def _source(name):
+    return lambda text: sources.source_units(sources.read_source(name, text.encode()))
+
+
+def _partition(text):
+    return authored.partition("a.md", text.encode())
+
+
+def _unit(text):
+    return make_unit(text=text, topic=text, speaker=text)
+
+
+def _message(text):
+    return {"role": "user", "content": text, "name": text[:50]}
+
+
+# Public functions of `holdfast.analysis` that read words and want more than a text, called as their callers do.
+_CALLED = {
+    "analyse": lambda text: analyse(_unit(text), SETTINGS.analysis),
+    "authored.partition": _partition,
+    "changes.statements": lambda text: changes.changes(
+        changes.statements(text, "Ana"), changes.statements("I live in Lisbon. We use Redis.", "Ana")
+    ),
+    "changes.changes": lambda text: changes.changes(
+        changes.statements("I live in Lisbon. We use Redis.", "Ana"), changes.statements(text, "Ana")
+    ),
+    "clauses.sentences": lambda text: list(clauses.sentences(text)),
+    "dates.time_mention": lambda text: dates.time_mention(text, NOW),
+    "facts.spoken_by": lambda text: facts.spoken_by(facts.extract(text), "Ana"),
+    "facts.phrases.has_shape": lambda text: [
+        phrases.has_shape(text, shape) for shape in ("place", "name", "date", "belonging", "job", "thing")
+    ],
+    "facts.reading.readings": lambda text: [list(readings(s)) for s in sentences(text)],
+    "facts.sentences.sentences": lambda text: list(sentences(text)),
+    "gate.signals": lambda text: gate.has_content(text, gate.signals(text, WIDE), wide=True),
+    "gate.has_content": lambda text: gate.has_content(text, gate.signals(text, NOT_WIDE)),
+    "gate.judge": lambda text: gate.judge(text, [0.5], [0.2], WIDE),
+    "kept.invented": lambda text: kept.invented([text], "Ana met Rui on 3 May."),
+    "kept.missing": lambda text: kept.missing(kept.essentials("Ana did not meet Rui on 3 May."), text),
+    "knowledge.aliases_of": lambda text: knowledge.aliases_of((f"{text} = tea",)),
+    "knowledge.sentences_of": lambda text: knowledge.sentences_of(_unit(text)),
+    "knowledge.speaker_of": lambda text: knowledge.speaker_of(_unit(text)),
+    "knowledge.stated_facts": lambda text: knowledge.stated_facts(_unit(text), symbols.Aliases()),
+    "lexical.terms": lambda text: (lexical.terms(text), lexical.terms(text, SETTINGS.analysis.compound_separators)),
+    "messages.asked_in": lambda text: messages.asked_in([_message(text), _message(text)]),
+    "messages.said_in": lambda text: messages.said_in([_message(text)]),
+    "negations.negations": lambda text: list(negations.negations(text)),
+    "negations.is_denied": lambda text: negations.is_denied(text, [frozenset({"tea"})]),
+    "query.profile_query": lambda text: query.profile_query(text, previous=text, speakers=[text]),
+    "query.without_names": lambda text: query.without_names(text, [text, "Ana"]),
+    "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
+    "rules.read_rule": lambda text: rules.read_rule(text, "mine"),
+    "rules.read_rules": lambda text: rules.read_rules([text]),
+    "sources.read_source": _source("a.md"),
+    "sources.source_units": _source("a.txt"),
+    "sources.authoring.located_units": lambda text: authoring.located_units(text, "yaml", "a.yaml"),
+    "sources.authoring.read_units": lambda text: authoring.read_units(text, "json", "a.json"),
+    "sources.blocks.plainly": lambda text: blocks.plainly(text, [0, len(text)]),
+    "sources.blocks.stripped": lambda text: blocks.stripped(text, 0, len(text)),
+    "sources.located.read_json": lambda text: located.read_json("a.json", text),
+    "sources.located.read_yaml": lambda text: located.read_yaml("a.yaml", text),
+    "sources.markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text, LIMITS),
+    "sources.plain.read_plain": lambda text: list(plain.read_plain(text)),
+    "sources.recognise.decode": lambda text: recognise.decode("a.txt", text.encode("utf-16")),
+    "sources.recognise.kind_of": lambda text: recognise.kind_of(text, text.encode()),
+    "sources.records.read_records": lambda text: records.read_records(text, "a.jsonl"),
+    "sources.roles.role_of": lambda text: roles.role_of(text, lead=text, heading=text),
+    "statements.statement": lambda text: (statements.statement(text), statements.statement(text, wide=True)),
+    "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
+    "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
+    "units.message_words": lambda text: units.message_words(_message(text)),
+    "units.read_content": lambda text: units.read_content([text, _message(text), {"claim": text}], SETTINGS.ingest),
+}
+# Public functions that read no words of a caller: they get numbers, matches, or values that a reader made.
+WORDLESS = frozenset(
+    """
+    changes.changed dates.calendar.choose dates.calendar.date_of dates.calendar.day_part dates.calendar.days
+    dates.calendar.midnight dates.calendar.months_of dates.calendar.period dates.calendar.season_of
+    dates.calendar.shift dates.calendar.third dates.relations.measured dates.relative.window dates.words.measure
+    dates.words.phrase dates.words.word_before facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
+    facts.phrases.name facts.phrases.phrase_end facts.shifts.shift hypervector.encode_query hypervector.encode_unit
+    messages.shown_among sources.authoring.checked sources.authoring.refused sources.authoring.units_schema
+    sources.blocks.merged sources.pdf.read_pdf sources.tree.grow tokens.checked units.identity units.unit_fields
+    """.split()
+)
+
+
+def _public_functions() -> dict[str, Callable]:
+    package = holdfast.analysis
+    names = [found.name for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    return {
+        f"{module.__name__}.{name}".removeprefix(f"{package.__name__}."): value
+        for module in map(importlib.import_module, [package.__name__, *names])
+        for name, value in vars(module).items()
+        if inspect.isfunction(inspect.unwrap(value))
+        and value.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+
+
+def _takes_a_text(function) -> bool:
+    needed = [one for one in inspect.signature(function).parameters.values() if one.default is one.empty]
+    return len(needed) == 1 and str(needed[0].annotation).strip("'") in {"str", "str | None"}
+
+
+def _read(function):
+    """Return a call that also runs what a generator would do later."""
+
+    def read(text):
+        found = function(text)
+        return list(found) if inspect.isgenerator(found) else found
+
+    return read
+
+
+PUBLIC = _public_functions()
+READERS = {name: _read(one) for name, one in PUBLIC.items() if _takes_a_text(one) and name not in WORDLESS} | _CALLED
+
+
+def test_every_public_function_of_analysis_reads_any_text_or_none():
+    """A new function that wants more than a text is called in `_CALLED`, or is listed as one that reads none."""
+    checks = {name for name in PUBLIC if name.startswith("checks.")}
+    assert PUBLIC.keys() - READERS.keys() - WORDLESS - checks == set()
+    assert (READERS.keys() | WORDLESS) - PUBLIC.keys() == set()
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_text_fails_in_a_reader(name):
+    _sweep(READERS[name], many_texts(each=5))
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_text_of_a_corpus_fails_in_a_reader(name):
+    _sweep(READERS[name], corpus_texts(most=300))
+
+
+def _sweep(read, texts):
+    """Read every text; collect what failed, so that one run shows all of it."""
+    failed = {}
+    for text in texts:
+        try:
+            read(text)
+        except HoldfastError:
+            pass
+        except UnicodeEncodeError:  # a lone surrogate has no bytes: the test's own `encode`
+            assert any("\ud800" <= character <= "\udfff" for character in text)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+            failed.setdefault(f"{type(error).__name__}: {error}", text)
+    assert not failed
+
+
+# ------------------------------------------------------------------------------------------------------- verbs
+
+
+def _tried(call, *arguments, **named):
+    try:
+        return call(*arguments, **named)
+    except HoldfastError:
+        return None
+    except UnicodeEncodeError:
+        assert any("\ud800" <= character <= "\udfff" for character in arguments[0])
+        return None
+
+
+def test_any_text_can_be_remembered_and_is_kept_to_the_letter():
+    texts = many_texts(each=1) + corpus_texts(most=150)
+    with opened() as memory:
+        kept = {}
+        for number, text in enumerate(texts):
+            written = _tried(memory.remember, text, user="ana", session=f"s{number % 7}", id=f"u{number}")
+            if written:
+                kept[f"u{number}"] = text
+        assert len(kept) > len(texts) * 0.9
+        assert {unit.id: unit.text for unit in memory.list(user="ana", limit=None, current_only=False)} == kept
+
+
+def test_any_text_can_be_asked_and_put_into_a_context():
+    with opened() as memory:
+        memory.remember(FEW, user="ana", session="s")
+        for text in many_texts(each=0) + corpus_texts(most=50):
+            _tried(memory.search, text, user="ana", session="s", profile="thinking")
+            _tried(memory.assemble, text, user="ana", session="s", budget=200, track_access=False)
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.txt", "a.html", "a.json", "a.yaml", "a.jsonl", "core.md"])
+def test_any_text_can_be_a_document(name):
+    with opened() as memory:
+        for text in many_texts(each=0)[::2] + corpus_texts(most=20):
+            _tried(memory.ingest, text, name=name, user="ana", core=name == "core.md")

@@ -1,0 +1,52 @@
+"""Twice the text takes about twice the work, whatever the text: nobody can keep a reader busy for ever."""
+
+from time import process_time
+
+import pytest
+
+from holdfast.analysis import dates
+from holdfast.analysis.dates.words import Moment
+from holdfast.analysis.sources import read_source
+from holdfast.analysis.sources.html import read_html
+
+# Work that grows with the square of the text is at four; what a busy machine adds stays well below.
+MOST_GROWTH = 3.2
+
+
+def growth(read, seed, size):
+    """Return how much longer twice the text takes, by the processor's time and the best of several tries."""
+
+    def cost(characters):
+        text = seed * (characters // len(seed))
+        best = float("inf")
+        for _ in range(4):
+            begin = process_time()
+            read(text)
+            best = min(best, process_time() - begin)
+        return best
+
+    return cost(2 * size) / cost(size)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        "<a ", "<a b='", '<a b="', "<a/", "<a b=c ", "<a '", "<a=", "<", "</", "</a ", "<!--", "<!", "<![CDATA[",
+        "<?", "<script>", "<style><", "</script", "&", "&#", "&#9", "<p>", "<ul><li>", "<table><tr><td>", "<!-- -->",
+        "<a b='><a b=\">", "<!--a--!",
+    ],
+)  # fmt: skip
+def test_html_is_read_in_one_pass(seed):
+    assert growth(read_html, seed, 40_000) < MOST_GROWTH
+
+
+def test_tags_without_end_are_read_in_one_pass_as_a_document():
+    assert growth(lambda text: read_source("a.html", text.encode()), "<a ", 20_000) < MOST_GROWTH
+
+
+def test_dates_are_told_apart_without_comparing_each_with_each():
+    def apart(text):
+        found = [Moment(place, place + 4, lambda _: None) for place in range(0, len(text), 5)]
+        assert len(dates._apart(found)) == len(found)
+
+    assert growth(apart, "2026 ", 20_000) < MOST_GROWTH
