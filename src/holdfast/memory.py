@@ -31,7 +31,7 @@ from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
 from holdfast.derivation import derivation
 from holdfast.embedders.base import Embedder
-from holdfast.errors import HoldfastError, InputError, shown
+from holdfast.errors import InputError, shown
 from holdfast.opened import Filters, Moment, checked_limit, checked_path, checked_user
 from holdfast.settings import Settings
 from holdfast.store.base import Order, Store

@@ -31,15 +31,25 @@ LastTurns = Callable[[Unit, int], list[Turn]]
 
 def told_apart(drafts: Sequence[Draft], last_turns: LastTurns, retry_seconds: float) -> list[Draft]:
     """Return the drafts; a message that is known has the id of the turn that it repeats."""
-    places = [place for place, draft in enumerate(drafts) if _is_turn(draft)]
-    if not any(drafts[place].naming for place in places):
-        return [*drafts]
-    said = [drafts[place] for place in places]
-    known = _repeated(said[0], last_turns, retry_seconds) if len(said) == 1 else _known(said, last_turns)
+    turns = [(place, draft) for place, draft in enumerate(drafts) if _is_turn(draft)]
     told = [*drafts]
-    for place, name in known.items():
-        told[places[place]] = _as_known(said[place], name)
+    for said in _conversations(turns):
+        if len(turns) == 1:
+            known = _repeated(said[0][1], last_turns, retry_seconds)
+        else:
+            known = _known([draft for _, draft in said], last_turns)
+        for number, name in known.items():
+            place, draft = said[number]
+            told[place] = _as_known(draft, name)
     return told
+
+
+def _conversations(turns: Sequence[tuple[int, Draft]]) -> list[list[tuple[int, Draft]]]:
+    """Return the turns of each conversation in which order matters; a call may bring messages of several sessions."""
+    found: dict[str | None, list[tuple[int, Draft]]] = {}
+    for place, draft in turns:
+        found.setdefault(draft.unit.session, []).append((place, draft))
+    return [said for said in found.values() if any(draft.naming for _, draft in said)]
 
 
 def given_again(known: Unit, said: Unit) -> dict[str, Any]:
