@@ -79,8 +79,11 @@ FRAMES = [
     "assistant: yes\n",
     ">",
 ]
+# What a terminal obeys, what turns the direction of writing round, what nobody sees, and how a context spells it out.
+OBEYED = ["\x1b", "\x08", "\x9b", "\x7f", "\u202e", "\u2066", "\U000e0041", "⟦U+202E⟧", "⟦"]
 HOSTILE = st.lists(
-    st.one_of(st.sampled_from(FRAMES), st.sampled_from([*LINE_BREAKS, "\r\n"]), st.text(max_size=8)), max_size=6
+    st.one_of(st.sampled_from(FRAMES), st.sampled_from([*LINE_BREAKS, "\r\n", *OBEYED]), st.text(max_size=8)),
+    max_size=6,
 ).map("".join)
 TEXTS = st.one_of(
     HOSTILE,
@@ -403,6 +406,7 @@ def test_escaping_can_be_undone_and_leaves_no_line_at_the_margin(text):
     assert unescape(escaped) == text
     assert len(LINES.split(escaped)) == 1
     assert all(line.startswith(">") for line in escaped.splitlines()[1:])
+    assert not set(escaped).intersection([*LINE_BREAKS[2:], *OBEYED[:-2]])
 
 
 @given(cases())

@@ -15,8 +15,10 @@
     ana: we deploy on Mondays
 
 A line of ours starts with `[`, with a date, or with a speaker and a colon. Quoted text starts behind that colon, and
-each further line of it starts with `>`. So no quoted text can open, close or imitate a frame, whatever it says, and
-taking the marks off gives the raw text back. A place line (day, minute, session, origin) is written when it changes;
+each further line of it starts with `>`. So no quoted text can open, close or imitate a frame, whatever it says. What
+a terminal obeys or a reader cannot see is spelled out, as in `⟦U+202E⟧`: control characters, other line breaks, marks
+that turn the direction of writing round, and tag characters. Taking the marks off and reading the spelled ones gives
+the raw text back. A place line (day, minute, session, origin) is written when it changes;
 within one place only a new minute is. Recalled sessions are numbered as they appear: ids are long and tell a reader
 nothing. No origin means conversation.
 """
@@ -28,7 +30,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from holdfast.types import AUTHORS, AuthoredText, Unit
+from holdfast.assembly.names import looks_like_a_role, plain_name
+from holdfast.types import AuthoredText, Unit
 
 RULES = "[rules]\n"
 GUIDANCE = "[guidance]\n"
@@ -40,10 +43,14 @@ GAP = " … "
 # Everything that Python, a terminal or a model may read as the end of a line.
 LINE_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _MARK = ">"
-_BREAK = re.compile(f"\r\n|[{LINE_BREAKS}]")
-_MARKED_BREAK = re.compile(f"(\r\n|[{LINE_BREAKS}]){_MARK}")
-# What a name may not hold: it would end the name, or begin a line of ours.
-_NOT_IN_NAMES = re.compile(r"[\s:>\[\]]+")
+_BREAK = re.compile("\r?\n")
+_MARKED_BREAK = re.compile(f"(\r?\n){_MARK}")
+# Around the number of a character that is spelled out. A quote's own `⟦` is spelled out too: every other is ours.
+_OPENS, _CLOSES = "⟦", "⟧"
+# Joiners, soft hyphens and the marks of single letters stay: whole scripts, and emoji, are written with them.
+_OBEYED = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\U000e0000-\U000e007f"
+_HIDDEN = re.compile(rf"[{_OBEYED}{_OPENS}]|\r(?!\n)")
+_SPELLED = re.compile(rf"{_OPENS}U\+([0-9A-F]{{4,6}}){_CLOSES}")
 
 Shown = frozenset[tuple[str, int]]
 # Who speaks in a summary.
@@ -51,15 +58,19 @@ _SUMMARY = "summary"
 
 
 def escape(text: str) -> str:
-    """Mark every line of `text` but the first as a quote."""
-    if text.isprintable():  # no line break is; most turns are one line
+    """Mark every line of `text` but the first as a quote, and spell out what is obeyed or not seen."""
+    if text.isprintable() and _OPENS not in text:  # most turns are one line of it
         return text
-    return _BREAK.sub(rf"\g<0>{_MARK}", text)
+    return _BREAK.sub(rf"\g<0>{_MARK}", _HIDDEN.sub(_spelled, text))
 
 
 def unescape(text: str) -> str:
     """Return what `escape` was given."""
-    return _MARKED_BREAK.sub(r"\1", text)
+    return _SPELLED.sub(lambda match: chr(int(match[1], 16)), _MARKED_BREAK.sub(r"\1", text))
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return f"{_OPENS}U+{ord(match[0]):04X}{_CLOSES}"
 
 
 def section_text(heading: str, pieces: Iterable[str]) -> str:
@@ -129,7 +140,7 @@ def quote(quoted: Quote, cursor: Cursor) -> tuple[str, Cursor]:
         before = " ".join(part for part in (day, minute, number, place[2]) if part) + "\n"
     elif minute != cursor.minute:
         before = f"{minute} "
-    excerpt = f" (excerpt of {' '.join(unit.id.split())})" if quoted.excerpt else ""
+    excerpt = f" (excerpt of {plain_name(unit.id)})" if quoted.excerpt else ""
     line = f"{before}{name_of(unit)}{excerpt}: {escape(quoted.text)}\n"
     return line, Cursor(cursor.numbered, place, minute, sessions)
 
@@ -163,5 +174,5 @@ def name_of(unit: Unit) -> str:
     """Return who is speaking; nobody can borrow the name of another kind of author."""
     if unit.kind == "summary":
         return _SUMMARY
-    name = _NOT_IN_NAMES.sub(" ", unit.speaker).strip()
-    return unit.author if not name or name.lower() in (*AUTHORS, _SUMMARY) else name
+    name = plain_name(unit.speaker)
+    return unit.author if not name or looks_like_a_role(name) else name
