@@ -80,9 +80,8 @@ class Upkeep(Opened):
 
         Each agent has a tail of its own.
         """
-        everyone = dataclasses.replace(view, agent=None)
-        agents = {turn.agent for turn in compaction.eligible(self._store, everyone, frozenset())}
-        views = [dataclasses.replace(view, agent=agent) for agent in (agents | {view.agent, None})]
+        agents = compaction.agents(self._store, view) | {view.agent, None}
+        views = [dataclasses.replace(view, agent=agent) for agent in agents]
         return frozenset().union(*(self._tail(one) for one in views))
 
     def _tail(self, view: View) -> frozenset[str]:

@@ -4,12 +4,12 @@ import json
 from collections import Counter
 from datetime import timedelta
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from test_ranking import assert_exact
 
 from builders import NOW, later, make_unit
-from histories import EMBEDDER, check_whole, everything, small_memory, tail_of, talk
+from histories import EMBEDDER, check_whole, everything, say, small_memory, tail_of, talk
 from holdfast import Contribution, Settings
 from holdfast.errors import EmbedderError
 from holdfast.ranking.score import Scoring
@@ -94,7 +94,15 @@ def test_compaction_leaves_the_tail_pins_and_ends_alone(history, budget, least, 
                 assert memory.expand(unit.id, user="ana") == sources
 
 
+# The first run covers all turns of one agent; the tail that it shares with the others is protected all the same.
+TWO_AGENTS = [
+    ("s", "user", TEXTS[text], agent, "")
+    for text, agent in [(1, "y"), (3, "y"), (8, None), (1, None), (1, None), (1, None), (1, "x"), (5, None)]
+]
+
+
 @given(messages, covered, recipes)
+@example(TWO_AGENTS, "compete", "default")
 def test_compacting_and_telling_again_changes_nothing(history, how, recipe):
     with small_memory(compaction__covered=how, recipe=recipe) as memory:
         told(memory, history)
@@ -112,6 +120,19 @@ def again_told(memory, history):
         if how == "":
             message = {"role": role, "content": f"{text} {number}", "at": later(minutes=number)}
             yield from memory.remember(message, user="ana", session=session, agent=agent)
+
+
+def test_turns_that_one_cut_leaves_are_cut_anew_in_the_same_run():
+    long, other = "the boat leaks at the stern and nobody mends it", "the hedge grows and grows and nobody cuts it"
+    texts = [long, other, long, *[other, "y", long, "y", "n"], other, long, *"abcd"]
+    with small_memory(compaction__cluster=3, assembly__budget=40) as memory:
+        ids = [say(memory, number, text) for number, text in enumerate(texts)]
+        [done] = memory.compact(user="ana")
+        # By themselves (3, 4) and (5, 6, 7) would not become cheaper.
+        cut = [[ids.index(key) for key in cluster.turns] for cluster in done.clusters]
+        assert cut == [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]
+        assert [cluster.summary is None for cluster in done.clusters] == [False, False, True, False]
+        assert [again.summaries for again in memory.compact(user="ana")] == [()]
 
 
 @given(st.integers(1, 40), st.integers(1, 40), covered)

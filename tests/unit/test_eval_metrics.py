@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.eval.metrics import (
     CUTS,
     gold_ranks,
+    growth_metrics,
     ndcg,
     packed_metrics,
     ranking_metrics,
@@ -108,6 +109,16 @@ def test_what_survived_in_a_prompt():
     assert values == {"survival@2k": 0.0, "survived_share@2k": 0.5, "answer_shown@2k": 1.0}
     values = survival_metrics(frozenset({"a", "b"}), "nothing literal", gold, ["green"], "2k")
     assert values == {"survival@2k": 1.0, "survived_share@2k": 1.0, "answer_shown@2k": 0.0}
+
+
+def test_what_a_larger_prompt_no_longer_has():
+    gold = {"a": 1, "b": 1}
+    small, both, other = frozenset({"a"}), frozenset({"a", "b", "x"}), frozenset({"b", "y"})
+    assert growth_metrics([small, both, both, both], gold) == {"lost_by_growing": 0.0, "ever_lost_by_growing": 0.0}
+    # Another message in its place does not make up for one that is gone; what is no gold may go.
+    assert growth_metrics([small, other, other], gold) == {"lost_by_growing": 0.5, "ever_lost_by_growing": 1.0}
+    assert growth_metrics([frozenset({"x"}), small], gold)["lost_by_growing"] == 0.0
+    assert growth_metrics([small], gold) == growth_metrics([], gold) == {}
 
 
 def test_an_answer_is_looked_for_only_where_the_data_promises_one():

@@ -60,8 +60,9 @@ class Scripted:
         def prompts(self, question, budgets):
             if self.system.kept is None:
                 return {}
-            whole = frozenset(self.system.kept.get(question.id, ()))
-            return {budget: Prompt("The answer is Teal.", whole) for budget in budgets}
+            kept = self.system.kept.get(question.id, ())
+            by_budget = kept if isinstance(kept, dict) else dict.fromkeys(budgets, kept)
+            return {budget: Prompt("The answer is Teal.", frozenset(by_budget[budget])) for budget in budgets}
 
 
 def stack(name, *questions, level="message", count=6):
@@ -188,6 +189,19 @@ def test_time_only_moves_forward(tmp_path):
     [found] = measured(tmp_path, [data(stack("h", *questions))], system)
     assert [name for _, name, _ in system.asked] == ["early", "middle", "late"]
     assert [record.question for record in found.records] == ["late", "early", "middle"]
+
+
+def test_what_a_larger_prompt_loses_is_counted_by_step_and_by_question(tmp_path):
+    questions = (asking("q", "m0", "m1"), asking("r", "m2"), asking("s", sessions=["s0"]))
+    shown = {8_000: {"m0"}, 4_000: {"m1"}, 2_000: {"m0", "m1"}, 1_000: {"m0"}}
+    system = Scripted(kept={"q": shown, "r": {"m2"}})
+    [found] = measured(tmp_path, [data(stack("h", *questions))], system)
+    values = metrics_of(found, "q")
+    assert (values["lost_by_growing"], values["ever_lost_by_growing"]) == (2 / 3, 1.0)
+    assert metrics_of(found, "r")["lost_by_growing"] == 0.0
+    assert "lost_by_growing" not in metrics_of(found, "s")
+    assert found.summary.metrics["lost_by_growing"] == 1 / 3  # of the six pairs of question and step, two
+    assert found.summary.metrics["ever_lost_by_growing"] == 0.5
 
 
 def test_survival_is_measured_where_a_system_can_assemble(tmp_path):
@@ -483,7 +497,7 @@ def test_what_was_not_compared_is_listed(tmp_path):
         "other, b: only in the later run, not compared",
     ]
     [metrics] = said[2:]
-    assert metrics.startswith("set, b: in one of the runs only, not compared: survival@1k, ")
+    assert metrics.startswith("set, b: in one of the runs only, not compared: ever_lost_by_growing, ")
     assert remarks(before, before) == []
 
 

@@ -172,7 +172,8 @@ def test_no_name_looks_like_a_role(role):
     "name",
     [
         "аssistant", "assistаnt", "ѕystem", "sуstem", "ЅУЅТЕМ", "ΑΙ", "НUМАN", "humаn", "tооl", "dеvelореr",
-        "functіon",        "sys\u00adtem", "user\u2060", "ｓｙｓｔｅｍ", "𝐬𝐲𝐬𝐭𝐞𝐦", "system\u0301", "A.I.", "ᴀɪ", "υser",
+        "functіon",
+        "sys\u00adtem", "user\u2060", "ｓｙｓｔｅｍ", "𝐬𝐲𝐬𝐭𝐞𝐦", "system\u0301", "A.I.", "ᴀɪ", "υser",
     ],
 )  # fmt: skip
 def test_letters_of_other_scripts_borrow_no_role(name):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 CUTS = (1, 5, 10, 20)
 NDCG_CUTS = (5, 10)
@@ -85,3 +86,14 @@ def survival_metrics(
         shown = text.casefold()
         values[f"answer_shown@{name}"] = float(any(answer.casefold() in shown for answer in answers))
     return values
+
+
+def growth_metrics(kept: Sequence[frozenset[str]], gold: Mapping[str, int]) -> Metrics:
+    """Return how often gold that was whole in a prompt is not in the next larger one; `kept` is by growing budget.
+
+    The mean over questions of the first is the share of (question, step) pairs, of the second that of questions.
+    """
+    losses = [any(item in small and item not in large for item in gold) for small, large in pairwise(kept)]
+    if not losses:
+        return {}
+    return {"lost_by_growing": sum(losses) / len(losses), "ever_lost_by_growing": float(any(losses))}

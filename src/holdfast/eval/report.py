@@ -11,7 +11,8 @@ from holdfast.eval.manifest import Difference
 # What people look for first, in this order; a set shows those that it has.
 HEADLINES = (
     "recall@10", "recall_all@10", "recall_all@5", "hit@1", "ndcg@10", "mrr", "session_hit@1", "session_recall_all@5",
-    "survival@1k", "survival@2k", "survival@4k", "survival@8k", "refused_strangers", "kept",
+    "survival@1k", "survival@2k", "survival@4k", "survival@8k", "lost_by_growing", "ever_lost_by_growing",
+    "refused_strangers", "kept",
 )  # fmt: skip
 # What is drawn in the bootstrap.
 OVER = "over conversations, or over questions where there is one"

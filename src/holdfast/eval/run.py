@@ -20,6 +20,7 @@ from holdfast.eval.journal import JOURNAL, Journal, Key
 from holdfast.eval.metrics import (
     Metrics,
     gold_ranks,
+    growth_metrics,
     packed_metrics,
     ranking_metrics,
     session_ranking,
@@ -194,8 +195,10 @@ def _record(reader: Reader, task: Task, question: Question, session_of: dict[str
     if question.gold:
         metrics |= ranking_metrics(ranking.ids, question.gold)
         metrics |= packed_metrics(_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
-        for budget, prompt in _prompts(reader, task, question):
+        prompts = _prompts(reader, task, question)
+        for budget, prompt in prompts:
             metrics |= survival_metrics(prompt.whole, prompt.text, question.gold, question.answers, BUDGETS[budget])
+        metrics |= growth_metrics([prompt.whole for _, prompt in prompts], question.gold)
     if question.gold_sessions:
         sessions = ranking.sessions or session_ranking(ranking.ids, session_of)
         gold = dict.fromkeys(question.gold_sessions, 1)
@@ -207,10 +210,9 @@ def _record(reader: Reader, task: Task, question: Question, session_of: dict[str
     return Record(task.haystack.id, question.id, question.category, metrics, {"ranks": ranks})
 
 
-def _prompts(reader: Reader, task: Task, question: Question) -> Iterator[tuple[int, Prompt]]:
-    """Yield the prompts whose survival is measured, if any: in chats, not in corpora of passages."""
-    if task.budgets:
-        yield from reader.prompts(question, task.budgets).items()
+def _prompts(reader: Reader, task: Task, question: Question) -> list[tuple[int, Prompt]]:
+    """Return the prompts whose survival is measured, the smallest first: in chats, not in corpora of passages."""
+    return sorted(reader.prompts(question, task.budgets).items()) if task.budgets else []
 
 
 def _costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:

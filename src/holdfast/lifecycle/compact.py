@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -40,16 +40,39 @@ class Compactor:
 def compact(
     kit: Compactor, view: View, protected: frozenset[str], *, progress: Progress = lambda _done, _of: None
 ) -> Compaction:
-    """Let summaries stand for the turns of one session that are outside its tail and not yet covered."""
-    turns = eligible(kit.store, view, protected)
+    """Let summaries stand for the turns of one session that are outside its tail and not yet covered.
+
+    What one cut leaves uncovered is cut anew, because other neighbours may give a summary. It ends when a cut gives
+    none: then another run has nothing to do (law 14).
+    """
     kit = _wary(kit)
-    groups = _clustered(turns, kit.settings.cluster)
+    summed: list[Cluster] = []
+    left: list[Cluster] = []
+    places: dict[str, int] = {}
+    while True:
+        turns = eligible(kit.store, view, protected)
+        places = places or {turn.id: place for place, turn in enumerate(turns)}
+        done = _compact_clusters(kit, view, _clustered(turns, kit.settings.cluster), left, progress)
+        left = [cluster for cluster in done if cluster.summary is None]
+        summed += (cluster for cluster in done if cluster.summary is not None)
+        # One cluster that is left would be cut as it is; turns that change meanwhile are for the next run.
+        if len(left) < 2 or len(left) == len(done) or any(cluster.changed for cluster in left):
+            clusters = sorted((*summed, *left), key=lambda cluster: places.get(cluster.turns[0], len(places)))
+            return Compaction(view.session or "", tuple(clusters))
+
+
+def _compact_clusters(
+    kit: Compactor, view: View, groups: Sequence[Sequence[Unit]], tried: Sequence[Cluster], progress: Progress
+) -> list[Cluster]:
+    """Summarise each cluster; one that was tried before as it is comes out as it did."""
+    known = {cluster.turns: cluster for cluster in tried}
     done = []
     for number, group in enumerate(groups):
         progress(number, len(groups))
-        done.append(compact_cluster(kit, view, group))
+        before = known.get(tuple(turn.id for turn in group))
+        done.append(before if before is not None else compact_cluster(kit, view, group))
     progress(len(groups), len(groups))
-    return Compaction(view.session or "", tuple(done))
+    return done
 
 
 class _Wary:
@@ -81,9 +104,17 @@ def _wary(kit: Compactor) -> Compactor:
 
 def eligible(store: Store, view: View, protected: frozenset[str]) -> list[Unit]:
     """Return the turns of the user's own that may be covered, in their order."""
+    return [unit for unit in _session(store, view) if _may_be_covered(unit, view, protected)]
+
+
+def agents(store: Store, view: View) -> set[str | None]:
+    """Return who has turns of its own in a session, covered or not: each of them has a tail there."""
+    return {unit.agent for unit in _session(store, dataclasses.replace(view, agent=None)) if unit.kind == "turn"}
+
+
+def _session(store: Store, view: View) -> Iterator[Unit]:
     whole = dataclasses.replace(view, only_session=True, filters=None, hide_covered=False)
-    found = store.scan(whole, order="oldest", limit=None)
-    return [unit for unit in found if _may_be_covered(unit, view, protected)]
+    return store.scan(whole, order="oldest", limit=None)
 
 
 def _may_be_covered(unit: Unit, view: View, protected: frozenset[str]) -> bool:
