@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.analysis.anchors import DENSITIES
 from holdfast.analysis.keywords import plain_words
 from holdfast.analysis.lexical import terms
 from holdfast.analysis.temporal import event_slots, indicator
 from holdfast.kernels import vectors
+from holdfast.ranking.fuse import Fusion, fuse
 from holdfast.ranking.temporal import slot_covered
 from holdfast.retrieval.asking import Engine, Question
-from holdfast.types import Asked, Candidate, Prospect, QueryProfile, View
+from holdfast.store.base import DenseQuery
+from holdfast.types import Asked, Candidate, Deadline, Prospect, QueryProfile, RetrievalResult, View
+
+# One sweep over the vectors of one anchor density; a store does not cut it short.
+_NO_HURRY = Deadline.start(lambda: 0.0, 1.0)
 
 
 def prospects_of(
@@ -22,8 +28,7 @@ def prospects_of(
     counts, most = store.access_counts(view, ids)
     densities = store.anchor_densities(view, ids)
     xi = indicator(question.text, wide=settings.temporal.wide)
-    active = settings.temporal.enabled and xi.value >= settings.temporal.activation
-    slots = event_slots(question.text) if active else ()
+    slots = event_slots(question.text) if is_temporal(engine, question) else ()
     covered = _covered(engine, query, slots, kept, view)
     plain = settings.projection.keywords == "words"
     prospects = [
@@ -38,6 +43,51 @@ def prospects_of(
     ]
     keywords = frozenset(plain_words(question.text)) if plain else frozenset(query.terms)
     return Asked(keywords, view.reference_time, xi, slots, most), prospects
+
+
+def is_temporal(engine: Engine, question: Question) -> bool:
+    """Return whether a question is temporal enough for the selector (C13)."""
+    settings = engine.settings.temporal
+    return settings.enabled and indicator(question.text, wide=settings.wide).value >= settings.activation
+
+
+def anchored(
+    engine: Engine, question: Question, query: QueryProfile, fusion: Fusion, known: frozenset[str], view: View
+) -> tuple[Candidate, ...]:
+    """Return the units richest in anchors that are near enough and not among `known`: k_rec of them, or more (C13).
+
+    Anchor densities are few, so that the richest are the nearest of the highest one, then of the next. Exact where
+    relevance is the cosine; else they are proposed by it.
+    """
+    settings, store = engine.settings.temporal, engine.store
+    if query.vector is None or query.space is None:
+        return ()
+    level_of = store.anchor_densities(view, [*known])
+    found: dict[str, float] = {}
+    for density in DENSITIES:
+        if len(found) >= settings.recovered or (settings.anchors_required and density == 0.0):
+            break
+        taken = sum(round(level - density, 3) == 0.0 for level in level_of.values())
+        wanted = DenseQuery(query.space, query.vector, len(query.vector), density)
+        ids = store.dense_candidates(view, wanted, settings.recovered + taken, _NO_HURRY).ids
+        evidence = store.dense_evidence(view, query.space, [unit_id for unit_id in ids if unit_id not in known])
+        near = vectors.cosines(evidence.vectors, query.vector, len(query.vector)) if evidence.ids else ()
+        cosines = zip(evidence.ids, (float(cosine) for cosine in near), strict=True)
+        found |= {unit_id: cosine for unit_id, cosine in cosines if cosine >= settings.recovery_similarity}
+    claims = [
+        RetrievalResult(each.id, tuple(each.score(query, view, store, [*found], explain=False).values()), 0.0)
+        for each in question.strategies
+    ]
+    # What a summary stands for is recalled by the summary.
+    return tuple(one for one in fuse(claims, fusion) if one.unit.covered_by is None) if found else ()
+
+
+def richest(engine: Engine, candidates: Sequence[Candidate], view: View) -> list[Candidate]:
+    """Return whom C_rec can come to hold: the first k_rec by (A, sim, id)."""
+    densities = engine.store.anchor_densities(view, [candidate.unit.id for candidate in candidates])
+    order = sorted(candidates, key=lambda one: (-densities.get(one.unit.id, 0.0), -one.rel, one.unit.id))
+    near = [one for one in order if one.rel >= engine.settings.temporal.recovery_similarity]
+    return near[: engine.settings.temporal.recovered]
 
 
 def _matched(candidate: Candidate) -> frozenset[str]:

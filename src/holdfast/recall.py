@@ -12,7 +12,7 @@ from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Context, Recalled
 from holdfast.assembly.excerpt import term_overlap
 from holdfast.assembly.plan import Plan, Request, plan_tail
-from holdfast.prospects import links_of, prospects_of
+from holdfast.prospects import anchored, is_temporal, links_of, prospects_of, richest
 from holdfast.ranking.cover import speaking
 from holdfast.ranking.discover import widened
 from holdfast.ranking.diversity import diversified
@@ -48,7 +48,7 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
     found = _found(engine, question, query, results, view, explain=explain)
     kept, dropped = _kept(engine, question, found)
     measure = _measure(engine, question, found.fusion, view)
-    ranked = sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
+    ranked = _ranked(kept, measure)
     hits, beyond = _limited(question, ranked, measure if explain else None)
     return SearchResult(hits, _trace(question, query, results, found, view, (*dropped, *beyond)))
 
@@ -73,25 +73,49 @@ class Making:
 def assemble(engine: Engine, question: Question, view: View, making: Making) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
     engine = engine.for_one_question()
-    plan = _planned(engine, making)
-    settings = _with_room(engine.settings, plan)
-    hidden = plan.tail_ids | making.hidden
     query = profiled(engine, question, view)
-    results = retrieved(engine, question, query, view, _depth(settings, hidden))
-    found = _found(engine, question, query, results, view).without(hidden, making.hidden_words)
+    pool = _pool(engine, question, query, view, engine.settings.retrieval.max_candidates)
+    first = _first_hit(engine, question, pool.found, view, making)
+    plan = _planned(engine, making, first)
+    settings = _with_room(engine.settings, plan)
+    shown = Shown(plan.tail_ids | making.hidden, making.hidden_words)
+    if (depth := _depth(settings, shown.ids)) > pool.depth:
+        pool = _pool(engine, question, query, view, depth)
+    found = pool.found.without(shown)
     kept, dropped = _kept(engine, question, found)
-    asked, prospects = prospects_of(engine, question, query, kept[: _most(question, settings)], view)
-    links, targets = links_of(engine, prospects, hidden, view)
-    projection = project(prospects, links, asked, settings, targets=targets)
+    lead = first if first is not None and not shown.holds(first) else None
+    entering = _led(kept, lead)[: _most(question, settings)]
+    spare = _recoverable(engine, question, query, pool.found, entering, shown, view)
+    asked, prospects = prospects_of(engine, question, query, (*entering, *spare), view)
+    prospects, recoverable = prospects[: len(entering)], prospects[len(entering) :]
+    links, targets = links_of(engine, prospects, shown.ids, view)
+    projection = project(
+        prospects, links, asked, settings, targets=targets, recoverable=recoverable,
+        lead=lead.unit.id if lead is not None else None,
+    )  # fmt: skip
     recalled = [Recalled(item.unit, item.score) for item in projection.items]
     context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
-    trace = _trace(question, query, results, found, view, dropped)
+    trace = _trace(question, query, pool.results, found, view, dropped)
     return dataclasses.replace(
         context.with_warnings(trace.warnings), trace=dataclasses.replace(trace, projection=projection)
     )
 
 
 # ------------------------------------------------------------------------------------------------ searching
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a context shows anyway: units, and words of the host that no session of ours has."""
+
+    ids: frozenset[str]
+    words: frozenset[tuple[str, str]]
+
+    def holds(self, candidate: Candidate) -> bool:
+        """Return whether it shows a candidate, or all the turns that a summary stands for (C18)."""
+        unit = candidate.unit
+        summed = unit.lineage is not None and self.ids.issuperset(unit.lineage.sources)
+        return unit.id in self.ids or (unit.author, unit.text) in self.words or summed
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +126,9 @@ class Found:
     candidates: tuple[Candidate, ...]
     refused: str
 
-    def without(self, ids: frozenset[str], words: frozenset[tuple[str, str]]) -> Found:
+    def without(self, shown: Shown) -> Found:
         """Return the pool without units that are shown anyway."""
-        rest = tuple(
-            candidate
-            for candidate in self.candidates
-            if candidate.unit.id not in ids
-            and (candidate.unit.author, candidate.unit.text) not in words
-            # A summary of nothing but turns that are shown says nothing new (C18).
-            and not (candidate.unit.lineage is not None and ids.issuperset(candidate.unit.lineage.sources))
-        )
+        rest = tuple(candidate for candidate in self.candidates if not shown.holds(candidate))
         return dataclasses.replace(self, candidates=rest)
 
 
@@ -190,6 +207,11 @@ def _measure(engine: Engine, question: Question, fusion: Fusion, view: View) -> 
     return Measure(scoring.score, lambda candidate: scoring.explain(candidate, explain_rel(candidate, fusion)))
 
 
+def _ranked(kept: Sequence[Candidate], measure: Measure) -> list[tuple[Candidate, float]]:
+    """Return the candidates with what the profile ranks by, best first, ties by id."""
+    return sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
+
+
 def _best_first(scored: tuple[Candidate, float]) -> tuple[float, str]:
     return (-scored[1], scored[0].unit.id)
 
@@ -237,7 +259,56 @@ def _trace(
 # ----------------------------------------------------------------------------------------------- assembling
 
 
-def _planned(engine: Engine, making: Making) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What strategies find when each looks so deep, and what is made of it."""
+
+    depth: int
+    results: tuple[RetrievalResult, ...]
+    found: Found
+
+
+def _pool(engine: Engine, question: Question, query: QueryProfile, view: View, depth: int) -> Pool:
+    results = retrieved(engine, question, query, view, depth)
+    return Pool(depth, results, _found(engine, question, query, results, view))
+
+
+def _first_hit(engine: Engine, question: Question, found: Found, view: View, making: Making) -> Candidate | None:
+    """Return the first of the hits that `search` gives, unless the host shows it already."""
+    if not engine.settings.assembly.first_hit:
+        return None
+    kept, _ = _kept(engine, question, found)
+    ranked = _ranked(kept, _measure(engine, question, found.fusion, view))
+    first = ranked[0][0] if ranked else None
+    return None if first is None or Shown(making.hidden, making.hidden_words).holds(first) else first
+
+
+def _led(kept: Sequence[Candidate], lead: Candidate | None) -> tuple[Candidate, ...]:
+    """Return the candidates with one at their head; a deeper look may have merged it with a copy, or cut it."""
+    if lead is None:
+        return tuple(kept)
+    same = next((one for one in kept if one.unit.id == lead.unit.id), lead)
+    return (same, *(one for one in kept if lead.unit.id not in (one.unit.id, *one.merged_ids)))
+
+
+def _recoverable(
+    engine: Engine, question: Question, query: QueryProfile, found: Found, entering: Sequence[Candidate],
+    shown: Shown, view: View,
+) -> list[Candidate]:  # fmt: skip
+    """Return whom the temporal selector may bring back besides those that enter, whatever cut them off (C13)."""
+    if found.refused or not is_temporal(engine, question):
+        return []
+    taken = {candidate.unit.id for candidate in entering}
+    settled, _ = speaking(found.without(shown).candidates, engine.settings.score)
+    left = [candidate for candidate in settled if candidate.unit.id not in taken]
+    merged = (unit_id for one in found.candidates for unit_id in (one.unit.id, *one.merged_ids))
+    beyond = anchored(engine, question, query, found.fusion, shown.ids.union(merged), view)
+    if question.profile.rank_by == "score":
+        beyond = staged(beyond, _stages(engine, query, beyond, {}), found.fusion.full_marks)
+    return richest(engine, [*left, *(one for one in beyond if not shown.holds(one))], view)
+
+
+def _planned(engine: Engine, making: Making, first: Candidate | None) -> Plan:
     request = Request(
         budget=making.budget,
         counter=making.counter,
@@ -245,6 +316,7 @@ def _planned(engine: Engine, making: Making) -> Plan:
         hard=making.hard,
         soft=making.soft,
         session_turns=making.session_turns,
+        first=first.unit if first is not None else None,
         strict=making.strict,
     )
     return plan_tail(request)
@@ -257,7 +329,7 @@ def _with_room(settings: Settings, plan: Plan) -> Settings:
 
 def _depth(settings: Settings, hidden: frozenset[str]) -> int:
     """Return how deep strategies look: what the tail shows already must not take the places of others."""
-    return max(settings.retrieval.max_candidates, settings.projection.first) + len(hidden)
+    return max(settings.retrieval.max_candidates, settings.projection.first + len(hidden))
 
 
 def _most(question: Question, settings: Settings) -> int:

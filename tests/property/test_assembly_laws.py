@@ -362,7 +362,7 @@ def test_a_prefix_is_the_longest_that_fits(case):
 @given(cases(tuple(ADDITIVE), SKIPPING))
 def test_skipping_takes_whatever_still_fits(case):
     request, projection = case
-    request = dataclasses.replace(request, settings=dataclasses.replace(request.settings, item_share=1.0))
+    request = dataclasses.replace(request, settings=dataclasses.replace(request.settings, item_tokens=0))
     context = assembled(request, projection)
     assume(context is not None and not context.degraded)
     assert shown(context, "projection") == expected(request, projection)[2]

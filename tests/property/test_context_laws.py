@@ -25,7 +25,17 @@ from builders import NOW, later, make_unit, make_view, opened
 from holdfast import Settings
 from holdfast.analysis import analyse
 from holdfast.analysis.authored import partition
-from holdfast.assembly.render import RECENT, RULES, authored_pieces, quotes, section_text
+from holdfast.assembly.render import (
+    RECALLED,
+    RECENT,
+    RULES,
+    Cursor,
+    Quote,
+    authored_pieces,
+    quote,
+    quotes,
+    section_text,
+)
 from holdfast.documents import unit_id
 from holdfast.errors import BudgetError
 from holdfast.testing.embedders import HashEmbedder
@@ -347,11 +357,29 @@ def check(world, ask):
     check_rules(world, context, user, rules)
     check_tail(world, context, turns, base, hidden)
     check_projection(world, context, user, turns)
+    if world.settings.assembly.first_hit and not context.degraded:
+        asked = {name: call[name] for name in ("user", "session", "profile", "reference_time")}
+        first = next((hit.unit for hit in world.memory.search(query, **asked)), None)
+        loose = set(shown) if session is None else set()
+        if first is not None and first.id not in hidden and (first.author, first.text) not in loose:
+            check_first(context, first, rules + section_text(RECENT, quotes(base)), hidden, count)
     CASES["assembled"] += 1
     CASES["degraded"] += bool(context.degraded)
     CASES["with projection"] += bool(ids(context, "projection"))
     CASES["with rules"] += bool(rules)
     return context, query, call
+
+
+def check_first(context, first, before, hidden, count):
+    """The first hit of a search is whole in the context whenever it fits beside the rules and the last turns."""
+    tail, projected = ids(context, "tail"), context.section("projection").items
+    summed = first.lineage is not None and {*tail, *hidden}.issuperset(first.lineage.sources)
+    piece, _ = quote(Quote.whole(first), Cursor(numbered=True))
+    if first.id in tail or summed or count(before + section_text(RECALLED, [piece])) > context.budget:
+        return
+    assert projected
+    assert (projected[0].id, projected[0].kind, projected[0].text) == (first.id, "whole", first.text)
+    CASES["with its first hit"] += 1
 
 
 def check_rules(world, context, user, rules):
@@ -415,7 +443,7 @@ def check_projection(world, context, user, turns):
     told = {item.id for item in context.items} | {left.id for left in context.left_out}
     assert told >= set(scores)
     order = [one.unit.id for one in projection.items]
-    if world.settings.assembly.item_share == 1.0:  # else a long item stands behind those that it waited for
+    if world.settings.assembly.item_tokens == 0:  # else a long item stands behind those that it waited for
         assert ids(context, "projection") == [one for one in order if one in set(ids(context, "projection"))]
 
 

@@ -128,7 +128,7 @@ def test_hard_rules_are_checked_at_the_start_and_the_heaviest_are_named():
 def test_the_reference_recipe_has_the_contracts_constants():
     assert AssemblySettings(
         budget=8_000, window_fraction=0.25, ceiling=32_000, hard_share=0.30, soft_share=0.20, tail_share=0.25,
-        min_turns=4, lenient_hard=False, packing="prefix", item_share=1.0,
+        min_turns=4, lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0,
     ) == REFERENCE  # fmt: skip
     assert Settings().assembly.lenient_hard
 
@@ -375,19 +375,25 @@ def test_frames_follow_what_is_shown_and_not_what_was_skipped():
 LONG = "Nothing here. The red boat is in Porto! Still nothing. The boat was sold in May. " + "x " * 50
 
 
-def test_an_item_that_takes_a_large_share_of_the_room_waits():
-    projection = ranked(6, 2, 2, 2)
+def test_a_long_item_waits_whatever_the_room_and_the_first_never_does():
+    projection = ranked(6, 6, 2, 2, 2)
     names = [one.unit.id for one in projection]
-    patient = assemble(request(10, settings=AssemblySettings(item_share=0.5)), projection)
-    assert [item.id for item in patient.section("projection").items] == names[1:]
-    eager = assemble(request(10, settings=AssemblySettings(item_share=1.0)), projection)
-    assert [item.id for item in eager.section("projection").items] == names[:3]
-    roomy = assemble(request(12, settings=AssemblySettings(item_share=0.49)), projection)
-    assert [item.id for item in roomy.section("projection").items] == [*names[1:], names[0]]
+
+    def shown(budget, tokens):
+        context = assemble(request(budget, settings=AssemblySettings(item_tokens=tokens)), projection)
+        return [item.id for item in context.section("projection").items]
+
+    assert shown(12, 5) == [names[0], *names[2:]]
+    assert shown(18, 5) == [names[0], *names[2:], names[1]]
+    assert shown(18, 6) == shown(18, 0) == names
+    assert shown(13, 0) == names[:2]
+    # A larger budget only adds.
+    for budget in range(7, 20):
+        assert set(shown(budget, 5)) <= set(shown(budget + 1, 5))
 
 
 def test_an_excerpt_shows_the_best_sentences_in_their_order_with_its_id():
-    settings = AssemblySettings(packing="excerpt", excerpt_sentences=2, item_share=1.0)
+    settings = AssemblySettings(packing="excerpt", excerpt_sentences=2, item_tokens=0)
     score = term_overlap(["boat", "sold", "porto"])
     long, short = Recalled(make_unit("long", LONG, session="s1"), 0.9), Recalled(make_unit("short", "a b c"), 0.8)
 

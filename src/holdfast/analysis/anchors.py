@@ -49,3 +49,7 @@ def anchors(text: str) -> frozenset[str]:
 def anchor_density(text: str) -> float:
     """Return A(d) ∈ [0, 1]."""
     return min(len(anchors(text)) / _SATURATION, 1.0)
+
+
+# Every value that A can have, the richest first.
+DENSITIES = tuple(count / _SATURATION for count in range(_SATURATION, -1, -1))

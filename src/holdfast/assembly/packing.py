@@ -14,7 +14,6 @@ from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.context import Item, LeftOut, LeftOutBy, Recalled, Section
 from holdfast.assembly.excerpt import SentenceScore, excerpts
 from holdfast.assembly.render import RECALLED, Cursor, Quote, quote, section_text
-from holdfast.assembly.shares import share_of
 from holdfast.errors import InputError
 from holdfast.settings import AssemblySettings
 
@@ -88,13 +87,16 @@ class Packer:
         return Section("projection", section_text(RECALLED, self.pieces), self.used - free, tuple(self.items))
 
     def _light_first(self, ranked: Sequence[Recalled]) -> list[Recalled]:
-        """Let items wait that would take a large share of the room: one long answer must not cost ten short ones."""
-        if self.settings.item_share == 1.0:
+        """Let long items wait for the others: one long answer must not cost ten short ones. The first never waits.
+
+        What is long does not depend on the room, so that a larger budget takes the same items in the same order.
+        """
+        most = self.settings.item_tokens
+        if most == 0:
             return list(ranked)
-        most = share_of(self.budget - self.used, self.settings.item_share)
-        costs = [self.count(quote(Quote.whole(recalled.unit), self.cursor)[0]) for recalled in ranked]
-        light = [recalled for recalled, cost in zip(ranked, costs, strict=True) if cost <= most]
-        return light + [recalled for recalled, cost in zip(ranked, costs, strict=True) if cost > most]
+        long = [self.count(quote(Quote.whole(recalled.unit), self.cursor)[0]) > most for recalled in ranked[1:]]
+        light = [recalled for recalled, waits in zip(ranked[1:], long, strict=True) if not waits]
+        return [*ranked[:1], *light, *(recalled for recalled, waits in zip(ranked[1:], long, strict=True) if waits)]
 
     def leave(self, recalled: Recalled, cut: LeftOutBy, ahead: int = 0) -> int:
         """Leave one item out, with so many tokens of others still ahead of it; return what it needs."""

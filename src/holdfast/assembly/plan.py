@@ -1,12 +1,14 @@
 """What is decided before retrieval (C15, C16): rules and recent turns, and the room that they leave.
 
-Precedence is I1, T_base, soft prefix, tail extension, projection; the text runs hard, soft, tail, projection. What
-the tail shows is not searched, so that the tail has to be known first. Each step counts the whole text as it then
-stands, and its cost is the growth since the step before: for any counter, costs add up to what the final text counts.
+Precedence is I1, T_base, the first hit, soft prefix, tail extension, projection; the text runs hard, soft, tail,
+projection. What the tail shows is not projected, so that the tail has to be known first. Each step counts the whole
+text as it then stands, and its cost is the growth since the step before: for any counter, costs add up to what the
+final text counts.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +17,18 @@ from holdfast.analysis.tokens import TokenCounter, checked
 from holdfast.assembly.budget import Shares, check_budget, heaviest
 from holdfast.assembly.context import Item, LeftOut, LeftOutBy, Section, node_id
 from holdfast.assembly.packing import longest_prefix
-from holdfast.assembly.render import GUIDANCE, RECENT, RULES, authored_pieces, quotes, section_text
+from holdfast.assembly.render import (
+    GUIDANCE,
+    RECALLED,
+    RECENT,
+    RULES,
+    Cursor,
+    Quote,
+    authored_pieces,
+    quote,
+    quotes,
+    section_text,
+)
 from holdfast.assembly.tail import base_start, safe_starts
 from holdfast.errors import BudgetError, InputError, shown
 from holdfast.settings import AssemblySettings
@@ -27,7 +40,8 @@ class Request:
     """What a context is made of before anything is recalled.
 
     `hard` and `soft` stand in their order (document, then position); `session_turns` is the active session in its
-    order, without what the host shows already. `strict` refuses a context that lacks one of the last turns.
+    order, without what the host shows already. `first` is what the projection will begin with: older turns, then soft
+    rules make room for it. `strict` refuses a context that lacks one of the last turns.
     """
 
     budget: int
@@ -36,6 +50,7 @@ class Request:
     hard: Sequence[AuthoredText] = ()
     soft: Sequence[AuthoredText] = ()
     session_turns: Sequence[Unit] = ()
+    first: Unit | None = None
     strict: bool = False
 
 
@@ -85,8 +100,9 @@ def plan_tail(request: Request) -> Plan:
         return _plan(draft, _Choice(0, draft.base, draft.with_base, draft.with_base, degraded=heavy))
     soft, with_soft = _soft_prefix(draft, shares)
     start, tokens = _recent_start(draft, shares, soft, with_soft)
-    warnings = [warning for warning in (heavy, _split_bundle(draft, start)) if warning]
-    return _plan(draft, _Choice(soft, start, with_soft, tokens, warnings=tuple(warnings)))
+    choice = _with_first(draft, _Choice(soft, start, with_soft, tokens))
+    warnings = [warning for warning in (heavy, _split_bundle(draft, choice.start)) if warning]
+    return _plan(draft, dataclasses.replace(choice, warnings=tuple(warnings)))
 
 
 # --------------------------------------------------------------------------------------------------- steps
@@ -121,12 +137,16 @@ class _Draft:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """How many soft rules and the turns from where on; the exact counts with the soft rules, and of all of it."""
+    """How many soft rules and the turns from where on; the exact counts with the soft rules, and of all of it.
+
+    `with_first` is the count of all of it and the first hit, where it had to make room for that.
+    """
 
     soft: int
     start: int
     with_soft: int
     tokens: int
+    with_first: int = 0
     degraded: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -220,6 +240,43 @@ def _recent_start(draft: _Draft, shares: Shares, soft: int, with_soft: int) -> t
     return starts[steps], tokens
 
 
+def _with_first(draft: _Draft, choice: _Choice) -> _Choice:
+    """Return the choice that leaves room for the first hit: older turns give way, then soft rules.
+
+    One that the tail shows needs no room, and one that does not even fit beside I1 and T_base gets none.
+    """
+    first = draft.request.first
+    if first is None or any(turn.id == first.id for turn in draft.turns[choice.start :]):
+        return choice
+    recalled = section_text(RECALLED, [quote(Quote.whole(first), Cursor(numbered=True))[0]])
+
+    def counted(soft: int, start: int) -> int:
+        """Count both texts: for some counters the longer one counts less, and either may be the last one."""
+        before = "".join(draft.texts(soft, start))
+        return max(draft.count(before), draft.count(before + recalled))
+
+    alone = counted(0, draft.base)
+    if alone > draft.budget or counted(choice.soft, choice.start) <= draft.budget:
+        return choice
+    soft, tokens = longest_prefix(
+        choice.soft,
+        lambda index: draft.count(draft.guidance[index]),
+        lambda size: counted(size, draft.base),
+        alone,
+        draft.budget,
+    )
+    starts = [draft.base, *(start for start in _starts(draft) if choice.start <= start < draft.base)]
+    steps, tokens = longest_prefix(
+        len(starts) - 1,
+        lambda index: draft.count("".join(quotes(draft.turns[starts[index + 1] : starts[index]]))),
+        lambda size: counted(soft, starts[size]),
+        tokens,
+        draft.budget,
+    )
+    start = starts[steps]
+    return _Choice(soft, start, draft.counted(soft, draft.base), draft.counted(soft, start), tokens)
+
+
 def _starts(draft: _Draft) -> list[int]:
     """Return where T_recent may start; without T_base there is no tail at all."""
     return safe_starts(draft.turns, draft.base) if draft.base < len(draft.turns) else []
@@ -281,6 +338,8 @@ def _soft_left(draft: _Draft, choice: _Choice) -> list[LeftOut]:
     shares = Shares.of(draft.budget, draft.request.settings)
     bound = shares.soft_bound(draft.hard, draft.with_base - draft.hard)
     room = bound - (choice.with_soft - draft.with_base)
+    if choice.with_first:
+        room = min(room, draft.budget - choice.with_first)
     return _left(pieces, "degraded" if choice.degraded else "soft", room)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from holdfast.ranking.discover import discover, hop, in_order
+from holdfast.ranking.discover import Weighing, discover, hop, in_order
 from holdfast.ranking.temporal import Selection, select
 from holdfast.settings import Settings
 from holdfast.types import Asked, Projected, Projection, Prospect
@@ -20,18 +20,23 @@ def project(
     settings: Settings,
     *,
     targets: Iterable[Prospect] = (),
+    recoverable: Iterable[Prospect] = (),
+    lead: str | None = None,
 ) -> Projection:
-    """Return the projection of `prospects`, which the strategies found in V_rest.
+    """Return the projection of `prospects`, which the strategies found in V_rest and no cut left out.
 
     `links` leads from a unit's id to the ids it names. `targets` are linked units that no strategy found: they can
-    come in by a hop and by nothing else. Both hold only what is in V_rest, visible and current.
+    come in by a hop and by nothing else; `recoverable` are others that only the temporal selector may bring back.
+    All hold only what is in V_rest, visible and current. The prospect `lead` stands first, whatever its score.
     """
     discovery = discover(prospects, asked.keywords, settings, asked.at, max_access=asked.max_access)
     by_id = {prospect.unit.id: prospect for prospect in (*targets, *prospects)}
     hops, low = hop(discovery, links, by_id, settings)
-    selection = select(discovery, prospects, asked.indicator.value, len(asked.slots), settings.temporal)
+    rest = (*prospects, *recoverable)
+    selection = select(discovery, rest, asked.indicator.value, len(asked.slots), settings.temporal)
+    items = _arranged(discovery.second, hops, selection, keep_rest=settings.temporal.keep_rest)
     return Projection(
-        items=_arranged(discovery.second, hops, selection, keep_rest=settings.temporal.keep_rest),
+        items=items if lead is None else _led(items, by_id[lead], discovery.weighing),
         asked=asked,
         active=selection.active,
         first=tuple(prospect.unit.id for prospect in discovery.first),
@@ -41,6 +46,13 @@ def project(
         chosen=selection.chosen,
         fallen=(*discovery.fallen, *low, *selection.fallen),
     )
+
+
+def _led(items: tuple[Projected, ...], lead: Prospect, weighing: Weighing) -> tuple[Projected, ...]:
+    """Return the items with one at their head; one that is none of them comes in with its S_final."""
+    first = [one for one in items if one.unit.id == lead.unit.id]
+    rest = (one for one in items if one.unit.id != lead.unit.id)
+    return (*(first or [Projected(lead, "first hit", weighing.final(lead))]), *rest)
 
 
 def _arranged(

@@ -178,7 +178,7 @@ class Settings:
             ),
             projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
             temporal=TemporalSettings(wide=False, anchors_required=False, keep_rest=False),
-            assembly=AssemblySettings(lenient_hard=False, packing="prefix", item_share=1.0),
+            assembly=AssemblySettings(lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0),
             gate=GateSettings(threshold=0.35, similar=0.80, saturated=0.85, wide=False),
             changes=ChangeSettings(detect=False),
             compaction=CompactionSettings(min_terms=0, session_tokens=2000, covered="hide"),

@@ -125,17 +125,22 @@ class AssemblySettings:
     packing: str = setting(
         "skip", "an item that does not fit: `prefix` stops there, `skip` goes on, `excerpt` cuts it"
     )
-    item_share: float = setting(
-        0.25, "`skip`, `excerpt`: an item that needs a larger share of the room waits until the others are in"
+    first_hit: bool = setting(
+        default=True, doc="`search`'s first hit stands first and whole; guidance and older turns make room for it"
+    )
+    # Chosen on chats with long answers: from 150 to 400 little changes, without it an answer costs ten short turns.
+    item_tokens: int = setting(
+        250, "`skip`, `excerpt`: an item that costs more, and is not the first, waits for the others; 0: none does"
     )
     excerpt_sentences: int = setting(3, "`excerpt`: how many of the best sentences are shown")
 
     def __post_init__(self) -> None:
-        for name in ("hard_share", "soft_share", "tail_share", "window_fraction", "item_share"):
+        for name in ("hard_share", "soft_share", "tail_share", "window_fraction"):
             within(f"assembly.{name}", getattr(self, name), 0.0, 1.0)
         for name in ("budget", "ceiling", "excerpt_sentences"):
             within(f"assembly.{name}", getattr(self, name), 1)
-        within("assembly.min_turns", self.min_turns, 0)
+        for name in ("min_turns", "item_tokens"):
+            within(f"assembly.{name}", getattr(self, name), 0)
         if (total := self.hard_share + self.soft_share + self.tail_share) > 1.0 + 1e-9:
             raise SettingsError(f"assembly: the three shares add up to {total}, more than 1; lower one of them")
         if self.packing not in ("prefix", "skip", "excerpt"):

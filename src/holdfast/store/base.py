@@ -109,11 +109,15 @@ class LexicalEvidence:
 
 @dataclass(frozen=True, slots=True)
 class DenseQuery:
-    """What a store needs to propose by meaning (C10). `tier` asks for one tier's order; None for the funnel."""
+    """What a store needs to propose by meaning (C10). `tier` asks for one tier's order; None for the funnel.
+
+    `density` asks for units of one anchor density alone (C13).
+    """
 
     space: str
     vector: NDArray[np.float32]
     tier: int | None = None
+    density: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

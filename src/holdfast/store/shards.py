@@ -54,6 +54,8 @@ def propose_dense(
     def nearest(shard: Shard, eligible: Bools) -> tuple[NDArray[np.intp], NDArray[np.float64], bool]:
         if shard.dense is None or shard.dense.dims != len(query.vector):
             return np.zeros(0, dtype=np.intp), np.zeros(0), False
+        if query.density is not None:
+            eligible = eligible & (shard.column("anchor_density") == np.float32(query.density))
         return (*shard.dense.propose(query.vector, eligible, depth, query.tier), False)
 
     return best_of(shards, view, depth, allowed, nearest)
