@@ -308,6 +308,36 @@ def test_counts_raise_what_was_recalled_before():
         assert ids(memory.assemble("boat leaks", user="ana", track_access=False), "projection") == ["a", "c", "b"]
 
 
+@pytest.mark.parametrize("budget", [80, 100, 150, 250, 1000])
+def test_the_first_hit_is_in_the_context_whenever_it_fits(memory, budget):
+    best = "We are rebooked on flight ZV 722 in November, which leaves at nine. " + "The old one is gone. " * 4
+    memory.remember(best, user="ana", id="best", at=later(days=-3))
+    for number in range(12):
+        memory.remember(f"November {number} was rainy", user="ana", at=later(days=-9, minutes=number))
+    question = "Which flight are we rebooked on in November?"
+    assert memory.search(question, user="ana")[0].unit.id == "best"
+    context = memory.assemble(question, user="ana", budget=budget)
+    assert ids(context, "projection")[0] == "best"
+    assert context.section("projection").items[0].kind == "whole"
+
+
+def test_a_first_hit_that_a_deeper_look_would_cut_is_there_too():
+    narrow = {"projection.first": 1, "projection.second": 1, "projection.growth": 0, "temporal.picks": 1}
+    settings = Settings.load({**narrow, "score.beta": 0.9, "refusal.enabled": False}, environ={})
+    with opened(settings, embedder=HashEmbedder(64)) as memory:
+        memory.remember("the boat leaks and leaks", user="ana", id="nearest", at=later(days=-900))
+        memory.remember("a boat came by", user="ana", id="latest", at=NOW)
+        assert memory.search("the boat leaks", user="ana")[0].unit.id == "latest"
+        context = memory.assemble("the boat leaks", user="ana", track_access=False)
+        assert ids(context, "projection") == ["latest", "nearest"]
+        assert [one.via for one in context.trace.projection.items] == ["first hit", "pass 2"]
+        off = dataclasses.replace(settings, assembly=dataclasses.replace(settings.assembly, first_hit=False))
+    with opened(off, embedder=HashEmbedder(64)) as memory:
+        memory.remember("the boat leaks and leaks", user="ana", id="nearest", at=later(days=-900))
+        memory.remember("a boat came by", user="ana", id="latest", at=NOW)
+        assert ids(memory.assemble("the boat leaks", user="ana"), "projection") == ["nearest"]
+
+
 def test_another_users_reading_of_a_global_unit_does_not_change_my_context(memory):
     for number in range(3):
         memory.remember(f"the boat leaks, part {number}", user="ana", id=f"g{number}", scope="global")

@@ -276,6 +276,29 @@ def test_the_tail_is_extended_before_anything_is_recalled():
     assert plan.tail_ids == {"t5", "t6", "t7", "t8", "t9"}
 
 
+def test_older_turns_then_guidance_make_room_for_the_first_hit():
+    settings = AssemblySettings(hard_share=0.3, soft_share=0.3, tail_share=0.3, min_turns=1)
+    [first] = [one.unit for one in ranked(12)]
+    given = {"hard": [rule(0, 2)], "soft": [rule(1, 3), rule(2, 3)], "session_turns": turns(2, 2, 2, 2)}
+
+    def planned(budget, **more):
+        plan = plan_tail(request(budget, settings=settings, **given, **more))
+        return len(plan.sections[1].items), len(plan.sections[2].items), plan
+
+    assert planned(28)[:2] == (2, 4)
+    # Twelve more tokens than rules (2) and the last turn (2) take: the rest gives way from the end of its precedence.
+    for budget, kept in {28: (2, 4), 26: (2, 3), 24: (2, 2), 22: (2, 1), 21: (1, 2), 19: (1, 1), 16: (0, 1)}.items():
+        soft, tail, plan = planned(budget, first=first)
+        assert (soft, tail) == kept, budget
+        assert plan.room >= 12
+        assert [left.cut for left in plan.left_out] == ["soft"] * (2 - soft)
+        assert all(left.short > 0 for left in plan.left_out)
+    # What cannot fit in any case costs nothing else its place.
+    assert planned(15, first=first)[:2] == planned(15)[:2]
+    # What the tail shows needs no room.
+    assert planned(24, first=given["session_turns"][1])[:2] == planned(24)[:2] == (2, 3)
+
+
 def test_what_the_tail_shows_is_not_recalled_again():
     session = turns(5, 5)
     context = assemble(request(100, session_turns=session), [Recalled(session[0], 1.0), *ranked(5, 5), *ranked(5)])

@@ -205,6 +205,18 @@ class StoreVectorContract(ABC):
             found = store.dense_candidates(view(), DenseQuery(SPACE, question, tier), 1, no_deadline())
             assert found.ids == (expected,)
 
+    def test_one_anchor_density_can_be_asked_for(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        texts = {"none": "we met", "one": "we met on 2026-03-14", "other": "we left on 2026-03-15"}
+        store.put([draft(name, text) for name, text in texts.items()])
+        embed(store, view(), dict.fromkeys(texts, EAST))
+        densities = store.anchor_densities(view(), [*texts])
+        for density in {*densities.values()}:
+            wanted = DenseQuery(SPACE, EAST, density=density)
+            found = store.dense_candidates(view(), wanted, 9, no_deadline())
+            assert set(found.ids) == {name for name, held in densities.items() if held == density}
+        assert store.dense_candidates(view(), DenseQuery(SPACE, EAST, density=1.0), 9, no_deadline()).ids == ()
+
     def test_another_owners_vectors_are_never_proposed(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
         store.put([draft("a", "one"), draft("b", "two", user="ben"), draft("c", "three", tenant="other")])
