@@ -49,6 +49,7 @@ class Scripted:
     class Reader:
         system: "Scripted"
         haystack: Haystack
+        refused: Mapping[str, str] = field(default_factory=dict)
 
         def rank(self, question):
             if self.haystack.id == self.system.fails_on:
