@@ -80,7 +80,7 @@ def assemble(engine: Engine, question: Question, view: View, making: Making) -> 
     settings = _with_room(engine.settings, plan)
     shown = Shown(plan.tail_ids | making.hidden, making.hidden_words)
     if (depth := _depth(settings, shown.ids)) > pool.depth:
-        pool = _pool(engine, question, query, view, depth)
+        pool = _pool(engine, question, query, view, depth).after(pool)
     found = pool.found.without(shown)
     kept, dropped = _kept(engine, question, found)
     lead = first if first is not None and not shown.holds(first) else None
@@ -266,6 +266,15 @@ class Pool:
     depth: int
     results: tuple[RetrievalResult, ...]
     found: Found
+
+    def after(self, earlier: Pool) -> Pool:
+        """Return the same pool; a strategy that ran out of time in either look did so for the answer."""
+        late = {result.strategy_id for result in earlier.results if result.exhausted_budget}
+        results = tuple(
+            dataclasses.replace(result, exhausted_budget=result.exhausted_budget or result.strategy_id in late)
+            for result in self.results
+        )
+        return dataclasses.replace(self, results=results)
 
 
 def _pool(engine: Engine, question: Question, query: QueryProfile, view: View, depth: int) -> Pool:
