@@ -295,6 +295,17 @@ def test_a_list_with_some_ids_and_times_is_told_apart_by_all_it_has():
         assert statuses(memory.remember(more[2:], **OWNER)) == ["duplicate"] * 4
 
 
+def test_messages_of_several_sessions_in_one_call_are_told_apart_session_by_session():
+    talk = [
+        {"role": "user", "content": text, "session": name} for text, name in (("Yes", "a"), ("Yes", "b"), ("No", "a"))
+    ]
+    with opened() as memory:
+        assert [one.status for one in memory.remember(talk, user="ana")] == ["added"] * 3
+        assert [one.status for one in memory.remember(talk, user="ana")] == ["duplicate"] * 3
+        longer = [*talk, {"role": "user", "content": "Yes", "session": "b"}]
+        assert [one.status for one in memory.remember(longer, user="ana")] == ["duplicate"] * 3 + ["added"]
+
+
 def test_two_writers_who_send_the_same_list_at_once_leave_one(tmp_path):
     together = Barrier(2)
 
