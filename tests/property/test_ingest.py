@@ -167,10 +167,10 @@ def test_resending_a_history_with_new_turns_keeps_its_order(old, new):
 
 
 def windows(talk, ends, starts):
-    """Return what a host sends that always shows some of the last turns: windows up to each end, none with a gap."""
+    """Return what a host sends that shows the last turns: windows, each with a turn or more of the one before."""
     held = 0
     for end, start in zip(sorted({min(end, len(talk)) for end in ends} | {len(talk)}), starts, strict=False):
-        yield held, min(start, held), end
+        yield held, max(0, min(start, held - 1)), end
         held = end
 
 
@@ -228,6 +228,15 @@ def test_an_exchange_a_call_keeps_one_that_is_said_again_later():
         for exchange in (light, off, light, off):
             assert statuses(memory.remember(as_messages(exchange), **OWNER)) == ["added"] * 2
         assert said(memory) == [*light, *off, *light, *off]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), max_size=8))
+def test_an_exchange_a_call_keeps_every_exchange_but_one_that_is_repeated_at_once(exchanges):
+    talk = [one for one, before in zip(exchanges, [None, *exchanges], strict=False) if one != before]
+    with opened(now=ticking(HOUR)) as memory:
+        for asked, answered in talk:
+            memory.remember(as_messages([("user", asked), ("assistant", answered)]), **OWNER)
+        assert said(memory) == [line for u, a in talk for line in (("user", u), ("assistant", a))]
 
 
 TALK = [(("user", "assistant")[number % 2], f"line {number}") for number in range(8)]

@@ -53,6 +53,7 @@ def test_a_list_that_does_not_fit_is_compared(held, said, expected):
         ("abcdefgh", "11112222", "abcd"),
         ("abc", "111", "ax"),
         ("yes", "123", "yo"),
+        ("yyy", "112", "nyyy"),  # said over and over
     ],
 )
 def test_an_exchange_that_is_said_again_is_new(held, calls, said):

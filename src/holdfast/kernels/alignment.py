@@ -34,9 +34,10 @@ def _resumed(held: Sequence[Hashable], calls: Sequence[Hashable], said: Sequence
     best: Found = {}
     most = 0
     for found in _alignments(held, said):
-        surplus = _surplus(found, len(held))
+        strays = _strays(found, held, said)
+        surplus = _surplus(found, strays, held)
         if surplus > most and len({calls[place] for place in found.values()}) > 1:
-            best, most = found, surplus
+            best, most = found | strays, surplus
     return best
 
 
@@ -44,22 +45,24 @@ def _alignments(held: Sequence[Hashable], said: Sequence[Hashable]) -> Iterator[
     """Yield the common runs in their order, and again without the first of them, whose match may be by chance."""
     blocks = SequenceMatcher(None, held, said, autojunk=False).get_matching_blocks()[:-1]
     for start in range(len(blocks)):
-        runs = blocks[start:]
-        found = {run.b + step: run.a + step for run in runs for step in range(run.size)}
-        yield _with_strays(found, held, said)
+        yield {run.b + step: run.a + step for run in blocks[start:] for step in range(run.size)}
 
 
-def _with_strays(found: Found, held: Sequence[Hashable], said: Sequence[Hashable]) -> Found:
-    """Add what the list says before its last known message and the conversation holds in another order."""
+def _strays(found: Found, held: Sequence[Hashable], said: Sequence[Hashable]) -> Found:
+    """Return what the list says before its last known message and the conversation holds in another order."""
     left = defaultdict(list)
     for place in sorted(set(range(len(held))) - set(found.values())):
         left[held[place]].append(place)
     strays = (place for place in range(max(found)) if place not in found and left[said[place]])
-    return found | {place: left[said[place]].pop() for place in strays}
+    return {place: left[said[place]].pop() for place in strays}
 
 
-def _surplus(found: Found, held: int) -> int:
-    """Return how many messages are known, less those that only one side has."""
-    left_out = held - min(found.values()) - len(found)
-    added = max(found) + 1 - len(found)
-    return len(found) - left_out - added
+def _surplus(found: Found, strays: Found, held: Sequence[Hashable]) -> int:
+    """Return how many different messages are known in their order, less those that only one side has.
+
+    Words that are said over and over are no sign of a repetition.
+    """
+    known = {*found.values(), *strays.values()}
+    left_out = sum(place not in known for place in range(min(found.values()), len(held)))
+    added = max(found) + 1 - len(found) - len(strays)
+    return len({held[place] for place in found.values()}) - left_out - added
