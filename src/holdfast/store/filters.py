@@ -138,7 +138,7 @@ def _encodable(text: str) -> bool:
 def _scalar(name: str, value: object) -> JSON:
     if isinstance(value, str) and not _encodable(value):
         raise FilterError(f"{shown(value)} on {shown(name)} holds a lone surrogate; decode the source as UTF-8")
-    if isinstance(value, date) or (name in _TIMES and value is not None):
+    if isinstance(value, date) or (isinstance(value, str) and name in _TIMES):
         return _time_text(name, value)
     whole = isinstance(value, int) and -_INT64 <= value < _INT64
     real = isinstance(value, float) and math.isfinite(value)

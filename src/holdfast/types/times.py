@@ -28,7 +28,7 @@ def read_time(what: str, given: object) -> datetime:
     """
     moment = _moment(what, given)
     if moment.tzinfo is None or moment.utcoffset() is None:
-        raise InputError(f"{what} = {moment.isoformat()} has no time zone; {_EXAMPLE}")
+        raise InputError(f"{what} = {shown(str(given))} has no time zone; {_EXAMPLE}")
     if not EARLIEST <= moment < LATEST:
         raise InputError(f"{what} = {moment.isoformat()} is outside {EARLIEST.year}–{LATEST.year}; check its unit")
     return moment.astimezone(UTC)
