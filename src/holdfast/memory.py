@@ -274,8 +274,6 @@ class Memory(Upkeep):
         Raises:
             InputError: it is not a folder.
         """
-        if not isinstance(folder, str | Path):
-            raise InputError(f"{shown(folder)} is not a path; give a text or a Path")
         owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
         wanted = library.Folder(

@@ -339,7 +339,8 @@ def _settings_file(file: str | Path | None, environ: Mapping[str, str]) -> Path 
     if named is not None:
         return Path(named)
     users = user_file(environ)
-    return users if users is not None and users.is_file() else None
+    # `Path.is_file` would raise: a folder that this user may not look into holds no settings of theirs.
+    return users if users is not None and os.path.isfile(users) else None  # noqa: PTH113
 
 
 def _read_toml(path: Path) -> dict[str, object]:
