@@ -87,12 +87,13 @@ TARGETS = (
 BASELINE, PRODUCT, REFERENCE, WITHOUT = "bm25", "hybrid", "reference", "hybrid without "
 # What the table of sets compares, and what each is called there.
 SYSTEMS = {BASELINE: "plain BM25", PRODUCT: "Holdfast", REFERENCE: "reference recipe"}
-OVERVIEW = ("recall@10", "recall_all@10", "ndcg@10", "session_hit@1", "survival@2k")
+OVERVIEW = ("hit@1", "recall@10", "recall_all@10", "ndcg@10", "session_hit@1", "survival@2k")
 ABLATED = ("recall@10", "survival@2k")
 ABLATED_SETS = ("LoCoMo", "LongMemEval", "BEAM 100K")
 PACKED = ("survival@1k", "survival@2k", "survival@4k", "survival@8k")
 PACKED_SETS = ("LoCoMo", "LongMemEval")
 PACKINGS = ("prefix", "skip", "excerpt")
+GROWTH = ("lost_by_growing", "ever_lost_by_growing")
 COMPACTED = "hybrid compacted"
 COMPARED = ("recall@10", "ndcg@10", "session_hit@1", "survival@1k", "survival@2k", "survival@4k")
 COUNTED = PAGE.parent.parent / "benchmarks" / "results" / "compaction.json"
@@ -309,6 +310,25 @@ def packing(found: Sequence[Measured]) -> Lines:
     return table(("set", "packing", *PACKED), rows, texts=2)
 
 
+def growth(found: Sequence[Measured]) -> Lines:
+    """Return how much evidence larger contexts lose, by set and over all sets."""
+    rows = []
+    for system in (BASELINE, PRODUCT):
+        own = [each for (_, name), each in latest(found).items() if name == system and not each.changed]
+        own = [each for each in own if GROWTH[0] in each.row["metrics"]]
+        rows += [(each.set, SYSTEMS[system], *(each.shown(metric) for metric in GROWTH)) for each in own]
+        if own:
+            rows.append(("all", SYSTEMS[system], *(figure(_pooled(own, metric)) for metric in GROWTH)))
+    return table(("set", "system", *GROWTH), rows, texts=2)
+
+
+def _pooled(found: Sequence[Measured], metric: str) -> float:
+    """Return the mean over the questions of several sets."""
+    counts = [each.row["counts"][metric] for each in found]
+    pairs = zip(counts, found, strict=True)
+    return float(sum(count * each.row["metrics"][metric] for count, each in pairs) / sum(counts))
+
+
 def compacted(found: Sequence[Measured]) -> Lines:
     """Return every chat set before and after its sessions were compacted, and the difference question by question."""
     after = latest(each for each in found if each.system == COMPACTED and not each.changed)
@@ -359,6 +379,7 @@ TABLES: Mapping[str, Callable[[Sequence[Measured]], Lines]] = {
     "sets": sets,
     "ablation": ablation,
     "packing": packing,
+    "growth": growth,
     "compacted": compacted,
     "compaction": compaction,
     "hops": hops,

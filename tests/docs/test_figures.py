@@ -96,6 +96,15 @@ def test_an_ablation_is_a_paired_difference_within_one_run(tmp_path):
     ]
 
 
+def test_evidence_lost_by_growing_is_pooled_over_questions(tmp_path):
+    def lost(data, value, count):
+        metrics = {"lost_by_growing": value, "ever_lost_by_growing": 2 * value}
+        return row("hybrid", 0.5, data, metrics=metrics, ci={}, counts=dict.fromkeys(metrics, count))
+
+    run = write_run(tmp_path / "run", [lost("talk", 0.0, 30), lost("probes", 0.1, 10)], data=(CHATS, LONG_CHATS))
+    assert lines_of("growth", run)[-1] == "| all | Holdfast | .025 | .050 |"
+
+
 def test_packing_tells_runs_apart_by_that_setting_alone(tmp_path):
     def survived(value):
         return [row("hybrid", 0.5, metrics={"survival@1k": value}, ci={})]
