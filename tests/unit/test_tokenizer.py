@@ -60,6 +60,9 @@ texts = st.text(st.sampled_from(PIECES), max_size=40) | st.text(max_size=40)
         ("PLUM-1187", "1187"),
         ("low-fat yoghurt", "low-fat"),
         ("written in C++", "C++"),
+        ("the o\ufb03ce \ufb01le", "office file"),
+        ("\uff37\uff29\uff26\uff29 \uff14\uff14\uff17\uff11", "wifi 4471"),
+        ("the user's-guide", "user"),
         ("written in C#.", "C#"),
     ],
 )
@@ -131,6 +134,8 @@ def test_one_function_serves_units_and_queries(text, name):
     [
         ("What does error E0308 mean?", ("e0308",)),
         ("Is ticket AK-5519 done?", ("ak-5519",)),
+        ("error[E0308]: what is it?", ("e0308",)),
+        ("What calls foo(user_id) with status=AK-5519?", ("user_id", "ak-5519")),
         ("What is in schedule.rs?", ("schedule.r",)),
         ("Where is get_user_by_id called?", ("get_user_by_id",)),
         ("What is the KLM voucher worth?", ("klm",)),

@@ -45,6 +45,8 @@ _NUMERIC = re.compile(r"[\d\W_]+")
 _SHORTEST_NUMBER, _SHORTEST_PART = 3, 2
 # Names in which a sign at the end is part of the word.
 _SIGNED_NAMES = frozenset({"c++", "c#", "f#"})
+# Joined letters as PDFs have them (\ufb01), and letters and digits as wide as a Chinese character.
+_PRESENTED = re.compile("[\ufb00-\ufb06\uff01-\uff5e]+")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 # Letters of the Latin script that no normal form takes apart.
 _LIGATURES = str.maketrans(
@@ -53,6 +55,12 @@ _LIGATURES = str.maketrans(
 )  # fmt: skip
 
 Tokenizer = Callable[[str], list[str]]
+
+
+def pieces(text: str) -> list[str]:
+    """Return what stands between the breaks of a text, as it was typed: words, codes, paths and addresses."""
+    return [piece for piece in _BREAKS.split(text) if piece]
+
 
 _porter = Stemmer.Stemmer("porter")
 
@@ -95,7 +103,8 @@ def _unaccented(text: str) -> str:
     """Return the text without accents on Latin, Greek and Cyrillic letters, in one normal form; case stays."""
     if text.isascii():
         return text
-    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", text.replace("\u2019", "'")))
+    plain = _PRESENTED.sub(lambda form: unicodedata.normalize("NFKC", form.group()), text.replace("\u2019", "'"))
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", plain))
     return unicodedata.normalize("NFC", bare).translate(_LIGATURES)
 
 
@@ -140,7 +149,7 @@ def _named_terms(word: str) -> list[str]:
     if _DOTTED.fullmatch(bare):
         return [bare, bare.replace(".", "")]
     steps = [step for step in map(_bare, _STEPS.split(bare)) if step]
-    parts = [part for step in steps for joint in _JOINTS.split(step) for part in _humps(joint)]
+    parts = [part for step in steps for joint in map(_bare, _JOINTS.split(step)) for part in _humps(joint)]
     if len(parts) < 2:
         return [] if bare.lower() in STOP_WORDS or not bare else [_stem(bare.lower())]
     shortest = _SHORTEST_NUMBER if _NUMERIC.fullmatch(bare) else _SHORTEST_PART

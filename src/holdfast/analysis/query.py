@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from holdfast.analysis.lexical import Tokenizer, terms, words
+from holdfast.analysis.lexical import Tokenizer, pieces, terms, words
 from holdfast.types import Act, QueryProfile, Role
 
 ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {
@@ -162,7 +162,7 @@ def _named(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
 
 def _identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
     """Return the terms of what names one thing exactly: a code, a path, a name of a program, a word in quotes."""
-    named = [word for word in text.split() if _IDENTIFIER.search(word)]
+    named = [word for word in pieces(text) if _IDENTIFIER.search(word)]
     named += [] if text.isupper() else _ACRONYM.findall(text)
     named += _QUOTED.findall(text)
     return _distinct(found[0] for word in named if (found := tokenise(word)))
