@@ -20,7 +20,6 @@ from holdfast.analysis import (
     gate,
     kept,
     knowledge,
-    lexical,
     messages,
     negations,
     query,
@@ -91,7 +90,6 @@ _CALLED = {
     "knowledge.sentences_of": lambda text: knowledge.sentences_of(_unit(text)),
     "knowledge.speaker_of": lambda text: knowledge.speaker_of(_unit(text)),
     "knowledge.stated_facts": lambda text: knowledge.stated_facts(_unit(text), symbols.Aliases()),
-    "lexical.terms": lambda text: (lexical.terms(text), lexical.terms(text, SETTINGS.analysis.compound_separators)),
     "messages.asked_in": lambda text: messages.asked_in([_message(text), _message(text)]),
     "messages.said_in": lambda text: messages.said_in([_message(text)]),
     "negations.negations": lambda text: list(negations.negations(text)),
@@ -119,6 +117,7 @@ _CALLED = {
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
     "units.message_words": lambda text: units.message_words(_message(text)),
+    "units.read_message": lambda text: units.read_message(_message(text) | {"further": text}, SETTINGS.ingest),
     "units.read_content": lambda text: units.read_content([text, _message(text), {"claim": text}], SETTINGS.ingest),
 }
 # Public functions that read no words of a caller: they get numbers, matches, or values that a reader made.
@@ -130,7 +129,8 @@ WORDLESS = frozenset(
     dates.words.phrase dates.words.word_before facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
     facts.phrases.name facts.phrases.phrase_end facts.shifts.shift hypervector.encode_query hypervector.encode_unit
     messages.shown_among sources.authoring.checked sources.authoring.refused sources.authoring.units_schema
-    sources.blocks.merged sources.pdf.read_pdf sources.tree.grow tokens.checked units.identity units.unit_fields
+    sources.blocks.merged sources.pdf.read_pdf sources.tree.grow tokens.checked units.identity
+    units.occurrence_id units.sessions_in units.unit_fields
     """.split()
 )
 
