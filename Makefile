@@ -18,7 +18,7 @@ test: $(VENV)/.wheel  ## the whole suite, against the built wheel
 	$(BIN)/python -m pytest
 
 test-long: $(VENV)/.wheel  ## the same laws on many more and new cases, in a new order, and 500 kills
-	HOLDFAST_EXAMPLES=2000 HOLDFAST_KILLS=500 $(BIN)/python -m pytest --hypothesis-seed=$(SEED) --randomly-seed=$(SEED) \
+	HOLDFAST_EXAMPLES=2000 HOLDFAST_KILLS=500 HOLDFAST_TEXTS=all $(BIN)/python -m pytest --hypothesis-seed=$(SEED) --randomly-seed=$(SEED) \
 	  || { echo "to repeat this run: make test-long SEED=$(SEED)"; exit 1; }
 
 test-loaded: $(VENV)/.wheel  ## the suite on a machine that is busy with other things; TESTS=… for a part of it
