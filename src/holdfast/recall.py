@@ -186,7 +186,8 @@ def _stages(
     if settings.perspective:
         stages.append(perspective(query, settings.perspective))
     if query.time_range is not None:
-        stages.append(in_time(*query.time_range, 1.0 if query.only_time else settings.time_range))
+        weight = 1.0 if query.only_time else settings.time_range
+        stages.append(in_time(*query.time_range, weight, query.date_terms))
     if (query.identifiers or query.years) and settings.identifiers:
         stages.append(identified(settings.identifiers))
     return stages

@@ -7,6 +7,7 @@ import pytest
 
 from builders import NOW, opened
 from holdfast import Settings
+from holdfast.errors import InputError
 
 SAID = datetime(2026, 4, 3, 18, 7, tzinfo=UTC)
 SECONDS = int(SAID.timestamp())
@@ -131,3 +132,28 @@ def test_with_redaction_what_a_key_calls_a_secret_is_not_kept():
         }  # fmt: skip
         assert memory.get("f", user="ana").fact.object == f"password={mark}"
         assert memory.update("u", user="ana", metadata={"secret": "tango"}).metadata == {"secret": mark}
+
+
+def test_messages_without_words_of_their_own_are_kept_with_what_they_hold():
+    talk = [
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t1", "name": "tides", "input": {"port": "Faro"}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "content": [{"type": "text", "text": "high at nine"}]}]},
+        {"role": "user", "content": [{"type": "image", "source": {"data": "AAAA"}}]},
+        {"role": "tool", "content": ""},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "nine is early"}]},
+    ]
+    with opened() as memory:
+        memory.remember(talk, user="ana", session="s")
+        kept = memory.list(user="ana", order="oldest")
+        assert [unit.text for unit in kept] == [
+            'tides {"port": "Faro"}', "high at nine", "[image]", "[empty]", "nine is early",
+        ]  # fmt: skip
+        assert [list(unit.parts) for unit in kept[:3]] == [message["content"] for message in talk[:3]]
+
+
+def test_a_message_that_holds_nothing_at_all_is_refused():
+    with opened() as memory, pytest.raises(InputError, match="content is blank"):
+        memory.remember({"role": "user", "content": []}, user="ana")

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -508,3 +509,23 @@ def test_result_values_are_frozen():
         for value, name in ((hit, "score"), (hit.unit, "text")):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 setattr(value, name, "x")
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("2019-06-22", "wedding"),
+        ("What happened in March 2021?", "moved"),
+        ("what did we do in 2021?", "moved"),
+        ("What did I say yesterday?", "boat"),
+    ],
+)
+def test_a_question_about_a_date_alone_finds_what_names_it_and_what_was_said_then(question, first):
+    with opened() as memory:
+        memory.remember("Our wedding was on 2019-06-22 in Porto.", user="ana")
+        memory.remember("In March 2021 we moved to Faro.", user="ana")
+        memory.remember("I said yesterday that it rains.", user="ana", at=NOW - timedelta(days=300))
+        memory.remember("The boat leaks.", user="ana", at=NOW - timedelta(days=1))
+        found = [hit.unit.text for hit in memory.search(question, user="ana", reference_time=NOW)]
+        assert first in found[0]
+        assert "rains" not in " ".join(found)

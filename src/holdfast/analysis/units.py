@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -172,7 +173,9 @@ def read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
         InputError: something in it cannot be used; the message names the field.
     """
     author = _author(message)
-    text, parts = _read_parts(message)
+    text, parts = _read_parts(message, settings)
+    if not text.strip() and (parts or author == "tool"):
+        text = _without_words(parts)
     given = {what: _given(message, what) for what in _NAMES} | {"role": _role(message)}
     speaker, session = given["speaker"], given["session"]
     fields: dict[str, Any] = {
@@ -180,7 +183,7 @@ def read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
         "message_id": check_name(*given["message_id"], optional=True),
         "bundle_id": check_name(*given["bundle_id"], optional=True),
         "origin": "tool" if author == "tool" else "document" if author == "document" else "conversation",
-        "parts": check_parts(parts, settings),
+        "parts": parts,
     }
     metadata = _metadata(message, {name for name, _ in given.values()})
     if metadata != {}:
@@ -205,7 +208,7 @@ def _metadata(message: Mapping[str, Any], known: set[str]) -> object:
     return {**further, **metadata}
 
 
-def _read_parts(message: Mapping[str, Any]) -> tuple[str, tuple[object, ...]]:
+def _read_parts(message: Mapping[str, Any], settings: IngestSettings) -> tuple[str, tuple[JSON, ...]]:
     """Return a message's words, and its structure when it is more than words (C1)."""
     content, calls = message.get("content"), check_list("tool_calls", message) if message.get("tool_calls") else ()
     if isinstance(content, str) and not calls:
@@ -214,7 +217,8 @@ def _read_parts(message: Mapping[str, Any]) -> tuple[str, tuple[object, ...]]:
         raise InputError(f"a message's content is text or a list of parts, not {shown(content)}")
     parts: list[object] = [content] if isinstance(content, str) and content else list(content or ())
     parts.extend({"type": "tool_call", **call} if isinstance(call, Mapping) else call for call in calls)
-    return "\n".join(text for part in parts if (text := _part_text(part))), tuple(parts)
+    checked = check_parts(parts, settings)
+    return "\n".join(text for part in checked if (text := _part_text(part))), checked
 
 
 def _part_text(part: object) -> str:
@@ -226,8 +230,21 @@ def _part_text(part: object) -> str:
     function = part.get("function")
     if isinstance(function, Mapping):
         return f"{function.get('name', '')} {function.get('arguments', '')}".strip()
-    named = [part.get(name) for name in ("text", "caption", "alt", "input_text", "output_text", "content")]
-    return "\n".join(value for value in named if isinstance(value, str))
+    if "input" in part:  # a call of a tool: its name, and what it was given
+        return f"{part.get('name', '')} {json.dumps(part['input'], ensure_ascii=False, default=str)}".strip()
+    named = [
+        part.get(name) for name in ("text", "thinking", "caption", "alt", "input_text", "output_text", "content")
+    ]
+    words = [value for value in named if isinstance(value, str)]
+    if isinstance(inner := part.get("content"), list | tuple):  # the result of a tool has parts of its own
+        words += [_part_text(one) for one in inner]
+    return "\n".join(word for word in words if word)
+
+
+def _without_words(parts: Sequence[object]) -> str:
+    """Return what stands for a message that has no words: a picture, or a tool that answered nothing."""
+    kinds = [str(part.get("type", "part")) for part in parts if isinstance(part, Mapping)]
+    return f"[{', '.join(dict.fromkeys(kinds)) or 'empty'}]"
 
 
 def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:

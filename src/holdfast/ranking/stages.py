@@ -72,13 +72,18 @@ def perspective(query: QueryProfile, weight: float) -> Stage:
     return stage
 
 
-def in_time(start: datetime, end: datetime, weight: float) -> Stage:
-    """Return the stage that prefers what happened from `start` up to `end`; a summary counts by all of its span."""
+def in_time(start: datetime, end: datetime, weight: float, dated: Sequence[str] = ()) -> Stage:
+    """Return the stage that prefers what happened from `start` up to `end`; a summary counts by all of its span.
+
+    A unit that holds all words of the date, `dated`, tells of that time, whenever it was said.
+    """
+    words = {f"matched: {term}" for term in dated}
 
     def stage(candidate: Candidate) -> Adjustment | None:
-        unit = candidate.unit
+        unit, lexical = candidate.unit, candidate.claims.get("lexical")
         first, last = (unit.lineage.starts, unit.lineage.ends) if unit.lineage else (unit.event_time, unit.event_time)
-        return Adjustment("time range", weight, float(first < end and last >= start))
+        told = bool(words) and lexical is not None and words.issubset(lexical.notes)
+        return Adjustment("time range", weight, float(told or (first < end and last >= start)))
 
     return stage
 

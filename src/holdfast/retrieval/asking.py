@@ -97,7 +97,14 @@ def _time_asked(engine: Engine, question: Question, query: QueryProfile, view: V
     span = mention.range or _event_range(engine, question, mention, view)
     if span is None:
         return {}
-    return {"time_range": (span.start, span.end), "only_time": asks_for_nothing(mention.rest)}
+    only = asks_for_nothing(mention.rest)
+    rest = set(TOKENIZERS[engine.settings.analysis.tokenizer](mention.rest))
+    dated = only and any(term[:4].isdigit() for term in query.terms)
+    return {
+        "time_range": (span.start, span.end),
+        "only_time": only,
+        "date_terms": tuple(term for term in query.terms if term not in rest) if dated else (),
+    }
 
 
 def _event_range(engine: Engine, question: Question, mention: TimeMention, view: View) -> TimeRange | None:
