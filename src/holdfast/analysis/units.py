@@ -221,6 +221,9 @@ def _read_parts(message: Mapping[str, Any], settings: IngestSettings) -> tuple[s
     return "\n".join(text for part in checked if (text := _part_text(part))), checked
 
 
+_WORDS_OF_PARTS = ("text", "thinking", "caption", "alt", "input_text", "output_text", "content")
+
+
 def _part_text(part: object) -> str:
     """Return the words of one part: text, captions, tool names and arguments; never image bytes."""
     if isinstance(part, str):
@@ -232,10 +235,7 @@ def _part_text(part: object) -> str:
         return f"{function.get('name', '')} {function.get('arguments', '')}".strip()
     if "input" in part:  # a call of a tool: its name, and what it was given
         return f"{part.get('name', '')} {json.dumps(part['input'], ensure_ascii=False, default=str)}".strip()
-    named = [
-        part.get(name) for name in ("text", "thinking", "caption", "alt", "input_text", "output_text", "content")
-    ]
-    words = [value for value in named if isinstance(value, str)]
+    words = [part[name] for name in _WORDS_OF_PARTS if isinstance(part.get(name), str)]
     if isinstance(inner := part.get("content"), list | tuple):  # the result of a tool has parts of its own
         words += [_part_text(one) for one in inner]
     return "\n".join(word for word in words if word)
