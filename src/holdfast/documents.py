@@ -268,16 +268,27 @@ def document_name(desk: Desk, view: View, user: str | None, name: str | None, pa
             return called
     taken = {called for called, _ in known}
     names = ["/".join(whole.parts[-length:]) for length in range(1, len(whole.parts))]
-    return check_name("name", next((one for one in names if one not in taken), whole.as_posix())) or ""
+    free = (one for one in names if one not in taken or _given_elsewhere(desk, view, user, one))
+    return check_name("name", next(free, whole.as_posix())) or ""
+
+
+def _given_elsewhere(desk: Desk, view: View, user: str | None, name: str) -> bool:
+    """Return whether a document's file was given where its store no longer lies: the file of that name takes over."""
+    kept = [one for one in desk.store.documents(view, name=name) if one.user == user]
+    return any(one.path and not one.here for one in kept)
 
 
 def check_path(path: Path) -> Path:
     """Return a path unless its name cannot be kept.
 
     Raises:
-        InputError: it is not UTF-8.
+        InputError: it is not UTF-8, or a link that leads to itself.
     """
-    if not _is_text(str(path.resolve())):
+    try:
+        whole = str(path.resolve())
+    except RuntimeError as error:  # what Python 3.11 and 3.12 raise for a link that leads to itself
+        raise InputError(f"{shown(printable(str(path)))} is a link that leads to itself; name a file") from error
+    if not _is_text(whole):
         raise InputError(f"the name {shown(printable(str(path)))} is not UTF-8; rename the file")
     return path
 

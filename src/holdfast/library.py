@@ -213,6 +213,10 @@ def _taken_in(desk: Desk, document: CoreDocument, view: View) -> tuple[str, int]
             desk.store.put_document(dataclasses.replace(kept, path=document.path, here=True))
         owner = dataclasses.replace(view, user=document.user or "")
         return "unchanged", len(desk.store.parts(owner, document.name, ended=False))
+    if kept is not None and not kept.core and not body.strip():  # emptied: it says nothing any more
+        keep_units(desk, kept, [])
+        desk.store.put_document(dataclasses.replace(document, body=body))
+        return "changed", 0
     if kept is not None and kept.core:
         return "changed", len(documents.ingest(desk, dataclasses.replace(document, body=body, core=True), view))
     return ("changed" if kept else "added"), len(take_in(desk, document))

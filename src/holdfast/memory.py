@@ -94,7 +94,7 @@ class Memory(Upkeep):
             StoreError: the file cannot be used; the message says why and what to do.
         """
         settings = Settings.load() if settings is None else settings
-        location = settings.store.path if path is None else path
+        location = checked_path("path", settings.store.path if path is None else path)
         # Refused before a file is made, not at the first question or word.
         read_rules(settings.symbolic.rules)
         aliases_of(settings.analysis.aliases)

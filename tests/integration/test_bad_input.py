@@ -291,3 +291,9 @@ def test_a_new_store_is_private_and_marked_as_ours(tmp_path):
         os.umask(previous)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert int.from_bytes(path.read_bytes()[68:72], "big") == APPLICATION_ID
+
+
+@pytest.mark.parametrize("path", ["a\0b", 5, "", "x" * 300], ids=["nul", "number", "empty", "long"])
+def test_a_store_cannot_lie_at_an_impossible_path(path):
+    with pytest.raises(InputError):
+        Memory.open(path)

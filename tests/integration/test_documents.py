@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from builders import NOW, later, opened
-from holdfast import Settings, documents
+from holdfast import Memory, Settings, documents
 from holdfast.errors import BudgetError, InputError
 from holdfast.testing.embedders import HashEmbedder
 
@@ -426,3 +426,20 @@ def test_front_matter_links_lead_to_units_and_to_documents(memory):
     texts = [item.text for item in context.section("projection").items]
     assert texts[0] == "The kettle is on the top shelf."
     assert set(texts[1:]) == {"unrelated words", "Quite another thing."}
+
+
+def test_after_a_store_has_moved_the_file_that_is_ingested_again_takes_over(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    (first / "AGENTS.md").write_text("- Speak Greek.\n")
+    with Memory.open(first / "m.db") as memory:
+        memory.ingest(first / "AGENTS.md", user="ana", core=True)
+    first.rename(second)
+    (second / "AGENTS.md").write_text("- Speak Latin.\n")
+    with Memory.open(second / "m.db") as memory:
+        assert "Speak Greek" in memory.assemble("hello there", user="ana").text
+        memory.ingest(second / "AGENTS.md", user="ana", core=True)
+        context = memory.assemble("hello there", user="ana")
+        assert "Speak Latin" in context.text
+        assert "Speak Greek" not in context.text
+        assert context.warnings == ()

@@ -534,3 +534,25 @@ def test_a_later_reading_is_recorded_later(folder, tmp_path):
         first = {unit.id: unit.recorded_time for unit in memory.list(user="ana")}
         taken(memory, folder)
         assert {unit.id: unit.recorded_time for unit in memory.list(user="ana")} == first
+
+
+def test_a_file_that_was_emptied_says_nothing_any_more(tmp_path):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("The boat is green.")
+    with opened() as memory:
+        memory.ingest_folder(notes, user="ana")
+        (notes / "a.md").write_text("")
+        report = memory.ingest_folder(notes, user="ana")
+        assert (report.changed, report.failed, report.units) == (("a.md",), (), 0)
+        assert memory.list(user="ana") == []
+        assert memory.ingest_folder(notes, user="ana").unchanged == ("a.md",)
+        (notes / "a.md").write_text("The boat is blue.")
+        memory.ingest_folder(notes, user="ana")
+        assert [unit.text for unit in memory.list(user="ana")] == ["The boat is blue."]
+
+
+def test_a_link_that_leads_to_itself_is_refused(tmp_path):
+    (tmp_path / "loop.md").symlink_to("loop.md")
+    with opened() as memory, pytest.raises(InputError):
+        memory.ingest(tmp_path / "loop.md", user="ana")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 
 import pytest
 
@@ -378,3 +379,9 @@ def test_a_named_file_that_is_not_there_is_an_error_that_names_it(named, tmp_pat
     path = tmp_path / "absent.toml"
     with pytest.raises(SettingsError, match=r"absent\.toml"):
         load(file=path) if named == "argument" else load(HOLDFAST_SETTINGS=str(path))
+
+
+def test_a_settings_file_that_is_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(SettingsError, match="no ordinary file"):
+        load(file=tmp_path / "pipe.toml")

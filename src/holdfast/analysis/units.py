@@ -135,7 +135,7 @@ def message_words(message: Mapping[str, Any]) -> tuple[Author, str]:
     Raises:
         InputError: its role or its content is none of those that a message has.
     """
-    return _author(message), _read_parts(message)[0]
+    return _author(message), _read_parts(message, IngestSettings())[0]
 
 
 def sessions_in(content: object) -> set[str]:

@@ -27,7 +27,7 @@ from holdfast.interfaces.options import (
 )
 from holdfast.library import EXCLUDED, INCLUDED, FolderReport
 from holdfast.memory import Memory
-from holdfast.types import Widened
+from holdfast.types import Widened, Written
 
 # A line of a terminal; `--json` has all of them.
 _MOST_NAMED = 8
@@ -64,7 +64,14 @@ def ingest(
         if include or exclude:
             raise InputError("--include and --exclude choose files of a folder; this is one document")
         written = memory.ingest(path, user=owner, tenant=tenant, name=name, scope=scope, core=core)
-    show(wire.written_json(written), lambda: draw.remembered(written), as_json=as_json)
+    show(wire.written_json(written), lambda: _ingested(written, path), as_json=as_json)
+
+
+def _ingested(written: list[Written], path: Path) -> RenderableType:
+    """Return what became of a document's units; one of rules alone has none."""
+    if written:
+        return draw.remembered(written)
+    return Text(f"{draw.count(0, 'unit')}: {path.name} holds rules alone, and they are in every context now")
 
 
 def _folder(

@@ -344,6 +344,8 @@ def _settings_file(file: str | Path | None, environ: Mapping[str, str]) -> Path 
 
 
 def _read_toml(path: Path) -> dict[str, object]:
+    if path.exists() and not path.is_file():  # a pipe would keep everybody waiting
+        raise SettingsError(f"the settings file {path} is no ordinary file; name one")
     try:
         return _flatten(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
