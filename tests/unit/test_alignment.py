@@ -38,7 +38,7 @@ def test_a_list_continues_where_it_fits(held, said, expected):
         ("abcdefX", "abcdeXg", "g"),  # and the talk went on
         ("abcdefgh", "bcdef", ""),  # a writer that is behind
         ("abdef", "abcdefg", "cg"),  # one was erased
-        ("abdefc", "abcdefg", "g"),  # and kept again
+        ("abdefc", "abcdefg", "cg"),  # and kept again, in another order
         ("abcdef", "Xdefg", "Xg"),  # something was put in front
     ],
 )
@@ -54,10 +54,16 @@ def test_a_list_that_does_not_fit_is_compared(held, said, expected):
         ("abc", "111", "ax"),
         ("yes", "123", "yo"),
         ("yyy", "112", "nyyy"),  # said over and over
+        ("xnaybycydy", "1122222222", "anbycydz"),  # asked again, and answered otherwise
     ],
 )
 def test_an_exchange_that_is_said_again_is_new(held, calls, said):
     assert new(held, said, calls) == said
+
+
+@pytest.mark.parametrize(("held", "said"), [("abcd", "xdcba"), ("abab", "xbbaa"), ("abcdef", "xdefabcghi")])
+def test_words_in_another_order_or_in_a_list_that_says_more_of_its_own_are_new(held, said):
+    assert new(held, said) == said
 
 
 letters = st.text("ab", max_size=8)
@@ -68,6 +74,7 @@ def test_whatever_is_known_is_held_once_and_says_the_same(held, calls, said):
     found = align(list(held), (calls * 9)[: len(held)].ljust(len(held)), list(said))
     assert len(set(found.values())) == len(found)
     assert all(said[place] == held[at] for place, at in found.items())
+    assert [found[place] for place in sorted(found)] == sorted(found.values())
 
 
 @given(letters, letters)
