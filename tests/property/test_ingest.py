@@ -417,6 +417,27 @@ def test_a_message_reads_as_many_turns_as_its_list_is_long_and_no_more(owner, mo
         assert not any("TEMP B-TREE" in row[3] for row in plan)
 
 
+def test_only_what_is_new_is_analysed(monkeypatch):
+    analysed = []
+    with opened(now=ticking()) as memory:
+        analyse = memory._analyse
+        monkeypatch.setattr(memory, "_analyse", lambda unit: analysed.append(unit.text) or analyse(unit))
+        for end in range(2, len(TALK) + 1):
+            memory.remember(as_messages(TALK[:end]), **OWNER)
+        assert analysed == [text for _, text in TALK]
+
+
+def test_a_list_that_cannot_be_analysed_leaves_nothing(monkeypatch):
+    def refuse(unit):
+        raise RecursionError(unit.text)
+
+    with opened() as memory:
+        monkeypatch.setattr(memory, "_analyse", refuse)
+        with pytest.raises(RecursionError):
+            memory.remember(["yes", "no"], **OWNER)
+        assert said(memory) == []
+
+
 @pytest.mark.parametrize(
     ("again", "changed"),
     [

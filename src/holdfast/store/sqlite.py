@@ -127,7 +127,7 @@ class SqliteStore(Upkeep):
         self._record(key, unit)
         for target in unit.supersedes if row is None or draft.id_given else ():
             self._supersede(unit, target, draft.unit.recorded_time)
-        fresh[key] = (columns(unit)["checksum"], draft.analysis)
+        fresh[key] = (columns(unit)["checksum"], draft.analyse(unit))
         return Written(unit.id, "added" if row is None else "updated", unit.version)
 
     def _restated(self, row: Row, draft: Draft) -> Unit:
