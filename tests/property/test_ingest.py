@@ -272,13 +272,13 @@ def test_a_writer_that_is_behind_adds_nothing():
         assert said(memory) == TALK
 
 
-def test_erased_words_that_a_host_sends_again_are_kept_again_and_nothing_else_is_added():
+def test_erased_words_that_a_host_sends_again_are_kept_again_once_and_nothing_else_is_added():
     with opened(now=ticking()) as memory:
         live(memory, TALK[:6])
         memory.forget(ids=[memory.list(order="oldest", **OWNER)[2].id], user="ana")
         added = [statuses(memory.remember(as_messages(TALK[:end]), **OWNER)).count("added") for end in (6, 7, 8, 8)]
-        assert added == [1, 2, 2, 1]
-        assert {*said(memory)} == {*TALK}
+        assert added == [1, 1, 1, 0]
+        assert sorted(said(memory)) == sorted(TALK)
 
 
 def test_instructions_before_a_window_are_kept_once():

@@ -38,7 +38,9 @@ def test_a_list_continues_where_it_fits(held, said, expected):
         ("abcdefX", "abcdeXg", "g"),  # and the talk went on
         ("abcdefgh", "bcdef", ""),  # a writer that is behind
         ("abdef", "abcdefg", "cg"),  # one was erased
-        ("abdefc", "abcdefg", "cg"),  # and kept again, in another order
+        ("abdefc", "abcdefg", "g"),  # and kept again
+        ("abcdefX", "abXdefg", "g"),  # one was edited, and kept
+        ("abdefcc", "abcdefg", "cg"),  # kept twice: which of them it is cannot be told
         ("abcdef", "Xdefg", "Xg"),  # something was put in front
     ],
 )
@@ -66,7 +68,7 @@ def test_words_in_another_order_or_in_a_list_that_says_more_of_its_own_are_new(h
     assert new(held, said) == said
 
 
-letters = st.text("ab", max_size=8)
+letters = st.text("abcdef", max_size=8)
 
 
 @given(letters, letters, letters)
@@ -74,7 +76,8 @@ def test_whatever_is_known_is_held_once_and_says_the_same(held, calls, said):
     found = align(list(held), (calls * 9)[: len(held)].ljust(len(held)), list(said))
     assert len(set(found.values())) == len(found)
     assert all(said[place] == held[at] for place, at in found.items())
-    assert [found[place] for place in sorted(found)] == sorted(found.values())
+    in_order = [found[place] for place in sorted(found) if held.count(said[place]) > 1 or said.count(said[place]) > 1]
+    assert in_order == sorted(in_order)
 
 
 @given(letters, letters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from difflib import Match, SequenceMatcher
 
@@ -20,13 +21,32 @@ def align(held: Sequence[Hashable], calls: Sequence[Hashable], said: Sequence[Ha
     known = _overlap(held, said)
     if known:
         return {place: len(held) - known + place for place in range(known)}
-    return {run.b + step: run.a + step for run in _repeated_runs(held, calls, said) for step in range(run.size)}
+    found = {run.b + step: run.a + step for run in _repeated_runs(held, calls, said) for step in range(run.size)}
+    return found | _kept_late(found, held, said)
 
 
 def _overlap(held: Sequence[Hashable], said: Sequence[Hashable]) -> int:
     """Return the length of the longest beginning of `said` that is the end of `held`."""
     lengths = range(min(len(held), len(said)), 0, -1)
     return next((length for length in lengths if held[-length:] == said[:length]), 0)
+
+
+def _kept_late(found: Found, held: Sequence[Hashable], said: Sequence[Hashable]) -> Found:
+    """Return what a repetition has between known messages and the conversation after them, each side just once.
+
+    An edited message, or one that was erased, is kept at the end when it comes again; the next list has it in its
+    place.
+    """
+    times_held, times_said = Counter(held), Counter(said)
+    once = {one: at for at, one in enumerate(held) if times_held[one] == times_said[one] == 1}
+    late: Found = {}
+    following = len(held)
+    for place in range(max(found, default=-1), -1, -1):
+        following = found.get(place, following)
+        at = once.get(said[place], -1)
+        if at > following:
+            late[place] = at
+    return late
 
 
 def _repeated_runs(held: Sequence[Hashable], calls: Sequence[Hashable], said: Sequence[Hashable]) -> list[Match]:
