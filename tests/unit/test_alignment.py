@@ -1,5 +1,7 @@
 """Which messages of a list a conversation holds already: worked examples and laws of the kernel."""
 
+from difflib import SequenceMatcher
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,3 +85,26 @@ def test_whatever_is_known_is_held_once_and_says_the_same(held, calls, said):
 @given(letters, letters)
 def test_a_whole_history_with_more_adds_just_that(held, more):
     assert new(held, held + more) == more
+
+
+def times_looked_up(length, compare):
+    """Return how often messages are hashed to compare a list of which every other message was edited."""
+    times = 0
+
+    class Message(str):
+        __slots__ = ()
+        __eq__ = str.__eq__
+
+        def __hash__(self):
+            nonlocal times
+            times += 1
+            return super().__hash__()
+
+    held = [Message(number) for number in range(length)]
+    compare(held, [Message(number if number % 2 else f"edited {number}") for number in range(length)])
+    return times
+
+
+def test_to_choose_among_many_runs_costs_a_few_steps_a_message_beside_the_comparison():
+    compared = times_looked_up(160, lambda a, b: SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks())
+    assert times_looked_up(160, lambda held, said: align(held, range(160), said)) <= compared + 10 * 160
