@@ -215,7 +215,7 @@ def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> lis
     """Remember what a document says; what an earlier reading had and this one has not expires."""
     gone = _gone(desk, document, {unit.id for unit in units})
     # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
-    drafts = [Draft(unit, desk.analyse(unit), id_given=True, document=document.name) for unit in (*units, *gone)]
+    drafts = [Draft(unit, desk.analyse, id_given=True, document=document.name) for unit in (*units, *gone)]
     written = desk.store.put(drafts) if drafts else []
     embed_all(fresh_units(drafts, written), desk.store, desk.indexing)
     return written[: len(units)]

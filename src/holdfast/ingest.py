@@ -223,7 +223,7 @@ def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analys
         **fields,
     )
     naming = partial(occurrence_id, said, owner) if _told_by_order(unit, said, alone=alone) else None
-    return Draft(unit, analyse(unit), id_given=said.id is not None, time_given=said.at is not None, naming=naming)
+    return Draft(unit, analyse, id_given=said.id is not None, time_given=said.at is not None, naming=naming)
 
 
 def _told_by_order(unit: Unit, said: Said, *, alone: bool) -> bool:

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from datetime import datetime, timedelta
 
 import pytest
@@ -214,6 +215,21 @@ def test_no_flipped_bit_gives_a_wrong_answer(store):
         with pytest.raises(DamagedStoreError, match="checksum"):
             memory.search("pebble", user="ana")
         assert any("checksum" in problem.what for problem in memory.store.verify())
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize("said", ["next", ["the kiln is hot", "next"]], ids=["a message", "a list"])
+def test_no_message_is_compared_with_damaged_words(tmp_path, corrected, said):
+    place = tmp_path / "m.db"
+    with Memory.open(place) as memory:
+        [kept] = memory.remember("the kiln is hot", user="ana", session="s")
+        if corrected:
+            memory.update(kept.id, user="ana", text="the kiln is cold")
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute(f"UPDATE {'versions' if corrected else 'units'} SET body = replace(body, 'text', 'texu')")
+        connection.commit()
+    with Memory.open(place) as memory, pytest.raises(DamagedStoreError, match="checksum"):
+        memory.remember(said, user="ana", session="s")
 
 
 def test_random_damage_never_gives_a_wrong_answer(store, tmp_path):

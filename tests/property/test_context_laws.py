@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -258,7 +259,9 @@ def add_loose(world, key, user, text, at, links, how):
             key, text, user=user, scope=given["scope"], kind="summary", lineage=lineage, event_time=at,
             links=tuple(links),
         )  # fmt: skip
-        world.memory.store.put([Draft(unit, analyse(unit, world.settings.analysis), id_given=True, time_given=True)])
+        world.memory.store.put(
+            [Draft(unit, partial(analyse, settings=world.settings.analysis), id_given=True, time_given=True)]
+        )
     else:
         earlier = [other for other, owner in world.owners.items() if owner == user and other.startswith("u")]
         more = {
@@ -571,7 +574,9 @@ def test_at_equal_base_a_surer_summary_never_ranks_lower(recipe, confidences, te
             unit = make_unit(
                 f"m{number}", text, kind="summary", lineage=lineage, event_time=ends - timedelta(seconds=number)
             )
-            memory.store.put([Draft(unit, analyse(unit, settings.analysis), id_given=True, time_given=True)])
+            memory.store.put(
+                [Draft(unit, partial(analyse, settings=settings.analysis), id_given=True, time_given=True)]
+            )
         memory.reembed()
         sure = {f"m{number}": confidence for number, confidence in enumerate(confidences)}
         found = memory.search(text, user="ana")

@@ -4,6 +4,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import count
+from random import Random
 from threading import Barrier
 
 import pytest
@@ -73,7 +74,8 @@ def test_a_note_without_a_session_is_kept_each_day():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "status"), [(0, "duplicate"), (60, "duplicate"), (61, "added"), (86_400, "added")]
+    ("seconds", "status"),
+    [(0, "duplicate"), (59, "duplicate"), (60, "added"), (86_400, "added"), (-1, "added"), (-86_400, "added")],
 )
 @pytest.mark.parametrize("owner", [OWNER, {"user": "ana"}], ids=["a session", "no session"])
 def test_a_message_that_repeats_the_last_turn_soon_is_a_call_tried_again(seconds, status, owner):
@@ -90,6 +92,12 @@ def test_how_soon_is_a_setting():
     with opened(settings, now=ticking(timedelta(minutes=50))) as memory:
         memory.remember("the boiler is fixed", **OWNER)
         assert statuses(memory.remember("the boiler is fixed", **OWNER)) == ["duplicate"]
+
+
+def test_no_seconds_to_try_again_switch_it_off():
+    with opened(Settings.load({"ingest.retry_seconds": 0})) as memory:
+        for _ in range(2):
+            assert statuses(memory.remember("Yes", **OWNER)) == ["added"]
 
 
 def test_a_message_that_repeats_an_earlier_turn_is_new_however_soon():
@@ -315,6 +323,59 @@ def test_messages_of_several_sessions_in_one_call_are_told_apart_session_by_sess
         assert [one.status for one in memory.remember(longer, user="ana")] == ["duplicate"] * 3 + ["added"]
 
 
+@pytest.mark.parametrize(("days", "status"), [(0, "duplicate"), (1, "added")])
+def test_one_message_for_each_of_several_sessions_is_new_unless_it_comes_again_soon(days, status):
+    clock = iter([NOW, later(days=days)])
+    notes = [
+        {"role": "user", "content": text, "session": name} for text, name in (("Took my pill", "a"), ("Yes", "b"))
+    ]
+    with opened(now=lambda: next(clock, NOW)) as memory:
+        memory.remember(notes, user="ana")
+        assert statuses(memory.remember(notes, user="ana")) == [status] * 2
+
+
+@pytest.mark.parametrize(("days", "status"), [(0, "duplicate"), (3, "added")])
+@pytest.mark.parametrize("known_by", [{"id": "m1"}, {"at": later(days=-1)}], ids=["an id", "a time"])
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+def test_messages_with_ids_or_times_do_not_make_one_message_a_list(days, status, known_by, first):
+    clock = iter([NOW, later(days=days)])
+    both = [{"role": "user", "content": "Yes"}, {"role": "assistant", "content": "Fine", **known_by}]
+    both = both if first else both[::-1]
+    with opened(now=lambda: next(clock, NOW)) as memory:
+        memory.remember(both, **OWNER)
+        again = statuses(memory.remember(both, **OWNER))
+        assert again == ([status, "duplicate"] if first else ["duplicate", status])
+
+
+def checked_in(answers):
+    asked = ("Did you sleep well?", "Did you take the pill?", "Any pain?", "Did you walk?")
+    return [
+        line for pair in zip(asked, answers, strict=True) for line in zip(("assistant", "user"), pair, strict=True)
+    ]
+
+
+answers = st.lists(st.sampled_from(["yes", "no"]), min_size=4, max_size=4)
+
+
+@given(st.lists(answers, max_size=6))
+@example([["no", "yes", "no", "no"], ["yes", "yes", "no", "no"], ["no", "yes", "yes", "no"]])
+def test_questions_that_are_asked_each_day_are_kept_each_day_but_for_a_day_that_is_word_for_word_the_last(days):
+    talks = [checked_in(one) for one, before in zip(days, [None, *days], strict=False) if one != before]
+    with opened(now=ticking(24 * HOUR)) as memory:
+        for talk in talks:
+            assert statuses(memory.remember(as_messages(talk), **OWNER)) == ["added"] * len(talk)
+
+
+@pytest.mark.parametrize("seed", [1, 6, 14, 27, 33])
+def test_a_list_of_few_different_words_is_not_taken_for_what_was_said_in_another_order(seed):
+    draw = Random(seed)
+    words = [("tool", draw.choice(["ok", "failed", "skipped", "retried"])) for _ in range(60)]
+    with opened(now=ticking(HOUR)) as memory:
+        live(memory, words[:40])
+        added = statuses(memory.remember(as_messages([("tool", f"run {seed}"), *words[40:]]), **OWNER))
+        assert set(added) == {"added"}
+
+
 def test_two_writers_who_send_the_same_list_at_once_leave_one(tmp_path):
     together = Barrier(2)
 
@@ -354,6 +415,27 @@ def test_a_message_reads_as_many_turns_as_its_list_is_long_and_no_more(owner, mo
         ).fetchall()
         assert "units_in_conversation" in plan[0][3]
         assert not any("TEMP B-TREE" in row[3] for row in plan)
+
+
+def test_only_what_is_new_is_analysed(monkeypatch):
+    analysed = []
+    with opened(now=ticking()) as memory:
+        analyse = memory._analyse
+        monkeypatch.setattr(memory, "_analyse", lambda unit: analysed.append(unit.text) or analyse(unit))
+        for end in range(2, len(TALK) + 1):
+            memory.remember(as_messages(TALK[:end]), **OWNER)
+        assert analysed == [text for _, text in TALK]
+
+
+def test_a_list_that_cannot_be_analysed_leaves_nothing(monkeypatch):
+    def refuse(unit):
+        raise RecursionError(unit.text)
+
+    with opened() as memory:
+        monkeypatch.setattr(memory, "_analyse", refuse)
+        with pytest.raises(RecursionError):
+            memory.remember(["yes", "no"], **OWNER)
+        assert said(memory) == []
 
 
 @pytest.mark.parametrize(

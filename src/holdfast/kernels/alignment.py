@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
-from difflib import SequenceMatcher
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from difflib import Match, SequenceMatcher
 
 Found = dict[int, int]  # place in the list → place in the conversation
 
@@ -14,14 +14,15 @@ def align(held: Sequence[Hashable], calls: Sequence[Hashable], said: Sequence[Ha
 
     The list continues the conversation where it fits: its longest beginning that is the end of what is held is
     known, and the rest is new. A list that does not fit so, because something was regenerated, edited, erased or put
-    in front, is compared as `diff` does, and taken for a repetition when it says more of what is held than it
-    adds or leaves out. `calls` says which call brought each held message: words that came in one call and come
-    again are an exchange that was repeated, not a repetition of the conversation.
+    in front, is compared as `diff` does, and taken for a repetition when it says more of what is held, in the same
+    order, than it adds or leaves out. `calls` says which call brought each held message: words that came in one call
+    and come again are an exchange that was repeated, not a repetition of the conversation.
     """
     known = _overlap(held, said)
     if known:
         return {place: len(held) - known + place for place in range(known)}
-    return _resumed(held, calls, said)
+    found = {run.b + step: run.a + step for run in _repeated_runs(held, calls, said) for step in range(run.size)}
+    return found | _kept_late(found, held, said)
 
 
 def _overlap(held: Sequence[Hashable], said: Sequence[Hashable]) -> int:
@@ -30,39 +31,39 @@ def _overlap(held: Sequence[Hashable], said: Sequence[Hashable]) -> int:
     return next((length for length in lengths if held[-length:] == said[:length]), 0)
 
 
-def _resumed(held: Sequence[Hashable], calls: Sequence[Hashable], said: Sequence[Hashable]) -> Found:
-    best: Found = {}
-    most = 0
-    for found in _alignments(held, said):
-        strays = _strays(found, held, said)
-        surplus = _surplus(found, strays, held)
-        if surplus > most and len({calls[place] for place in found.values()}) > 1:
-            best, most = found | strays, surplus
-    return best
+def _kept_late(found: Found, held: Sequence[Hashable], said: Sequence[Hashable]) -> Found:
+    """Return what a repetition has between known messages and the conversation after them, each side just once.
 
-
-def _alignments(held: Sequence[Hashable], said: Sequence[Hashable]) -> Iterator[Found]:
-    """Yield the common runs in their order, and again without the first of them, whose match may be by chance."""
-    blocks = SequenceMatcher(None, held, said, autojunk=False).get_matching_blocks()[:-1]
-    for start in range(len(blocks)):
-        yield {run.b + step: run.a + step for run in blocks[start:] for step in range(run.size)}
-
-
-def _strays(found: Found, held: Sequence[Hashable], said: Sequence[Hashable]) -> Found:
-    """Return what the list says before its last known message and the conversation holds in another order."""
-    left = defaultdict(list)
-    for place in sorted(set(range(len(held))) - set(found.values())):
-        left[held[place]].append(place)
-    strays = (place for place in range(max(found)) if place not in found and left[said[place]])
-    return {place: left[said[place]].pop() for place in strays}
-
-
-def _surplus(found: Found, strays: Found, held: Sequence[Hashable]) -> int:
-    """Return how many different messages are known in their order, less those that only one side has.
-
-    Words that are said over and over are no sign of a repetition.
+    An edited message, or one that was erased, is kept at the end when it comes again; the next list has it in its
+    place.
     """
-    known = {*found.values(), *strays.values()}
-    left_out = sum(place not in known for place in range(min(found.values()), len(held)))
-    added = max(found) + 1 - len(found) - len(strays)
-    return len({held[place] for place in found.values()}) - left_out - added
+    times_held, times_said = Counter(held), Counter(said)
+    once = {one: at for at, one in enumerate(held) if times_held[one] == times_said[one] == 1}
+    late: Found = {}
+    following = len(held)
+    for place in range(max(found, default=-1), -1, -1):
+        following = found.get(place, following)
+        at = once.get(said[place], -1)
+        if at > following:
+            late[place] = at
+    return late
+
+
+def _repeated_runs(held: Sequence[Hashable], calls: Sequence[Hashable], said: Sequence[Hashable]) -> list[Match]:
+    """Return the common runs, without those at the front that match by chance, or none.
+
+    The runs are counted from the last to the first, so that each choice of the first costs one step. Words that are
+    said over and over are no sign of a repetition: only different ones count.
+    """
+    runs = SequenceMatcher(None, held, said, autojunk=False).get_matching_blocks()[:-1]
+    start, most, known, continues = len(runs), 0, 0, False
+    different: set[Hashable] = set()
+    for place, run in reversed([*enumerate(runs)]):
+        known += run.size
+        different.update(held[run.a : run.a + run.size])
+        continues = continues or calls[run.a] != calls[run.a + run.size - 1]
+        left_out, added = len(held) - run.a - known, len(said) - known
+        surplus = len(different) - left_out - added
+        if continues and surplus > most:
+            start, most = place, surplus
+    return runs[start:]

@@ -152,7 +152,7 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
     if not isinstance(outcome, Summarised):
         return Cluster(ids, outcome)
     summary = _summary(kit, view, turns, outcome)
-    written = kit.store.cover(Draft(summary, kit.analyse(summary), id_given=True, time_given=True), turns)
+    written = kit.store.cover(Draft(summary, kit.analyse, id_given=True, time_given=True), turns)
     if written is None:  # somebody changed a turn meanwhile: the next run reads it as it now is
         return Cluster(ids, outcome, changed=True)
     kept = summary.evolve(version=written.version)

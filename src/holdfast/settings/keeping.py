@@ -15,7 +15,7 @@ class IngestSettings:
     max_text_bytes: int = setting(1_048_576, "longest text of one unit, in UTF-8 bytes; longer is refused whole")
     max_metadata_bytes: int = setting(65_536, "largest metadata of one unit, as JSON bytes")
     retry_seconds: float = setting(
-        60.0, "one message that repeats the last turn of its session so soon is a call tried again, and kept once"
+        60.0, "one message that repeats its session's last turn sooner is a call tried again, and kept once; 0: never"
     )
     max_parts_bytes: int = setting(
         8_388_608, "largest structured content of one message (tool calls, pictures), as JSON bytes"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.kernels.alignment import Found, align
@@ -18,15 +17,7 @@ from holdfast.types import FIELDS, Draft, Unit
 _LOOKED_AT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A turn as it was first said, and its place in its session."""
-
-    said: Unit
-    position: int
-
-
-LastTurns = Callable[[Unit, int], list[Turn]]
+LastTurns = Callable[[Unit, int], list[Unit]]
 
 
 def told_apart(drafts: Sequence[Draft], last_turns: LastTurns, retry_seconds: float) -> list[Draft]:
@@ -34,13 +25,12 @@ def told_apart(drafts: Sequence[Draft], last_turns: LastTurns, retry_seconds: fl
     turns = [(place, draft) for place, draft in enumerate(drafts) if _is_turn(draft)]
     told = [*drafts]
     for said in _conversations(turns):
-        if len(turns) == 1:
-            known = _repeated(said[0][1], last_turns, retry_seconds)
-        else:
-            known = _known([draft for _, draft in said], last_turns)
-        for number, name in known.items():
+        known = _known([draft for _, draft in said], last_turns)
+        if sum(draft.naming is not None for _, draft in said) == 1:
+            known = {number: turn for number, turn in known.items() if _is_soon(said[number][1], turn, retry_seconds)}
+        for number, turn in known.items():
             place, draft = said[number]
-            told[place] = _as_known(draft, name)
+            told[place] = _as_known(draft, turn.id)
     return told
 
 
@@ -82,27 +72,29 @@ def _as_known(draft: Draft, name: str) -> Draft:
     return dataclasses.replace(draft, unit=draft.unit.evolve(id=name), naming=None)
 
 
-def _repeated(draft: Draft, last_turns: LastTurns, retry_seconds: float) -> dict[int, str]:
-    """Return the last turn when one message repeats it soon: a call that was tried again."""
-    unit = draft.unit
-    for turn in last_turns(unit, 1):
-        age = (unit.recorded_time - turn.said.recorded_time).total_seconds()
-        if _words(turn.said) == _words(unit) and age <= retry_seconds:
-            return {0: turn.said.id}
-    return {}
+def _is_soon(draft: Draft, turn: Unit, retry_seconds: float) -> bool:
+    """Return whether a message without others that order tells apart is a call tried again, not said anew."""
+    age = (draft.unit.recorded_time - turn.recorded_time).total_seconds()
+    return 0 <= age < retry_seconds
 
 
-def _known(drafts: Sequence[Draft], last_turns: LastTurns) -> dict[int, str]:
-    held = [
-        turn.said for turn in last_turns(drafts[0].unit, _LOOKED_AT * len(drafts)) if turn.said.author != "system"
-    ]
+def _known(drafts: Sequence[Draft], last_turns: LastTurns) -> dict[int, Unit]:
+    held = _held(drafts, last_turns)
     by_id = {unit.id: unit for unit in held}
     found: Found = align(
         [_words(unit) for unit in held],
         [unit.recorded_time for unit in held],
         [_compared(draft, by_id) for draft in drafts],
     )
-    return {place: held[at].id for place, at in found.items()}
+    return {place: held[at] for place, at in found.items()}
+
+
+def _held(drafts: Sequence[Draft], last_turns: LastTurns) -> list[Unit]:
+    """Return what a list is compared with; one message alone, which may be an instruction, with the last turn."""
+    if len(drafts) == 1:
+        return last_turns(drafts[0].unit, 1)
+    turns = last_turns(drafts[0].unit, _LOOKED_AT * len(drafts))
+    return [turn for turn in turns if turn.author != "system"]
 
 
 def _compared(draft: Draft, held: dict[str, Unit]) -> Hashable:

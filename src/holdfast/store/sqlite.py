@@ -37,7 +37,7 @@ from holdfast.store.base import (
     Problem,
     Proposal,
 )
-from holdfast.store.conversation import Turn, given_again, told_apart
+from holdfast.store.conversation import given_again, told_apart
 from holdfast.store.erasure import ERASED
 from holdfast.store.facts import facts
 from holdfast.store.index import CALLED, NAMING
@@ -96,7 +96,7 @@ class SqliteStore(Upkeep):
         self._follow(fresh)
         return written
 
-    def _last_turns(self, unit: Unit, limit: int) -> list[Turn]:
+    def _last_turns(self, unit: Unit, limit: int) -> list[Unit]:
         """Return the last turns of a unit's conversation in the order in which they came, as they were first said."""
         keys = {
             "tenant": unit.tenant,
@@ -105,7 +105,12 @@ class SqliteStore(Upkeep):
             "agent": unit.agent or "",
         }
         rows = self._run("last_turns", {**keys, "limit": limit}).fetchall()
-        return [Turn(Unit.from_json(json.loads(body)), position) for body, position in reversed(rows)]
+        return [self._as_first_said(row) for row in reversed(rows)]
+
+    def _as_first_said(self, row: Row) -> Unit:
+        unit = unit_of(row)
+        first = self._run("first_version", {"key": row[0]}).fetchone() if unit.version > 1 else None
+        return unit if first is None else unit_of(first)
 
     def _put_one(self, draft: Draft, fresh: Fresh) -> Written:
         row = None if draft.naming else self._find(draft.unit.tenant, draft.unit.user, draft.unit.id)
@@ -122,7 +127,7 @@ class SqliteStore(Upkeep):
         self._record(key, unit)
         for target in unit.supersedes if row is None or draft.id_given else ():
             self._supersede(unit, target, draft.unit.recorded_time)
-        fresh[key] = (columns(unit)["checksum"], draft.analysis)
+        fresh[key] = (columns(unit)["checksum"], draft.analyse(unit))
         return Written(unit.id, "added" if row is None else "updated", unit.version)
 
     def _restated(self, row: Row, draft: Draft) -> Unit:

@@ -103,7 +103,8 @@ class Upkeep(Connected):
             for row in rows:
                 self._run("cover_unit", {"by": unit.id, "at": at, "key": row[0]})
                 self._record(row[0], unit)
-        self._follow({key: (columns(unit)["checksum"], summary.analysis)})
+            analysis = summary.analyse(unit)
+        self._follow({key: (columns(unit)["checksum"], analysis)})
         return Written(unit.id, "added" if before is None else "updated", unit.version)
 
     def _as_read(self, unit: Unit) -> Row | None:

@@ -27,7 +27,7 @@ def unit(unit_id: str, text: str, *, minutes: int = 0, **fields: Any) -> Unit:  
 def draft(unit_id: str, text: str, **fields: Any) -> Draft:  # noqa: ANN401 - any field of a unit
     """Return a unit ready for `Store.put`, under a caller-given id."""
     built = unit(unit_id, text, **fields)
-    return Draft(built, analyse_default(built), id_given=True, time_given=True)
+    return Draft(built, analyse_default, id_given=True, time_given=True)
 
 
 def view(user: str = "ana", **fields: Any) -> View:  # noqa: ANN401 - any field of a view

@@ -434,7 +434,7 @@ class StoreContract(StoreVectorContract):
 
 def draft_of(full: Unit) -> Draft:
     """Return a draft of a unit as it is."""
-    return Draft(full, analyse_default(full), id_given=True, time_given=True)
+    return Draft(full, analyse_default, id_given=True, time_given=True)
 
 
 def _numbered(text: str, number: int) -> str:

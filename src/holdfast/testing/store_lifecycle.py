@@ -61,7 +61,7 @@ def summary(sources: Sequence[Unit], name: str = "sum", text: str = "boats toget
         "user": sources[0].user, "recorded_time": LATER, **fields,
     }  # fmt: skip
     made = unit(name, text, **given)
-    return Draft(made, analyse_default(made), id_given=True, time_given=True)
+    return Draft(made, analyse_default, id_given=True, time_given=True)
 
 
 def covering(store: Store, seen: View, names: Sequence[str]) -> dict[str, str | None]:

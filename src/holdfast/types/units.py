@@ -261,11 +261,12 @@ class Draft:
     """A unit on its way into the store, with what the store needs to decide whether it is new.
 
     `naming` is that of a message with neither id nor time: the id of the k-th message of these words. Its place in
-    its conversation says whether it is new. `document` names the document that the unit is part of.
+    its conversation says whether it is new. `document` names the document that the unit is part of. Only what is
+    new is analysed, so that a host that sends its whole history each time pays for its last message alone.
     """
 
     unit: Unit
-    analysis: Analysis
+    analyse: Callable[[Unit], Analysis]
     id_given: bool = False
     time_given: bool = False
     naming: Callable[[int], str] | None = None

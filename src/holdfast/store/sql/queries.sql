@@ -41,11 +41,14 @@ UPDATE units SET superseded_by = :by, superseded_why = :why,
 SELECT coalesce(max(position) + 1, 0) FROM units WHERE tenant = :tenant AND user = :user AND session = :session;
 
 -- name: last_turns
-SELECT coalesce(first.body, units.body), position FROM units
-LEFT JOIN versions AS first ON unit_key = key AND first.version = 1
-WHERE tenant = :tenant AND user = :user AND session IS :session AND coalesce(json_extract(units.body, '$.agent'), '') = :agent
-    AND document IS NULL AND json_extract(units.body, '$.kind') IS NULL
+SELECT {row}
+FROM units
+WHERE tenant = :tenant AND user = :user AND session IS :session AND coalesce(json_extract(body, '$.agent'), '') = :agent
+    AND document IS NULL AND json_extract(body, '$.kind') IS NULL
 ORDER BY key DESC LIMIT :limit;
+
+-- name: first_version
+SELECT {version} FROM versions WHERE unit_key = :key AND version = 1;
 
 -- name: record_change
 INSERT INTO changes (tenant, user, unit_key) VALUES (:tenant, :user, :key);
