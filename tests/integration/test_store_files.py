@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -422,6 +423,25 @@ def test_a_copy_that_fails_leaves_nothing_behind(tmp_path):
         assert not [*tmp_path.glob("copy.db*")]
         assert memory.store._run("backups", {}).fetchall() == []
         assert memory.backup(tmp_path / "copy.db") == 2
+
+
+def test_a_file_that_appears_while_a_backup_begins_is_left_alone(tmp_path, monkeypatch):
+    target, exists = tmp_path / "copy.db", Path.exists
+
+    def appearing(path):
+        known = exists(path)
+        if path == target and not known:
+            target.write_text("somebody else's", encoding="utf-8")
+        return known
+
+    with small_memory(tmp_path / "m.db") as memory:
+        talk(memory, 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "exists", appearing)
+            with pytest.raises(StoreError, match="no copy was made"):
+                memory.backup(target)
+        assert target.read_text(encoding="utf-8") == "somebody else's"
+        assert memory.store._run("backups", {}).fetchall() == []
 
 
 def test_a_busy_store_closes_without_its_index(tmp_path, caplog, monkeypatch):
