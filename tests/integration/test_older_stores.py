@@ -88,7 +88,9 @@ def test_what_a_document_said_before_is_part_of_it(tmp_path):
             "The gate is green.",
             "The gate is red.",
         }
-        assert [unit.text for unit in memory.forget(document="gone.md", user="ana").units] == ["The ferry is slow."]
+        assert [unit.text for unit in memory.forget(document="folder/gone.md", user="ana").units] == [
+            "The ferry is slow."
+        ]
 
 
 @pytest.mark.parametrize("name", ["issue#12", "C#2", "facts.json#2"])

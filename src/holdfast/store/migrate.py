@@ -41,7 +41,7 @@ _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _SIDES = ("-wal", "-shm", ".index")
 _FILE_HEADER = 100
 _PAGE_SIZE_AT = slice(16, 18)
-_SMALLEST_PAGE = 512
+_LARGEST_PAGE = 1  # how two bytes say 65,536
 
 # SQLite's primary result codes (https://www.sqlite.org/rescode.html), each with the error it becomes.
 _TRANSLATION: dict[int, tuple[type[StoreError], str]] = {
@@ -195,7 +195,17 @@ def _prepare_file(path: Path) -> None:
     if 0 < len(header) < _FILE_HEADER:
         raise DamagedStoreError(f"{path} is cut short at {len(header)} bytes; restore a backup")
     _narrow(path)
-    _refuse_damaged_log(path, max(int.from_bytes(header[_PAGE_SIZE_AT], "big"), _SMALLEST_PAGE))
+    _refuse_damaged_log(path, _page_size(path, header))
+
+
+def _page_size(path: Path, header: bytes) -> int:
+    if not header:  # a new file, and a log beside it is nobody's
+        return wal.PAGE_SIZES[0]
+    given = int.from_bytes(header[_PAGE_SIZE_AT], "big")
+    size = wal.PAGE_SIZES[-1] if given == _LARGEST_PAGE else given
+    if size not in wal.PAGE_SIZES:
+        raise DamagedStoreError(f"{path} is damaged: its header speaks of pages of {size} bytes; restore a backup")
+    return size
 
 
 def _refuse_other_file(location: str, header: bytes) -> None:
