@@ -70,6 +70,11 @@ class Desk:
 _partitioned = lru_cache(maxsize=256)(partition)
 
 
+def drop_readings() -> None:
+    """Let go of the partitions that are kept in memory: what was forgotten is not to be among them."""
+    _partitioned.cache_clear()
+
+
 def ingest(desk: Desk, document: CoreDocument, view: View) -> list[Written]:
     """Keep a core document: its rules for every context, and what else it says as units.
 

@@ -372,6 +372,13 @@ def test_what_rules_cost_is_counted_once_for_each_content_and_counter(memory, co
     assert len(counts_of_rules(counter)) == 1
 
 
+def test_a_forgotten_document_is_not_kept_in_memory(memory, core):
+    memory.ingest(core, user="ana", core=True)
+    rules(memory)
+    memory.forget(document="AGENTS.md", user="ana")
+    assert documents._partitioned.cache_info().currsize == 0
+
+
 def test_an_edit_beyond_the_budget_is_an_error_and_never_a_cut(memory, core):
     memory.ingest(core, user="ana", core=True)
     core.write_text(HEAVY, encoding="utf-8")
