@@ -23,6 +23,7 @@ from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import check_hard
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
+from holdfast.lifecycle.forget import has_ended
 from holdfast.settings import Settings
 from holdfast.store.base import Analyse, Store
 from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
@@ -69,6 +70,11 @@ class Desk:
 _partitioned = lru_cache(maxsize=256)(partition)
 
 
+def drop_readings() -> None:
+    """Let go of the partitions that are kept in memory: what was forgotten is not to be among them."""
+    _partitioned.cache_clear()
+
+
 def ingest(desk: Desk, document: CoreDocument, view: View) -> list[Written]:
     """Keep a core document: its rules for every context, and what else it says as units.
 
@@ -99,11 +105,8 @@ def rules(desk: Desk, view: View) -> Rules:
     core = desk.store.documents(view, core=True)
     own = {kept.name for kept in core if kept.user is not None}
     for kept in core:
-        document, warning = _present(desk, kept)
+        document, warning = _followed(desk, kept)
         read = _read(document, desk.settings)
-        if document.body != kept.body:
-            _remember(desk, document, read)
-            desk.store.put_document(document)
         # Two documents of one name are told apart: one is the user's, one is everyone's.
         label = f"{document.name} of everyone" if document.user is None and document.name in own else document.name
         hard += _texts(read, "hard", label)
@@ -163,6 +166,19 @@ def _read(document: CoreDocument, settings: Settings) -> Document:
     return _partitioned(document.name, document.body, max_bytes=settings.authored.max_bytes)
 
 
+def _followed(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
+    """Take in what a document's file now says, and return it; one whose units cannot be kept stays as it was."""
+    document, warning = _present(desk, kept)
+    if document.body == kept.body:
+        return document, warning
+    try:
+        _remember(desk, document, _read(document, desk.settings))
+    except InputError as error:  # somebody's unit has the id of a new part: that must not end everyone's contexts
+        return kept, _as_last_read(kept, error)
+    desk.store.put_document(document)
+    return document, warning
+
+
 def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
     """Return a document as its file now has it, and a word when that is not what somebody might expect.
 
@@ -178,9 +194,13 @@ def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
         said = _read(fresh, desk.settings).nodes
     except InputError as error:
         if not isinstance(error.__cause__, _GONE):
-            return kept, f"{kept.name} is used as it was last read: {error}"
+            return kept, _as_last_read(kept, error)
         return dataclasses.replace(kept, body=b""), _ended(kept, "gone")
     return fresh, "" if said else _ended(kept, "empty")
+
+
+def _as_last_read(kept: CoreDocument, why: InputError) -> str:
+    return f"{kept.name} is used as it was last read: {why}"
 
 
 def _ended(kept: CoreDocument, how: str) -> str:
@@ -228,7 +248,7 @@ def _gone(desk: Desk, document: CoreDocument, present: set[str]) -> list[Unit]:
     return [
         unit.evolve(expires_at=desk.now, recorded_time=desk.now)
         for _, unit in sorted(known.items())
-        if unit.user == document.user and unit.expires_at is None
+        if unit.user == document.user and not has_ended(unit)
     ]
 
 

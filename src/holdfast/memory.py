@@ -19,6 +19,7 @@ from holdfast.analysis.checks import (
     check_name,
     check_names,
     check_note,
+    check_targets,
     check_text,
     check_time,
     choose,
@@ -146,8 +147,8 @@ class Memory(Upkeep):
             "pinned": check_flag("pinned", pinned) or None,
             "valid_from": check_time("valid_from", valid_from),
             "valid_to": check_time("valid_to", valid_to),
-            "supersedes": check_names("supersedes", supersedes) or None,
-            "links": check_names("links", links) or None,
+            "supersedes": check_targets("supersedes", supersedes) or None,
+            "links": check_targets("links", links) or None,
         }
         given_id = check_name("id", id, optional=True)
         if given_id is not None and not isinstance(content, str | Unit | Mapping):
@@ -204,7 +205,7 @@ class Memory(Upkeep):
             "expires_at": (ttl, lambda value: now + life if (life := check_lifetime(value)) else None),
             "valid_from": (valid_from, lambda value: check_time("valid_from", value)),
             "valid_to": (valid_to, lambda value: check_time("valid_to", value)),
-            "links": (links, lambda value: check_names("links", value)),
+            "links": (links, lambda value: check_targets("links", value)),
         }
         changes = {name: check(value) for name, (value, check) in checks.items() if value is not _KEEP}
         if not changes:

@@ -170,6 +170,8 @@ class Upkeep(Opened):
             view, chosen.ids, chosen.documents, dry_run=check_flag("dry_run", dry_run),
             owner=wanted.everything and view.agent is None,
         )  # fmt: skip
+        if chosen.documents:
+            documents.drop_readings()
         erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
         if dry_run or not erasure.uncovered:
             return erasure

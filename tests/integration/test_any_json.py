@@ -162,6 +162,14 @@ def test_arguments_have_the_same_limits():
                 call()
 
 
+def test_what_is_asked_for_may_name_more_than_a_unit_may_point_at(tmp_path):
+    many = MAX_IDS + 1
+    with opened() as memory:
+        written = memory.remember([f"note number {number}" for number in range(many)], user="ana")
+        assert len(memory.forget(ids=[one.id for one in written], user="ana").units) == many
+        assert memory.ingest_folder(tmp_path, user="ana", exclude=["*.txt"] * many).units == 0
+
+
 # -------------------------------------------------------------------------------------------------------- settings
 
 

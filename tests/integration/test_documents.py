@@ -300,6 +300,19 @@ def test_a_file_that_became_unreadable_keeps_its_last_rules_and_says_so(memory, 
     assert (context.section("hard").text, context.warnings) == ("[rules]\n- be back\n", ())
 
 
+def test_a_new_part_whose_id_is_taken_keeps_the_last_rules_and_says_so(memory, core):
+    core.write_text("- be kind\n\nThe kettle is on the shelf.\n", encoding="utf-8")
+    memory.ingest(core, user="root", core=True, scope="global")
+    memory.remember({"id": "AGENTS.md#000002", "claim": "this was here first"}, user="eve", scope="global")
+    core.write_text("- be kinder\n\nThe kettle is on the shelf.\n\nThe violin hangs in the hall.\n", encoding="utf-8")
+    for user in ("root", "ana", "eve"):
+        context = memory.assemble("kettle", user=user)
+        assert context.section("hard").text == "[rules]\n- be kind\n"
+        [warning] = context.warnings
+        assert "AGENTS.md is used as it was last read: the id 'AGENTS.md#000002' is taken" in warning
+    assert "violin" not in memory.assemble("violin hall", user="ana").text
+
+
 @pytest.mark.parametrize("body", [None, "", " \n\n", "\ufeff"])
 def test_a_file_that_was_emptied_or_removed_ends_its_rules_at_once(memory, core, body):
     memory.ingest(core, user="ana", core=True)
@@ -357,6 +370,13 @@ def test_what_rules_cost_is_counted_once_for_each_content_and_counter(memory, co
     assert len(counts_of_rules(other)) == 1
     core.write_text(BODY.replace("be kind", "be kinder"), encoding="utf-8")
     assert len(counts_of_rules(counter)) == 1
+
+
+def test_a_forgotten_document_is_not_kept_in_memory(memory, core):
+    memory.ingest(core, user="ana", core=True)
+    rules(memory)
+    memory.forget(document="AGENTS.md", user="ana")
+    assert documents._partitioned.cache_info().currsize == 0
 
 
 def test_an_edit_beyond_the_budget_is_an_error_and_never_a_cut(memory, core):

@@ -72,6 +72,41 @@ def test_each_unit_is_part_of_its_document(older, name, text):
         assert before - set(ids(memory)) == {text}
 
 
+def test_what_a_document_said_before_is_part_of_it(tmp_path):
+    path, folder = tmp_path / "a.db", tmp_path / "folder"
+    folder.mkdir()
+    (folder / "gone.md").write_text("The ferry is slow.\n", encoding="utf-8")
+    with opened(path=path) as memory:
+        memory.ingest('[{"id": "faq#1", "claim": "The gate is green."}]', name="facts.json", user="ana")
+        memory.ingest('[{"id": "faq#2", "claim": "The gate is red."}]', name="facts.json", user="ana")
+        memory.ingest_folder(folder, user="ana")
+        (folder / "gone.md").unlink()
+        memory.ingest_folder(folder, user="ana")
+    made_older(path, 4)
+    with opened(path=path) as memory:
+        assert {unit.text for unit in memory.forget(document="facts.json", user="ana").units} == {
+            "The gate is green.",
+            "The gate is red.",
+        }
+        assert [unit.text for unit in memory.forget(document="folder/gone.md", user="ana").units] == [
+            "The ferry is slow."
+        ]
+
+
+@pytest.mark.parametrize("name", ["issue#12", "C#2", "facts.json#2"])
+@pytest.mark.parametrize("ttl", [None, 3600])
+def test_a_unit_that_somebody_remembered_is_part_of_no_document(tmp_path, name, ttl):
+    path = tmp_path / "a.db"
+    with opened(path=path) as memory:
+        memory.ingest("The first is of harbours.\n", name="C", user="ana")
+        memory.ingest('[{"id": "faq#1", "claim": "The gate is green."}]', name="facts.json", user="ana")
+        memory.remember({"id": name, "claim": "The parser hangs."}, user="ana", ttl=ttl)
+    made_older(path, 4)
+    with opened(path=path) as memory:
+        assert memory.remember({"id": name, "claim": "It hangs on tabs."}, user="ana")[0].status == "updated"
+        assert memory.forget(ids=name, user="ana").documents == ()
+
+
 def test_files_are_followed_again_when_they_are_ingested_again(older, tmp_path):
     core = tmp_path / "AGENTS.md"
     core.write_text("- be kinder\n", encoding="utf-8")

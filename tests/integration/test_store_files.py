@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,9 +55,17 @@ def test_a_store_that_is_opened_by_a_link_is_erased_in_every_file(tmp_path, told
 def test_an_index_that_lies_beside_a_link_goes(tmp_path):
     small_memory(tmp_path / "real.db").close()
     (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
-    (tmp_path / "link.db.index").write_bytes(SECRET)
+    (tmp_path / "link.db.index").write_bytes(b"holdfast index 1\n" + SECRET)
     small_memory(tmp_path / "link.db").close()
     assert not (tmp_path / "link.db.index").exists()
+
+
+def test_a_file_that_is_no_index_stays_beside_a_link(tmp_path):
+    small_memory(tmp_path / "real.db").close()
+    (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
+    (tmp_path / "link.db.index").write_text("an index of my own\n", encoding="utf-8")
+    small_memory(tmp_path / "link.db").close()
+    assert (tmp_path / "link.db.index").read_text(encoding="utf-8") == "an index of my own\n"
 
 
 @pytest.mark.usefixtures("_every_owner_is_worth_a_snapshot")
@@ -203,6 +212,17 @@ def test_a_log_that_is_damaged_before_acknowledged_writes_is_refused(tmp_path, s
         with pytest.raises(DamagedStoreError, match=r"m\.db-wal is damaged .*restore a backup"):
             opened(path=path)
     assert log.read_bytes() == data
+
+
+@pytest.mark.parametrize("size", [0, 3, 515, 4095, 65535])
+def test_pages_of_a_size_that_there_is_not_are_damage(tmp_path, size):
+    path = crashed(tmp_path)
+    for file, place, wrong in ((path, 16, size.to_bytes(2, "big")), (path.with_name("m.db-wal"), 3, b"\xff")):
+        data = bytearray(file.read_bytes())
+        data[place : place + len(wrong)] = wrong
+        file.write_bytes(data)
+    with pytest.raises(DamagedStoreError, match="restore a backup"):
+        opened(path=path)
 
 
 def test_a_log_that_a_kill_cut_off_is_recovered_without_a_word(tmp_path, caplog):
@@ -422,6 +442,25 @@ def test_a_copy_that_fails_leaves_nothing_behind(tmp_path):
         assert not [*tmp_path.glob("copy.db*")]
         assert memory.store._run("backups", {}).fetchall() == []
         assert memory.backup(tmp_path / "copy.db") == 2
+
+
+def test_a_file_that_appears_while_a_backup_begins_is_left_alone(tmp_path, monkeypatch):
+    target, exists = tmp_path / "copy.db", Path.exists
+
+    def appearing(path):
+        known = exists(path)
+        if path == target and not known:
+            target.write_text("somebody else's", encoding="utf-8")
+        return known
+
+    with small_memory(tmp_path / "m.db") as memory:
+        talk(memory, 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "exists", appearing)
+            with pytest.raises(StoreError, match="no copy was made"):
+                memory.backup(target)
+        assert target.read_text(encoding="utf-8") == "somebody else's"
+        assert memory.store._run("backups", {}).fetchall() == []
 
 
 def test_a_busy_store_closes_without_its_index(tmp_path, caplog, monkeypatch):

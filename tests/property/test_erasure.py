@@ -409,6 +409,58 @@ def test_another_store_in_the_place_of_a_backup_is_left_alone(tmp_path):
     memory.close()
 
 
+def other_database(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (word TEXT)")
+    connection.close()
+
+
+FOREIGN = {
+    "text": lambda path: path.write_text("a shopping list of mine\n" * 20, encoding="utf-8"),
+    "database": other_database,
+    "folder": lambda path: path.mkdir(),
+}
+
+
+@pytest.mark.parametrize("put", FOREIGN.values(), ids=FOREIGN)
+def test_what_is_no_store_in_the_place_of_a_backup_holds_no_erasure_up(tmp_path, put):
+    memory = small_memory(tmp_path / "memory.db")
+    keys = talk(memory, 3)
+    memory.backup(tmp_path / "copy.db")
+    (tmp_path / "copy.db").unlink()
+    put(tmp_path / "copy.db")
+    before = bytes_of(tmp_path).get("copy.db")
+    erasure = memory.forget(user="ana", ids=keys[0])
+    assert (erasure.complete, erasure.pending) == (True, False)
+    assert "copy.db (" in erasure.outside[0]
+    assert bytes_of(tmp_path).get("copy.db") == before
+    memory.close()
+
+
+def test_only_who_forgets_waits_for_a_backup_that_somebody_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr(upkeep, "_COPY_PATIENCE_MS", 1)
+    waits, connected = [], upkeep.open_connection
+
+    def watching(path, settings):
+        waits.append(settings.busy_timeout_ms)
+        return connected(path, settings)
+
+    memory = small_memory(tmp_path / "memory.db")
+    keys = talk(memory, 3)
+    memory.backup(tmp_path / "copy.db")
+    holder = sqlite3.connect(tmp_path / "copy.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr(upkeep, "open_connection", watching)
+    assert not memory.forget(user="ana", ids=keys[0]).complete
+    memory.remember("a write while it is held", user="ana")
+    assert waits[0] == 1
+    assert set(waits[1:]) == {0}
+    holder.close()
+    memory.remember("a write afterwards", user="ana")
+    assert memory.store.finish_erasing()
+    memory.close()
+
+
 def test_nothing_names_a_forgotten_user_in_the_store_or_in_its_backups(tmp_path):
     names = {"user": "Userquibble", "tenant": "Tenantquibble"}
     with small_memory(tmp_path / "memory.db") as memory:
@@ -467,7 +519,7 @@ def test_copies_that_cannot_be_reached_are_named(tmp_path):
     for name in ("moved.db", "broken.db", "fine.db"):
         memory.backup(tmp_path / name)
     (tmp_path / "moved.db").rename(tmp_path / "elsewhere.db")
-    (tmp_path / "broken.db").write_bytes(b"no database" * 20)
+    (tmp_path / "broken.db").write_bytes((tmp_path / "broken.db").read_bytes()[:100] + b"no database" * 2000)
     erasure = memory.forget(user="ana", ids=keys[0])
     assert not erasure.complete
     assert {name for name in ("moved.db", "broken.db", "fine.db") if any(name in one for one in erasure.outside)} == {
@@ -573,6 +625,20 @@ def test_part_of_a_document_is_refused(memory):
     assert (erasure.documents, erasure.complete) == (("notes.md",), True)
     with pytest.raises(NotFoundError):
         memory.forget(user="ana", document="notes.md")
+
+
+@pytest.mark.parametrize("passed", [0, 2], ids=["living", "expired"])
+def test_a_lifetime_takes_no_part_out_of_its_document(tmp_path, passed):
+    moment = [NOW]
+    with small_memory(tmp_path / "other.db", now=lambda: moment[0]) as memory:
+        first, _ = memory.ingest("One quagga.\n\nTwo harbours.\n", name="notes.md", user="ana")
+        memory.update(first.id, user="ana", ttl=3600)
+        moment[0] = later(hours=passed)
+        with pytest.raises(InputError, match=r"notes\.md.*1 more units"):
+            memory.forget(user="ana", ids=first.id)
+        memory.ingest("Two harbours.\n", name="notes.md", user="ana")
+        assert memory.forget(user="ana", ids=first.id).complete
+        assert b"quagga" not in b"".join(bytes_of(tmp_path).values())
 
 
 def test_expired_and_superseded_units_are_forgotten_too(memory, tmp_path):

@@ -1,16 +1,18 @@
 """C15 and C16: budgets, precedence, degraded contexts, packing and what is left out, on small cases."""
 
 import dataclasses
+import gc
 import json
 import math
 import re
+import weakref
 
 import pytest
 
 from builders import later, make_unit
 from holdfast.analysis.tokens import estimate
 from holdfast.assembly.assemble import assemble, fill
-from holdfast.assembly.budget import Shares, check_hard, choose_budget, share_of
+from holdfast.assembly.budget import Shares, check_hard, choose_budget, counting, share_of
 from holdfast.assembly.context import LeftOut, Recalled
 from holdfast.assembly.excerpt import excerpts, sentences, term_overlap
 from holdfast.assembly.packing import longest_prefix
@@ -545,3 +547,39 @@ def test_the_context_goes_through_json():
     assert [section["name"] for section in row["sections"]] == ["hard", "soft", "tail", "projection"]
     assert row["sections"][3]["items"] == [{"id": "r0", "kind": "whole", "text": "xxx", "tokens": 3, "score": 1.0}]
     assert row["left_out"] == [{"id": "r1", "needed": 100, "short": 86, "cut": "budget"}]
+
+
+# --------------------------------------------------------------------------------------------- what is kept
+
+
+class Rule(str):
+    """A text that can be watched."""
+
+
+class Slotted:
+    """A counter that cannot be referred to weakly."""
+
+    __slots__ = ()
+
+    def __call__(self, text):
+        return len(text)
+
+
+def test_what_rules_cost_keeps_neither_their_text_nor_the_counter():
+    def counter(text):
+        return len(text)
+
+    rule = Rule("be kind")
+    assert counting(counter, [rule])(rule) == 7
+    watched = [weakref.ref(rule)]
+    del rule
+    gc.collect()
+    assert [one() for one in watched] == [None]
+    watched = [weakref.ref(counter)]
+    del counter
+    gc.collect()
+    assert [one() for one in watched] == [None]
+
+
+def test_a_counter_of_which_nothing_can_be_kept_counts_all_the_same():
+    assert counting(Slotted(), ["be kind"])("be kind") == 7

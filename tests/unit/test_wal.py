@@ -48,6 +48,14 @@ def test_a_flipped_bit_before_acknowledged_writes_is_seen(log):
         assert wal.examine(flipped(data, place, chance.randrange(8)), PAGE).acknowledged, place
 
 
+def test_a_log_whose_pages_are_of_no_size_is_read_by_the_databases(log):
+    damaged = bytearray(log[0])
+    damaged[8:12] = (4099).to_bytes(4, "big")
+    first, second = wal._checksum(bytes(damaged[:24]), (0, 0), big=bool(damaged[3] & 1))
+    damaged[24:32] = first.to_bytes(4, "big") + second.to_bytes(4, "big")
+    assert wal.examine(bytes(damaged), PAGE).acknowledged
+
+
 def test_how_many_writes_are_lost_is_counted(log):
     data, ends = log
     assert wal.examine(flipped(data, ends[9] - 100), PAGE).acknowledged == 20

@@ -81,9 +81,15 @@ def check_names(what: str, names: object) -> tuple[str, ...]:
         names = (names,)
     if not isinstance(names, list | tuple):
         raise InputError(f"{what} takes an id or a list of ids, not {shown(names)}")
-    if len(names) > MAX_IDS:
-        raise InputError(f"{what} has {len(names):,} ids; the most is {MAX_IDS:,}")
     return tuple(check_name(what, name) or "" for name in names)
+
+
+def check_targets(what: str, names: object) -> tuple[str, ...]:
+    """Return the ids that a unit points at, as `check_names` does, unless there are too many."""
+    targets = check_names(what, names)
+    if len(targets) > MAX_IDS:
+        raise InputError(f"{what} has {len(targets):,} ids; the most is {MAX_IDS:,}")
+    return targets
 
 
 def check_list(what: str, given: Mapping[str, object], default: Sequence[object] = ()) -> Sequence[object]:

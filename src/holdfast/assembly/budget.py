@@ -6,9 +6,10 @@ tail:  T_recent ≤ min(max(β·τ, T_base), τ - I1 - I2*)
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
+from weakref import WeakKeyDictionary
 
 from holdfast.analysis.tokens import TokenCounter, checked
 from holdfast.assembly.context import node_id
@@ -16,12 +17,14 @@ from holdfast.assembly.render import RULES, authored_pieces, section_text
 from holdfast.assembly.shares import share_of
 from holdfast.errors import BudgetError, InputError, shown
 from holdfast.settings import AssemblySettings
-from holdfast.types import AuthoredText
+from holdfast.types import AuthoredText, digest
 
 # An error names the rules that are worth shortening, not all of them.
 _HEAVIEST = 3
 # The pieces of a few dozen owners' rules.
 _COSTS_KEPT = 4096
+# By counter, for as long as somebody has it, and by the hash of a text: what is forgotten does not stay here.
+_costs: WeakKeyDictionary[TokenCounter, dict[str, int]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,22 @@ def counting(counter: TokenCounter, rules: Iterable[str]) -> TokenCounter:
     Costs are kept by content and counter: an edit, or another counter, is counted anew.
     """
     count, lasting = cache(checked(counter)), frozenset(rules)
-    if not isinstance(counter, Hashable):
+    try:
+        known = _costs.setdefault(counter, {})
+    except TypeError:  # it has no hash, or cannot be referred to weakly: nothing is kept of it
         return count
-    return lambda text: _cost(counter, text) if text in lasting else count(text)
+    return lambda text: _cost(known, count, text) if text in lasting else count(text)
 
 
-@lru_cache(maxsize=_COSTS_KEPT)
-def _cost(counter: TokenCounter, text: str) -> int:
-    return checked(counter)(text)
+def _cost(known: dict[str, int], count: TokenCounter, text: str) -> int:
+    name = digest(text)
+    cost = known.get(name)
+    if cost is None:
+        cost = count(text)
+        if len(known) >= _COSTS_KEPT:
+            known.clear()
+        known[name] = cost
+    return cost
 
 
 def heaviest(nodes: Sequence[AuthoredText], pieces: Sequence[str], count: TokenCounter) -> str:

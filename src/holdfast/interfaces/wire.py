@@ -10,7 +10,6 @@ from typing import Any
 
 from holdfast.analysis.knowledge import sentences_of
 from holdfast.assembly.context import Context
-from holdfast.errors import HoldfastError
 from holdfast.interfaces.terminal import visible_json
 from holdfast.library import FolderReport
 from holdfast.settings import Settings
@@ -176,11 +175,6 @@ def stats_json(stats: Stats) -> dict[str, Any]:
 def settings_json(settings: Settings) -> list[dict[str, Any]]:
     """Return every key with its value and origin."""
     return [dataclasses.asdict(origin) for origin in settings.describe()]
-
-
-def error_json(error: HoldfastError) -> Mapping[str, Any]:
-    """Return an error as every door reports it."""
-    return failure_json(type(error).__name__, str(error), error.exit_code)
 
 
 def failure_json(kind: str, message: str, exit_code: int) -> Mapping[str, Any]:

@@ -63,6 +63,14 @@ def select(store: Store, view: View, wanted: Wanted) -> Selection:
     return _with_documents(store, view, found, tuple(unit.id for unit in found))
 
 
+def has_ended(unit: Unit) -> bool:
+    """Return whether a document no longer says a part of it; one that was given a time to live is still in its text.
+
+    A document ends a part at the moment it is read; a lifetime ends after the moment it was given.
+    """
+    return unit.expires_at is not None and unit.expires_at <= unit.recorded_time
+
+
 def _refuse_unclear(wanted: Wanted) -> None:
     named = {
         "ids": bool(wanted.ids),
@@ -110,7 +118,7 @@ def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[
     chosen = {unit.id for unit in units}
     documents = []
     documents_of = store.documents_of(view, [unit.id for unit in units])
-    names = {(documents_of.get(unit.id), unit.user) for unit in units if unit.expires_at is None}
+    names = {(documents_of.get(unit.id), unit.user) for unit in units if not has_ended(unit)}
     for name, user in sorted((name, user or "") for name, user in names if name is not None):
         for kept in store.documents(view, name=name):
             if (kept.user or "") != user:

@@ -41,7 +41,7 @@ _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _SIDES = ("-wal", "-shm", ".index")
 _FILE_HEADER = 100
 _PAGE_SIZE_AT = slice(16, 18)
-_SMALLEST_PAGE = 512
+_LARGEST_PAGE = 1  # how two bytes say 65,536
 
 # SQLite's primary result codes (https://www.sqlite.org/rescode.html), each with the error it becomes.
 _TRANSLATION: dict[int, tuple[type[StoreError], str]] = {
@@ -152,13 +152,20 @@ def _connected(location: str, settings: StoreSettings) -> sqlite3.Connection:
     return connection
 
 
-def identity_of(location: str) -> str | None:
+def identity_of(location: str, patience_ms: int) -> str | None:
     """Return which store lies at a place, without changing it; None when it has not said so.
 
     Raises:
+        ForeignStoreError: it is a file of another program.
         StoreError: it cannot be read.
     """
-    with translated(location), closing(sqlite3.connect(f"file:{quote(location)}?mode=rw", uri=True)) as connection:
+    files.hold(location)
+    try:
+        _refuse_other_file(location, next(files.chunks(location, location), b""))
+    finally:
+        files.release(location)
+    place = f"file:{quote(location)}?mode=rw"
+    with translated(location), closing(sqlite3.connect(place, uri=True, timeout=patience_ms / 1000)) as connection:
         _refuse_foreign(connection, location)
         [tables] = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'agreements'").fetchone()
         found = connection.execute(queries()["agreed"], {"name": IDENTITY}).fetchone() if tables else None
@@ -184,14 +191,28 @@ def _prepare_file(path: Path) -> None:
         header = os.pread(descriptor, _FILE_HEADER, 0)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}; check the device") from error
-    if header and not header.startswith(_SQLITE_HEADER):
-        raise ForeignStoreError(
-            f"{path} is not a Holdfast store (it starts with {shown(header[:8])}); name another file"
-        )
+    _refuse_other_file(str(path), header)
     if 0 < len(header) < _FILE_HEADER:
         raise DamagedStoreError(f"{path} is cut short at {len(header)} bytes; restore a backup")
     _narrow(path)
-    _refuse_damaged_log(path, max(int.from_bytes(header[_PAGE_SIZE_AT], "big"), _SMALLEST_PAGE))
+    _refuse_damaged_log(path, _page_size(path, header))
+
+
+def _page_size(path: Path, header: bytes) -> int:
+    if not header:  # a new file, and a log beside it is nobody's
+        return wal.PAGE_SIZES[0]
+    given = int.from_bytes(header[_PAGE_SIZE_AT], "big")
+    size = wal.PAGE_SIZES[-1] if given == _LARGEST_PAGE else given
+    if size not in wal.PAGE_SIZES:
+        raise DamagedStoreError(f"{path} is damaged: its header speaks of pages of {size} bytes; restore a backup")
+    return size
+
+
+def _refuse_other_file(location: str, header: bytes) -> None:
+    if header and not header.startswith(_SQLITE_HEADER):
+        raise ForeignStoreError(
+            f"{location} is not a Holdfast store (it starts with {shown(header[:8])}); name another file"
+        )
 
 
 def _narrow(path: Path) -> None:

@@ -22,7 +22,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-_MAGIC = b"holdfast index 1\n"
+_KIND = b"holdfast index "
+_MAGIC = _KIND + b"1\n"
 _LENGTH = 8
 _DIGEST = 16
 # Words of the memories are in it: only their owner reads them.
@@ -91,6 +92,15 @@ def write(path: Path, fingerprint: str, segments: list[Segment]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def is_one(path: Path) -> bool:
+    """Return whether a file is a snapshot, of whichever store and release."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_KIND)) == _KIND
+    except OSError:  # nobody knows what it is
+        return False
 
 
 def remove(path: Path) -> None:

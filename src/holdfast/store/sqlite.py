@@ -563,7 +563,7 @@ class SqliteStore(Upkeep):
 def _remove_misplaced_snapshot(name: str, place: str) -> None:
     """Remove an index that was saved beside a link to a store: no erasure in the store would reach it."""
     beside = Path(f"{name}.index").absolute()
-    if beside.exists() and os.path.realpath(beside) != f"{place}.index":
+    if beside.is_file() and os.path.realpath(beside) != f"{place}.index" and snapshot.is_one(beside):
         snapshot.remove(beside)
 
 

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from holdfast.errors import BusyStoreError, InputError, NotFoundError, StoreError, shown
+from holdfast.errors import BusyStoreError, ForeignStoreError, InputError, NotFoundError, StoreError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store import snapshot
 from holdfast.store.connection import Connected
@@ -25,9 +25,11 @@ from holdfast.types import JSON, CoreDocument, Draft, Erasure, Gate, Unit, View,
 log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
 _ERASING = "erasing"
-# A copy is nobody's working file; who holds it anyway is waited for when the store is written to next.
+# A copy is nobody's working file; who holds it anyway is waited for by whoever forgets, and by no other write.
 _COPY_PATIENCE_MS = 1000
 
+# What SQLite puts beside a database.
+_OF_SQLITE = ("-wal", "-shm", "-journal")
 _A_READER = "a reader still holds old bytes"
 
 # Of a unit that became durable: tenant, user, key, and its checksum before and after.
@@ -309,7 +311,7 @@ class Upkeep(Connected):
         with self._read():
             if self._run("agreed", {"name": _ERASING}).fetchone() is None:
                 return True
-            unreached, _ = self._erase_copies(())
+            unreached, _ = self._erase_copies((), patience_ms=0)
             if unreached or not self._truncated_log(wait=False):
                 return False
             self._index.erased()
@@ -334,33 +336,33 @@ class Upkeep(Connected):
             raise InputError(f"{shown(str(path))} exists; name a file that does not, so that nothing is overwritten")
         if not target.parent.is_dir():
             raise InputError(f"the folder {shown(str(target.parent))} does not exist; create it first")
-        # Recorded first: a copy that an interruption leaves behind is still known to an erasure.
-        with self._write():
-            self._run("record_backup", {"path": str(target), "at": iso(at)})
         try:
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
+        except OSError as error:
+            raise StoreError(f"{target}: {error.strerror}; no copy was made; name another file") from error
+        # From here on the file is ours to remove.
+        try:
+            # Recorded before it is filled: a copy that an interruption leaves behind is still known to an erasure.
+            with self._write():
+                self._run("record_backup", {"path": str(target), "at": iso(at)})
             return self._copied(target)
         except BaseException:
             self._drop_copy(target)
             raise
 
     def _copied(self, target: Path) -> int:
-        with self._read():
-            try:
-                os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
-            except OSError as error:
-                raise StoreError(f"{target}: {error.strerror}; no copy was made; name another file") from error
-            with closing(sqlite3.connect(target, isolation_level=None)) as copy:
-                self._connection.backup(copy)
-                [verdict] = copy.execute("PRAGMA integrity_check").fetchone()
-                [count] = copy.execute(queries()["store_units"]).fetchone()
+        with self._read(), closing(sqlite3.connect(target, isolation_level=None)) as copy:
+            self._connection.backup(copy)
+            [verdict] = copy.execute("PRAGMA integrity_check").fetchone()
+            [count] = copy.execute(queries()["store_units"]).fetchone()
         if verdict != "ok":
             raise StoreError(f"the copy at {target} cannot be read back ({verdict}); it was removed; check the disk")
         return int(count)
 
     def _drop_copy(self, target: Path) -> None:
         """Leave nothing of a copy that failed."""
-        for path in _files_of(str(target)):
-            Path(path).unlink()
+        for side in ("", *_OF_SQLITE):
+            Path(f"{target}{side}").unlink(missing_ok=True)
         try:
             with self._write():
                 self._run("forget_backup", {"path": str(target)})
@@ -385,22 +387,24 @@ class Upkeep(Connected):
         """Erase from the copies; an error leaves them to the next write or open."""
         try:
             with self._read():
-                return self._erase_copies(pieces)
+                return self._erase_copies(pieces, patience_ms=_COPY_PATIENCE_MS)
         except StoreError as error:
             return [f"backups ({error}; the next write or open tries again)"], []
 
-    def _erase_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
+    def _erase_copies(self, pieces: Sequence[bytes], *, patience_ms: int) -> tuple[list[str], list[str]]:
         """Erase from the copies what is noted; return those that could not be changed, and those that are gone."""
         unreached, missing = [], []
         for (name,) in self._run("noted_copies", {}).fetchall():
             noted = self._run("notes_of_copy", {"path": name}).fetchall()
             try:
-                if not Path(name).exists():
+                if not Path(name).is_file():
                     missing.append(f"{name} (not found: it was moved or deleted)")
-                elif identity_of(name) != self._identity:
+                elif identity_of(name, patience_ms) != self._identity:
                     missing.append(f"{name} (another store lies there now, and is left alone)")
                 else:
-                    _erase_copy(name, noted, pieces)
+                    _erase_copy(name, noted, pieces, patience_ms)
+            except ForeignStoreError:
+                missing.append(f"{name} (no Holdfast store lies there now; the file is left alone)")
             except (StoreError, OSError) as error:
                 unreached.append(f"{name} ({error}; the next write or open tries again)")
                 continue
@@ -409,13 +413,15 @@ class Upkeep(Connected):
         return unreached, missing
 
 
-def _erase_copy(path: str, noted: Sequence[tuple[str, str, str, str]], pieces: Sequence[bytes]) -> None:
+def _erase_copy(
+    path: str, noted: Sequence[tuple[str, str, str, str]], pieces: Sequence[bytes], patience_ms: int
+) -> None:
     """Erase what is noted from a copy, and prove it.
 
     Raises:
         StoreError: it cannot be changed now, or something is left in it.
     """
-    connection = open_connection(path, StoreSettings(busy_timeout_ms=_COPY_PATIENCE_MS))
+    connection = open_connection(path, StoreSettings(busy_timeout_ms=patience_ms))
     try:
         with translated(path, writing=True):
             run = _runner(connection)
@@ -467,7 +473,7 @@ def _erase_owner(run: Run, tenant: str, user: str) -> None:
 
 
 def _files_of(location: str) -> list[str]:
-    return [path for side in ("", "-wal", "-shm", "-journal", ".index") if Path(path := f"{location}{side}").exists()]
+    return [path for side in ("", *_OF_SQLITE, ".index") if Path(path := f"{location}{side}").exists()]
 
 
 def _keys(unit: Unit) -> dict[str, str]:

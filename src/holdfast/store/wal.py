@@ -24,6 +24,9 @@ _CHECKED_OF_HEADER = 24
 _CHECKED_OF_FRAME = 8
 _MAGIC = 0x377F0682  # one more when checksums are over big-endian words
 
+# Powers of two: https://www.sqlite.org/fileformat2.html#page_size
+PAGE_SIZES = tuple(1 << bits for bits in range(9, 17))
+
 _WORD = 0xFFFFFFFF
 
 Pair = tuple[int, int]
@@ -46,13 +49,14 @@ class _Frame:
 
 
 def examine(data: bytes, page_size: int) -> Loss:
-    """Return what is lost when SQLite recovers this log; `page_size` is that of the database."""
+    """Return what is lost when SQLite recovers this log; `page_size` is one of `PAGE_SIZES`."""
     if len(data) < _HEADER.size:
         return Loss()
     magic, _, page, _, *pairs = _HEADER.unpack_from(data)
     big = bool(magic & 1)
     stored = (pairs[2], pairs[3])
-    sound = magic & ~1 == _MAGIC and _checksum(data[:_CHECKED_OF_HEADER], (0, 0), big=big) == stored
+    known = magic & ~1 == _MAGIC and page in PAGE_SIZES
+    sound = known and _checksum(data[:_CHECKED_OF_HEADER], (0, 0), big=big) == stored
     if not sound:  # SQLite takes the log for empty; what it was written with is known all the same
         page, big = page_size, sys.byteorder == "big"
     frames = [*_frames(data, page, stored, big=big)]

@@ -15,8 +15,8 @@ from holdfast.analysis.checks import (
     check_fraction,
     check_metadata,
     check_name,
-    check_names,
     check_note,
+    check_targets,
     check_text,
     check_time,
     choose,
@@ -63,7 +63,7 @@ def _id(name: str, value: JSON, _: IngestSettings) -> str:
 
 
 def _ids(name: str, value: JSON, _: IngestSettings) -> tuple[str, ...]:
-    return check_names(name, _list(name, value))
+    return check_targets(name, _list(name, value))
 
 
 def _acts(name: str, value: JSON, _: IngestSettings) -> tuple[str, ...]:
