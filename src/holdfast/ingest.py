@@ -208,6 +208,8 @@ def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analys
     fields["metadata"] = {**said.fields.get("metadata", {}), **owned.fields.get("metadata", {})}
     if said.fields.get("role") == "Procedure":
         fields["claim"] = ""
+    # A time that a whole list is given tells its messages apart no more than none does.
+    dated = said.at is not None or (alone and owned.at is not None)
     said = replace(said, author=fields.pop("author", said.author), at=said.at or owned.at, id=said.id or owned.id)
     unit = Unit(
         id=said.id or identity(said, owner, seen),
@@ -222,17 +224,17 @@ def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analys
         recorded_time=owned.now,
         **fields,
     )
-    naming = partial(occurrence_id, said, owner) if _told_by_order(unit, said, alone=alone) else None
+    naming = partial(occurrence_id, said, owner) if _told_by_order(unit, said, alone=alone, dated=dated) else None
     return Draft(unit, analyse, id_given=said.id is not None, time_given=said.at is not None, naming=naming)
 
 
-def _told_by_order(unit: Unit, said: Said, *, alone: bool) -> bool:
+def _told_by_order(unit: Unit, said: Said, *, alone: bool, dated: bool) -> bool:
     """Return whether only its place in the conversation says if a message is new: it has neither id nor time.
 
     The system's instructions lead every list of a host that keeps a window of the last turns; in a list they are
     known by their words.
     """
-    if unit.kind != "turn" or said.id is not None or said.at is not None or unit.message_id is not None:
+    if unit.kind != "turn" or said.id is not None or dated or unit.message_id is not None:
         return False
     return alone or unit.author != "system"
 

@@ -312,6 +312,23 @@ def test_a_list_with_some_ids_and_times_is_told_apart_by_all_it_has():
         assert statuses(memory.remember(more[2:], **OWNER)) == ["duplicate"] * 4
 
 
+def test_answers_to_two_calls_of_tools_are_two_messages_however_alike():
+    with opened() as memory:
+        for call in ("c1", "c2", "c2"):
+            memory.remember({"role": "tool", "tool_call_id": call, "content": "ok"}, user="ana", session="s")
+        kept = memory.list(user="ana", session="s", order="oldest")
+        assert [unit.metadata["tool_call_id"] for unit in kept] == ["c1", "c2"]
+
+
+def test_a_list_that_is_sent_again_with_another_time_for_all_of_it_adds_only_what_is_new():
+    talk = ["Shall I book Friday?", "Yes", "Shall I also cancel the dentist?", "Yes"]
+    with opened() as memory:
+        for count in range(2, len(talk) + 1):
+            said = [{"role": "user", "content": text} for text in talk[:count]]
+            memory.remember(said, user="ana", session="s", at=NOW + timedelta(minutes=count))
+        assert [unit.text for unit in memory.list(user="ana", session="s", order="oldest")] == talk
+
+
 def test_messages_of_several_sessions_in_one_call_are_told_apart_session_by_session():
     talk = [
         {"role": "user", "content": text, "session": name} for text, name in (("Yes", "a"), ("Yes", "b"), ("No", "a"))

@@ -105,4 +105,6 @@ def _compared(draft: Draft, held: dict[str, Unit]) -> Hashable:
 
 
 def _words(unit: Unit) -> Hashable:
-    return unit.author, unit.speaker, unit.text, json.dumps(unit.parts, sort_keys=True)
+    # Two tools may answer the same; which call an answer is to tells them apart.
+    call = unit.metadata.get("tool_call_id")
+    return unit.author, unit.speaker, unit.text, json.dumps([unit.parts, call], sort_keys=True)

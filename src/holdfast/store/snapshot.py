@@ -162,3 +162,10 @@ def _read_segment(
 
 
 UNREADABLE = (ValueError, KeyError, IndexError, BadZipFile, EOFError)
+
+
+def remove_misplaced(name: str, place: str) -> None:
+    """Remove an index that was saved beside a link to a store: no erasure in the store would reach it."""
+    beside = Path(f"{name}.index").absolute()
+    if beside.is_file() and os.path.realpath(beside) != f"{place}.index" and is_one(beside):
+        remove(beside)

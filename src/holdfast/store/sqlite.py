@@ -38,7 +38,6 @@ from holdfast.store.base import (
     Proposal,
 )
 from holdfast.store.conversation import given_again, told_apart
-from holdfast.store.erasure import ERASED
 from holdfast.store.facts import facts
 from holdfast.store.index import CALLED, NAMING
 from holdfast.store.live import Fresh
@@ -56,6 +55,7 @@ from holdfast.store.rows import (
     where,
 )
 from holdfast.store.upkeep import Upkeep
+from holdfast.store.verification import problems_in
 from holdfast.types import Analysis, CoreDocument, Deadline, Draft, Gate, Stats, Unit, View, Written, from_iso, iso
 
 _EVERYTHING = -1  # SQLite's "no limit"
@@ -81,7 +81,7 @@ class SqliteStore(Upkeep):
             close_connection(connection, place)
             raise
         if name != IN_MEMORY:
-            _remove_misplaced_snapshot(name, place)
+            snapshot.remove_misplaced(name, place)
         store.finish_erasing_if_possible()
         return store
 
@@ -541,35 +541,4 @@ class SqliteStore(Upkeep):
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""
         with self._read():
-            problems = [
-                Problem(f"SQLite reports: {line}", "restore a backup; the file has lost bytes")
-                for (line,) in self._connection.execute("PRAGMA integrity_check")
-                if line != "ok"
-            ]
-            problems += [
-                Problem(f"vector of unit row {key} fails its checksum", "run `holdfast reembed`")
-                for key, vector, checksum in self._run("all_vectors", {})
-                if zlib.crc32(vector) != checksum
-            ]
-            rows = chain(self._run("all_units", {}), self._run("all_versions", {}))
-            problems += [problem for row in rows if (problem := _problem(row))]
-            problems += [
-                Problem(f"unit row {key} is superseded or covered by nothing that is known", "restore a backup")
-                for (key,) in self._run("odd_fates", {"erased": ERASED})
-            ]
-            return problems
-
-
-def _remove_misplaced_snapshot(name: str, place: str) -> None:
-    """Remove an index that was saved beside a link to a store: no erasure in the store would reach it."""
-    beside = Path(f"{name}.index").absolute()
-    if beside.is_file() and os.path.realpath(beside) != f"{place}.index" and snapshot.is_one(beside):
-        snapshot.remove(beside)
-
-
-def _problem(row: Row) -> Problem | None:
-    try:
-        unit_of(row)
-    except DamagedStoreError as error:
-        return Problem(str(error).partition("; ")[0], "restore a backup")
-    return None
+            return problems_in(self._connection, self._run)
