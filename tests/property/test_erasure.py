@@ -627,13 +627,15 @@ def test_part_of_a_document_is_refused(memory):
         memory.forget(user="ana", document="notes.md")
 
 
-@pytest.mark.parametrize("passed", [0, 2], ids=["living", "expired"])
-def test_a_lifetime_takes_no_part_out_of_its_document(tmp_path, passed):
+@pytest.mark.parametrize(("passed", "changed"), [(0, False), (2, False), (2, True)])
+def test_a_lifetime_takes_no_part_out_of_its_document(tmp_path, passed, changed):
     moment = [NOW]
     with small_memory(tmp_path / "other.db", now=lambda: moment[0]) as memory:
         first, _ = memory.ingest("One quagga.\n\nTwo harbours.\n", name="notes.md", user="ana")
         memory.update(first.id, user="ana", ttl=3600)
         moment[0] = later(hours=passed)
+        if changed:
+            memory.update(first.id, user="ana", topic="zoo")
         with pytest.raises(InputError, match=r"notes\.md.*1 more units"):
             memory.forget(user="ana", ids=first.id)
         memory.ingest("Two harbours.\n", name="notes.md", user="ana")

@@ -66,9 +66,9 @@ def select(store: Store, view: View, wanted: Wanted) -> Selection:
 def has_ended(unit: Unit) -> bool:
     """Return whether a document no longer says a part of it; one that was given a time to live is still in its text.
 
-    A document ends a part at the moment it is read; a lifetime ends after the moment it was given.
+    A document ends a part at the moment it is read; of a part that was changed since, only the next reading tells.
     """
-    return unit.expires_at is not None and unit.expires_at <= unit.recorded_time
+    return unit.expires_at == unit.recorded_time
 
 
 def _refuse_unclear(wanted: Wanted) -> None:
