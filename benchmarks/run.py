@@ -226,10 +226,10 @@ class WatchedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def put(self, drafts: Sequence[Draft]) -> list[Written]:
+    def put(self, drafts: Sequence[Draft], **rules: Any) -> list[Written]:
         """Write, and count the seconds: SQL, the durable commit, and the index that follows it."""
         began = perf_counter()
-        written = self._store.put(drafts)
+        written = self._store.put(drafts, **rules)
         self._stages.store += perf_counter() - began
         return written
 

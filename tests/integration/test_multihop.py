@@ -89,10 +89,10 @@ def test_every_rule_is_asked_for():
 def test_the_bridge_shares_no_word_with_the_question(memory, units, asked):
     assert asked["bridge"]
     assert set(asked["bridge"]) < set(asked["proof"])
-    words = set(terms(asked["question"], "-"))
+    words = set(terms(asked["question"]))
     for sentence in asked["bridge"]:
         unit = saying(units, sentence)
-        assert words.isdisjoint(terms(f"{unit.topic} {unit.text}", "-"))
+        assert words.isdisjoint(terms(f"{unit.topic} {unit.text}"))
 
 
 @every_question

@@ -189,7 +189,8 @@ def test_line_ends_and_a_byte_order_mark_change_nothing_but_the_source(source, e
 @given(st.binary(max_size=40))
 def test_any_bytes_are_a_document_or_an_input_error_that_names_it(raw):
     try:
-        found = partition("notes.md", raw).nodes
+        nodes = partition("notes.md", raw).nodes
     except InputError as error:
-        found = "'notes.md'" in str(error)
-    assert found
+        assert "'notes.md'" in str(error)
+    else:  # a document that was emptied has no rules, and nothing else
+        assert bool(nodes) == bool(raw.decode("utf-8-sig").strip())
