@@ -61,7 +61,7 @@ def corpora(draw):
         unit = {"id": f"u{i}", "role": role, statement: draw(phrases.filter(bool))}
         for name in ("topic", "condition", "utility_note"):
             unit[name] = draw(st.just("") | phrases)
-        unit["utility_acts"] = draw(st.lists(st.sampled_from(["explain", "describe"]), max_size=2))
+        unit["utility_acts"] = draw(st.lists(st.sampled_from(["explain", "describe"]), max_size=2, unique=True))
         units.append(unit)
     return units
 
