@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from holdfast.embedders import build_embedder
 from holdfast.kernels import vectors
+from holdfast.models.embedders import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.store.dense import TIERS, DenseBlock
 

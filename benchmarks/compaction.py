@@ -14,10 +14,10 @@ import json
 from pathlib import Path
 
 from holdfast import Settings
-from holdfast.embedders import build_embedder
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.systems import Product, ProductReader
 from holdfast.eval.vectors import CachedEmbedder
+from holdfast.models.embedders import build_embedder
 from holdfast.types import digest
 
 RESULTS = Path(__file__).resolve().parent / "results" / "compaction.json"

@@ -13,10 +13,10 @@ import numpy as np
 import synthetic
 
 from holdfast import Memory, Settings
-from holdfast.analysis import analyse
-from holdfast.analysis.hypervector import encode_unit
-from holdfast.analysis.query import profile_query
-from holdfast.embedders import build_embedder
+from holdfast.language import analyse
+from holdfast.language.hypervector import encode_unit
+from holdfast.language.query import profile_query
+from holdfast.models.embedders import build_embedder
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
 from holdfast.settings import EmbeddingSettings, RetrievalSettings
 from holdfast.types import Budget, Deadline, RetrievalResult, View

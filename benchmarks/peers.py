@@ -9,7 +9,7 @@ from pathlib import Path
 import bm25s
 import numpy as np
 
-from holdfast.analysis.lexical import STOP_WORDS
+from holdfast.language.lexical import STOP_WORDS
 
 # `search` with the hybrid profile returns at most this many.
 TOP = 20

@@ -50,13 +50,13 @@ from rich.table import Table
 import holdfast
 import holdfast.opened
 from holdfast import Memory, Settings
-from holdfast.analysis import analyse
-from holdfast.analysis.query import profile_query
 from holdfast.derivation import derivation
-from holdfast.embedders import Embedder
+from holdfast.language import analyse
+from holdfast.language.query import profile_query
+from holdfast.models.embedders import Embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.retrieval.lexical import LexicalStrategy
-from holdfast.store.base import DenseQuery, LexicalQuery, Proposal, Store
+from holdfast.store.contract import DenseQuery, LexicalQuery, Proposal, Store
 from holdfast.store.sqlite import SqliteStore
 from holdfast.types import (
     FIELDS,

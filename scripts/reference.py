@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from holdfast import HoldfastError, Memory, Settings, errors
-from holdfast.embedders.shipped import SHIPPED, read_provenance, shipped_folder
 from holdfast.interfaces.cli import app
+from holdfast.models.shipped import SHIPPED, read_provenance, shipped_folder
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
 Table = list[tuple[str, ...]]

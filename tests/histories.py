@@ -7,7 +7,7 @@ from pathlib import Path
 
 from builders import NOW, later, opened
 from holdfast import Settings
-from holdfast.analysis.lexical import terms
+from holdfast.language.lexical import terms
 from holdfast.testing.embedders import HashEmbedder
 
 EMBEDDER = HashEmbedder(64)

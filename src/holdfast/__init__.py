@@ -5,6 +5,7 @@ Importing does nothing; `Memory.open()` does.
 """
 
 from holdfast.assembly.context import Context
+from holdfast.documents.knowledge import FolderReport
 from holdfast.errors import (
     BudgetError,
     BusyStoreError,
@@ -25,7 +26,6 @@ from holdfast.errors import (
     SummariserError,
     UnknownProfileError,
 )
-from holdfast.library import FolderReport
 from holdfast.memory import Memory
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.types import (

@@ -6,11 +6,11 @@ import json
 from dataclasses import asdict
 from functools import partial
 
-from holdfast.analysis import analyse
-from holdfast.analysis.hypervector import encode_unit
-from holdfast.analysis.symbols import symbol_tokens
+from holdfast.language import analyse
+from holdfast.language.hypervector import encode_unit
+from holdfast.language.symbols import symbol_tokens
 from holdfast.settings import Settings
-from holdfast.store.base import Derivation, UnitHypervectors
+from holdfast.store.contract import Derivation, UnitHypervectors
 from holdfast.types import Analysis, Unit
 
 # Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.

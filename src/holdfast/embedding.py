@@ -10,11 +10,11 @@ import logging
 import threading
 from collections.abc import Callable
 
-from holdfast.embedders import Embedder, build_embedder
 from holdfast.errors import EmbedderError, EmbeddingSpaceError
 from holdfast.ingest import Indexing, embed_waiting
+from holdfast.models.embedders import Embedder, build_embedder
 from holdfast.settings import EmbeddingSettings, GateSettings
-from holdfast.store.base import Store
+from holdfast.store.contract import Store
 
 log = logging.getLogger("holdfast")
 _REMOTE = ("openai", "ollama")

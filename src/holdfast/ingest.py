@@ -10,15 +10,15 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from holdfast.analysis.checks import choose_scope
-from holdfast.analysis.redaction import redact_json
-from holdfast.analysis.units import Said, identity, occurrence_id, read_content
-from holdfast.embedders.base import Embedder, checked
 from holdfast.errors import EmbedderError, NotFoundError, StoreError
+from holdfast.inputs.checks import choose_scope
+from holdfast.inputs.redaction import redact_json
+from holdfast.inputs.units import Said, identity, occurrence_id, read_content
 from holdfast.lifecycle.gate import judged, judged_by_words
 from holdfast.lifecycle.supersede import superseded
+from holdfast.models.embedder import Embedder, checked
 from holdfast.settings import GateSettings, Settings
-from holdfast.store.base import Analyse, Store
+from holdfast.store.contract import Analyse, Store
 from holdfast.types import Draft, Gate, Scope, Unit, Written
 
 log = logging.getLogger("holdfast")

@@ -9,9 +9,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from holdfast import documents, ingest, library, recall
+from holdfast import ingest, recall
 from holdfast import why as absence
-from holdfast.analysis.checks import (
+from holdfast.assembly.budget import choose_budget
+from holdfast.assembly.context import Context
+from holdfast.derivation import derivation
+from holdfast.documents import core as documents
+from holdfast.documents import knowledge as library
+from holdfast.errors import InputError, shown
+from holdfast.inputs.checks import (
     check_flag,
     check_given_text,
     check_lifetime,
@@ -24,20 +30,16 @@ from holdfast.analysis.checks import (
     check_time,
     choose,
 )
-from holdfast.analysis.knowledge import aliases_of
-from holdfast.analysis.rules import read_rules
-from holdfast.analysis.tokens import TokenCounter
-from holdfast.analysis.units import sessions_in
-from holdfast.assembly.budget import choose_budget
-from holdfast.assembly.context import Context
-from holdfast.derivation import derivation
-from holdfast.embedders.base import Embedder
-from holdfast.errors import InputError, shown
+from holdfast.inputs.units import sessions_in
+from holdfast.language.knowledge import aliases_of
+from holdfast.language.rules import read_rules
+from holdfast.language.tokens import TokenCounter
+from holdfast.models.embedder import Embedder
+from holdfast.models.summariser import Summariser
 from holdfast.opened import Filters, Moment, checked_limit, checked_path, checked_user
 from holdfast.settings import Settings
-from holdfast.store.base import Order, Store
+from holdfast.store.contract import Order, Store
 from holdfast.store.sqlite import SqliteStore
-from holdfast.summarisers.base import Summariser
 from holdfast.types import (
     AUTHORS,
     SCOPES,

@@ -11,22 +11,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast import documents, recall
-from holdfast.analysis import analyse
-from holdfast.analysis.checks import check_flag, check_name, check_text, check_time
-from holdfast.analysis.messages import asked_in, said_in, shown_among
-from holdfast.analysis.redaction import redact_json, redact_text
-from holdfast.analysis.tokens import RATIOS, TokenCounter, estimate
-from holdfast.embedders.base import Embedder
+from holdfast import recall
+from holdfast.documents import core as documents
 from holdfast.embedding import Embedding
 from holdfast.errors import InputError, NotFoundError, shown
 from holdfast.ingest import Indexing, Redact
+from holdfast.inputs.checks import check_flag, check_name, check_text, check_time
+from holdfast.inputs.messages import asked_in, said_in, shown_among
+from holdfast.inputs.redaction import redact_json, redact_text
+from holdfast.language import analyse
+from holdfast.language.tokens import RATIOS, TokenCounter, estimate
+from holdfast.models.embedder import Embedder
+from holdfast.models.summariser import Summariser
 from holdfast.retrieval.asking import Engine, Question
 from holdfast.retrieval.profiles import build_strategies, find_profile, without_dense
 from holdfast.settings import Settings
-from holdfast.store.base import Store
+from holdfast.store.contract import Store
 from holdfast.store.filters import parse_filter
-from holdfast.summarisers.base import Summariser
 from holdfast.types import Unit, View
 
 Filters = Mapping[str, Any]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.analysis.anchors import DENSITIES
-from holdfast.analysis.keywords import plain_words
-from holdfast.analysis.lexical import terms
-from holdfast.analysis.temporal import event_slots, indicator
 from holdfast.kernels import vectors
+from holdfast.language.anchors import DENSITIES
+from holdfast.language.keywords import plain_words
+from holdfast.language.lexical import terms
+from holdfast.language.temporal import event_slots, indicator
 from holdfast.ranking.fuse import Fusion, fuse
 from holdfast.ranking.temporal import slot_covered
 from holdfast.retrieval.asking import Engine, Question
-from holdfast.store.base import DenseQuery
+from holdfast.store.contract import DenseQuery
 from holdfast.types import Asked, Candidate, Deadline, Prospect, QueryProfile, RetrievalResult, View
 
 # One sweep over the vectors of one anchor density; a store does not cut it short.

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.lexical import TOKENIZERS
-from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Context, Recalled
 from holdfast.assembly.excerpt import term_overlap
 from holdfast.assembly.plan import Plan, Request, plan_tail
+from holdfast.language.lexical import TOKENIZERS
+from holdfast.language.tokens import TokenCounter
 from holdfast.prospects import anchored, is_temporal, links_of, prospects_of, richest
 from holdfast.ranking.cover import speaking
 from holdfast.ranking.discover import widened

@@ -7,15 +7,15 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast import documents
-from holdfast.analysis.checks import check_flag, check_name, check_names
 from holdfast.assembly.plan import Request, plan_tail
 from holdfast.assembly.tail import base_start
+from holdfast.documents import core as documents
 from holdfast.errors import EmbedderError, HoldfastError
+from holdfast.inputs.checks import check_flag, check_name, check_names
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle.forget import Wanted, select
+from holdfast.models.summarisers import open_summariser
 from holdfast.opened import Filters, Opened, checked_path
-from holdfast.summarisers import open_summariser
 from holdfast.types import Compaction, Erasure, Unit, View
 
 log = logging.getLogger("holdfast")

@@ -8,8 +8,8 @@ from functools import partial
 from holdfast.assembly.context import Context
 from holdfast.recall import Making, assemble, search
 from holdfast.retrieval.asking import Engine, Question
-from holdfast.retrieval.base import Strategy
 from holdfast.retrieval.pool import retrieved
+from holdfast.retrieval.strategy import Strategy
 from holdfast.types import QueryProfile, RetrievalResult, SearchResult, StrategyStanding, Unit, View, Why
 
 

@@ -12,7 +12,7 @@ from blocks import ROOT, outputs, pages, pages_with_python, shown
 
 from holdfast import Settings, errors, ingest, recall
 from holdfast.interfaces.cli import app
-from holdfast.store.base import Store
+from holdfast.store.contract import Store
 
 REFERENCE = ROOT / "docs" / "reference.md"
 PICTURE = ROOT / "docs" / "img" / "pipeline.svg"

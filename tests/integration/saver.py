@@ -10,11 +10,11 @@ from pathlib import Path
 
 from holdfast import Memory, Settings
 from holdfast.settings import EmbeddingSettings
-from holdfast.store import live
+from holdfast.store import sync
 from holdfast.testing.embedders import HashEmbedder
 
 path, moment, seed = sys.argv[1], sys.argv[2], sys.argv[3]
-live._WORTH_SAVING = 1
+sync._WORTH_SAVING = 1
 replace = Path.replace
 
 

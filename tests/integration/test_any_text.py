@@ -7,35 +7,45 @@ from collections.abc import Callable
 
 import pytest
 
-import holdfast.analysis
+import holdfast.inputs
+import holdfast.language
 from builders import NOW, make_unit, opened
 from holdfast import HoldfastError
-from holdfast.analysis import (
-    analyse,
+from holdfast.inputs import (
     authored,
+    authoring,
+    blocks,
+    located,
+    markdown,
+    messages,
+    plain,
+    recognise,
+    records,
+    redaction,
+    roles,
+    sources,
+    units,
+)
+from holdfast.language import (
+    analyse,
     changes,
     clauses,
     dates,
     facts,
     gate,
-    kept,
     knowledge,
-    messages,
     negations,
+    preservation,
     query,
-    redaction,
     rules,
-    sources,
     statements,
     symbols,
     temporal,
     tokens,
-    units,
 )
-from holdfast.analysis.facts import phrases
-from holdfast.analysis.facts.reading import readings
-from holdfast.analysis.facts.sentences import sentences
-from holdfast.analysis.sources import authoring, blocks, located, markdown, plain, recognise, records, roles
+from holdfast.language.facts import phrases
+from holdfast.language.facts.reading import readings
+from holdfast.language.facts.sentences import sentences
 from holdfast.settings import Settings
 from holdfast.types import SourceLimits
 from texts import corpus_texts, many_texts, own_texts
@@ -63,7 +73,7 @@ def _message(text):
     return {"role": "user", "content": text, "name": text[:50]}
 
 
-# Public functions of `holdfast.analysis` that read words and want more than a text, called as their callers do.
+# Public functions that read words and want more than a text, called as their callers do.
 _CALLED = {
     "analyse": lambda text: analyse(_unit(text), SETTINGS.analysis),
     "authored.partition": _partition,
@@ -84,8 +94,10 @@ _CALLED = {
     "gate.signals": lambda text: gate.has_content(text, gate.signals(text, WIDE), wide=True),
     "gate.has_content": lambda text: gate.has_content(text, gate.signals(text, NOT_WIDE)),
     "gate.judge": lambda text: gate.judge(text, [0.5], [0.2], WIDE),
-    "kept.invented": lambda text: kept.invented([text], "Ana met Rui on 3 May."),
-    "kept.missing": lambda text: kept.missing(kept.essentials("Ana did not meet Rui on 3 May."), text),
+    "preservation.invented": lambda text: preservation.invented([text], "Ana met Rui on 3 May."),
+    "preservation.missing": lambda text: preservation.missing(
+        preservation.essentials("Ana did not meet Rui on 3 May."), text
+    ),
     "knowledge.aliases_of": lambda text: knowledge.aliases_of((f"{text} = tea",)),
     "knowledge.sentences_of": lambda text: knowledge.sentences_of(_unit(text)),
     "knowledge.speaker_of": lambda text: knowledge.speaker_of(_unit(text)),
@@ -101,18 +113,18 @@ _CALLED = {
     "rules.read_rules": lambda text: rules.read_rules([text]),
     "sources.read_source": _source("a.md"),
     "sources.source_units": _source("a.txt"),
-    "sources.authoring.located_units": lambda text: authoring.located_units(text, "yaml", "a.yaml"),
-    "sources.authoring.read_units": lambda text: authoring.read_units(text, "json", "a.json"),
-    "sources.blocks.plainly": lambda text: blocks.plainly(text, [0, len(text)]),
-    "sources.blocks.stripped": lambda text: blocks.stripped(text, 0, len(text)),
-    "sources.located.read_json": lambda text: located.read_json("a.json", text),
-    "sources.located.read_yaml": lambda text: located.read_yaml("a.yaml", text),
-    "sources.markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text, LIMITS),
-    "sources.plain.read_plain": lambda text: list(plain.read_plain(text)),
-    "sources.recognise.decode": lambda text: recognise.decode("a.txt", text.encode("utf-16")),
-    "sources.recognise.kind_of": lambda text: recognise.kind_of(text, text.encode()),
-    "sources.records.read_records": lambda text: records.read_records(text, "a.jsonl"),
-    "sources.roles.role_of": lambda text: roles.role_of(text, lead=text, heading=text),
+    "authoring.located_units": lambda text: authoring.located_units(text, "yaml", "a.yaml"),
+    "authoring.read_units": lambda text: authoring.read_units(text, "json", "a.json"),
+    "blocks.plainly": lambda text: blocks.plainly(text, [0, len(text)]),
+    "blocks.stripped": lambda text: blocks.stripped(text, 0, len(text)),
+    "located.read_json": lambda text: located.read_json("a.json", text),
+    "located.read_yaml": lambda text: located.read_yaml("a.yaml", text),
+    "markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text, LIMITS),
+    "plain.read_plain": lambda text: list(plain.read_plain(text)),
+    "recognise.decode": lambda text: recognise.decode("a.txt", text.encode("utf-16")),
+    "recognise.kind_of": lambda text: recognise.kind_of(text, text.encode()),
+    "records.read_records": lambda text: records.read_records(text, "a.jsonl"),
+    "roles.role_of": lambda text: roles.role_of(text, lead=text, heading=text),
     "statements.statement": lambda text: (statements.statement(text), statements.statement(text, wide=True)),
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
@@ -128,19 +140,19 @@ WORDLESS = frozenset(
     dates.calendar.shift dates.calendar.third dates.relations.measured dates.relative.window dates.words.measure
     dates.words.phrase dates.words.word_before facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
     facts.phrases.name facts.phrases.phrase_end facts.shifts.shift hypervector.encode_query hypervector.encode_unit
-    messages.shown_among sources.authoring.checked sources.authoring.refused sources.authoring.units_schema
-    sources.blocks.merged sources.pdf.read_pdf sources.tree.grow tokens.checked units.identity
+    messages.shown_among authoring.checked authoring.refused authoring.units_schema
+    blocks.merged pdf.read_pdf tree.grow tokens.checked units.identity
     units.occurrence_id units.sessions_in units.unit_fields
     """.split()
 )
 
 
 def _public_functions() -> dict[str, Callable]:
-    package = holdfast.analysis
-    names = [found.name for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    packages = [holdfast.language, holdfast.inputs]
+    names = [found.name for one in packages for found in pkgutil.walk_packages(one.__path__, f"{one.__name__}.")]
     return {
-        f"{module.__name__}.{name}".removeprefix(f"{package.__name__}."): value
-        for module in map(importlib.import_module, [package.__name__, *names])
+        f"{module.__name__}.{name}".split(".", 2)[2]: value
+        for module in map(importlib.import_module, [*(one.__name__ for one in packages), *names])
         for name, value in vars(module).items()
         if inspect.isfunction(inspect.unwrap(value))
         and value.__module__ == module.__name__

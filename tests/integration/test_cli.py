@@ -15,8 +15,8 @@ import pytest
 
 from builders import PATIENT
 from holdfast import Contribution, Memory
-from holdfast.embedders import shipped
 from holdfast.interfaces import cli, doctor
+from holdfast.models import shipped
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 

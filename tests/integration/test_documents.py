@@ -6,7 +6,8 @@ import shutil
 import pytest
 
 from builders import NOW, later, opened
-from holdfast import Memory, Settings, documents
+from holdfast import Memory, Settings
+from holdfast.documents import core as documents
 from holdfast.errors import BudgetError, InputError
 from holdfast.testing.embedders import HashEmbedder
 

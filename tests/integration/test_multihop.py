@@ -12,8 +12,8 @@ import pytest
 
 from builders import make_view, opened
 from holdfast import Contribution, Settings
-from holdfast.analysis.lexical import terms
 from holdfast.kernels.closure import FURTHER_RULES, RULES
+from holdfast.language.lexical import terms
 from holdfast.retrieval.symbolic import SymbolicStrategy
 
 FOLDER = Path(__file__).parents[1] / "data" / "multihop"

@@ -14,7 +14,7 @@ import pytest
 from builders import opened
 from histories import bytes_of, small_memory, talk
 from holdfast import DamagedStoreError, StoreError
-from holdfast.store import live
+from holdfast.store import sync
 from holdfast.testing.embedders import HashEmbedder
 
 SECRET = b"harbour number0"
@@ -22,7 +22,7 @@ SECRET = b"harbour number0"
 
 @pytest.fixture
 def _every_owner_is_worth_a_snapshot(monkeypatch):
-    monkeypatch.setattr(live, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
 
 
 def holding(folder, words):
@@ -176,7 +176,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path):
 
 
 def test_owners_who_do_not_come_back_are_let_go(monkeypatch):
-    monkeypatch.setattr(live, "_OWNERS_KEPT", 5)
+    monkeypatch.setattr(sync, "_OWNERS_KEPT", 5)
     with opened() as memory:
         for number in range(20):
             memory.remember("a tiny boat", user=f"user{number}")
@@ -464,7 +464,7 @@ def test_a_file_that_appears_while_a_backup_begins_is_left_alone(tmp_path, monke
 
 
 def test_a_busy_store_closes_without_its_index(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(live, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
     caplog.set_level(logging.WARNING)
     memory = small_memory(tmp_path / "m.db", store__busy_timeout_ms=1)
     talk(memory, 2)

@@ -10,9 +10,9 @@ import pytest
 
 from endpoint import EmbeddingServer
 from holdfast import InputError, SettingsError, SummariserError
+from holdfast.models.endpoint_summariser import NEUTRAL_CONFIDENCE
+from holdfast.models.summarisers import Writing, open_summariser
 from holdfast.settings import SummariserSettings
-from holdfast.summarisers import Writing, open_summariser
-from holdfast.summarisers.endpoint import NEUTRAL_CONFIDENCE
 
 KEY = "sk-very/secret+0123"
 TURNS = ["Ana moved to Lisbon in March.", "She did not sell the boat."]

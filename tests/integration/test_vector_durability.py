@@ -22,10 +22,10 @@ from test_processes import Peer
 from builders import make_view, opened, patient
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, EmbeddingSpaceError, HoldfastError, Memory, Settings
-from holdfast.embedders import build_embedder
+from holdfast.models.embedders import build_embedder
 from holdfast.settings import EmbeddingSettings
-from holdfast.store import live, snapshot
-from holdfast.store.base import DenseQuery
+from holdfast.store import snapshot, sync
+from holdfast.store.contract import DenseQuery
 from holdfast.testing.embedders import HashEmbedder
 
 SAVER = Path(__file__).with_name("saver.py")
@@ -63,7 +63,7 @@ def embedded(memory, embedder, user="ana", depth=10_000):
 DYING = """
 import os, signal, sys
 from holdfast import Memory, Settings
-from holdfast.embedders import build_embedder
+from holdfast.models.embedders import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.testing.embedders import HashEmbedder
 
@@ -149,7 +149,7 @@ def test_many_units_left_behind_are_completed_in_the_background(tmp_path):
 @pytest.fixture
 def _saved(monkeypatch):
     """Let the smallest index be saved beside its store."""
-    monkeypatch.setattr(live, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
 
 
 def killed_while_saving(path, moment, seed):
@@ -234,9 +234,9 @@ def test_a_snapshot_is_really_read(tmp_path, monkeypatch):
 
     def built(_, tenant, user):
         assert user == "", "built anew"
-        return live.Shard()  # nothing is global
+        return sync.Shard()  # nothing is global
 
-    monkeypatch.setattr(live.LiveIndex, "_built", built)
+    monkeypatch.setattr(sync.LiveIndex, "_built", built)
     with open_with(tmp_path / "store.db", HashEmbedder(64)) as memory:
         assert answers(memory) == expected
 
@@ -253,7 +253,7 @@ def asked_once(memory):
 def test_a_flipped_bit_anywhere_in_a_snapshot_never_changes_an_answer(tmp_path, monkeypatch):
     path, beside = tmp_path / "store.db", tmp_path / "store.db.index"
     furnished(path, USERS)
-    monkeypatch.setattr(live.LiveIndex, "save", lambda _: None)  # let the snapshot stay as it is
+    monkeypatch.setattr(sync.LiveIndex, "save", lambda _: None)  # let the snapshot stay as it is
     with open_with(path, HashEmbedder(64)) as memory:  # a change that the snapshot does not know yet
         memory.update("u1-0", user="u1", text="u1 sold the copper kettle")
         expected = asked_once(memory)

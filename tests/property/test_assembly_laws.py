@@ -10,7 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import NOW, make_unit
-from holdfast.analysis.tokens import REFERENCE_RATIOS, estimate
 from holdfast.assembly.assemble import assemble, fill
 from holdfast.assembly.context import Recalled, node_id
 from holdfast.assembly.excerpt import sentences
@@ -32,6 +31,7 @@ from holdfast.assembly.render import (
 )
 from holdfast.assembly.tail import base_start, safe_starts
 from holdfast.errors import BudgetError
+from holdfast.language.tokens import REFERENCE_RATIOS, estimate
 from holdfast.settings import AssemblySettings
 from holdfast.types import AuthoredText
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import opened
-from holdfast.analysis.lexical import terms
-from holdfast.analysis.query import ROLES_FOR_ACT, profile_query
 from holdfast.kernels import bm25
+from holdfast.language.lexical import terms
+from holdfast.language.query import ROLES_FOR_ACT, profile_query
 from holdfast.types import FIELDS, ROLES
 
 WEIGHTS = {

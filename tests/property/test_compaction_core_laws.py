@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from builders import make_unit
-from holdfast.analysis.kept import essentials, invented, missing
-from holdfast.analysis.sanitise import PLACEHOLDER, sanitise
-from holdfast.analysis.tokens import estimate
 from holdfast.errors import SummariserError
+from holdfast.inputs.sanitise import PLACEHOLDER, sanitise
 from holdfast.kernels.clustering import cluster_sizes, clusters, picks, preservation, ranked
+from holdfast.language.preservation import essentials, invented, missing
+from holdfast.language.tokens import estimate
 from holdfast.lifecycle.summarise import summarise
+from holdfast.models.summariser import Writing
 from holdfast.settings import CompactionSettings
-from holdfast.summarisers.base import Writing
 from holdfast.types import Declined, Summarised, Trivial
 
 # Words that names, numbers, dates, negations, clauses and placeholders are made of.

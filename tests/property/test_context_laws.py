@@ -24,8 +24,6 @@ from test_ranking import assert_exact
 
 from builders import NOW, later, make_unit, make_view, opened
 from holdfast import Settings
-from holdfast.analysis import analyse
-from holdfast.analysis.authored import partition
 from holdfast.assembly.render import (
     RECALLED,
     RECENT,
@@ -37,8 +35,10 @@ from holdfast.assembly.render import (
     quotes,
     section_text,
 )
-from holdfast.documents import unit_id
+from holdfast.documents.core import unit_id
 from holdfast.errors import BudgetError
+from holdfast.inputs.authored import partition
+from holdfast.language import analyse
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import AuthoredText, Contribution, Draft, Lineage
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from builders import make_unit, make_view
-from holdfast.analysis import analyse
 from holdfast.kernels import vectors
+from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings
 from holdfast.store import dense, index
 from holdfast.store import shards as shards_as_one
-from holdfast.store.base import DenseQuery
+from holdfast.store.contract import DenseQuery
 from holdfast.store.dense import DenseBlock
 
 floats = st.floats(-4.0, 4.0, width=32) | st.sampled_from([0.0, 1e-8, -1e-8, 1e-20, 3e-9])

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from builders import NOW, later
 from histories import Said, Tale, bytes_of, made_up, needles, residue, small_memory, tail_of, talk
 from holdfast import BusyStoreError, EmbedderError, InputError, NotFoundError
-from holdfast.store import live, snapshot, upkeep
+from holdfast.store import snapshot, sync, upkeep
 from holdfast.testing.embedders import HashEmbedder
 
 
 @pytest.fixture(autouse=True)
 def _every_owner_is_worth_a_snapshot(monkeypatch):
-    monkeypatch.setattr(live, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
 
 
 @contextlib.contextmanager

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.analysis.changes import changed, statements
-from holdfast.analysis.facts import CONFIDENCE, extract, spoken_by
-from holdfast.analysis.symbols import Aliases, found_aliases, symbol, symbol_tokens
+from holdfast.language.changes import changed, statements
+from holdfast.language.facts import CONFIDENCE, extract, spoken_by
+from holdfast.language.symbols import Aliases, found_aliases, symbol, symbol_tokens
 
 WORDS = """
     Kestrel Redis Ana I we the a my uses use depends on is are was not never no longer and or , . ; ? ! " ' ( )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import NOW, later, make_view, opened, patient
 from holdfast.errors import FilterError
-from holdfast.store.base import LexicalQuery
+from holdfast.store.contract import LexicalQuery
 from holdfast.store.filters import FIELD_DEFAULTS, OPERATORS, matches, parse_filter
 from holdfast.types import AUTHORS, FIELDS, KINDS, ORIGINS, ROLES, SCOPES, iso
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import make_unit
-from holdfast.analysis import analyse
-from holdfast.analysis.hypervector import encode_query, encode_unit
-from holdfast.analysis.query import profile_query
 from holdfast.kernels import hypervectors as hv
+from holdfast.language import analyse
+from holdfast.language.hypervector import encode_query, encode_unit
+from holdfast.language.query import profile_query
 from holdfast.settings import Settings
 
 BITS = 4096

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, expired_after, later, make_unit, make_view, opened, patient
-from holdfast.analysis import analyse
 from holdfast.kernels import bm25
+from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings, Settings
 from holdfast.store import index
 from holdfast.store import shards as shards_as_one
-from holdfast.store.base import LexicalQuery
+from holdfast.store.contract import LexicalQuery
 from holdfast.store.mentions import leads
 from holdfast.store.rows import agent_matches, hidden_by
 from holdfast.types import FIELDS, ROLES

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from builders import NOW, later, make_view, opened
 from holdfast import Contribution, Settings
-from holdfast.analysis.symbols import symbol, symbol_tokens
+from holdfast.language.symbols import symbol, symbol_tokens
 from holdfast.retrieval.symbolic import SymbolicStrategy
-from holdfast.store import live
+from holdfast.store import sync
 from holdfast.store.index import Shard
 from holdfast.testing.embedders import HashEmbedder
 
@@ -345,7 +345,7 @@ def test_a_linked_and_a_diversified_hit_are_explained_by_their_stages():
 
 @pytest.fixture
 def saved_always(monkeypatch):
-    monkeypatch.setattr(live, "_WORTH_SAVING", 0)
+    monkeypatch.setattr(sync, "_WORTH_SAVING", 0)
 
 
 def bytes_beside(path):

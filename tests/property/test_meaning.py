@@ -17,8 +17,8 @@ from holdfast.errors import EmbedderError
 from holdfast.kernels import vectors
 from holdfast.retrieval import profiles
 from holdfast.settings import GateSettings, ProfileSettings
-from holdfast.store import live, snapshot
-from holdfast.store.base import DenseQuery
+from holdfast.store import snapshot, sync
+from holdfast.store.contract import DenseQuery
 from holdfast.store.index import Shard
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import FIELDS, Contribution, RetrievalResult, StrategyCandidate
@@ -181,7 +181,7 @@ def test_a_claim_beyond_a_strategys_own_candidates_is_completed_with_its_true_sc
 @pytest.fixture
 def _every_owner_is_saved(monkeypatch):
     """Let the smallest index be saved beside its store."""
-    monkeypatch.setattr(live, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
 
 
 def answers(memory, explain=False):

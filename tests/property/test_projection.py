@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import NOW, later, make_unit
-from holdfast.analysis.temporal import Indicator, event_slots, indicator
+from holdfast.language.temporal import Indicator, event_slots, indicator
 from holdfast.ranking.discover import Projected, Prospect, Weighing, discover, hop, widened
 from holdfast.ranking.project import Asked, project
 from holdfast.ranking.temporal import Coverage, pick, select, slot_covered

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 
-from holdfast.analysis.sources import RELATIONS, read_source, read_units, source_units
 from holdfast.errors import InputError
+from holdfast.inputs.sources import RELATIONS, read_source, read_units, source_units
 from holdfast.types import ACTS, ROLES, SourceLimits
 
 WORD = re.compile(r"\w+")

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import make_unit
-from holdfast.analysis import analyse
-from holdfast.analysis.anchors import anchor_density, anchors
+from holdfast.language import analyse
+from holdfast.language.anchors import anchor_density, anchors
 from holdfast.settings import AnalysisSettings
 
 # One anchor each, by pattern group.

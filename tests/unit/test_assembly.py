@@ -10,7 +10,6 @@ import weakref
 import pytest
 
 from builders import later, make_unit
-from holdfast.analysis.tokens import estimate
 from holdfast.assembly.assemble import assemble, fill
 from holdfast.assembly.budget import Shares, check_hard, choose_budget, counting, share_of
 from holdfast.assembly.context import LeftOut, Recalled
@@ -18,6 +17,7 @@ from holdfast.assembly.excerpt import excerpts, sentences, term_overlap
 from holdfast.assembly.packing import longest_prefix
 from holdfast.assembly.plan import Request, plan_tail
 from holdfast.errors import BudgetError, InputError, SettingsError
+from holdfast.language.tokens import estimate
 from holdfast.settings import AssemblySettings, Settings
 from holdfast.types import AuthoredText
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from builders import opened
-from holdfast.analysis.authored import partition
 from holdfast.errors import InputError, SettingsError
+from holdfast.inputs.authored import partition
 from holdfast.settings import AuthoredSettings, Settings
 from reference import vectors
 

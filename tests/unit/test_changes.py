@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.analysis.changes import Change, changed, changes, statements
-from holdfast.analysis.symbols import symbol
+from holdfast.language.changes import Change, changed, changes, statements
+from holdfast.language.symbols import symbol
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "changed_facts.json").read_text(encoding="utf-8"))
 

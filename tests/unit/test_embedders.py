@@ -15,9 +15,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, InputError, SettingsError
-from holdfast.embedders import build_embedder, shipped, verify_shipped
-from holdfast.embedders.base import Preparation, unit_vector
-from holdfast.embedders.shipped import PROVENANCE, SHIPPED, shipped_folder
+from holdfast.models import shipped
+from holdfast.models.embedder import Preparation, unit_vector
+from holdfast.models.embedders import build_embedder, verify_shipped
+from holdfast.models.shipped import PROVENANCE, SHIPPED, shipped_folder
 from holdfast.settings import EmbeddingSettings
 from holdfast.testing.embedders import HashEmbedder
 
@@ -50,7 +51,7 @@ def test_an_endpoint_needs_a_model():
 
 def test_importing_and_choosing_no_embedder_imports_no_model_library():
     program = (
-        "import sys, holdfast, holdfast.embedders as e; from holdfast.settings import EmbeddingSettings as S; "
+        "import sys, holdfast, holdfast.models.embedders as e; from holdfast.settings import EmbeddingSettings as S; "
         "e.build_embedder(S(embedder='none')); e.build_embedder(S(embedder='ollama', url='http://h', model='m')); "
         "print([m for m in ('onnxruntime', 'tokenizers') if m in sys.modules])"
     )
@@ -62,7 +63,7 @@ def test_a_missing_library_is_named_with_its_install_line():
     # In a process of its own: in this one, another test may have imported the library's reader already.
     program = (
         "import sys; sys.modules['onnxruntime'] = None; "
-        "from holdfast.embedders import build_embedder; from holdfast.settings import EmbeddingSettings as S; "
+        "from holdfast.models.embedders import build_embedder; from holdfast.settings import EmbeddingSettings as S; "
         "build_embedder(S(embedder='minilm'))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.analysis.facts import CONFIDENCE, RELATIONS, SPEAKER, extract, spoken_by
-from holdfast.analysis.symbols import symbol
+from holdfast.language.facts import CONFIDENCE, RELATIONS, SPEAKER, extract, spoken_by
+from holdfast.language.symbols import symbol
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "facts.json").read_text(encoding="utf-8"))
 

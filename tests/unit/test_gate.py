@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 
 import pytest
 
-from holdfast.analysis.gate import has_content, judge, signals
-from holdfast.analysis.statements import LANGUAGES, only_asks, statement
-from holdfast.analysis.technical import tokens
 from holdfast.errors import InputError, SettingsError
+from holdfast.language.gate import has_content, judge, signals
+from holdfast.language.statements import LANGUAGES, only_asks, statement
+from holdfast.language.technical import tokens
 from holdfast.settings import GateSettings, Settings
 from holdfast.types import Gate
 from reference import vectors

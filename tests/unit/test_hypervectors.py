@@ -7,13 +7,13 @@ import pytest
 
 from builders import make_unit, make_view, opened, patient
 from holdfast import Settings
-from holdfast.analysis import analyse
-from holdfast.analysis.hypervector import encode_query, encode_unit
-from holdfast.analysis.query import profile_query
 from holdfast.kernels import hypervectors as hv
+from holdfast.language import analyse
+from holdfast.language.hypervector import encode_query, encode_unit
+from holdfast.language.query import profile_query
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
 from holdfast.settings import AnalysisSettings, HyperSettings
-from holdfast.store.base import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
+from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
 from holdfast.store.hyper import HyperCache
 from holdfast.types import Budget, QueryProfile
 

@@ -4,10 +4,10 @@ from time import process_time
 
 import pytest
 
-from holdfast.analysis import dates
-from holdfast.analysis.dates.words import Moment
-from holdfast.analysis.sources import read_source
-from holdfast.analysis.sources.html import read_html
+from holdfast.inputs.html import read_html
+from holdfast.inputs.sources import read_source
+from holdfast.language import dates
+from holdfast.language.dates.words import Moment
 
 # Work that grows with the square of the text is at 64, linear work at 8: what a busy machine adds lies far below.
 LONGER, MOST_GROWTH = 8, 28

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import make_unit
-from holdfast.analysis import analyse
-from holdfast.analysis.mentions import entities, phrases, spoken, titles
+from holdfast.language import analyse
+from holdfast.language.mentions import entities, phrases, spoken, titles
 from holdfast.settings import AnalysisSettings
 
 

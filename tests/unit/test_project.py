@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builders import NOW, later, make_unit
-from holdfast.analysis.keywords import plain_words
-from holdfast.analysis.temporal import Indicator
 from holdfast.errors import SettingsError
+from holdfast.language.keywords import plain_words
+from holdfast.language.temporal import Indicator
 from holdfast.ranking.discover import Discovery, Fallen, Projected, Prospect, Weighing, discover, hop, widened
 from holdfast.ranking.project import Asked, project
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.analysis.lexical import terms
-from holdfast.analysis.query import ACTS_FOR_ROLE, ROLES_FOR_ACT, profile_query
+from holdfast.language.lexical import terms
+from holdfast.language.query import ACTS_FOR_ROLE, ROLES_FOR_ACT, profile_query
 from holdfast.types import ACTS, ROLES
 
 # The tables of C1, written out by hand.

@@ -6,8 +6,8 @@ import pytest
 
 from builders import make_unit, make_view, opened
 from holdfast import Memory, Settings, sample
-from holdfast.analysis.query import profile_query
 from holdfast.kernels import bm25
+from holdfast.language.query import profile_query
 from holdfast.ranking.fuse import refusal
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.settings import RefusalSettings

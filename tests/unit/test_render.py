@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from builders import NOW, later, make_unit
-from holdfast.analysis.units import _AUTHOR_OF_ROLE
 from holdfast.assembly.render import (
     RECALLED,
     Cursor,
@@ -17,6 +16,7 @@ from holdfast.assembly.render import (
     section_text,
     unescape,
 )
+from holdfast.inputs.units import _AUTHOR_OF_ROLE
 from holdfast.types import AUTHORS, AuthoredText, Lineage
 
 

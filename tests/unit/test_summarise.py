@@ -9,8 +9,8 @@ import pytest
 from builders import make_unit
 from holdfast.errors import EmbedderError, InputError, SummariserError
 from holdfast.lifecycle.summarise import summarise
+from holdfast.models.summariser import Writing
 from holdfast.settings import CompactionSettings
-from holdfast.summarisers.base import Writing
 from holdfast.types import Declined, Trivial
 
 SETTINGS = CompactionSettings()

@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 from onnx import numpy_helper
 
 from holdfast import InputError, SettingsError, SummariserError
-from holdfast.embedders.shipped import shipped_folder
+from holdfast.models import t5 as t5_module
+from holdfast.models.shipped import shipped_folder
+from holdfast.models.summarisers import open_summariser
+from holdfast.models.t5_folder import ENCODER, FIRST, LATER, MERGED, Part, Parts
 from holdfast.settings import SummariserSettings
-from holdfast.summarisers import open_summariser
-from holdfast.summarisers import t5 as t5_module
-from holdfast.summarisers.t5_folder import ENCODER, FIRST, LATER, MERGED, Part, Parts
 
 TINY = Path(__file__).parents[1] / "fixtures" / "tiny_t5"
 ORACLE = json.loads((TINY / "oracle.json").read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def test_one_model_is_shared():
 
 def test_choosing_no_model_imports_no_model_library():
     program = (
-        "import sys; from holdfast.summarisers import open_summariser as o; "
+        "import sys; from holdfast.models.summarisers import open_summariser as o; "
         "from holdfast.settings import SummariserSettings as S; "
         "o(S()); o(S(summariser='openai', url='http://h', model='m')); "
         "print([m for m in ('onnxruntime', 'tokenizers') if m in sys.modules])"
@@ -106,7 +106,8 @@ def test_choosing_no_model_imports_no_model_library():
 
 def test_a_missing_library_is_named_with_its_install_line():
     program = (
-        "import sys; sys.modules['onnxruntime'] = None; from holdfast.summarisers import open_summariser as o; "
+        "import sys; sys.modules['onnxruntime'] = None; "
+        "from holdfast.models.summarisers import open_summariser as o; "
         "from holdfast.settings import SummariserSettings as S; o(S(summariser='onnx', folder='.'))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

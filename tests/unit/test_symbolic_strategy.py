@@ -6,12 +6,12 @@ import pytest
 
 from builders import expired_after, make_unit, make_view, patient
 from holdfast import Settings
-from holdfast.analysis.query import profile_query
-from holdfast.analysis.rules import read_rule, read_rules
-from holdfast.analysis.symbols import symbol, symbol_tokens
 from holdfast.errors import SettingsError
 from holdfast.kernels.closure import Pattern, Rule, draw
 from holdfast.kernels.facts import FactIndex
+from holdfast.language.query import profile_query
+from holdfast.language.rules import read_rule, read_rules
+from holdfast.language.symbols import symbol, symbol_tokens
 from holdfast.retrieval.symbolic import SymbolicStrategy, wanted_by
 from holdfast.settings import SymbolicSettings
 from holdfast.types import Budget, Fact

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from builders import NOW, make_unit
-from holdfast.analysis.temporal import Indicator, event_slots, indicator
 from holdfast.errors import SettingsError
+from holdfast.language.temporal import Indicator, event_slots, indicator
 from holdfast.ranking.discover import Fallen, Projected, Prospect, discover
 from holdfast.ranking.project import Asked, project
 from holdfast.ranking.temporal import Coverage, pick, select, slot_covered

@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders import make_unit
-from holdfast.analysis import analyse
-from holdfast.analysis.lexical import STOP_WORDS, TOKENIZERS, reference_terms, terms
-from holdfast.analysis.query import profile_query
+from holdfast.language import analyse
+from holdfast.language.lexical import STOP_WORDS, TOKENIZERS, reference_terms, terms
+from holdfast.language.query import profile_query
 from holdfast.settings import AnalysisSettings
 from holdfast.types import FIELDS
 

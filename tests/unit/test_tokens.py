@@ -13,8 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders import program
-from holdfast.analysis import tokens
-from holdfast.analysis.tokens import (
+from holdfast.errors import InputError
+from holdfast.language import tokens
+from holdfast.language.tokens import (
     DEFAULT_RATIOS,
     REFERENCE_RATIOS,
     checked,
@@ -22,7 +23,6 @@ from holdfast.analysis.tokens import (
     estimate,
     gate_length,
 )
-from holdfast.errors import InputError
 from reference import vectors
 
 ROOT = Path(__file__).parents[2]

@@ -9,12 +9,12 @@ import pytest
 
 from builders import make_view, opened, patient
 from holdfast import Settings
-from holdfast.embedders import build_embedder
 from holdfast.kernels import topk, vectors
+from holdfast.models.embedders import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
 from holdfast.store import dense
-from holdfast.store.base import DenseEvidence, Proposal
+from holdfast.store.contract import DenseEvidence, Proposal
 from holdfast.store.dense import DenseBlock
 from holdfast.types import Budget, QueryProfile
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cache
 from weakref import WeakKeyDictionary
 
-from holdfast.analysis.tokens import TokenCounter, checked
 from holdfast.assembly.context import node_id
 from holdfast.assembly.render import RULES, authored_pieces, section_text
 from holdfast.assembly.shares import share_of
 from holdfast.errors import BudgetError, InputError, shown
+from holdfast.language.tokens import TokenCounter, checked
 from holdfast.settings import AssemblySettings
 from holdfast.types import AuthoredText, digest
 

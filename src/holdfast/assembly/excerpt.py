@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Callable, Iterable
 
-from holdfast.analysis.lexical import Tokenizer, terms
 from holdfast.assembly.render import GAP, LINE_BREAKS
 from holdfast.errors import InputError, shown
+from holdfast.language.lexical import Tokenizer, terms
 
 SentenceScore = Callable[[str], float]
 

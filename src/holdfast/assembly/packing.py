@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.context import Item, LeftOut, LeftOutBy, Recalled, Section
 from holdfast.assembly.excerpt import SentenceScore, excerpts
 from holdfast.assembly.render import RECALLED, Cursor, Quote, quote, section_text
 from holdfast.errors import InputError
+from holdfast.language.tokens import TokenCounter
 from holdfast.settings import AssemblySettings
 
 # How far an item's own count may lie above its growth of the text: estimators round up, and some price the digits

@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.budget import Shares, check_budget, counting, heaviest
 from holdfast.assembly.context import Item, LeftOut, LeftOutBy, Section, node_id
 from holdfast.assembly.packing import longest_prefix
@@ -30,6 +29,7 @@ from holdfast.assembly.render import (
 )
 from holdfast.assembly.tail import base_start, safe_starts
 from holdfast.errors import BudgetError, InputError, shown
+from holdfast.language.tokens import TokenCounter
 from holdfast.settings import AssemblySettings
 from holdfast.types import AuthoredText, Unit
 

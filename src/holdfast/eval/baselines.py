@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from Stemmer import Stemmer
 
-from holdfast.analysis.query import without_names
-from holdfast.analysis.tokens import estimate
 from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Recalled
 from holdfast.assembly.plan import Request, plan_tail
-from holdfast.embedders.base import Embedder
 from holdfast.errors import InputError, MissingExtraError, shown
 from holdfast.eval.data import Haystack, Message, Question
 from holdfast.eval.systems import Prompt, Ranking, Reader, as_unit
+from holdfast.language.query import without_names
+from holdfast.language.tokens import estimate
+from holdfast.models.embedder import Embedder
 from holdfast.settings import AssemblySettings
 
 Scores = NDArray[np.float64]

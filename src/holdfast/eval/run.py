@@ -11,9 +11,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.tokens import REFERENCE_RATIOS, estimate
-from holdfast.embedders import build_embedder
-from holdfast.embedders.base import Embedder
 from holdfast.errors import InputError, shown
 from holdfast.eval.data import DataSet, Haystack, Question
 from holdfast.eval.journal import JOURNAL, Journal, Key
@@ -29,6 +26,9 @@ from holdfast.eval.metrics import (
 from holdfast.eval.summary import REFUSED, STRANGER, Record, Summary, summarise
 from holdfast.eval.systems import Prompt, Reader, System
 from holdfast.eval.vectors import CachedEmbedder
+from holdfast.language.tokens import REFERENCE_RATIOS, estimate
+from holdfast.models.embedder import Embedder
+from holdfast.models.embedders import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.types import digest
 

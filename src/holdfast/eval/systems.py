@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Protocol
 
-from holdfast.embedders.base import Embedder
 from holdfast.errors import InputError
 from holdfast.eval.data import Haystack, Message, Question
 from holdfast.memory import Memory
+from holdfast.models.embedder import Embedder
 from holdfast.settings import Settings
 from holdfast.types import Compaction, Unit
 

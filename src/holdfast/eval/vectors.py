@@ -14,7 +14,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from holdfast.embedders.base import Embedder, Vectors
+from holdfast.models.embedder import Embedder, Vectors
 
 _KEY_BYTES = 16
 # What reading a packed file raises when a byte of it, or of its table of contents, is not what was written.

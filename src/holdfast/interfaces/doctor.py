@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast import sample
-from holdfast.embedders import verify_shipped
 from holdfast.errors import HoldfastError
 from holdfast.interfaces import draw
 from holdfast.memory import Memory
+from holdfast.models.embedders import verify_shipped
 from holdfast.settings import Settings
 from holdfast.store.migrate import SQLITE_VERSION
 

@@ -13,10 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.analysis.knowledge import sentences_of
-from holdfast.analysis.lexical import terms
 from holdfast.assembly.context import Context
 from holdfast.interfaces.parts import Part, parts_of
+from holdfast.language.knowledge import sentences_of
+from holdfast.language.lexical import terms
 from holdfast.settings import Settings
 from holdfast.types import Contribution, Hit, SearchResult, Stats, StrategyStanding, Unit, Why, Written
 from holdfast.types.lifecycle import Gate

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.progress import Progress
 from rich.text import Text
 
+from holdfast.documents.knowledge import EXCLUDED, INCLUDED, FolderReport
 from holdfast.errors import InputError
 from holdfast.interfaces import draw, wire
 from holdfast.interfaces.options import (
@@ -25,7 +26,6 @@ from holdfast.interfaces.options import (
     owner_of,
     show,
 )
-from holdfast.library import EXCLUDED, INCLUDED, FolderReport
 from holdfast.memory import Memory
 from holdfast.types import Widened, Written
 

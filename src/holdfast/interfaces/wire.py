@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.analysis.knowledge import sentences_of
 from holdfast.assembly.context import Context
+from holdfast.documents.knowledge import FolderReport
 from holdfast.interfaces.terminal import visible_json
-from holdfast.library import FolderReport
+from holdfast.language.knowledge import sentences_of
 from holdfast.settings import Settings
 from holdfast.types import Compaction, Erasure, Hit, SearchResult, Stats, Unit, Why, Widened, Written, iso
 

@@ -11,14 +11,14 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.analysis.tokens import TokenCounter
-from holdfast.embedders.base import Embedder, checked
 from holdfast.errors import InputError, NotFoundError, SummariserError, shown
 from holdfast.kernels.clustering import clusters
+from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.summarise import summarise
+from holdfast.models.embedder import Embedder, checked
+from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import CompactionSettings
-from holdfast.store.base import Analyse, Store
-from holdfast.summarisers.base import Summariser, Writing
+from holdfast.store.contract import Analyse, Store
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 
 Progress = Callable[[int, int], None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from holdfast.errors import InputError, NotFoundError, shown
-from holdfast.store.base import Store
+from holdfast.store.contract import Store
 from holdfast.types import CoreDocument, Unit, View
 
 # Before anything expires: whoever forgets means what has expired too.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.analysis.gate import judge
 from holdfast.kernels.vectors import cosines
+from holdfast.language.gate import judge
 from holdfast.settings import GateSettings
-from holdfast.store.base import Store
+from holdfast.store.contract import Store
 from holdfast.types import Gate, Unit, View
 
 # How many earlier turns and durable units are looked at (the seeds' k of their two searches).

@@ -21,12 +21,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.analysis.kept import essentials, invented, missing
-from holdfast.analysis.lexical import terms
-from holdfast.analysis.sanitise import PLACEHOLDER, sanitise
-from holdfast.analysis.tokens import TokenCounter
 from holdfast.assembly.render import name_of
 from holdfast.errors import EmbedderError, InputError, SummariserError, shown
+from holdfast.inputs.sanitise import PLACEHOLDER, sanitise
 from holdfast.kernels.clustering import (
     Preservation,
     accepted_confidence,
@@ -35,8 +32,11 @@ from holdfast.kernels.clustering import (
     preservation,
     ranked,
 )
+from holdfast.language.lexical import terms
+from holdfast.language.preservation import essentials, invented, missing
+from holdfast.language.tokens import TokenCounter
+from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import CompactionSettings
-from holdfast.summarisers.base import Summariser, Writing
 from holdfast.types import Compacted, Declined, Rung, Summarised, Trivial, Unit
 
 Embed = Callable[[str], NDArray[np.float32]]

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from holdfast.analysis.changes import Change, Statement, changes, speaks_of_change, statements
-from holdfast.analysis.facts.sentences import spans
-from holdfast.analysis.knowledge import speaker_of
-from holdfast.analysis.lexical import TOKENIZERS, terms
-from holdfast.analysis.symbols import symbol
+from holdfast.language.changes import Change, Statement, changes, speaks_of_change, statements
+from holdfast.language.facts.sentences import spans
+from holdfast.language.knowledge import speaker_of
+from holdfast.language.lexical import TOKENIZERS, terms
+from holdfast.language.symbols import symbol
 from holdfast.settings import Settings
-from holdfast.store.base import DenseQuery, LexicalQuery, Store
+from holdfast.store.contract import DenseQuery, LexicalQuery, Store
 from holdfast.types import FIELDS, Deadline, Unit, View
 
 # A statement of the same thing shares words or meaning with its change: it is among the nearest.

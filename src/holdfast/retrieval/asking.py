@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from holdfast.analysis.dates import TimeMention, TimeRange, time_mention
-from holdfast.analysis.lexical import TOKENIZERS
-from holdfast.analysis.query import asks_for_nothing, profile_query, without_names
-from holdfast.embedders.base import Embedder, checked
-from holdfast.retrieval.base import Strategy
+from holdfast.language.dates import TimeMention, TimeRange, time_mention
+from holdfast.language.lexical import TOKENIZERS
+from holdfast.language.query import asks_for_nothing, profile_query, without_names
+from holdfast.models.embedder import Embedder, checked
+from holdfast.retrieval.strategy import Strategy
 from holdfast.settings import ProfileSettings, Settings
-from holdfast.store.base import Store
+from holdfast.store.contract import Store
 from holdfast.types import Budget, Deadline, QueryProfile, Unit, View
 
 # A unit that tells of an event says most of the event's words; "the trip" alone is told by many.

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import vectors
-from holdfast.retrieval.base import kind_of_store
+from holdfast.retrieval.strategy import kind_of_store
 from holdfast.settings import Settings
-from holdfast.store.base import DenseQuery, Store
+from holdfast.store.contract import DenseQuery, Store
 from holdfast.types import Budget, Contribution, Deadline, QueryProfile, RetrievalResult, StrategyCandidate, View
 
 Vector = NDArray[np.float32]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from holdfast.analysis.hypervector import encode_query
 from holdfast.kernels import hypervectors as hv
-from holdfast.retrieval.base import kind_of_store
+from holdfast.language.hypervector import encode_query
+from holdfast.retrieval.strategy import kind_of_store
 from holdfast.settings import Settings
-from holdfast.store.base import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Store
+from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Store
 from holdfast.types import (
     Budget,
     Contribution,

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25
-from holdfast.retrieval.base import kind_of_store
+from holdfast.retrieval.strategy import kind_of_store
 from holdfast.settings import Settings
-from holdfast.store.base import LexicalEvidence, LexicalQuery, Store
+from holdfast.store.contract import LexicalEvidence, LexicalQuery, Store
 from holdfast.types import (
     FIELDS,
     Budget,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.analysis.mentions import entities, phrases, spoken, titles
+from holdfast.language.mentions import entities, phrases, spoken, titles
 from holdfast.retrieval.asking import Engine
 from holdfast.types import Candidate, Mention, QueryProfile, RetrievalResult, Unit, View
 

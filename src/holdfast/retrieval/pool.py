@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from holdfast.retrieval.asking import Engine, Question
-from holdfast.retrieval.base import Strategy
+from holdfast.retrieval.strategy import Strategy
 from holdfast.types import Budget, Condition, Deadline, Junction, QueryProfile, RetrievalResult, View, iso
 
 

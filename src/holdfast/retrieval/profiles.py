@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from holdfast.errors import UnknownProfileError, shown
-from holdfast.retrieval.base import Strategy
+from holdfast.retrieval.strategy import Strategy
 from holdfast.settings import PROFILES, ProfileSettings, Settings
 
 PROFILE_GROUP = "holdfast.profiles"

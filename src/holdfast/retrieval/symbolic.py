@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from holdfast.analysis.rules import read_rules
-from holdfast.analysis.symbols import singular, symbol, symbol_tokens
 from holdfast.kernels.closure import (
     FURTHER_RULES,
     RULES,
@@ -19,9 +17,11 @@ from holdfast.kernels.closure import (
 )
 from holdfast.kernels.facts import Fact
 from holdfast.kernels.neighbourhood import Reach, Wanted
-from holdfast.retrieval.base import kind_of_store
+from holdfast.language.rules import read_rules
+from holdfast.language.symbols import singular, symbol, symbol_tokens
+from holdfast.retrieval.strategy import kind_of_store
 from holdfast.settings import Settings
-from holdfast.store.base import Store
+from holdfast.store.contract import Store
 from holdfast.types import (
     Budget,
     Contribution,

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.errors import ClosedStoreError, StoreError
-from holdfast.store.base import Derivation
-from holdfast.store.live import Fresh, LiveIndex
+from holdfast.store.contract import Derivation
 from holdfast.store.migrate import IDENTITY, IN_MEMORY, close_connection, translated
 from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
+from holdfast.store.sync import Fresh, LiveIndex
 from holdfast.types import JSON, Unit, View
 
 log = logging.getLogger("holdfast")

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import hypervectors as hv
-from holdfast.store.base import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
 from holdfast.store.column import Column
+from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
 from holdfast.types import Act, Role
 
 _NO_ROW = -1

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import bm25, topk
 from holdfast.kernels.facts import FactIndex
-from holdfast.store.base import LexicalQuery
 from holdfast.store.column import Column
+from holdfast.store.contract import LexicalQuery
 from holdfast.store.dense import DenseBlock
 from holdfast.store.hyper import HyperCache
 from holdfast.store.snapshot import pack_words, unpack_words

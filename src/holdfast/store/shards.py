@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import bm25, topk
 from holdfast.kernels import hypervectors as hv
-from holdfast.store.base import MISSING_FIELD, DenseQuery, HyperQuery, LexicalEvidence, LexicalQuery, Proposal
+from holdfast.store.contract import MISSING_FIELD, DenseQuery, HyperQuery, LexicalEvidence, LexicalQuery, Proposal
 from holdfast.store.index import Shard
 from holdfast.types import FIELDS, ROLES, Deadline, Role, View
 

@@ -24,7 +24,7 @@ from holdfast.kernels.vectors import cosines
 from holdfast.settings import StoreSettings
 from holdfast.store import shards as searching
 from holdfast.store import snapshot
-from holdfast.store.base import (
+from holdfast.store.contract import (
     HYPER_FIELDS,
     DenseEvidence,
     DenseQuery,
@@ -40,7 +40,6 @@ from holdfast.store.base import (
 from holdfast.store.conversation import given_again, told_apart
 from holdfast.store.facts import facts
 from holdfast.store.index import CALLED, NAMING
-from holdfast.store.live import Fresh
 from holdfast.store.mentions import leads
 from holdfast.store.migrate import IN_MEMORY, close_connection, open_connection, schema_version
 from holdfast.store.rows import (
@@ -54,6 +53,7 @@ from holdfast.store.rows import (
     vector_of,
     where,
 )
+from holdfast.store.sync import Fresh
 from holdfast.store.upkeep import Upkeep
 from holdfast.store.verification import problems_in
 from holdfast.types import Analysis, CoreDocument, Deadline, Draft, Gate, Stats, Unit, View, Written, from_iso, iso

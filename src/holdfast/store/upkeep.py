@@ -16,10 +16,10 @@ from holdfast.settings import StoreSettings
 from holdfast.store import snapshot
 from holdfast.store.connection import Connected
 from holdfast.store.erasure import Run, erase, residue, resting_on, surviving, windows
-from holdfast.store.live import EPOCH
 from holdfast.store.migrate import IN_MEMORY, PRIVATE, close_connection, identity_of, open_connection, translated
 from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, Row, columns, gate_text, unit_of
+from holdfast.store.sync import EPOCH
 from holdfast.types import JSON, CoreDocument, Draft, Erasure, Gate, Unit, View, Written, iso
 
 log = logging.getLogger("holdfast")

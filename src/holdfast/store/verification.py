@@ -9,7 +9,7 @@ from sqlite3 import Connection, Cursor
 from typing import Any
 
 from holdfast.errors import DamagedStoreError
-from holdfast.store.base import Problem
+from holdfast.store.contract import Problem
 from holdfast.store.erasure import ERASED
 from holdfast.store.rows import Row, unit_of
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from holdfast.analysis import analyse
+from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings
 from holdfast.types import Deadline, Draft, Unit, View
 

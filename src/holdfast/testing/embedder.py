@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from holdfast.embedders.base import Embedder, Vectors
+from holdfast.models.embedder import Embedder, Vectors
 
 _TEXTS = (
     "The ferry to the island leaves at nine.",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.analysis.lexical import terms
-from holdfast.embedders.base import Vectors, embed_each, unit_vector
+from holdfast.language.lexical import terms
+from holdfast.models.embedder import Vectors, embed_each, unit_vector
 
 
 class HashEmbedder:

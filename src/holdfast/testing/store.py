@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.errors import ClosedStoreError, InputError, NotFoundError
-from holdfast.store.base import LexicalQuery, Store
+from holdfast.store.contract import LexicalQuery, Store
 from holdfast.store.filters import parse_filter
 from holdfast.testing.builders import NOON, analyse_default, draft, expired_deadline, no_deadline, unit, view
 from holdfast.testing.store_vectors import StoreVectorContract, ids, raised, revised_text

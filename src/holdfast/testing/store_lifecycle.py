@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from holdfast.errors import EmbeddingSpaceError, InputError, NotFoundError
-from holdfast.store.base import LexicalQuery, Store
+from holdfast.store.contract import LexicalQuery, Store
 from holdfast.testing.builders import NOON, analyse_default, draft, no_deadline, unit, view
 from holdfast.testing.store_vectors import EAST, NEARER, OTHER_SPACE, SPACE, embed, ids, raised, revised_text
 from holdfast.types import Analysis, CoreDocument, Draft, Gate, Lineage, Unit, View, Written

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import EmbeddingSpaceError, HoldfastError
 from holdfast.kernels import hypervectors as hv
-from holdfast.store.base import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Store
+from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Store
 from holdfast.store.filters import parse_filter
 from holdfast.testing.builders import NOON, analyse_default, draft, expired_deadline, no_deadline, view
 from holdfast.types import Analysis, Unit, View

@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from holdfast import sample
-from holdfast.analysis.query import profile_query
 from holdfast.derivation import derivation
+from holdfast.language.query import profile_query
 from holdfast.memory import Memory
-from holdfast.retrieval.base import Strategy
+from holdfast.retrieval.strategy import Strategy
 from holdfast.settings import Settings
-from holdfast.store.base import Store
+from holdfast.store.contract import Store
 from holdfast.store.sqlite import SqliteStore
 from holdfast.testing.builders import draft, expired_deadline, no_deadline, view
 from holdfast.types import Budget, RetrievalResult, View

@@ -1,0 +1,330 @@
+"""Core documents (C14): kept with the store, read again when their file changes, partitioned once for each content.
+
+The rules of a document are not units: hard and soft nodes go into contexts as they stand, and only variant nodes are
+remembered, searched and recalled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+
+from holdfast.assembly.budget import check_hard
+from holdfast.errors import InputError, shown
+from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
+from holdfast.inputs.authored import Document, Node, partition
+from holdfast.inputs.checks import check_name
+from holdfast.inputs.sources import refuse_foreign
+from holdfast.language.tokens import TokenCounter
+from holdfast.lifecycle.forget import has_ended
+from holdfast.settings import Settings
+from holdfast.store.contract import Analyse, Store
+from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
+
+# A file may be saved while it is read; a second look finds it whole.
+_READINGS = 2
+# Nobody waits for the other end of a pipe that has taken the place of a file.
+_READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_GONE = (FileNotFoundError, NotADirectoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the core documents of one owner bring into a context."""
+
+    hard: tuple[AuthoredText, ...] = ()
+    soft: tuple[AuthoredText, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What reading documents needs and does not own."""
+
+    store: Store
+    settings: Settings
+    analyse: Analyse
+    indexing: Indexing
+    counter: TokenCounter
+    now: datetime
+    redact: Redact | None = None
+
+    def clean(self, body: bytes) -> bytes:
+        """Return a text's bytes without what must not be kept; bytes that are no text are left to their reader."""
+        if self.redact is None:
+            return body
+        try:
+            return self.redact(body.decode()).encode()
+        except UnicodeDecodeError:
+            return body
+
+
+# Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.budget`, by counter too.
+_partitioned = lru_cache(maxsize=256)(partition)
+
+
+def drop_readings() -> None:
+    """Let go of the partitions that are kept in memory: what was forgotten is not to be among them."""
+    _partitioned.cache_clear()
+
+
+def ingest(desk: Desk, document: CoreDocument, view: View) -> list[Written]:
+    """Keep a core document: its rules for every context, and what else it says as units.
+
+    Raises:
+        InputError: it cannot be read as a document.
+        BudgetError: with it, the hard rules that its owner sees would pass their share of `assembly.budget`.
+    """
+    read = _read(document, desk.settings)
+    if not read.nodes:
+        raise InputError(
+            f"{shown(document.name)} has {len(document.body)} bytes and no content; write some text, or leave it out"
+        )
+    others = [kept for kept in desk.store.documents(view, core=True) if not _same(kept, document)]
+    present = [*(_present(desk, other)[0] for other in others), document]
+    hard = [text for one in present for text in _texts(_read(one, desk.settings), "hard")]
+    check_hard(hard, desk.counter, desk.settings.assembly)
+    # Units first: whoever is interrupted in between reads the document again, and finds it changed.
+    written = _remember(desk, document, read)
+    desk.store.put_document(document)
+    return written
+
+
+def rules(desk: Desk, view: View) -> Rules:
+    """Return the rules in force: each document as it now stands, in the order in which they were declared."""
+    hard: list[AuthoredText] = []
+    soft: list[AuthoredText] = []
+    warnings: list[str] = []
+    core = desk.store.documents(view, core=True)
+    own = {kept.name for kept in core if kept.user is not None}
+    for kept in core:
+        document, warning = _followed(desk, kept)
+        read = _read(document, desk.settings)
+        # Two documents of one name are told apart: one is the user's, one is everyone's.
+        label = f"{document.name} of everyone" if document.user is None and document.name in own else document.name
+        hard += _texts(read, "hard", label)
+        soft += _texts(read, "soft", label)
+        warnings += [warning] if warning else []
+    return Rules(tuple(hard), tuple(soft), tuple(warnings))
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Return what a regular file of at most so many bytes holds, all of one writing.
+
+    Raises:
+        InputError: it cannot be read, is no such file, is no text by its name, or does not hold still.
+    """
+    refuse_foreign(path.name)
+    for _ in range(_READINGS):
+        try:
+            _refuse_unreadable(path, path.stat(), most)  # a device may act when it is opened
+            with os.fdopen(os.open(path, _READING), "rb") as file:
+                before = os.fstat(file.fileno())
+                _refuse_unreadable(path, before, most)
+                raw = read_all(file, most)
+            after = path.stat()
+        except OSError as error:
+            raise InputError(f"{shown(str(path))} cannot be read: {error.strerror}; check its name") from error
+        if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size) and len(raw) == after.st_size:
+            return raw
+    raise InputError(f"{shown(str(path))} changes while it is read; try again when its writer has finished")
+
+
+def read_all(file: BinaryIO, most: int) -> bytes:
+    """Return all bytes of an open file; of one that grows meanwhile, one byte more than may be."""
+    return file.read(most + 1)
+
+
+def _refuse_unreadable(path: Path, found: os.stat_result, most: int) -> None:
+    """Refuse a pipe or device, which may never end, and a file that is larger than may be."""
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{shown(str(path))} is no regular file; name a file that holds text")
+    if found.st_size > most:
+        raise InputError(f"{shown(str(path))} has {found.st_size:,} bytes, more than {most:,}; split it")
+
+
+def unit_id(document: Document, node: Node) -> str:
+    """Return the id of a document's node as a unit."""
+    return f"{document.name}#{node.ordinal:06d}"
+
+
+# ---------------------------------------------------------------------------------------------- one document
+
+
+def _same(one: CoreDocument, other: CoreDocument) -> bool:
+    return (one.name, one.user) == (other.name, other.user)
+
+
+def _read(document: CoreDocument, settings: Settings) -> Document:
+    return _partitioned(document.name, document.body, max_bytes=settings.authored.max_bytes)
+
+
+def _followed(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
+    """Take in what a document's file now says, and return it; one whose units cannot be kept stays as it was."""
+    document, warning = _present(desk, kept)
+    if document.body == kept.body:
+        return document, warning
+    try:
+        _remember(desk, document, _read(document, desk.settings))
+    except InputError as error:  # somebody's unit has the id of a new part: that must not end everyone's contexts
+        return kept, _as_last_read(kept, error)
+    desk.store.put_document(document)
+    return document, warning
+
+
+def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
+    """Return a document as its file now has it, and a word when that is not what somebody might expect.
+
+    One whose file is empty or gone says nothing any more; one that cannot be read stays as it was.
+    """
+    if not kept.path:
+        return kept, ""
+    if not kept.here:
+        return kept, f"{kept.name} is used as it was last read: its store lies elsewhere now; ingest the file again"
+    try:
+        body = desk.clean(read_file(Path(kept.path), desk.settings.authored.max_bytes))
+        fresh = dataclasses.replace(kept, body=body)
+        said = _read(fresh, desk.settings).nodes
+    except InputError as error:
+        if not isinstance(error.__cause__, _GONE):
+            return kept, _as_last_read(kept, error)
+        return dataclasses.replace(kept, body=b""), _ended(kept, "gone")
+    return fresh, "" if said else _ended(kept, "empty")
+
+
+def _as_last_read(kept: CoreDocument, why: InputError) -> str:
+    return f"{kept.name} is used as it was last read: {why}"
+
+
+def _ended(kept: CoreDocument, how: str) -> str:
+    return f"{kept.name} has no rules any more: its file is {how}; write it again, or forget the document"
+
+
+def _texts(document: Document, tier: str, label: str | None = None) -> list[AuthoredText]:
+    by_ordinal = {node.ordinal: node for node in document.nodes}
+    return [
+        AuthoredText(
+            label or document.name,
+            node.position,
+            node.markdown,
+            tuple((ordinal, by_ordinal[ordinal].markdown) for ordinal in node.headings),
+        )
+        for node in document.nodes
+        if node.tier == tier
+    ]
+
+
+def _recalled(node: Node) -> bool:
+    """Return whether a node is remembered: what is no rule, and never what is blank."""
+    return bool(node.text.strip()) and node.kind != "heading" and node.tier == "variant"
+
+
+def _remember(desk: Desk, document: CoreDocument, read: Document) -> list[Written]:
+    """Remember the nodes that are no rules."""
+    return keep_units(desk, document, [_unit(desk, document, read, node) for node in read.nodes if _recalled(node)])
+
+
+def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> list[Written]:
+    """Remember what a document says; what an earlier reading had and this one has not expires."""
+    gone = _gone(desk, document, {unit.id for unit in units})
+    # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
+    drafts = [Draft(unit, desk.analyse, id_given=True, document=document.name) for unit in (*units, *gone)]
+    written = desk.store.put(drafts) if drafts else []
+    embed_all(fresh_units(drafts, written), desk.store, desk.indexing)
+    return written[: len(units)]
+
+
+def _gone(desk: Desk, document: CoreDocument, present: set[str]) -> list[Unit]:
+    view = View(tenant=document.tenant, user=document.user or "", now=desk.now, reference_time=desk.now)
+    absent = [name for name in desk.store.parts(view, document.name) if name not in present]
+    known = desk.store.units(view, absent)
+    return [
+        unit.evolve(expires_at=desk.now, recorded_time=desk.now)
+        for _, unit in sorted(known.items())
+        if unit.user == document.user and not has_ended(unit)
+    ]
+
+
+def _unit(desk: Desk, document: CoreDocument, read: Document, node: Node) -> Unit:
+    by_ordinal = {other.ordinal: other for other in read.nodes}
+    return Unit(
+        id=unit_id(read, node),
+        text=node.markdown.strip() if node.kind in ("code", "table") else node.text,
+        claim=node.text,
+        topic=" › ".join(by_ordinal[ordinal].text for ordinal in node.headings),
+        tenant=document.tenant,
+        user=document.user,
+        scope="global" if document.user is None else "user",
+        kind="authored",
+        author="document",
+        origin="authored",
+        authority=1.0,
+        links=read.hop_targets,
+        event_time=desk.now,
+        recorded_time=desk.now,
+    )
+
+
+def document_name(desk: Desk, view: View, user: str | None, name: str | None, path: Path | None) -> str:
+    """Return how a document is called: by the name given, by the name its file has had, else by its file's.
+
+    Two files of one name are told apart by as much of their paths as it takes.
+    """
+    if name is not None:
+        return check_name("name", name) or ""
+    if path is None:
+        raise InputError("a text needs a name; pass name=…, so that ingesting it again replaces it")
+    known = [(called, where) for called, owner, where in desk.store.document_names(view) if owner == user]
+    whole = Path.cwd() / path
+    for called, where in known:
+        if where in (str(whole), str(path.resolve())):
+            return called
+    taken = {called for called, _ in known}
+    names = ["/".join(whole.parts[-length:]) for length in range(1, len(whole.parts))]
+    free = (one for one in names if one not in taken or _given_elsewhere(desk, view, user, one))
+    return check_name("name", next(free, whole.as_posix())) or ""
+
+
+def _given_elsewhere(desk: Desk, view: View, user: str | None, name: str) -> bool:
+    """Return whether a document's file was given where its store no longer lies: the file of that name takes over."""
+    kept = [one for one in desk.store.documents(view, name=name) if one.user == user]
+    return any(one.path and not one.here for one in kept)
+
+
+def check_path(path: Path) -> Path:
+    """Return a path unless its name cannot be kept.
+
+    Raises:
+        InputError: it is not UTF-8, or a link that leads to itself.
+    """
+    try:
+        whole = str(path.resolve())
+    except RuntimeError as error:  # what Python 3.11 and 3.12 raise for a link that leads to itself
+        raise InputError(f"{shown(printable(str(path)))} is a link that leads to itself; name a file") from error
+    if not _is_text(whole):
+        raise InputError(f"the name {shown(printable(str(path)))} is not UTF-8; rename the file")
+    return path
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a path is a folder; one that is too long, or holds a NUL, is none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def printable(name: str) -> str:
+    """Return a file's name with the bytes of it that are no UTF-8 written out."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _is_text(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)

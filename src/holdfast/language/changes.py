@@ -1,0 +1,277 @@
+"""Changed facts (C19): whether a new statement takes the place of an earlier one.
+
+Conservative on purpose, because what is taken for replaced is no longer recalled by default. A change needs words
+that say so ("moved", "new", "switched", "now", "no longer", "instead", "changed to"), or a relation that has one
+value at a time with both sides plain present statements. Speaker and subject must be the same. Questions, hedges,
+plans, reports, the past, additions ("also", "too") and what holds only at times ("at weekends", "until Friday")
+never replace anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from holdfast.language.facts import Stated, extract, spoken_by
+from holdfast.language.facts.sentences import Sentence, sentences
+from holdfast.language.facts.vocabulary import ASKING, MONTHS, UNCERTAIN
+from holdfast.language.symbols import symbol
+
+# Usually one value at a time: a second one replaces the first when its words speak of a change. Without such words
+# "I live in England" may only say more about "I live in Leeds", so that the plain rule needs a declared relation.
+_MARKED = frozenset({"lives_in", "works_at", "works_as", "married_to", "drives"})
+# What a person has one of; "my new friend" replaces nobody.
+_SINGLE = frozenset(
+    """
+    phone mobile car laptop computer bike address email number password job boss manager employer landlord flatmate
+    dentist doctor therapist gp school office nickname username title role team bank gym username supervisor mentor
+    """.split()
+)
+_FAVOURITE = re.compile(r"favou?rite (.+)")
+_ADDS = re.compile(
+    r"\b(?:also|too|as well|another|second|additionally|both|besides|plus|in addition)\b", re.IGNORECASE
+)
+_AT_TIMES = re.compile(
+    r"\b(?:(?:on|at|most) (?:\w+days|weekends?|nights)|every \w+|until|temporar\w+|part[- ]time"
+    r"|this (?:week|month|summer|winter)"
+    r"|for (?:the|a|an|two|three|some|now|this) ?(?:few |couple of )?"
+    r"(?:\w+)?(?:day|week|month|summer|winter|moment|time|now)s?"
+    r"|half the \w+|sometimes|occasionally|during|(?:spare|free) time|on the side|for now|at the moment)\b",
+    re.IGNORECASE,
+)
+_ENDED = re.compile(r"\b(?:no longer|any ?more|stopped|quit|ceased|left|moved (?:away|out))\b", re.IGNORECASE)
+_MARKER = re.compile(
+    r"\b(?:now|no longer|any ?more|instead of|moved|relocated|switched|migrated|replaced|joined|left|stopped|quit|new"
+    r"|changed|these days|rather than|not)\b",
+    re.IGNORECASE,
+)
+# Every word that a marker or a pattern below asks for: most turns have none, and need not be read.
+_ANY_CHANGE = re.compile(
+    rf"{_MARKER.pattern}|{_ENDED.pattern}|\b(?:actually|sorry|correction|no|rescheduled|postponed|shifted)\b",
+    re.IGNORECASE,
+)
+
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_VALUE = r"(?P<value>[^,;:!?()]+?)"
+# "My new phone is a Pixel", "Ana's address is now 9 Quay Street".
+_ATTRIBUTE = re.compile(
+    rf"^(?:actually,? |so,? |btw,? |by the way,? )?(?P<owner>my|our|[A-Z]\w+'s) (?P<new>new |current )?"
+    rf"(?P<what>[a-z]+(?: [a-z]+){{0,2}}) (?:is|are) (?P<now>now )?{_VALUE}(?P<later> now)?[.!]*$",
+    re.IGNORECASE,
+)
+# "The meeting is now at 4".
+_DEFINITE = re.compile(
+    rf"^(?:actually,? |so,? )?the (?P<what>[\w-]+(?: [\w-]+){{0,3}}?) (?:is|are) (?P<now>now )?"
+    rf"(?P<where>at |on |in )?{_VALUE}(?P<later> now)?[.!]*$",
+    re.IGNORECASE,
+)
+# "The meeting was moved to 4", "my address changed to 9 Quay Street".
+_RESET = re.compile(
+    rf"^(?P<owner>the|my|our) (?P<what>[\w-]+(?: [\w-]+){{0,3}}?) (?:(?:was|is|has been|got|has) )?(?:now |just )?"
+    rf"(?P<verb>moved|changed|rescheduled|postponed|shifted) (?:from (?P<old>[^,;]+?) )?to {_VALUE}[.!]*$",
+    re.IGNORECASE,
+)
+# "Actually it is Tuesday, not Monday".
+_CORRECTION = re.compile(
+    rf"^(?P<mark>actually|sorry|correction|no)[,:]? (?:it is|it's|that is|that's) (?:on |at |in )?{_VALUE},? not "
+    r"(?:on |at |in )?(?P<old>[^,;:!?()]+?)[.!]*$",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"^\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m\.?)?$", re.IGNORECASE)
+_DAY = re.compile(rf"^(?:{_WEEKDAY}|\d{{1,2}}(?:st|nd|rd|th)? \w+|\w+ \d{{1,2}}(?:st|nd|rd|th)?)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a unit says that a later one could replace: one value in one slot of one subject.
+
+    `marker` holds the words that speak of a change, `replaces` the value that is said to go; an `ended` statement
+    only takes its value away. A correction has no subject and no slot of its own.
+    """
+
+    speaker: str
+    subject: str
+    slot: str
+    value: str
+    start: int
+    end: int
+    marker: str = ""
+    replaces: str = ""
+    ended: bool = False
+    adds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A replaced value: its slot, the value that goes, the one that comes ("" when none), the rule and the words."""
+
+    slot: str
+    old: str
+    new: str
+    rule: str
+    words: str
+
+
+def speaks_of_change(text: str) -> bool:
+    """Return whether a text may say that something changed: a cheap look before it is read."""
+    return _ANY_CHANGE.search(text) is not None
+
+
+def statements(text: str, speaker: str) -> tuple[Statement, ...]:
+    """Return what `text`, said by `speaker`, states in a form that can replace or be replaced."""
+    found: list[Statement] = []
+    stated = spoken_by(extract(text), speaker)
+    for sentence in sentences(text):
+        words = text[sentence.start : sentence.end]
+        if _AT_TIMES.search(words):
+            continue
+        own = [one for one in stated if one.start == sentence.start]
+        found.extend(_from_facts(own, words, speaker))
+        if not _uncertain(sentence):
+            found.extend(_from_patterns(sentence, words.replace("’", "'"), speaker))
+    return tuple(dict.fromkeys(found))
+
+
+def changed(new: Statement, old: Statement, functional: frozenset[str] = frozenset()) -> Change | None:
+    """Return how `new` changes what `old` said, or None. The caller knows that `new` is the later one.
+
+    `functional` names the slots declared to have one value (C8: none by default), such as `lives_in` or `has car`:
+    there a second plain statement is enough.
+    """
+    if new.speaker != old.speaker or old.ended or new.adds:
+        return None
+    rule = _rule(new, old, functional)
+    return Change(old.slot, old.value, "" if new.ended else new.value, rule, new.marker) if rule else None
+
+
+def _rule(new: Statement, old: Statement, functional: frozenset[str]) -> str:
+    """Return the name of the rule by which `new` takes the place of `old`, or nothing."""
+    if new.replaces and symbol(new.replaces) == symbol(old.value) and _may_replace(new, old):
+        return "replaced"
+    if symbol(new.subject) != symbol(old.subject) or not _same_slot(new, old):
+        return ""
+    if new.ended:
+        return "ended" if symbol(new.value) == symbol(old.value) else ""
+    if not _differ(new.value, old.value):
+        return ""
+    if new.marker:
+        marked = old.slot in functional | _MARKED or old.slot.startswith("is ") or _single(old.slot)
+        return "marked" if marked else ""
+    return "functional" if old.slot in functional else ""
+
+
+def changes(
+    new: Iterable[Statement], old: Iterable[Statement], functional: frozenset[str] = frozenset()
+) -> tuple[Change, ...]:
+    """Return every change that the statements of one unit make to those of an earlier one, each once."""
+    earlier = tuple(old)
+    found = (changed(one, other, functional) for one in new for other in earlier)
+    return tuple(dict.fromkeys(one for one in found if one))
+
+
+def _may_replace(new: Statement, old: Statement) -> bool:
+    """Return whether the value that `new` says goes can be the one of `old`."""
+    if not new.slot:
+        return True  # a correction names what it corrects
+    if symbol(new.subject) == symbol(old.subject):
+        return _same_slot(new, old)
+    # "I switched from the ThinkPad to …" is about "my laptop is a ThinkPad".
+    return new.slot == "uses" and old.slot.startswith("has ") and old.subject == f"{new.subject} {old.slot[4:]}"
+
+
+def _same_slot(new: Statement, old: Statement) -> bool:
+    """Return whether both fill one slot; "moved to Friday" fills whichever slot holds a day."""
+    if new.slot != "is reset":
+        return new.slot == old.slot
+    return old.slot.startswith(("is ", "has ")) and _sort(new.value) == _sort(old.value)
+
+
+def _sort(value: str) -> str:
+    """Return what sort of value it is: a meeting at 3 that was moved to Friday may still be at 3."""
+    return "time" if _TIME.match(value) else "day" if _DAY.match(value) else "name"
+
+
+def _single(slot: str) -> bool:
+    return slot.startswith("favourite_") or (slot.startswith("has ") and slot.rsplit(maxsplit=1)[-1] in _SINGLE)
+
+
+def _differ(new: str, old: str) -> bool:
+    """Return whether two values exclude each other; "Lisbon" and "Lisbon Portugal" only say more or less."""
+    one, other = set(symbol(new).split()), set(symbol(old).split())
+    return not one <= other and not other <= one
+
+
+def _uncertain(s: Sentence) -> bool:
+    return s.asks or s.at(0) in ASKING or any(token.text in UNCERTAIN for token in s.tokens)
+
+
+def _from_facts(stated: list[Stated], words: str, speaker: str) -> Iterator[Statement]:
+    marker, adds, ended = _marker(words), _ADDS.search(words) is not None, _ENDED.search(words)
+    gone = {one.fact.relation: one.fact.object for one in stated if one.negated and one.rule in {"shift", "contrast"}}
+    kept = {one.fact.relation for one in stated if not one.negated}
+    for one in stated:
+        parts = (speaker, one.fact.subject, one.fact.relation, one.fact.object, one.start, one.end)
+        if not one.negated:
+            yield Statement(*parts, marker, gone.get(one.fact.relation, ""), adds=adds)
+        elif ended and one.fact.relation not in kept:
+            yield Statement(*parts, ended.group().lower(), ended=True)
+
+
+def _marker(words: str) -> str:
+    found = _MARKER.search(words)
+    return found.group().lower() if found else ""
+
+
+def _from_patterns(s: Sentence, words: str, speaker: str) -> Iterator[Statement]:
+    span = (s.start, s.end)
+    adds = _ADDS.search(words) is not None
+    if match := _CORRECTION.match(words):
+        yield Statement(speaker, "", "", _bare(match["value"]), *span, match["mark"].lower(), _bare(match["old"]))
+    elif match := _RESET.match(words):
+        subject = _owned(match["owner"], match["what"], speaker)
+        if subject and _definite_value(match["value"]):
+            old = _bare(match["old"] or "")
+            yield Statement(speaker, subject, "is reset", _bare(match["value"]), *span, match["verb"].lower(), old)
+    elif match := _ATTRIBUTE.match(words):
+        yield from _attribute(match, span, speaker, adds=adds)
+    elif (match := _DEFINITE.match(words)) and _definite_value(match["value"]):
+        marker = "now" if match["now"] or match["later"] else ""
+        slot = f"is {(match['where'] or '').strip().lower()}"
+        subject, value = match["what"].lower(), _bare(match["value"])
+        yield Statement(speaker, subject, slot, value, *span, marker, adds=adds)
+
+
+def _attribute(match: re.Match[str], span: tuple[int, int], speaker: str, *, adds: bool) -> Iterator[Statement]:
+    what = match["what"].lower()
+    marker = (
+        "new" if (match["new"] or "").strip().lower() == "new" else "now" if match["now"] or match["later"] else ""
+    )
+    owner = speaker if match["owner"].lower() in {"my", "our"} else match["owner"][:-2]
+    if not owner or _FAVOURITE.match(what):
+        return  # the rules for facts read favourites
+    if _definite_value(match["value"]):
+        yield Statement(speaker, f"{owner} {what}", f"has {what}", _bare(match["value"]), *span, marker, adds=adds)
+
+
+def _owned(owner: str, what: str, speaker: str) -> str:
+    if owner.lower() == "the":
+        return what.lower()
+    return f"{speaker} {what.lower()}" if speaker else ""
+
+
+def _bare(value: str) -> str:
+    return re.sub(r"^(?:a|an|the|on|at|in) ", "", value.strip().rstrip("."), flags=re.IGNORECASE)
+
+
+def _definite_value(value: str) -> bool:
+    """Return whether a value could be told apart from another: a number, a day, a name, an identifier, "a Pixel"."""
+    words = value.strip().split()
+    if not 0 < len(words) <= 5 or words[0].lower() in {"not", "no", "on", "at", "in", "so", "very", "more"}:
+        return False
+    bare = _bare(value).split()
+    return bool(bare) and all(_tells(word) or word.lower() in MONTHS | {"of", "pm", "am"} for word in bare)
+
+
+def _tells(word: str) -> bool:
+    return any(c.isdigit() or c.isupper() for c in word) or "@" in word

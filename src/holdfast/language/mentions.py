@@ -1,0 +1,124 @@
+"""Names in a text → keys under which units meet that speak of the same thing (C12).
+
+A name is told by its capitals, so this says nothing about scripts that have none. A key is the name's words, folded:
+lower case, no accents, no possessive, no leading article, one space between them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from holdfast.language.lexical import STOP_WORDS
+
+# Capital letters of the alphabets that have them: Latin, Greek, Cyrillic, Armenian.
+_CAPITALS = "".join(filter(str.isupper, map(chr, range(0x560))))
+# "O'Neill", "AT&T", "J.R.R", "Saint-Malo" are one word each.
+_REST = r"[^\W_]*(?:['\u2019.&-][^\W_]+)*"
+_WORD = re.compile(rf"(?=[^\W_]){_REST}")
+# Small words that stand inside a name, at most two in a row: "Bank of England", "Ludwig van Beethoven", "Lord of the
+# Rings". "And" parts two names more often than it joins one.
+_JOINING = "of|the|de|la|le|du|von|van|der|den|di|da|del|y|al|bin|ibn"
+_NAME = re.compile(
+    # The look back comes after the letter: a pattern that starts with a letter is searched for several times faster.
+    rf"[{_CAPITALS}](?<!\w.)(?<!\w['\u2019.&-].){_REST}"
+    rf"(?:[^\S\n]+(?:(?:{_JOINING})[^\S\n]+){{0,2}}(?:[{_CAPITALS}]{_REST}|\d+(?!\w)))*"
+)
+_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
+# What may stand before the first word of a sentence, a line, a quotation or a bracket.
+_OPENING = re.compile(r"(?:^|[.!?:;\n\"\u201c\u201d\u2018(*#>|-])\s*$")
+_OPENING_LENGTH = 3
+_ARTICLES = frozenset({"the", "a", "an"})
+# Capitalised, but the name of nothing in particular.
+_NO_NAMES = STOP_WORDS | frozenset(
+    """
+    january february march april may june july august september october november december monday tuesday wednesday
+    thursday friday saturday sunday however although though since yes okay sure thanks please mr mrs ms dr english
+    """.split()
+)
+# Shorter single words are initials and abbreviations of too many things.
+_SHORTEST = 4
+# A longer title is a sentence, and nobody names it whole.
+_MOST_WORDS = 8
+_MOST_TITLE = 200
+# A pasted book is read up to here: what it is about stands at its beginning.
+_MOST_CHARACTERS = 4_000
+
+
+def titles(topic: str) -> tuple[str, ...]:
+    """Return the keys of what a unit is called: its topic, and that without what is in brackets or after a comma."""
+    if len(topic) > _MOST_TITLE:
+        return ()
+    bare = _QUALIFIER.sub("", topic)
+    found = (_words(text) for text in (topic, bare, bare.partition(",")[0]))
+    return tuple(dict.fromkeys(key for words in found if len(words) <= _MOST_WORDS and (key := _key(words))))
+
+
+def entities(text: str) -> tuple[str, ...]:
+    """Return the keys of the names in a text, in reading order: runs of capitalised words.
+
+    A single word at the start of a sentence is none: its capital says nothing.
+    """
+    text = text[:_MOST_CHARACTERS]
+    found = (_name(text, match) for match in _NAME.finditer(text))
+    return tuple(dict.fromkeys(key for key in found if key))
+
+
+def phrases(text: str) -> tuple[str, ...]:
+    """Return every run of words that could be a title, in reading order.
+
+    It starts and ends with a capital or a digit, and may be a part of a longer name.
+    """
+    written: list[str] = _WORD.findall(text[:_MOST_CHARACTERS])
+    words = [_folded(word) for word in written]
+    strong = [at for at, word in enumerate(written) if word[0].isupper() or word[0].isdigit()]
+    return tuple(dict.fromkeys(_phrases(words, strong)))
+
+
+def _phrases(words: Sequence[str], strong: Sequence[int]) -> Iterator[str]:
+    for number, first in enumerate(strong):
+        if words[first] in _ARTICLES:
+            continue
+        if _key([words[first]]):
+            yield words[first]
+        for last in strong[number + 1 : number + _MOST_WORDS]:
+            if last - first >= _MOST_WORDS:
+                break
+            yield " ".join(words[first : last + 1])
+
+
+def spoken(text: str) -> str:
+    """Return the words of a text, folded: a key that stands in the text stands in it too, between blanks."""
+    return f" {' '.join(_words(text))} "
+
+
+def _name(text: str, run: re.Match[str]) -> str:
+    """Return the key of a capitalised run, or nothing when it is not the name of something."""
+    words = _words(run.group())
+    first = next((i for i, word in enumerate(words) if word not in STOP_WORDS), len(words))
+    opening = first == 0 and _OPENING.search(text, max(0, run.start() - _OPENING_LENGTH), run.start())
+    return "" if len(words) == 1 and opening else _key(words[first:])
+
+
+def _key(words: Sequence[str]) -> str:
+    """Return words as a key; nothing when they are too little to tell one thing from another."""
+    if len(words) > 1 and words[0] in _ARTICLES:
+        words = words[1:]
+    if not words or (len(words) == 1 and (len(words[0]) < _SHORTEST or words[0] in _NO_NAMES)):
+        return ""
+    return " ".join(words)
+
+
+def _words(text: str) -> list[str]:
+    return [_folded(word) for word in _WORD.findall(text)]
+
+
+# Names repeat: a bounded memo makes folding cheap and cannot grow without limit.
+@lru_cache(maxsize=65_536)
+def _folded(word: str) -> str:
+    bare = word.lower().replace("\u2019", "'").removesuffix("'s")
+    if bare.isascii():
+        return bare
+    return "".join(mark for mark in unicodedata.normalize("NFKD", bare) if not unicodedata.combining(mark)) or bare

@@ -1,0 +1,331 @@
+"""What a summary must keep of what it stands for (C18): names, numbers, dates, negations.
+
+No parser and no model: capital letters, digits, the temporal anchors of C13 and a table of negations. Where they
+cannot tell, more is asked of a summary rather than less, and the extractive one, which quotes, is used instead.
+A script without capitals shows no names; in German every noun looks like one.
+
+Everything is read line by line, so that what stands in one turn never joins what stands in the next.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.language.anchors import anchors
+from holdfast.language.dates.words import MONTH_NAMES, MONTHS
+from holdfast.language.lexical import STOP_WORDS
+from holdfast.language.negations import is_denied, negations
+
+
+@dataclass(frozen=True, slots=True)
+class Essentials:
+    """What a text says that a summary may not lose, as it stands there; each once, in order."""
+
+    names: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    negated: tuple[str, ...] = ()
+
+    def phrases(self) -> tuple[str, ...]:
+        """Return all of it: names, numbers, dates, negations."""
+        return (*self.names, *self.numbers, *self.dates, *self.negated)
+
+
+def essentials(text: str) -> Essentials:
+    """Return the names, numbers, dates and negations of `text`."""
+    names: list[str] = []
+    numbers: list[str] = []
+    dates: list[str] = []
+    negated: list[str] = []
+    for line in _lines(text):
+        named, months = _names(line)
+        anchored = sorted(anchor.rstrip(".") for anchor in anchors(line))
+        names += named
+        numbers += _numbers_outside(line, anchored)
+        dated = frozenset[str]().union(*map(_date_parts, anchored))
+        dates += anchored
+        dates += (month for month in months if not _date_parts(month) <= dated)
+        negated += (phrase for phrase, _ in negations(line))
+    return Essentials(*(tuple(dict.fromkeys(found)) for found in (names, numbers, dates, negated)))
+
+
+def missing(source: Essentials, summary_text: str) -> tuple[str, ...]:
+    """Return what of `source` the summary does not say, as it stands in the source."""
+    said = _Said.of([summary_text])
+    denied = [keys for line in _lines(summary_text) for _, keys in negations(line)]
+    return (
+        *(name for name in source.names if not said.runs.issuperset(_runs(name))),
+        *(number for number in source.numbers if _number_key(number) not in said.numbers),
+        *(date for date in source.dates if not said.dates_hold(_date_parts(date))),
+        *(phrase for phrase in source.negated if not is_denied(phrase, denied)),
+    )
+
+
+def invented(source_texts: Iterable[str], summary_text: str) -> tuple[str, ...]:
+    """Return the names, numbers and dates of the summary that no source says."""
+    said, claimed = _Said.of(source_texts), essentials(summary_text)
+    return (
+        *(name for name in claimed.names if not said.runs.issuperset(_runs(name))),
+        *(number for number in claimed.numbers if _number_key(number) not in said.numbers),
+        *(date for date in claimed.dates if not said.dates_hold(_date_parts(date))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a text may answer for: all its words, numbers and dates, read generously."""
+
+    runs: frozenset[str]
+    numbers: frozenset[str]
+    dates: tuple[frozenset[str], ...]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> _Said:
+        lines = [line for text in texts for line in _lines(text)]
+        runs = frozenset(run for line in lines for run in _runs(line))
+        dates = {_date_parts(anchor) for line in lines for anchor in anchors(line)}
+        dates |= {_date_parts(month) for month in MONTH_NAMES if month in runs}
+        numbers = {key for line in lines for _, key in _numbers(line)} | {_NUMBER_WORDS[w] for w in runs & _COUNTED}
+        return cls(runs, frozenset(numbers), tuple(dates))
+
+    def dates_hold(self, parts: frozenset[str]) -> bool:
+        """Return whether one date says at least `parts`; a bare year may as well be a plain number."""
+        return parts <= self.numbers or any(parts <= date for date in self.dates)
+
+
+# ------------------------------------------------------------------------------------------------- text
+
+# Kana, Han and Hangul are written without spaces between words, also beside Latin letters.
+_UNSPACED = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+_SCRIPT_CHANGE = re.compile(rf"(?<=[{_UNSPACED}])(?=[^\W{_UNSPACED}])|(?<=[^\W{_UNSPACED}])(?=[{_UNSPACED}])")
+_WIDE_MARK = re.compile("[。，；：！？、]")
+_APOSTROPHES = str.maketrans("’ʼ＇−", "'''-")
+_POSSESSIVE = re.compile(r"'s(?!\w)")
+_RUN = re.compile(r"[^\W\d_]+|\d+")
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of `text` in one normal form, with spaces where a script does without."""
+    spaced = _WIDE_MARK.sub(r"\g<0> ", text.translate(_APOSTROPHES))
+    return _SCRIPT_CHANGE.sub(" ", unicodedata.normalize("NFKC", spaced)).splitlines()
+
+
+def _runs(line: str) -> list[str]:
+    """Return the runs of letters and the runs of digits, in one case, without the possessive."""
+    return _RUN.findall(_POSSESSIVE.sub("", line.casefold()))
+
+
+# ------------------------------------------------------------------------------------------------- names
+
+_WORD = re.compile(r"(?<!\w)[^\W\d_][^\W_]*(?:['.&-][^\W_]+)*")
+# What stands before the first word of a sentence, a quotation, a list item or an aside.
+_OPENING = re.compile(r"[.!?…:;\"“”„«»(\[*•>|#–—-]")
+_TITLES = frozenset("dr mr mrs ms prof st".split())
+# Words that have a capital only because a sentence begins with them; inside one, "New York" is a name.
+_OPENERS = frozenset(
+    """
+    absolutely agreed ah alright although always amazing another anyway apparently appreciate as ask asked awesome
+    basically besides bye check congratulations congrats consider cool correct could dear definitely despite did
+    discussed don't done easy either else enjoy ensure eventually every everyone everything exactly excellent
+    except fair fantastic feel fine finally first following fun generally give given glad go good goodbye got great
+    guess haha happy hello help here hey hi hmm honestly hope hopefully how however huge if important including
+    indeed initially instead interesting keep know last lately later let lets like likewise lol look looking lots
+    love lovely luckily make many maybe meanwhile mind morning most much name need neither never new next nice nope
+    none nobody note nothing nowadays obviously occasionally of oh ok okay old once one or ordinarily originally
+    otherwise ouch overall part past perfect perhaps personally plan planned plans please possibly previously
+    probably problem put question quick quite rather read ready really recently remember right sadly said say second
+    see seems send several should show similarly since six so someone something sometimes soon sorry sounds speaking
+    start still summary sure take talk talked tell ten thank thanks that's their then therefore thing things think
+    third though three till today together tomorrow tonight totally true try two typically unfortunately unless
+    unlike until use used user users usually wait want wanted was watch way well what's whatever whenever whether
+    whoever without wonderful wow write wrong yeah yep yes yesterday yet assistant system
+    """.split()
+)
+# Endings of words that open a sentence without being a name: "Going", "Talked", "Recently", "Information".
+_NO_NAME_ENDINGS = ("ing", "ed", "ly", "tion", "tions", "ment", "ments", "ness")
+# What follows a name at the start of a sentence: "Ana went", "Porto has", "Bo and".
+_AFTER_NAME = frozenset(
+    """
+    and or is isn't was wasn't has had will won't can can't could would should might may did didn't does doesn't
+    also just never always now said told asked went got came took made gave found bought met left felt kept ran saw
+    sold spent thought wrote knew began became brought chose drove ate flew grew held led lost paid read sent sang
+    sat slept spoke stood taught won wore who which that's
+    """.split()
+)
+# Dates, not names; but Jan is a person more often than a month.
+_CALENDAR = (frozenset(MONTHS) - {"jan"}) | frozenset(
+    f"{day}day{plural}" for day in "mon tues wednes thurs fri satur sun".split() for plural in ("", "s")
+)
+# As first words these are verbs: "May I", "March on".
+_MONTHS_THAT_ARE_VERBS = frozenset(("may", "march"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """One word of a line, the gap before it, and whether a sentence may begin with it."""
+
+    raw: str
+    gap: str
+    opens: bool
+
+    @property
+    def folded(self) -> str:
+        return self.raw.casefold().removesuffix("'s")
+
+    @property
+    def capital(self) -> bool:
+        return any(character.isupper() for character in self.raw)
+
+    @property
+    def coined(self) -> bool:
+        """Return whether a capital stands inside: no common word is written so."""
+        return any(character.isupper() for character in self.raw[1:]) and not self.raw.isupper()
+
+
+def _words(line: str) -> list[_Word]:
+    found: list[_Word] = []
+    last = 0
+    for match in _WORD.finditer(line):
+        gap = line[last : match.start()]
+        titled = bool(found) and found[-1].folded in _TITLES and gap.strip() == "."
+        found.append(_Word(match.group(), gap, not found or (bool(_OPENING.search(gap)) and not titled)))
+        last = match.end()
+    return found
+
+
+def _names(line: str) -> tuple[list[str], list[str]]:
+    """Return the names of a line, and the months named without a day."""
+    found = _words(line)
+    # Where everything is in capitals, they say nothing.
+    if len(found) > 2 and all(word.raw.isupper() for word in found):
+        return [], []
+    lower = {word.folded for word in found if not word.capital}
+    elsewhere = {word.folded for word in found if word.capital and not word.opens}
+    names: list[str] = []
+    months: list[str] = []
+    run: list[str] = []
+    for place, word in enumerate(found):
+        after = found[place + 1] if place + 1 < len(found) else None
+        named = not _is_common(word, lower) and (
+            not word.opens or word.coined or word.folded in elsewhere or _opens_with_name(word, after)
+        )
+        if run and (not named or not word.gap.isspace()):
+            names.append(" ".join(run))
+            run = []
+        if named:
+            run.append(word.raw.removesuffix("'s"))
+        elif word.capital and word.folded in MONTH_NAMES:
+            months += [] if word.opens and word.folded in _MONTHS_THAT_ARE_VERBS else [word.folded]
+    return [*names, " ".join(run)] if run else names, months
+
+
+def _is_common(word: _Word, lower: set[str]) -> bool:
+    if not word.capital or word.coined:
+        return not word.capital
+    start = word.folded.partition("'")[0]
+    if start in STOP_WORDS or word.folded in _CALENDAR or word.folded in _TITLES or word.folded in lower:
+        return True
+    return word.opens and word.folded in _OPENERS
+
+
+def _opens_with_name(word: _Word, after: _Word | None) -> bool:
+    """Return whether the first word of a sentence is a name, by its ending and by the word behind it."""
+    if word.folded.endswith(_NO_NAME_ENDINGS):
+        return False
+    if after is None or not after.gap.isspace() or word.raw.endswith("'s"):
+        return True
+    follower = after.raw.casefold()
+    return after.capital or follower in _AFTER_NAME or follower.endswith(("s", "ed"))
+
+
+# ------------------------------------------------------------------------------------------------- numbers
+
+# A sign counts where nothing stands before it: "-5" is one, the hyphen of "2-3" is none.
+_NUMBER = re.compile(r"(?:(?<![^\s(])-)?\d+(?:[.,]\d+)*")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_GROUPED_BY_POINTS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:\.\d{3})+,\d+")
+_DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
+_NUMBER_WORDS = {
+    word: str(value)
+    for value, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
+}
+_COUNTED = frozenset(_NUMBER_WORDS)
+
+
+def _numbers(line: str) -> list[tuple[str, str]]:
+    """Return the numbers of a line as they stand there, each with its key."""
+    return [(match.group(), _number_key(match.group())) for match in _NUMBER.finditer(line)]
+
+
+def _number_key(text: str) -> str:
+    """Return one form for all ways to write a number: 1,000 and 1000, 3.50 and 3.5, seven and 7."""
+    if word := _NUMBER_WORDS.get(text.casefold()):
+        return word
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    digits = "".join(str(unicodedata.decimal(c, c)) for c in digits)
+    if _GROUPED.fullmatch(digits):
+        digits = digits.replace(",", "")
+    elif _GROUPED_BY_POINTS.fullmatch(digits) or _DECIMAL_COMMA.fullmatch(digits):
+        digits = digits.replace(".", "").replace(",", ".")
+    if digits.count(".") + digits.count(",") > 1:  # a version, or a list without spaces
+        return sign + digits
+    whole, point, fraction = digits.partition(".")
+    fraction = fraction.rstrip("0")
+    return sign + (whole.lstrip("0") or "0") + (point + fraction if fraction else "")
+
+
+def _numbers_outside(line: str, dates: Sequence[str]) -> list[str]:
+    """Return the numbers of a line that are no part of a date, words for small ones too.
+
+    "One" is left out: it is a pronoun more often than a number.
+    """
+    in_dates = Counter(key for date in dates for _, key in _numbers(date))
+    found = []
+    for written, key in _numbers(line):
+        if in_dates[key] > 0:
+            in_dates[key] -= 1
+        else:
+            found.append(written)
+    return found + [run for run in _runs(line) if run in _COUNTED and run != "one"]
+
+
+# ------------------------------------------------------------------------------------------------- dates
+
+_ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[t ](.+))?")
+_SLASHED = re.compile(r"(\d\d?)/(\d\d?)(?:/(\d{2,4}))?")
+_CLOCK = re.compile(r"(\d\d?):(\d\d)\s?([ap])?.*")
+_DATE_WORD = re.compile(r"\d+|[^\W\d_]+")
+_ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th", "of"))
+# A year of two digits is one of this century in a conversation.
+_CENTURY = 2000
+
+
+def _date_parts(date: str) -> frozenset[str]:
+    """Return what a date says, whatever the way it is written: year, `m` and month, day, weekday, clock time."""
+    if iso := _ISO_DATE.fullmatch(date):
+        return frozenset((iso[1], f"m{int(iso[2])}", str(int(iso[3])))) | _date_parts(iso[4] or "")
+    if clock := _CLOCK.fullmatch(date):
+        hour = int(clock[1]) % 12 + (12 if clock[3] == "p" else 0) if clock[3] else int(clock[1])
+        return frozenset((f"{hour}:{clock[2]}",))
+    if slashed := _SLASHED.fullmatch(date):
+        return _slashed_parts(int(slashed[1]), int(slashed[2]), slashed[3])
+    parts = set()
+    for part in _DATE_WORD.findall(date):
+        if part in MONTHS:
+            parts.add(f"m{MONTHS[part]}")
+        elif part not in _ORDINAL_ENDINGS:
+            parts.add(_number_key(part) if part.isdecimal() else part.removesuffix("s"))
+    return frozenset(parts)
+
+
+def _slashed_parts(first: int, second: int, year: str | None) -> frozenset[str]:
+    """Return month and day where only one reading is possible; 3/4 stays what it is."""
+    years = [str(int(year) + (_CENTURY if len(year) == 2 else 0))] if year else []
+    if first > 12 or second > 12:
+        day, month = max(first, second), min(first, second)
+        return frozenset((f"m{month}", str(day), *years))
+    return frozenset((f"{first}/{second}", *years))

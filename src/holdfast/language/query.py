@@ -1,0 +1,177 @@
+"""Question → query profile (C7): tables and small rules, no model.
+
+Roles only ever boost. The one word that may leave the question is an act verb at its head; an entity never does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from holdfast.language.lexical import Tokenizer, pieces, terms, words
+from holdfast.types import Act, QueryProfile, Role
+
+ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {
+    "compare": ("Comparison", "Evaluation"),
+    "explain": ("Explanation", "Diagnostic", "Narrative"),
+    "recommend": ("Comparison", "Evaluation", "Procedure"),
+    "diagnose": ("Diagnostic", "Explanation"),
+    "implement": ("Procedure", "Constraint"),
+    "verify": ("Constraint", "Definition"),
+    "define": ("Definition", "Explanation"),
+    "evaluate": ("Evaluation", "Comparison", "Narrative"),
+    "identify": ("Narrative", "Description", "Definition"),
+    "describe": ("Description", "Narrative", "Explanation"),
+}
+ACTS_FOR_ROLE: dict[Role, tuple[Act, ...]] = {
+    "Comparison": ("compare",),
+    "Explanation": ("explain",),
+    "Procedure": ("implement",),
+    "Definition": ("define",),
+    "Evaluation": ("evaluate",),
+    "Diagnostic": ("diagnose",),
+    "Constraint": ("verify",),
+    "Narrative": ("explain", "describe"),
+    "Description": ("describe",),
+}
+
+# A verb at the head of a question names its act and is not what is being asked about.
+_HEAD_VERBS: dict[str, Act] = {
+    "compare": "compare",
+    "contrast": "compare",
+    "explain": "explain",
+    "recommend": "recommend",
+    "suggest": "recommend",
+    "diagnose": "diagnose",
+    "debug": "diagnose",
+    "troubleshoot": "diagnose",
+    "implement": "implement",
+    "verify": "verify",
+    "confirm": "verify",
+    "define": "define",
+    "evaluate": "evaluate",
+    "assess": "evaluate",
+    "identify": "identify",
+    "name": "identify",
+    "list": "identify",
+    "describe": "describe",
+    "summarise": "describe",
+    "summarize": "describe",
+}
+# First match wins, so the narrower patterns come first.
+_PHRASES: tuple[tuple[str, Act], ...] = (
+    (r"\b(difference between|versus|vs\.?|compared? (to|with)|better than)(?!\w)", "compare"),
+    (r"^\s*(why|how come)\b", "explain"),
+    (r"\bwhat does\b.{0,200}\bmean\b|^\s*what (is|are) an? ", "define"),
+    (r"\b(what|which)\b.{0,200}\bshould (i|we)\b|^\s*any (advice|tips|ideas)\b", "recommend"),
+    (r"^\s*how (do|can|could|should|to)\b", "implement"),
+    (r"\b(went wrong|not working|does(n't| not) work|fail(s|ed|ing)?|broken|error)\b", "diagnose"),
+    (r"^\s*(which|who|whom|whose|when|where|what|how (many|much|long|old|often|far))\b", "identify"),
+    (r"^\s*(is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b", "evaluate"),
+    (r"^\s*tell me (about|more)\b", "describe"),
+)
+
+# What the assistant did is told in the past tense; "can you suggest …" asks for something new.
+_TOLD = (
+    "said told suggested recommended mentioned gave given listed wrote written explained proposed provided described"
+    " advised shared"
+).split()
+_TELL = "say tell suggest recommend mention give list write explain propose provide describe advise share".split()
+_ASSISTANT_WORDS = re.compile(
+    rf"\b(?:you|assistant)(?:'d|'ve|\s+had|\s+have)?\s+(?:\w+\s+)?(?:{'|'.join(_TOLD)})\b"
+    rf"|\bdid (?:you|the assistant) (?:\w+ )?(?:{'|'.join(_TELL)})\b"
+    r"|\byour (?:previous |earlier |last )?(?:answer|advice|suggestion|recommendation|list|explanation|reply)s?\b"
+    r"|\bour (?:last|previous|earlier|past) (?:conversation|chat|discussion|session)s?\b"
+    r"|\bremind me\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(i|i'm|i've|i'd|me|my|mine|we|our|us)\b", re.IGNORECASE)
+_HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
+
+# Words of a question that is about a time and nothing else.
+_SMALL_TALK = frozenset(
+    terms("discuss talk chat speak say tell mention happen do doing go going on conversation session new up")
+)
+# A letter before a digit (E0308, AK-5519), a joint inside a name (plan.rs, a_name, x::y, src/a/b), a capital inside a
+# word, a version, a long number that is no year. Ordinals, clock times and ordinary hyphens are none.
+_IDENTIFIER = re.compile(
+    r"[^\W\d]-?\d|\d[A-Z]|\w\w[._@\\]\w\w|\w::\w|\w/\w+/\w|[a-z][A-Z]|\d\.\d+\.\d|\b(?!(?:19|20)\d\d\b)\d{4,}\b"
+)
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
+# Two capitals are too often a word when they are small (US, AD), and so is what ends like a plural (ATS).
+_ACRONYM = re.compile(r"(?<![\w.])[A-Z]{2,}[A-RT-Z](?![\w.])")
+# One word: of a quoted title, a unit may hold any word by chance.
+_QUOTED = re.compile(r"[\"“«`]([^\s\"”»`]{2,60})[\"”»`]")
+# A question with fewer content terms than this cannot stand alone: it continues the previous one (C7).
+_FOLLOW_UP_TERMS = 3
+# A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
+_MOST_TERMS = 256
+_MOST_CHARACTERS = 2000
+
+
+def profile_query(
+    text: str, *, previous: str | None = None, speakers: Iterable[str] = (), tokenise: Tokenizer = terms
+) -> QueryProfile:
+    """Return what `text` asks for; `previous` is the user's message before it, `speakers` the known names."""
+    plain = text[:_MOST_CHARACTERS].replace("\u2019", "'")  # phones type the curly apostrophe
+    head = _HEAD.match(plain)
+    verb = head.group(1).lower() if head else ""
+    act = _HEAD_VERBS.get(verb) or next(
+        (act for pattern, act in _PHRASES if re.search(pattern, plain, re.IGNORECASE)), None
+    )
+    topic = text[head.end() :] if head and verb in _HEAD_VERBS else text
+    found = _distinct(tokenise(topic)) or _distinct(tokenise(text))
+    borrowed = previous if previous and len(found) < _FOLLOW_UP_TERMS else None
+    if borrowed:
+        found = _distinct((*found, *tokenise(borrowed)))
+    participants = _named(text, speakers)
+    return QueryProfile(
+        text=text,
+        terms=found[:_MOST_TERMS],
+        act=act,
+        needed_roles=frozenset(ROLES_FOR_ACT[act]) if act else frozenset(),
+        participants=participants,
+        perspective=_perspective(plain, participants),
+        borrowed=borrowed,
+        identifiers=_identifiers(text[:_MOST_CHARACTERS], tokenise),
+        years=tuple(term for term in found if _YEAR.fullmatch(term)),
+    )
+
+
+def without_names(text: str, names: Iterable[str]) -> str:
+    """Return a question without the names in it; one that is nothing but names stays as it is."""
+    bare = text
+    for name in sorted(names, key=len, reverse=True):
+        bare = re.sub(rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", " ", bare, flags=re.IGNORECASE)
+    return " ".join(bare.split()) if terms(bare) else text
+
+
+def asks_for_nothing(rest: str) -> bool:
+    """Return whether a question without its time asks for no topic: "what did we talk about"."""
+    return not set(terms(rest)) - _SMALL_TALK
+
+
+def _distinct(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def _named(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
+    asked = set(words(text))
+    return tuple(name for name in speakers if (parts := words(name)) and asked.issuperset(parts))
+
+
+def _identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
+    """Return the terms of what names one thing exactly: a code, a path, a name of a program, a word in quotes."""
+    named = [word for word in pieces(text) if _IDENTIFIER.search(word)]
+    named += [] if text.isupper() else _ACRONYM.findall(text)
+    named += _QUOTED.findall(text)
+    return _distinct(found[0] for word in named if (found := tokenise(word)))
+
+
+def _perspective(text: str, participants: tuple[str, ...]) -> str | None:
+    """Return whose words the question asks for: the assistant's, a named speaker's, or the user's own."""
+    if _ASSISTANT_WORDS.search(text):
+        return "assistant"
+    if participants:
+        return participants[0]
+    return "user" if _FIRST_PERSON.search(text) else None

@@ -1,0 +1,162 @@
+"""Questions about time (C13): how temporal a question is, and which events it names.
+
+ξ(q) = min(Σ s_i·1[pattern_i(q)] / 1.5, 1); every group of patterns counts once.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from holdfast.language.anchors import anchors
+from holdfast.language.lexical import STOP_WORDS
+from holdfast.types import Indicator
+
+# Two strong groups say as much as a question can: the reference's normaliser.
+_SATURATION = 1.5
+# A question is short; of a pasted document only the beginning is read.
+_MOST_CHARACTERS = 2000
+
+_UNIT_OF_TIME = r"(?:second|minute|hour|day|night|week|weekend|month|year|decade)s?"
+_NUMBER = r"(?:\d+|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
+_PERIOD = (
+    r"(?:week|month|year|night|evening|time|spring|summer|autumn|fall|winter"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+)
+_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
+# The groups and weights of the reference, in its order.
+_SHIPPED = (
+    ("how many days", 1.0, _pattern(r"\bhow\s+many\s+days\b")),
+    ("how long", 0.9, _pattern(r"\bhow\s+long\b")),
+    ("before/after", 0.8, _pattern(r"\b(?:before|after)\b")),
+    ("since/between", 0.7, _pattern(r"\b(?:since|between)\b")),
+    ("first/earlier", 0.8, _pattern(r"\b(?:first|earlier)\b")),
+    ("when did", 0.7, _pattern(r"\bwhen\s+did\b")),
+)
+# What the contract adds. "last" is a verb, a name or "at last" too, and "order" may only lead to a purpose.
+_ADDED_WEIGHT = 0.7
+_ADDED = (
+    ("weeks/months/years", _pattern(r"\b(?:week|month|year)s?\b(?![\s-]+old\b)")),
+    ("ago", _pattern(r"\bago\b")),
+    (
+        "last/latest",
+        _pattern(
+            r"\blatest\b"
+            rf"|\blast\s+{_PERIOD}\b"
+            r"|(?<!\bat\s)\blast\s+(?!(?:names?|resort|straw|but|for|on|long|longer|as)\b)\w"
+        ),
+    ),
+    ("until/during", _pattern(r"\b(?:until|during)\b")),
+    ("order", _pattern(r"(?<!\bin\s)\border\b|\bin\s+order\b(?!\s+(?:to|that)\b)")),
+    ("numerals", _pattern(rf"\b{_NUMBER}[\s-]+{_UNIT_OF_TIME}\b(?![\s-]+old\b)")),
+)
+_NAMED_MONTH = _pattern(rf"\b(?:in|of|since|by|until|during|from|early|late)\s+{_MONTH}\b")
+
+
+def indicator(question: str, *, wide: bool) -> Indicator:
+    """Return ξ of `question`; `wide` adds the contract's groups to the reference's."""
+    text = question[:_MOST_CHARACTERS]
+    found = [(name, weight) for name, weight, pattern in _SHIPPED if pattern.search(text)]
+    if wide:
+        found += [(name, _ADDED_WEIGHT) for name, pattern in _ADDED if pattern.search(text)]
+        found += [("dates", _ADDED_WEIGHT)] if _names_a_date(text) else []
+    total = 0.0
+    for _, weight in found:
+        total = total + weight
+    return Indicator(min(total / _SATURATION, 1.0), tuple(name for name, _ in found))
+
+
+def _names_a_date(text: str) -> bool:
+    """Return whether a date is named; "last week" and its like belong to other groups."""
+    dated = any(not anchor.startswith(("last ", "next ")) for anchor in anchors(text))
+    return dated or _NAMED_MONTH.search(text) is not None
+
+
+# ------------------------------------------------------------------------------------------------ event slots
+
+# C13: more slots would cost more comparisons and dilute each one's share.
+_MOST_SLOTS = 4
+# A longer clause gives its beginning and its end.
+_SHORT_CLAUSE, _EDGE = 3, 4
+_SHORTEST_TERM = 3
+# Longer quotations are sentences, not names.
+_LONGEST_QUOTATION = 80
+
+# The reference's list: words that say nothing about which event is meant.
+_EMPTY_WORDS = frozenset(
+    """
+    the and for with that this have from your what when where which would could should about into some them they
+    been just want looking look help need recommend suggestions suggest advice think also did does do after before
+    since between first earlier many days long how take took it me my i
+    """.split()
+)
+_SEPARATOR = re.compile(r"\b(?:after|before|between|or|and|then)\b|[?.!,;\n？。！，；、]", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+_QUOTED = re.compile(
+    rf'"([^"]{{1,{_LONGEST_QUOTATION}}})"|“([^”]{{1,{_LONGEST_QUOTATION}}})”|«([^»]{{1,{_LONGEST_QUOTATION}}})»'
+    rf"|「([^」]{{1,{_LONGEST_QUOTATION}}})」|(?<!\w)['‘]([^'’]{{1,{_LONGEST_QUOTATION}}})['’](?!\w)"
+)
+_PUNCTUATION = re.compile(r"[^\w\s'’&-]+")
+# Small words that stand inside a name, as in "Bay of Biscay".
+_JOINING = frozenset("of the da de del der di du la van von &".split())
+# Phones type the curly apostrophe. "I'm" and "I've" are as empty as "I".
+_ENDING = re.compile(r"['’](?:s|m|ve|d|ll|re)?$", re.IGNORECASE)
+
+
+def event_slots(question: str) -> tuple[str, ...]:
+    """Return E(q), at most four spans: quotations, the content words of each clause, and names.
+
+    A name is a slot of its own only when no other slot holds all of its words.
+    """
+    text = unicodedata.normalize("NFC", question[:_MOST_CHARACTERS])
+    quotations = [" ".join(next(filter(None, match.groups())).split()) for match in _QUOTED.finditer(text)]
+    slots = [quotation for quotation in quotations if len(quotation) > 1 and _WORD.search(quotation)]
+    for clause in _SEPARATOR.split(_QUOTED.sub(" ", text)):
+        slots += _clause_slots(_content(clause))
+    for name in _names(text):
+        if not any(set(_content(name)) <= set(_content(slot)) for slot in slots):
+            slots.append(name)
+    return tuple(dict.fromkeys(slots))[:_MOST_SLOTS]
+
+
+def _content(text: str) -> list[str]:
+    """Return the words that say something, in lower case; outside ASCII a word may be short."""
+    words = [word.lower() for word in _WORD.findall(text)]
+    return [w for w in words if (len(w) >= _SHORTEST_TERM or not w.isascii()) and w not in _EMPTY_WORDS]
+
+
+def _clause_slots(words: list[str]) -> list[str]:
+    if len(words) <= _SHORT_CLAUSE:
+        return [" ".join(words)] if words else []
+    return [" ".join(words[:_EDGE]), " ".join(words[-_EDGE:])]
+
+
+def _names(text: str) -> list[str]:
+    """Return the runs of capitalised words that say something."""
+    found = []
+    for phrase in _PUNCTUATION.split(text):
+        run: list[str] = []
+        for word in (*phrase.split(), ""):
+            if word[:1].isupper() or (run and word in _JOINING):
+                run.append(word)
+            elif run:
+                found.append(_trimmed(run))
+                run = []
+    return [name for name in found if _content(name)]
+
+
+def _trimmed(run: list[str]) -> str:
+    """Return the run without the empty words at its edges, which began a sentence or joined nothing."""
+    telling = [place for place, word in enumerate(run) if not _is_empty(word)]
+    return _ENDING.sub("", " ".join(run[telling[0] : telling[-1] + 1])) if telling else ""
+
+
+def _is_empty(word: str) -> bool:
+    bare = _ENDING.sub("", word).lower()
+    return bare in _EMPTY_WORDS or bare in STOP_WORDS or bare in _JOINING

@@ -1,0 +1,20 @@
+"""The English words that rules look for: data in `english.toml`, read once."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    text = (resources.files("holdfast.language") / "english.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def words(table: str, name: str) -> tuple[str, ...]:
+    """Return one list of words; in the file a list may be one string, with the words apart by blanks."""
+    listed = _tables()[table][name]
+    return tuple(listed.split() if isinstance(listed, str) else listed)

@@ -1,0 +1,327 @@
+"""The index of one store in this process: loaded owner by owner, in step with the feed, saved beside the file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from holdfast.store import snapshot
+from holdfast.store.contract import Derivation
+from holdfast.store.index import Shard
+from holdfast.store.rows import GLOBAL, Row, agent_matches, hidden_by, own_json, then_by, unit_of, vector_of
+from holdfast.store.shards import located
+from holdfast.types import JSON, Analysis, Deadline, Unit, View, iso
+
+# Smaller owners are built again faster than a file is read.
+_WORTH_SAVING = 1000
+# Large enough that a batch costs more than its call, small enough to stop soon when time runs out.
+_ENCODED_TOGETHER = 64
+_VECTORS_TOGETHER = 4096
+# The same units are recalled again and again: a few megabytes spare reading and parsing a busy owner's each time.
+_UNITS_KEPT = 32_768
+# An index of a small owner takes some 30 kB: names that never come back must not fill the memory of a long process.
+_OWNERS_KEPT = 256
+
+
+# Analyses this process already has: unit key → (checksum of the content they are of, analysis).
+Fresh = dict[int, tuple[int, Analysis]]
+# Agreed anew when rows of the feed are erased: what was followed so far no longer counts.
+EPOCH = "epoch"
+
+
+class Run(Protocol):
+    """Runs one named statement."""
+
+    def __call__(self, name: str, values: Mapping[str, JSON]) -> sqlite3.Cursor:
+        """Return the cursor of the statement called `name`."""
+        ...
+
+
+class LiveIndex:
+    """Shards by owner. The caller holds the store's lock and has checked that it is open."""
+
+    def __init__(
+        self,
+        run: Run,
+        alone: Callable[[], AbstractContextManager[None]],
+        derivation: Derivation,
+        path: Path | None,
+        fingerprint: str,
+    ) -> None:
+        self._run = run
+        self._alone = alone  # a block in which nobody else writes to the store
+        self._derivation = derivation
+        self._path = path
+        self._fingerprint = fingerprint
+        self._shards: dict[tuple[str, str], Shard] = {}
+        self._followed = 0
+        self._stale = True
+        self._data_version = -1
+        self._space: str | None = None
+        self._epoch: tuple[str] | None = None
+        self._read: dict[int, tuple[int, Unit]] = {}
+        self._past_read: tuple[object, list[Shard]] | None = None
+        self._saved: dict[tuple[str, str], int] = {}
+
+    def shards(self, view: View) -> list[Shard]:
+        """Return the shards a view may see, up to date: the user's own, then the global one."""
+        self.follow()
+        present = [self._shard(view.tenant, view.user), self._shard(view.tenant, GLOBAL)]
+        return present if view.as_of is None else [*self._past(view), *present]
+
+    def past_units(self, view: View) -> list[Unit]:
+        """Return, as they were at the moment of a read of the past, the visible units that were rewritten since."""
+        return [unit for shard in self.shards(view) if shard.past is not None for unit in shard.past.values()]
+
+    def _past(self, view: View) -> list[Shard]:
+        """Return the earlier versions that a read of the past needs, as shards that hide the present ones.
+
+        They are found by their words: vectors are kept of present words alone.
+        """
+        key = (view, self._followed)
+        if self._past_read is None or self._past_read[0] != key:
+            self._past_read = (key, self._past_shards(view))
+        return self._past_read[1]
+
+    def _past_shards(self, view: View) -> list[Shard]:
+        moment = {"as_of": iso(view.as_of or view.now)}
+        owner = {"tenant": view.tenant, "user": view.user}
+        keys = [key for key, _ in self._run("rewritten_since", {**owner, **moment})]
+        then = {row[0]: row for row in self._run("versions_by", {"keys": json.dumps(keys), **moment})}
+        shard = Shard(self._derivation.tokens)
+        shard.past = {}
+        for row in then.values():
+            unit = unit_of(row)
+            lifetimes = self._run("lifetimes", {"key": row[0], **moment}).fetchone()
+            if agent_matches(view, unit) and hidden_by(view, unit, *then_by(lifetimes)) is None:
+                shard.add(row[0], unit, self._derivation.analyse(unit), content=row[2], superseded=False)
+                shard.past[unit.id] = unit
+        return [shard] if shard.past else []
+
+    def __contains__(self, owner: object) -> bool:
+        return owner in self._shards
+
+    def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
+        """Return units by id; those that were read before and have not changed since are not read again."""
+        here = located(self.shards(view), view, ids)
+        past = {unit_id: shard.past[unit_id] for shard, unit_id in here if shard.past is not None}
+        places = [
+            (unit_id, shard.keys[place], int(shard.column("content")[place]))
+            for shard, unit_id in here
+            if shard.past is None
+            for place in (shard.place_of_id[unit_id],)
+        ]
+        nothing = (None, None)
+        missing = [key for _, key, content in places if self._read.get(key, nothing)[0] != content]
+        if len(self._read) + len(missing) > _UNITS_KEPT:
+            self._read.clear()
+            missing = [key for _, key, _ in places]
+        for row in self._run("units_by_key", {"keys": json.dumps(missing)}) if missing else ():
+            self._read[row[0]] = (row[2], unit_of(row))
+        # Another process may have changed a unit since: it is then absent here, and found by the next question.
+        read = ((unit_id, content, self._read.get(key, nothing)) for unit_id, key, content in places)
+        found = {unit_id: unit for unit_id, content, (of, unit) in read if unit is not None and of == content}
+        return {unit_id: own_json(unit) for unit_id, unit in (found | past).items()}
+
+    def changed(self) -> None:
+        """Say that this process has written: SQLite reports other processes' writes only."""
+        self._stale = True
+
+    def promoted(self, tenant: str, user: str, key: int, before: int, content: int) -> None:
+        """Say that a unit of this process became durable: only its mark changes."""
+        shard = self._shards.get((tenant, user))
+        if shard is not None:
+            shard.promote(key, before, content)
+
+    def erased(self) -> None:
+        """Forget everything that was derived, on disk too: words of erased units may be in it (law 16)."""
+        self.clear()
+        self._saved.clear()
+        if self._path is not None:
+            snapshot.remove(self._path)
+
+    def clear(self) -> None:
+        """Forget everything; what is asked for next is loaded again."""
+        self._shards.clear()
+        self._read.clear()
+        self._past_read = None
+
+    # -------------------------------------------------------------------------------------------- following
+
+    def follow(self, fresh: Fresh | None = None) -> None:
+        """Bring the loaded shards up to date with the feed; `fresh` spares analysing what was just written."""
+        version = self._run("data_version", {}).fetchone()[0]
+        if version == self._data_version and not self._stale:
+            return
+        space = self.space()
+        if self._space not in (space, None):  # changed here or elsewhere: no vector of the old space may be searched
+            self.clear()
+        self._space = space
+        epoch = self._run("agreed", {"name": EPOCH}).fetchone()
+        if epoch != self._epoch:
+            self.clear()
+        self._epoch = epoch
+        if not self._shards:
+            self._followed = self._last_change()
+        for seq, tenant, user, key in self._run("changes_since", {"seq": self._followed}).fetchall():
+            shard = self._shards.get((tenant, user))
+            if shard is not None:
+                self._refresh(shard, key, space, (fresh or {}).get(key, (0, None)))
+            self._followed = seq  # now, so that a read that fails is done again
+        self._data_version, self._stale = version, False
+
+    def space(self) -> str | None:
+        """Return the embedding space the store agreed on."""
+        row = self._run("agreed", {"name": "space"}).fetchone()
+        return None if row is None else str(row[0])
+
+    def _last_change(self) -> int:
+        return int(self._run("last_change", {}).fetchone()[0])
+
+    def _refresh(
+        self, shard: Shard, key: int, space: str | None, fresh: tuple[int, Analysis | None] = (0, None)
+    ) -> None:
+        self._read.pop(key, None)
+        row = self._run("unit_by_key", {"key": key}).fetchone()
+        if row is None:
+            shard.remove(key)
+            return
+        if shard.holds(key, row[2]):
+            shard.mark(key, superseded=row[3] is not None, covered=row[5] is not None)
+        else:
+            self._add(shard, row, fresh[1] if fresh[0] == row[2] else None)
+        found = self._run("vector_of_unit", {"key": key, "space": space}).fetchone() if space else None
+        if found is not None:
+            shard.add_vectors([key], vector_of((key, *found))[None, :])
+
+    def _add(self, shard: Shard, row: Row, analysis: Analysis | None = None) -> None:
+        unit = unit_of(row)
+        analysis = analysis or self._derivation.analyse(unit)
+        shard.add(row[0], unit, analysis, content=row[2], superseded=row[3] is not None, covered=row[5] is not None)
+
+    # ---------------------------------------------------------------------------------------------- loading
+
+    def _shard(self, tenant: str, user: str) -> Shard:
+        shard = self._shards.pop((tenant, user), None)
+        if shard is None:
+            shard = self._restored(tenant, user) or self._built(tenant, user)
+        self._shards[tenant, user] = shard  # the last one asked for is the last to go
+        if len(self._shards) > _OWNERS_KEPT:
+            longest_unasked = next(iter(self._shards))
+            del self._shards[longest_unasked]
+            self._saved.pop(longest_unasked, None)
+        return shard
+
+    def _restored(self, tenant: str, user: str) -> Shard | None:
+        """Return the owner's shard from the snapshot, brought up to date, or None."""
+        for segment in self._segments((tenant, user)):
+            try:
+                arrays = snapshot.unpack(segment.data)
+                if snapshot.unpack_words(arrays["origin"]) != self._origin(tenant, user, segment.seq):
+                    return None
+                shard = Shard.from_arrays(arrays, self._derivation.tokens)
+            except snapshot.UNREADABLE:
+                return None
+            owner = {"tenant": tenant, "user": user}
+            for _, key in self._run("owner_changes_since", {**owner, "seq": segment.seq}).fetchall():
+                self._refresh(shard, key, self._space)
+            self._saved[tenant, user] = segment.seq
+            return shard
+        return None
+
+    def _origin(self, tenant: str, user: str, seq: int) -> list[str]:
+        """Return what a segment was derived from. The mark of a change tells two histories of one file apart."""
+        row = self._run("change_mark", {"seq": seq}).fetchone()
+        return [tenant, user, str(seq), str(row[0]) if row else "", self._space or ""]
+
+    def _segments(self, owner: tuple[str, str] | None = None) -> list[snapshot.Segment]:
+        """Return the segments that are not from the future of this file, as after a restored backup."""
+        if self._path is None:
+            return []
+        last = self._last_change()
+        return [one for one in snapshot.read(self._path, self._derived_from(), owner) if one.seq <= last]
+
+    def _derived_from(self) -> str:
+        """Return what a snapshot must agree with; in a new epoch an old one may hold what was erased."""
+        return f"{self._fingerprint} {self._epoch[0] if self._epoch else ''}"
+
+    def _built(self, tenant: str, user: str) -> Shard:
+        shard, owner = Shard(self._derivation.tokens), {"tenant": tenant, "user": user}
+        with shard.bulk():
+            for row in self._run("owner_units", owner):
+                self._add(shard, row)
+        if self._space is not None:
+            cursor = self._run("owner_vectors", {**owner, "space": self._space})
+            while rows := cursor.fetchmany(_VECTORS_TOGETHER):
+                shard.add_vectors([row[0] for row in rows], np.array([vector_of(row) for row in rows]))
+        return shard
+
+    # ----------------------------------------------------------------------------------------------- saving
+
+    def save(self) -> None:
+        """Write the snapshot when a large owner has changed since; owners that are not loaded keep their segment.
+
+        It is written while nobody else writes to the store, so that an interruption leaves nothing in it that was
+        erased before.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if self._path is None:
+            return
+        self.follow()
+        large = {owner: shard for owner, shard in self._shards.items() if shard.unit_count >= _WORTH_SAVING}
+        if all(self._saved.get(owner) == self._followed for owner in large):
+            return
+        # A segment that the feed has gone past may hold words that were erased since: its owner loads anew.
+        kept = [
+            one
+            for one in self._segments()
+            if (one.tenant, one.user) not in large
+            and self._run("owner_changes_since", {"tenant": one.tenant, "user": one.user, "seq": one.seq}).fetchone()
+            is None
+        ]
+        fresh = [
+            snapshot.Segment(*owner, self._followed, self._packed(owner, shard)) for owner, shard in large.items()
+        ]
+        with self._alone():
+            # Nobody erases meanwhile. Who has done so since the feed was followed has looked for this file already.
+            epoch = self._run("agreed", {"name": EPOCH}).fetchone()
+            if (self._last_change(), epoch) != (self._followed, self._epoch):
+                return
+            snapshot.write(self._path, self._derived_from(), [*kept, *fresh])
+        self._saved |= dict.fromkeys(large, self._followed)
+
+    def _packed(self, owner: tuple[str, str], shard: Shard) -> bytes:
+        origin = snapshot.pack_words(self._origin(*owner, self._followed))
+        return snapshot.pack({**shard.to_arrays(), "origin": origin})
+
+    # --------------------------------------------------------------------------------------------- encoding
+
+    def reset_hypervectors(self) -> None:
+        """Empty the caches of hypervectors of all shards."""
+        for shard in self._shards.values():
+            shard.hyper.invalidate_all()
+
+    def encode(self, shard: Shard, ids: Sequence[str], deadline: Deadline | None) -> None:
+        """Fill the shard's cache of hypervectors for `ids`, as far as time allows."""
+        if shard.past is not None:
+            return
+        contents = shard.column("content")
+        living = [unit_id for unit_id in dict.fromkeys(ids) if unit_id in shard.place_of_id]
+        missing = shard.hyper.missing([(i, int(contents[shard.place_of_id[i]])) for i in living])
+        for start in range(0, len(missing), _ENCODED_TOGETHER):
+            if deadline is not None and deadline.expired():
+                return
+            batch = missing[start : start + _ENCODED_TOGETHER]
+            keys = [shard.keys[shard.place_of_id[unit_id]] for unit_id in batch]
+            for row in self._run("units_by_key", {"keys": json.dumps(keys)}).fetchall():
+                unit = unit_of(row)
+                vectors = self._derivation.hypervectors(unit, self._derivation.analyse(unit))
+                shard.hyper.add(unit.id, row[2], vectors)
