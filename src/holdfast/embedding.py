@@ -14,7 +14,7 @@ from holdfast.errors import EmbedderError, EmbeddingSpaceError
 from holdfast.ingest import Indexing, embed_waiting
 from holdfast.models.embedders import Embedder, build_embedder
 from holdfast.settings import EmbeddingSettings, GateSettings
-from holdfast.store.contract import Store
+from holdfast.store.contract import SpaceChange, Store
 
 log = logging.getLogger("holdfast")
 _REMOTE = ("openai", "ollama")
@@ -95,7 +95,7 @@ class Embedding:
         """Let the store agree on this embedder's space and embed whatever has no vector in it."""
         loaded = self._load()
         if self._store.space() != loaded.space:
-            self._store.agree_on_space(loaded.space)
+            self._store.mark([SpaceChange(loaded.space)])
         indexing = Indexing(loaded, self._gate)
         return embed_waiting(self._store, indexing, loaded.space, stop=self._stop.is_set, done=progress)
 
@@ -120,7 +120,7 @@ class Embedding:
             )
 
     def _catch_up(self, loaded: Embedder) -> None:
-        waiting = self._store.waiting_count(loaded.space)
+        waiting = len(self._store.waiting(loaded.space, _AT_ONCE + 1))
         if 0 < waiting <= _AT_ONCE:
             embed_waiting(self._store, Indexing(loaded, self._gate, failed=self._behind.set), loaded.space)
         elif waiting:

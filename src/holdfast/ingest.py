@@ -18,7 +18,7 @@ from holdfast.lifecycle.gate import judged, judged_by_words
 from holdfast.lifecycle.supersede import superseded
 from holdfast.models.embedder import Embedder, checked
 from holdfast.settings import GateSettings, Settings
-from holdfast.store.contract import Analyse, Store
+from holdfast.store.contract import ALL, Analyse, Promotion, Store, Supersession
 from holdfast.types import Draft, Gate, Scope, Unit, Written
 
 log = logging.getLogger("holdfast")
@@ -104,12 +104,12 @@ def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
         if embedder is None:
             gates = judged_by_words(units, indexing.gate)
             if gates:
-                store.put_gates(gates)
+                store.mark([Promotion(*gate) for gate in gates])
             return Indexed(0, {unit.id: gate for unit, gate in gates})
         given = embedder.embed_documents([unit.text for unit in units])
         vectors = checked(given, len(units), embedder.dims, embedder.space)
         gates = judged(store, embedder.space, units, vectors, indexing.gate)
-        written = store.put_vectors(embedder.space, units, vectors, gates)
+        written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])
     except (EmbedderError, StoreError) as error:
         log.warning("%d units are kept and wait for their vectors or the gate: %s", len(units), error)
         indexing.failed()
@@ -125,7 +125,7 @@ def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -
     try:
         for one in superseded(store, units, settings):
             with suppress(NotFoundError):  # erased by somebody meanwhile: there is nothing left to replace
-                store.supersede(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)
+                store.mark([Supersession(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)])
                 replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
     except StoreError as error:
         log.warning("%d units are kept; what they replace may still count, so look: %s", len(units), error)
@@ -159,7 +159,7 @@ def embed_waiting(
         done(written)
         if not written:
             break
-    return store.waiting_count(space)
+    return len(store.waiting(space, ALL))
 
 
 def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:

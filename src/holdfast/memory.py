@@ -38,7 +38,7 @@ from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
 from holdfast.opened import Filters, Moment, checked_limit, checked_path, checked_user
 from holdfast.settings import Settings
-from holdfast.store.contract import Order, Store
+from holdfast.store.contract import Access, Order, Store, look
 from holdfast.store.sqlite import SqliteStore
 from holdfast.types import (
     AUTHORS,
@@ -373,7 +373,7 @@ class Memory(Upkeep):
         making, warnings = self._making(query, view, tokens, counter, strict=strict)
         context = recall.assemble(self._engine, question, view, making)
         if check_flag("track_access", track_access):
-            self._store.count_access(view, [item.id for item in context.section("projection").items])
+            self._store.mark([Access(view, tuple([item.id for item in context.section("projection").items]))])
         return context.with_warnings(warnings)
 
     def why(
@@ -416,8 +416,8 @@ class Memory(Upkeep):
         """
         view = self._view(user=user, agent=agent, tenant=tenant)
         unit = self._found(view, id)
-        counts, _ = self._store.access_counts(view, [unit.id])
-        return unit.evolve(access_count=counts.get(unit.id, 0))
+        counted = look(self._store, view, lambda reading: reading.columns([unit.id], ("access_count",)))
+        return unit.evolve(access_count=int(counted["access_count"][0]))
 
     def list(
         self,
@@ -437,7 +437,13 @@ class Memory(Upkeep):
             only_session=session is not None, current_only=current_only,
         )  # fmt: skip
         return [
-            *self._store.scan(view, order=choose("order", order, ("newest", "oldest")), limit=checked_limit(limit))
+            *look(
+                self._store,
+                view,
+                lambda reading: reading.scan(
+                    order=choose("order", order, ("newest", "oldest")), limit=checked_limit(limit)
+                ),
+            )
         ]
 
     def history(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Units:
@@ -447,7 +453,7 @@ class Memory(Upkeep):
             NotFoundError: the owner has no such unit.
         """
         view = self._view(user=user, agent=agent, tenant=tenant)
-        return self._store.history(view, self._found(view, id).id)
+        return look(self._store, view, lambda reading: reading.history(self._found(view, id).id))
 
     def stats(self, *, user: str, tenant: str | None = None, whole: bool = False) -> Stats:
         """Return how much one user has remembered; with `whole`, also how large the store of all users is."""

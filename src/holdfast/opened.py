@@ -23,10 +23,10 @@ from holdfast.language import analyse
 from holdfast.language.tokens import RATIOS, TokenCounter, estimate
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
-from holdfast.retrieval.asking import Engine, Question
-from holdfast.retrieval.profiles import build_strategies, find_profile, without_dense
+from holdfast.query import Engine, Question
+from holdfast.retrieval.strategy import build_strategies, find_profile, without_dense
 from holdfast.settings import Settings
-from holdfast.store.contract import Store
+from holdfast.store.contract import Store, look
 from holdfast.store.filters import parse_filter
 from holdfast.types import Unit, View
 
@@ -127,7 +127,7 @@ class Opened:
         if view.session is None:
             return []
         whole = dataclasses.replace(view, only_session=True, filters=None)
-        found = self._store.scan(whole, order="newest", limit=_MOST_TURNS)
+        found = look(self._store, whole, lambda reading: reading.scan(order="newest", limit=_MOST_TURNS))
         return [unit for unit in found if unit.kind == "turn"][::-1]
 
     # ------------------------------------------------------------------------------------------- checking
@@ -178,7 +178,7 @@ class Opened:
 
     def _found(self, view: View, unit_id: str) -> Unit:
         name = check_name("id", unit_id) or ""
-        unit = self._store.units(view, [name]).get(name)
+        unit = look(self._store, view, lambda reading: reading.units([name])).get(name)
         if unit is None:
             raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
         return unit

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Context, Recalled
 from holdfast.assembly.excerpt import term_overlap
 from holdfast.assembly.plan import Plan, Request, plan_tail
+from holdfast.candidates import Found, collect, join
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.language.tokens import TokenCounter
-from holdfast.prospects import anchored, is_temporal, links_of, prospects_of, richest
-from holdfast.ranking.cover import speaking
+from holdfast.projection import Shown, enter, look_up, recover
+from holdfast.query import Engine, Question, profile
 from holdfast.ranking.discover import widened
-from holdfast.ranking.diversity import diversified
-from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel, fuse, nearness, refusal
-from holdfast.ranking.links import linked
+from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
+from holdfast.ranking.pool import Floats, Pool, order_rows
 from holdfast.ranking.project import project
-from holdfast.ranking.score import Scoring
-from holdfast.ranking.stages import Stage, identified, in_time, perspective, smoothing, staged
-from holdfast.retrieval.asking import Engine, Question, profiled
-from holdfast.retrieval.mentions import mentions_of, targets_of
-from holdfast.retrieval.pool import completed, explained, joined, retrieved
+from holdfast.ranking.score import Scoring, settle_summaries
+from holdfast.ranking.stages import STAGES, Staging, run_stages
 from holdfast.settings import Settings
+from holdfast.store.contract import Reading
 from holdfast.types import (
+    Account,
     AuthoredText,
-    Candidate,
-    Contribution,
     Dropped,
     Hit,
     QueryProfile,
-    RetrievalResult,
     SearchResult,
     Trace,
     Unit,
@@ -42,15 +38,14 @@ from holdfast.types import (
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
     """Answer a question with ranked hits."""
-    engine = engine.for_one_question()
-    query = profiled(engine, question, view)
-    results = retrieved(engine, question, query, view, engine.settings.retrieval.max_candidates)
-    found = _found(engine, question, query, results, view, explain=explain)
-    kept, dropped = _kept(engine, question, found)
-    measure = _measure(engine, question, found.fusion, view)
-    ranked = _ranked(kept, measure)
-    hits, beyond = _limited(question, ranked, measure if explain else None)
-    return SearchResult(hits, _trace(question, query, results, found, view, (*dropped, *beyond)))
+    with engine.store.reading(view) as reading:
+        query = profile(engine, question, reading)
+        found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
+        kept, dropped = settle(engine, question, found)
+        ranked, scores = rank(engine, question, kept, view)
+        hits, beyond = _limit(question, ranked, scores, reading)
+        hits = _explain_hits(engine, question, query, found, ranked, hits, reading) if explain else hits
+        return SearchResult(hits, _trace(question, query, found, view, (*dropped, *beyond)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,253 +67,141 @@ class Making:
 
 def assemble(engine: Engine, question: Question, view: View, making: Making) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
-    engine = engine.for_one_question()
-    query = profiled(engine, question, view)
-    pool = _pool(engine, question, query, view, engine.settings.retrieval.max_candidates)
-    first = _first_hit(engine, question, pool.found, view, making)
-    plan = _planned(engine, making, first)
-    settings = _with_room(engine.settings, plan)
-    shown = Shown(plan.tail_ids | making.hidden, making.hidden_words)
-    if (depth := _depth(settings, shown.ids)) > pool.depth:
-        pool = _pool(engine, question, query, view, depth).after(pool)
-    found = pool.found.without(shown)
-    kept, dropped = _kept(engine, question, found)
-    lead = first if first is not None and not shown.holds(first) else None
-    entering = _led(kept, lead)[: _most(question, settings)]
-    spare = _recoverable(engine, question, query, pool.found, entering, shown, view)
-    asked, prospects = prospects_of(engine, question, query, (*entering, *spare), view)
-    prospects, recoverable = prospects[: len(entering)], prospects[len(entering) :]
-    links, targets = links_of(engine, prospects, shown.ids, view)
-    projection = project(
-        prospects, links, asked, settings, targets=targets, recoverable=recoverable,
-        lead=lead.unit.id if lead is not None else None,
-    )  # fmt: skip
-    recalled = [Recalled(item.unit, item.score) for item in projection.items]
-    context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
-    trace = _trace(question, query, pool.results, found, view, dropped)
-    return dataclasses.replace(
-        context.with_warnings(trace.warnings), trace=dataclasses.replace(trace, projection=projection)
-    )
+    with engine.store.reading(view) as reading:
+        query = profile(engine, question, reading)
+        found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
+        first = _first_hit(engine, question, found, making, reading)
+        plan = _plan(engine, making, first.unit if first else None)
+        settings = dataclasses.replace(engine.settings, projection=widened(engine.settings.projection, plan.room))
+        shown = Shown(plan.tail_ids | making.hidden, making.hidden_words)
+        found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
+        rest = dataclasses.replace(found, pool=shown.without(found.pool, reading))
+        kept, dropped = settle(engine, question, rest)
+        lead = first if first is not None and not shown.holds(first.unit) else None
+        entering = enter(
+            kept, lead.pool if lead else None, max(question.profile.max_results, settings.projection.first)
+        )
+        spare = recover(engine, question, query, found, entering, shown, reading)
+        asked, prospects = look_up(engine, question, query, entering, spare, shown, reading)
+        projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
+        recalled = [Recalled(item.unit, item.score) for item in projection.items]
+        context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
+        trace = dataclasses.replace(_trace(question, query, rest, view, dropped), projection=projection)
+        return dataclasses.replace(context.with_warnings(trace.warnings), trace=trace)
 
 
 # ------------------------------------------------------------------------------------------------ searching
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a context shows anyway: units, and words of the host that no session of ours has."""
-
-    ids: frozenset[str]
-    words: frozenset[tuple[str, str]]
-
-    def holds(self, candidate: Candidate) -> bool:
-        """Return whether it shows a candidate, or all the turns that a summary stands for (C18)."""
-        unit = candidate.unit
-        summed = unit.lineage is not None and self.ids.issuperset(unit.lineage.sources)
-        return unit.id in self.ids or (unit.author, unit.text) in self.words or summed
+def find(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Found:
+    """Collect candidates and run the recipe's stages over them."""
+    found = collect(engine, question, query, reading, depth)
+    staging = Staging(
+        query, engine.settings.stages, question.profile.max_results, reading.units,
+        lambda keys, most, mentioned: reading.named(keys, most, mentioned=mentioned),
+        lambda ids: join(question, query, reading, found, ids),
+    )  # fmt: skip
+    pool = run_stages(STAGES if question.is_staged else (), found.pool, staging)
+    return dataclasses.replace(found, pool=pool, refused=_refuse(engine, query, found.pool))
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The pool after fusion and stages, and why the question gets no answer, if it gets none."""
-
-    fusion: Fusion
-    candidates: tuple[Candidate, ...]
-    refused: str
-
-    def without(self, shown: Shown) -> Found:
-        """Return the pool without units that are shown anyway."""
-        rest = tuple(candidate for candidate in self.candidates if not shown.holds(candidate))
-        return dataclasses.replace(self, candidates=rest)
-
-
-def _found(
-    engine: Engine,
-    question: Question,
-    query: QueryProfile,
-    results: Sequence[RetrievalResult],
-    view: View,
-    *,
-    explain: bool = False,
-) -> Found:
-    fusion = Fusion.of(results, question.profile, engine.settings.fusion)
-    ours = question.profile.rank_by == "score"  # a fused rank is the contract's own; nothing of ours is mixed in
-    whole = ours or bool(question.profile.mix)
-    beside, pool = completed(engine, question, query, results, view) if whole else ({}, tuple(results))
-    candidates = fuse(pool, fusion)
-    refused = _refused(engine, query, candidates)
-    stages = _stages(engine, query, candidates, beside) if ours else []
-    candidates = staged(candidates, stages, fusion.full_marks)
-    mentions = mentions_of(engine, query, candidates, view) if ours else ()
-    if newcomers := targets_of(mentions, pool):
-        pool = joined(engine, question, query, pool, newcomers, view)
-    pool = explained(engine, question, query, pool, view) if explain else pool
-    if newcomers or explain:  # the pool has grown, or its claims have trees now
-        candidates = staged(fuse(pool, fusion), stages, fusion.full_marks)
-    candidates = linked(candidates, mentions, engine.settings.stages, fusion.full_marks)
-    if ours:
-        candidates = diversified(candidates, engine.settings.stages, question.profile.max_results, fusion.full_marks)
-    return Found(fusion, candidates, refused)
-
-
-def _kept(engine: Engine, question: Question, found: Found) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
-    """Let summaries and their turns settle who answers, then cut (C6)."""
-    settled, left = speaking(() if found.refused else found.candidates, engine.settings.score)
-    kept, dropped = cut(settled, question.profile)
-    return tuple(kept), (*left, *dropped)
-
-
-def _refused(engine: Engine, query: QueryProfile, candidates: Sequence[Candidate]) -> str:
+def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:
     """Return why a question gets no answer; one that asks for a time alone cannot be judged by its words."""
-    if query.vector is None or query.only_time:
-        return ""
-    return refusal(candidates, engine.settings.refusal)
+    return "" if query.vector is None or query.only_time else refusal(pool, engine.settings.refusal)
 
 
-def _stages(
-    engine: Engine, query: QueryProfile, candidates: Sequence[Candidate], beside: Mapping[str, Sequence[str]]
-) -> list[Stage]:
-    """Return the stages of the default recipe, in their order; the reference recipe has none."""
-    settings = engine.settings.stages
-    stages: list[Stage] = []
-    if beside:
-        stages.append(smoothing(candidates, beside, settings.smoothing, settings.smoothing_length))
-    if settings.perspective:
-        stages.append(perspective(query, settings.perspective))
-    if query.time_range is not None:
-        weight = 1.0 if query.only_time else settings.time_range
-        stages.append(in_time(*query.time_range, weight, query.date_terms))
-    if (query.identifiers or query.years) and settings.identifiers:
-        stages.append(identified(settings.identifiers))
-    return stages
+def settle(engine: Engine, question: Question, found: Found) -> tuple[Pool, tuple[Dropped, ...]]:
+    """Let summaries and their turns settle who answers, then cut (C6)."""
+    pool = found.pool.take([]) if found.refused else found.pool
+    settled, left = settle_summaries(pool, engine.settings.score)
+    kept, dropped = cut(settled, question.profile)
+    return kept, (*left, *dropped)
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What a profile ranks by: a number for every candidate, and the tree behind it for those that are explained."""
-
-    value: Callable[[Candidate], float]
-    explain: Callable[[Candidate], Contribution]
-
-
-def _measure(engine: Engine, question: Question, fusion: Fusion, view: View) -> Measure:
-    if question.profile.rank_by == "fused":
-        return Measure(lambda candidate: candidate.fused, lambda candidate: explain_fused(candidate, fusion))
+def rank(engine: Engine, question: Question, kept: Pool, view: View) -> tuple[Pool, Floats]:
+    """Return what was kept with what the profile ranks by, best first, ties by id."""
     scoring = Scoring(engine.settings.score, view.session, view.reference_time)
-    return Measure(scoring.score, lambda candidate: scoring.explain(candidate, explain_rel(candidate, fusion)))
+    scores = kept.fused if question.profile.rank_by == "fused" else scoring.score(kept)
+    order = order_rows(scores, kept.ids)
+    return kept.take(order), scores[order]
 
 
-def _ranked(kept: Sequence[Candidate], measure: Measure) -> list[tuple[Candidate, float]]:
-    """Return the candidates with what the profile ranks by, best first, ties by id."""
-    return sorted(((candidate, measure.value(candidate)) for candidate in kept), key=_best_first)
-
-
-def _best_first(scored: tuple[Candidate, float]) -> tuple[float, str]:
-    return (-scored[1], scored[0].unit.id)
-
-
-def _limited(
-    question: Question, ranked: Sequence[tuple[Candidate, float]], measure: Measure | None
+def _limit(
+    question: Question, ranked: Pool, scores: Floats, reading: Reading
 ) -> tuple[tuple[Hit, ...], list[Dropped]]:
-    """Cut at the caller's maximum; the profile's stands in where none is named."""
+    """Cut at the caller's maximum; the profile's stands in where none is named. Whole units are read for hits only."""
     most = question.limit or question.profile.max_results
-    explain = measure.explain if measure is not None else lambda _: None
+    units = reading.units(ranked.ids[:most])
+    coverage = ranked.coverage
     hits = tuple(
         Hit(
-            candidate.unit,
-            score,
-            candidate.rel,
-            rank,
-            explain(candidate),
-            candidate.merged_ids,
-            _notes(candidate) if measure is not None else (),
-            *nearness(candidate),
+            units[unit_id],
+            float(scores[row]),
+            float(ranked.rel[row]),
+            row + 1,
+            merged_ids=ranked.merged.get(unit_id, ()),
+            coverage=float(coverage[row]),
+            cosine=ranked.cosine(row),
         )
-        for rank, (candidate, score) in enumerate(ranked[:most], start=1)
+        for row, unit_id in enumerate(ranked.ids[:most])
     )
     bar = hits[-1].score if hits else 0.0
-    return hits, [Dropped(candidate, "max", bar, score) for candidate, score in ranked[most:]]
+    return hits, [ranked.drop(row, "max", bar, float(scores[row])) for row in range(most, len(ranked))]
 
 
-def _notes(candidate: Candidate) -> tuple[str, ...]:
-    """Return what the strategies say of a candidate besides their names and the words they matched."""
-    said = (note for name, claim in candidate.claims.items() for note in claim.notes if note != name)
+def _explain_hits(
+    engine: Engine, question: Question, query: QueryProfile, found: Found, ranked: Pool, hits: Sequence[Hit],
+    reading: Reading,
+) -> tuple[Hit, ...]:  # fmt: skip
+    """Give each hit the tree of its score, from the columns that ranked it, and what strategies note on it."""
+    ids = [hit.unit.id for hit in hits]
+    strategies = (*question.strategies, *question.escalation)
+    accounts = {one.id: one.explain(query, reading, ids) for one in strategies if one.id in ranked.claims}
+    scoring = Scoring(engine.settings.score, reading.view.session, reading.view.reference_time)
+    explained = []
+    for row, hit in enumerate(hits):
+        mine = {name: said[hit.unit.id] for name, said in accounts.items() if ranked.claimed[name][row]}
+        if question.profile.rank_by == "fused":
+            tree = explain_fused(ranked, row, mine, found.fusion)
+        else:
+            tree = scoring.explain(ranked, row, explain_rel(ranked, row, mine, found.fusion))
+        explained.append(dataclasses.replace(hit, contributions=tree, notes=_notes(mine)))
+    return tuple(explained)
+
+
+def _notes(accounts: Mapping[str, Account]) -> tuple[str, ...]:
+    """Return what the strategies say of a unit besides their names and the words they matched."""
+    said = (note for name, account in accounts.items() for note in account.notes if note != name)
     return tuple(dict.fromkeys(note for note in said if not note.startswith("matched: ")))
 
 
-def _trace(
-    question: Question,
-    query: QueryProfile,
-    results: tuple[RetrievalResult, ...],
-    found: Found,
-    view: View,
-    dropped: tuple[Dropped, ...],
-) -> Trace:
-    return Trace(query, question.profile_name, results, found.candidates, dropped, view.reference_time, found.refused)
+def _trace(question: Question, query: QueryProfile, found: Found, view: View, dropped: tuple[Dropped, ...]) -> Trace:
+    return Trace(query, question.profile_name, found.results, found.pool, dropped, view.reference_time, found.refused)
 
 
 # ----------------------------------------------------------------------------------------------- assembling
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """What strategies find when each looks so deep, and what is made of it."""
+class FirstHit:
+    """The first of the hits that `search` gives: the unit, and its row."""
 
-    depth: int
-    results: tuple[RetrievalResult, ...]
-    found: Found
-
-    def after(self, earlier: Pool) -> Pool:
-        """Return the same pool; a strategy that ran out of time in either look did so for the answer."""
-        late = {result.strategy_id for result in earlier.results if result.exhausted_budget}
-        results = tuple(
-            dataclasses.replace(result, exhausted_budget=result.exhausted_budget or result.strategy_id in late)
-            for result in self.results
-        )
-        return dataclasses.replace(self, results=results)
+    unit: Unit
+    pool: Pool
 
 
-def _pool(engine: Engine, question: Question, query: QueryProfile, view: View, depth: int) -> Pool:
-    results = retrieved(engine, question, query, view, depth)
-    return Pool(depth, results, _found(engine, question, query, results, view))
-
-
-def _first_hit(engine: Engine, question: Question, found: Found, view: View, making: Making) -> Candidate | None:
-    """Return the first of the hits that `search` gives, unless the host shows it already."""
+def _first_hit(engine: Engine, question: Question, found: Found, making: Making, reading: Reading) -> FirstHit | None:
+    """Return the first hit, unless the host shows it already."""
     if not engine.settings.assembly.first_hit:
         return None
-    kept, _ = _kept(engine, question, found)
-    ranked = _ranked(kept, _measure(engine, question, found.fusion, view))
-    first = ranked[0][0] if ranked else None
-    return None if first is None or Shown(making.hidden, making.hidden_words).holds(first) else first
+    kept, _ = settle(engine, question, found)
+    ranked, _ = rank(engine, question, kept, reading.view)
+    shown = Shown(making.hidden, making.hidden_words)
+    units = [unit for unit in reading.units(ranked.ids[:1]).values() if not shown.holds(unit)]
+    return FirstHit(units[0], ranked.take([0])) if units else None
 
 
-def _led(kept: Sequence[Candidate], lead: Candidate | None) -> tuple[Candidate, ...]:
-    """Return the candidates with one at their head; a deeper look may have merged it with a copy, or cut it."""
-    if lead is None:
-        return tuple(kept)
-    same = next((one for one in kept if one.unit.id == lead.unit.id), lead)
-    return (same, *(one for one in kept if lead.unit.id not in (one.unit.id, *one.merged_ids)))
-
-
-def _recoverable(
-    engine: Engine, question: Question, query: QueryProfile, found: Found, entering: Sequence[Candidate],
-    shown: Shown, view: View,
-) -> list[Candidate]:  # fmt: skip
-    """Return whom the temporal selector may bring back besides those that enter, whatever cut them off (C13)."""
-    if found.refused or not is_temporal(engine, question):
-        return []
-    taken = {candidate.unit.id for candidate in entering}
-    settled, _ = speaking(found.without(shown).candidates, engine.settings.score)
-    left = [candidate for candidate in settled if candidate.unit.id not in taken]
-    merged = (unit_id for one in found.candidates for unit_id in (one.unit.id, *one.merged_ids))
-    beyond = anchored(engine, question, query, found.fusion, shown.ids.union(merged), view)
-    if question.profile.rank_by == "score":
-        beyond = staged(beyond, _stages(engine, query, beyond, {}), found.fusion.full_marks)
-    return richest(engine, [*left, *(one for one in beyond if not shown.holds(one))], view)
-
-
-def _planned(engine: Engine, making: Making, first: Candidate | None) -> Plan:
+def _plan(engine: Engine, making: Making, first: Unit | None) -> Plan:
     request = Request(
         budget=making.budget,
         counter=making.counter,
@@ -326,15 +209,10 @@ def _planned(engine: Engine, making: Making, first: Candidate | None) -> Plan:
         hard=making.hard,
         soft=making.soft,
         session_turns=making.session_turns,
-        first=first.unit if first is not None else None,
+        first=first,
         strict=making.strict,
     )
     return plan_tail(request)
-
-
-def _with_room(settings: Settings, plan: Plan) -> Settings:
-    """Let the passes look at more units when there is room for more."""
-    return dataclasses.replace(settings, projection=widened(settings.projection, plan.room))
 
 
 def _depth(settings: Settings, hidden: frozenset[str]) -> int:
@@ -342,6 +220,16 @@ def _depth(settings: Settings, hidden: frozenset[str]) -> int:
     return max(settings.retrieval.max_candidates, settings.projection.first + len(hidden))
 
 
-def _most(question: Question, settings: Settings) -> int:
-    """Return how many candidates may enter pass 1: C6's maximum, unless pass 1 itself looks at more."""
-    return max(question.profile.max_results, settings.projection.first)
+def _look_deeper(
+    engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Found, depth: int
+) -> Found:
+    """Look again where a context has room for more; a strategy that ran out of time in either look did so at all."""
+    if depth <= found.depth:
+        return found
+    deeper = find(engine, question, query, reading, depth)
+    late = {result.strategy_id for result in found.results if result.exhausted_budget}
+    results = tuple(
+        dataclasses.replace(one, exhausted_budget=one.exhausted_budget or one.strategy_id in late)
+        for one in deeper.results
+    )
+    return dataclasses.replace(deeper, results=results)

@@ -16,6 +16,7 @@ from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle.forget import Wanted, select
 from holdfast.models.summarisers import open_summariser
 from holdfast.opened import Filters, Opened, checked_path
+from holdfast.store.contract import Reinstatement, Supersession, look
 from holdfast.types import Compaction, Erasure, Unit, View
 
 log = logging.getLogger("holdfast")
@@ -45,7 +46,11 @@ class Upkeep(Opened):
         """
         view = self._view(user=user, session=session, agent=agent, tenant=tenant)
         kit = self._compactor()
-        names = [view.session] if view.session is not None else self._store.sessions(view)
+        names = (
+            [view.session]
+            if view.session is not None
+            else look(self._store, view, lambda reading: reading.names("session"))
+        )
         views = [dataclasses.replace(view, session=name) for name in names]
         done = []
         for number, one in enumerate(views):
@@ -121,7 +126,7 @@ class Upkeep(Opened):
         """
         view = self._view(user=user, agent=agent, tenant=tenant)
         old, new = check_name("id", id) or "", check_name("by", by) or ""
-        self._store.supersede(view, old, new, self._now())
+        self._store.mark([Supersession(view, old, new, self._now())])
         return self._found(view, old)
 
     def reinstate(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Unit:
@@ -131,7 +136,8 @@ class Upkeep(Opened):
             NotFoundError: the owner has no such unit.
         """
         view = self._view(user=user, agent=agent, tenant=tenant)
-        return self._store.reinstate(view, check_name("id", id) or "", self._now())
+        self._store.mark([Reinstatement(view, check_name("id", id) or "", self._now())])
+        return self._found(view, id)
 
     # ----------------------------------------------------------------------------------------- forgetting
 

@@ -6,35 +6,37 @@ import dataclasses
 from functools import partial
 
 from holdfast.assembly.context import Context
+from holdfast.candidates import search_strategies
+from holdfast.query import Engine, Question
 from holdfast.recall import Making, assemble, search
-from holdfast.retrieval.asking import Engine, Question
-from holdfast.retrieval.pool import retrieved
 from holdfast.retrieval.strategy import Strategy
+from holdfast.store.contract import Reading
 from holdfast.types import QueryProfile, RetrievalResult, SearchResult, StrategyStanding, Unit, View, Why
 
 
 def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
     """Say why `unit` is, or is not, among the hits of a question."""
-    result = search(engine, question, view, explain=True)
-    everything = retrieved(engine, question, result.trace.query, view, _NO_LIMIT)
-    standings = tuple(
-        _standing(engine, strategy, found, result.trace.query, unit, view)
-        for strategy, found in zip((*question.strategies, *question.escalation), everything, strict=False)
-    )
-    hidden = engine.store.visible(view, unit.id)
-    if hidden is not None:
-        return Why(unit, returned=False, verdict=f"not searched: {hidden}", standings=standings)
-    return _verdict(engine, result, unit, standings)
+    with engine.store.reading(view) as reading:  # the search inside reads the same state
+        result = search(engine, question, view, explain=True)
+        everything = search_strategies(engine, question, result.trace.query, reading, _NO_LIMIT)
+        standings = tuple(
+            _standing(strategy, found, result.trace.query, unit, reading)
+            for strategy, found in zip((*question.strategies, *question.escalation), everything, strict=False)
+        )
+        if (hidden := _why_hidden(reading, unit)) is not None:
+            return Why(unit, returned=False, verdict=f"not searched: {hidden}", standings=standings)
+        return _verdict(engine, result, unit, standings)
 
 
 def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, making: Making) -> Why:
     """Say why `unit` is, or is not, in the context of a question; what the budget dropped comes with its tokens."""
-    found = why(engine, question, unit, view)
-    if (hidden := engine.store.visible(view, unit.id)) is not None:
-        return dataclasses.replace(found, verdict=f"not searched: {hidden}")
-    context = assemble(engine, question, view, making)
+    with engine.store.reading(view) as reading:
+        found = why(engine, question, unit, view)
+        if (hidden := _why_hidden(reading, unit)) is not None:
+            return dataclasses.replace(found, verdict=f"not searched: {hidden}")
+        context = assemble(engine, question, view, making)
     pool = context.trace.candidates if context.trace is not None else ()
-    copies = {candidate.unit.id for candidate in pool if unit.id in candidate.merged_ids}
+    copies = {candidate.unit_id for candidate in pool if unit.id in candidate.merged_ids}
     for section in context.sections:
         for item in section.items:
             if item.id == unit.id or item.id in copies:
@@ -44,6 +46,11 @@ def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, m
                 )
     verdict, short = _why_left_out(context, unit, making) or (found.verdict, None)
     return dataclasses.replace(found, returned=False, verdict=verdict, tokens_short=short)
+
+
+def _why_hidden(reading: Reading, unit: Unit) -> str | None:
+    hidden: str | None = reading.columns([unit.id], ("hidden",))["hidden"][0]
+    return hidden
 
 
 def _why_left_out(context: Context, unit: Unit, making: Making) -> tuple[str, int | None] | None:
@@ -75,17 +82,18 @@ _CUTS = {
 
 
 def _standing(
-    engine: Engine, strategy: Strategy, result: RetrievalResult, query: QueryProfile, unit: Unit, view: View
+    strategy: Strategy, result: RetrievalResult, query: QueryProfile, unit: Unit, reading: Reading
 ) -> StrategyStanding:
-    claim = strategy.score(query, view, engine.store, [unit.id]).get(unit.id)
-    notes = claim.notes if claim else ()
-    matched = tuple(note.removeprefix("matched: ") for note in notes if note.startswith("matched: "))
-    ids = [candidate.unit_id for candidate in result.candidates]
+    account = strategy.explain(query, reading, [unit.id])[unit.id]
+    matched = tuple(
+        note.removeprefix("matched: ") for note in account.notes if note.startswith("matched: ")
+    )
+    ids = result.claims.ids
     return StrategyStanding(
         strategy_id=strategy.id,
         rank=ids.index(unit.id) + 1 if unit.id in ids else None,
         found=len(ids),
-        score=claim.raw_score if claim else 0.0,
+        score=account.tree.value,
         matched=matched,
         missing=tuple(term for term in query.terms if term not in matched) if strategy.id == "lexical" else (),
     )
@@ -102,7 +110,7 @@ def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[
             verdict = f"returned at rank {hit.rank}{copy}"
             return found(verdict=verdict, rank=hit.rank, score=hit.score, contributions=hit.contributions)
     for drop in result.trace.dropped:
-        if unit.id in (drop.candidate.unit.id, *drop.candidate.merged_ids):
+        if unit.id in (drop.unit_id, *drop.merged_ids):
             short = drop.needed - drop.had
             return absent(verdict=_CUTS[drop.cut], score=drop.had, distance_to_cut=short)
     late = "".join(f" ({warning})" for warning in result.warnings)

@@ -25,7 +25,7 @@ from holdfast.inputs.sources import refuse_foreign
 from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.forget import has_ended
 from holdfast.settings import Settings
-from holdfast.store.contract import Analyse, Store
+from holdfast.store.contract import ALL, NO_HURRY, Analyse, DocumentQuery, Store, look
 from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
 
 # A file may be saved while it is read; a second look finds it whole.
@@ -87,7 +87,11 @@ def ingest(desk: Desk, document: CoreDocument, view: View) -> list[Written]:
         raise InputError(
             f"{shown(document.name)} has {len(document.body)} bytes and no content; write some text, or leave it out"
         )
-    others = [kept for kept in desk.store.documents(view, core=True) if not _same(kept, document)]
+    others = [
+        kept
+        for kept in look(desk.store, view, lambda reading: reading.documents(core=True))
+        if not _same(kept, document)
+    ]
     present = [*(_present(desk, other)[0] for other in others), document]
     hard = [text for one in present for text in _texts(_read(one, desk.settings), "hard")]
     check_hard(hard, desk.counter, desk.settings.assembly)
@@ -102,7 +106,7 @@ def rules(desk: Desk, view: View) -> Rules:
     hard: list[AuthoredText] = []
     soft: list[AuthoredText] = []
     warnings: list[str] = []
-    core = desk.store.documents(view, core=True)
+    core = look(desk.store, view, lambda reading: reading.documents(core=True))
     own = {kept.name for kept in core if kept.user is not None}
     for kept in core:
         document, warning = _followed(desk, kept)
@@ -243,8 +247,14 @@ def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> lis
 
 def _gone(desk: Desk, document: CoreDocument, present: set[str]) -> list[Unit]:
     view = View(tenant=document.tenant, user=document.user or "", now=desk.now, reference_time=desk.now)
-    absent = [name for name in desk.store.parts(view, document.name) if name not in present]
-    known = desk.store.units(view, absent)
+    absent = [
+        name
+        for name in look(
+            desk.store, view, lambda reading: reading.propose(DocumentQuery(document.name), ALL, NO_HURRY).ids
+        )
+        if name not in present
+    ]
+    known = look(desk.store, view, lambda reading: reading.units(absent))
     return [
         unit.evolve(expires_at=desk.now, recorded_time=desk.now)
         for _, unit in sorted(known.items())
@@ -281,7 +291,14 @@ def document_name(desk: Desk, view: View, user: str | None, name: str | None, pa
         return check_name("name", name) or ""
     if path is None:
         raise InputError("a text needs a name; pass name=…, so that ingesting it again replaces it")
-    known = [(called, where) for called, owner, where in desk.store.document_names(view) if owner == user]
+    known = [
+        (called, where)
+        for called, owner, where in [
+            (one.name, one.user, one.path)
+            for one in look(desk.store, view, lambda reading: reading.documents(bodies=False))
+        ]
+        if owner == user
+    ]
     whole = Path.cwd() / path
     for called, where in known:
         if where in (str(whole), str(path.resolve())):
@@ -294,7 +311,7 @@ def document_name(desk: Desk, view: View, user: str | None, name: str | None, pa
 
 def _given_elsewhere(desk: Desk, view: View, user: str | None, name: str) -> bool:
     """Return whether a document's file was given where its store no longer lies: the file of that name takes over."""
-    kept = [one for one in desk.store.documents(view, name=name) if one.user == user]
+    kept = [one for one in look(desk.store, view, lambda reading: reading.documents(name=name)) if one.user == user]
     return any(one.path and not one.here for one in kept)
 
 

@@ -17,6 +17,7 @@ from holdfast.inputs.sources import read_source, source_units
 from holdfast.inputs.units import read_content
 from holdfast.language.knowledge import stated_facts
 from holdfast.language.symbols import Aliases, found_aliases
+from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, DocumentRemoval, look
 from holdfast.types import (
     AuthoredUnit,
     CoreDocument,
@@ -187,14 +188,28 @@ def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
 def _names(desk: Desk, folder: Folder, view: View) -> Callable[[str], str]:
     """Return how the documents of a folder are called: as they were, else by the folder's name and their own."""
     label = _labelled(desk, folder, view)
-    known = {path: name for name, user, path in desk.store.document_names(view) if path and user == folder.user}
+    known = {
+        path: name
+        for name, user, path in [
+            (one.name, one.user, one.path)
+            for one in look(desk.store, view, lambda reading: reading.documents(bodies=False))
+        ]
+        if path and user == folder.user
+    }
     return lambda relative: known.get(_place(folder, relative), f"{label}/{relative}")
 
 
 def _labelled(desk: Desk, folder: Folder, view: View) -> str:
     """Return the name that leads those of a folder's documents: as much of its path as tells it from others."""
     root = folder.root.resolve()
-    known = [(name, path) for name, user, path in desk.store.document_names(view) if user == folder.user]
+    known = [
+        (name, path)
+        for name, user, path in [
+            (one.name, one.user, one.path)
+            for one in look(desk.store, view, lambda reading: reading.documents(bodies=False))
+        ]
+        if user == folder.user
+    ]
     parts = [part for part in root.parts if part != root.anchor]
     for length in range(1, len(parts) + 1):
         label = "/".join(parts[-length:])
@@ -206,13 +221,26 @@ def _labelled(desk: Desk, folder: Folder, view: View) -> str:
 
 def _taken_in(desk: Desk, document: CoreDocument, view: View) -> tuple[str, int]:
     """Take in one document of a folder; one that was declared core stays core."""
-    kept = next((one for one in desk.store.documents(view, name=document.name) if one.user == document.user), None)
+    kept = next(
+        (
+            one
+            for one in look(desk.store, view, lambda reading: reading.documents(name=document.name))
+            if one.user == document.user
+        ),
+        None,
+    )
     body = desk.clean(document.body)
     if kept is not None and kept.body == body:
         if not kept.here:
             desk.store.put_document(dataclasses.replace(kept, path=document.path, here=True))
         owner = dataclasses.replace(view, user=document.user or "")
-        return "unchanged", len(desk.store.parts(owner, document.name, ended=False))
+        return "unchanged", len(
+            look(
+                desk.store,
+                owner,
+                lambda reading: reading.propose(DocumentQuery(document.name, ended=False), ALL, NO_HURRY).ids,
+            )
+        )
     if kept is not None and not kept.core and not body.strip():  # emptied: it says nothing any more
         keep_units(desk, kept, [])
         desk.store.put_document(dataclasses.replace(document, body=body))
@@ -233,14 +261,17 @@ def _remove_missing(desk: Desk, folder: Folder, files: dict[str, Path], view: Vi
     present = {_place(folder, name) for name in files}
     gone = [
         (name, path)
-        for name, user, path in desk.store.document_names(view)
+        for name, user, path in [
+            (one.name, one.user, one.path)
+            for one in look(desk.store, view, lambda reading: reading.documents(bodies=False))
+        ]
         if user == folder.user and path.startswith(root) and path not in present and not Path(path).exists()
     ]
     for name, _ in gone:
-        for document in desk.store.documents(view, name=name):
+        for document in look(desk.store, view, lambda reading: reading.documents(name=name)):
             if document.user == folder.user:
                 keep_units(desk, document, [])
-                desk.store.remove_document(document)
+                desk.store.mark([DocumentRemoval(document)])
     return tuple(Path(path.removeprefix(root)).as_posix() for _, path in gone)
 
 
@@ -323,8 +354,18 @@ def widen(desk: Desk, view: View, unit: Unit) -> Widened:
     Raises:
         NotFoundError: the unit is of no document, or the document no longer has it.
     """
-    name = desk.store.documents_of(view, [unit.id]).get(unit.id)
-    kept = [one for one in desk.store.documents(view, name=name) if one.user == unit.user] if name else []
+    name = dict(
+        zip(
+            [unit.id],
+            look(desk.store, view, lambda reading: reading.columns([unit.id], ("document",)))["document"],
+            strict=True,
+        )
+    ).get(unit.id)
+    kept = (
+        [one for one in look(desk.store, view, lambda reading: reading.documents(name=name)) if one.user == unit.user]
+        if name
+        else []
+    )
     if not kept:
         raise NotFoundError(f"{shown(unit.id)} is of no document that is kept; only a document's unit can be widened")
     source = read_source(kept[0].name, kept[0].body, relations=desk.settings.symbolic.relations)

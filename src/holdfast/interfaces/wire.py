@@ -85,7 +85,7 @@ def search_json(result: SearchResult) -> dict[str, Any]:
             for r in trace.results
         ],
         "dropped": [
-            {"id": d.candidate.unit.id, "cut": d.cut, "needed": d.needed, "had": d.had} for d in trace.dropped
+            {"id": d.unit_id, "cut": d.cut, "needed": d.needed, "had": d.had} for d in trace.dropped
         ],
     }
 

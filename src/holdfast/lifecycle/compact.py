@@ -18,7 +18,7 @@ from holdfast.lifecycle.summarise import summarise
 from holdfast.models.embedder import Embedder, checked
 from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import CompactionSettings
-from holdfast.store.contract import Analyse, Store
+from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, look
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 
 Progress = Callable[[int, int], None]
@@ -114,7 +114,7 @@ def agents(store: Store, view: View) -> set[str | None]:
 
 def _session(store: Store, view: View) -> Iterator[Unit]:
     whole = dataclasses.replace(view, only_session=True, filters=None, hide_covered=False)
-    return store.scan(whole, order="oldest", limit=None)
+    return look(store, whole, lambda reading: reading.scan(order="oldest", limit=None))
 
 
 def _may_be_covered(unit: Unit, view: View, protected: frozenset[str]) -> bool:
@@ -152,7 +152,7 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
     if not isinstance(outcome, Summarised):
         return Cluster(ids, outcome)
     summary = _summary(kit, view, turns, outcome)
-    written = kit.store.cover(Draft(summary, kit.analyse, id_given=True, time_given=True), turns)
+    written = kit.store.mark([Coverage(Draft(summary, kit.analyse, id_given=True, time_given=True), tuple(turns))])[0]
     if written is None:  # somebody changed a turn meanwhile: the next run reads it as it now is
         return Cluster(ids, outcome, changed=True)
     kept = summary.evolve(version=written.version)
@@ -163,7 +163,8 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
 def _vectors(kit: Compactor, view: View, turns: Sequence[Unit]) -> NDArray[np.float32]:
     """Return the stored vectors of the turns; one that still waits for its vector is embedded here."""
     ids = [turn.id for turn in turns]
-    kept = kit.store.dense_evidence(view, kit.embedder.space, ids)
+    asked = DenseQuery(kit.embedder.space, np.zeros(0, dtype=np.float32))
+    kept = look(kit.store, view, lambda reading: reading.evidence(asked, ids))
     known = dict(zip(kept.ids, kept.vectors, strict=True))
     missing = [turn for turn in turns if turn.id not in known]
     if missing:
@@ -218,7 +219,8 @@ def rebuild(
         if summary.lineage is None or summary.superseded_by is not None:
             continue
         session = dataclasses.replace(view, session=summary.session, agent=summary.agent)
-        left = kit.store.units(session, summary.lineage.sources)
+        sources = summary.lineage.sources
+        left = look(kit.store, session, lambda reading: reading.units(sources))  # noqa: B023 - asked at once
         turns = [left[unit_id] for unit_id in summary.lineage.sources if unit_id in left]
         kept_back = protected(session)
         free = [turn for turn in turns if _may_be_covered(turn, session, kept_back)]
@@ -239,7 +241,7 @@ def expand(store: Store, view: View, unit_id: str) -> list[Unit]:
     waiting = [unit_id]
     while waiting:
         name = waiting.pop(0)
-        unit = store.units(view, [name]).get(name)
+        unit = look(store, view, lambda reading: reading.units([name])).get(name)
         if unit is None:
             raise NotFoundError(
                 f"there is no unit {shown(name)} for user {shown(view.user)}; it may have been erased"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from holdfast.errors import InputError, NotFoundError, shown
-from holdfast.store.contract import Store
+from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, Store, look
 from holdfast.types import CoreDocument, Unit, View
 
 # Before anything expires: whoever forgets means what has expired too.
@@ -44,13 +44,15 @@ def select(store: Store, view: View, wanted: Wanted) -> Selection:
     """
     _refuse_unclear(wanted)
     if wanted.ids:
-        known = store.units(view, wanted.ids)
+        known = look(store, view, lambda reading: reading.units(wanted.ids))
         return _with_documents(store, view, [known[name] for name in wanted.ids if name in known], wanted.ids)
     if wanted.document is not None:
         return _document(store, view, wanted.document)
     own = _own(store, dataclasses.replace(view, filters=None, session=None, only_session=False))
     if wanted.everything:
-        documents = tuple(one for one in store.documents(view) if one.user == view.user)
+        documents = tuple(
+            one for one in look(store, view, lambda reading: reading.documents()) if one.user == view.user
+        )
         return Selection(tuple(unit.id for unit in own), documents)
     found = _own(store, view)
     if not found and wanted.session is not None:
@@ -93,16 +95,31 @@ def _own(store: Store, view: View) -> list[Unit]:
     everything = dataclasses.replace(
         view, now=_BEFORE_EXPIRY, current_only=False, only_session=view.session is not None, hide_covered=False
     )
-    found = store.scan(everything, order="oldest", limit=None)
+    found = look(store, everything, lambda reading: reading.scan(order="oldest", limit=None))
     return [unit for unit in found if unit.user == view.user and view.agent in (unit.agent, None)]
 
 
 def _document(store: Store, view: View, name: str) -> Selection:
-    kept = store.documents(view, name=name)
-    if not kept and (past := store.parts(view, name)):  # its file was deleted: its units have ended, and are kept
+    kept = look(store, view, lambda reading: reading.documents(name=name))
+    if not kept and (
+        past := look(store, view, lambda reading: reading.propose(DocumentQuery(name), ALL, NO_HURRY).ids)
+    ):  # its file was deleted: its units have ended, and are kept
         return Selection(tuple(past), ())
     if not kept:
-        names = ", ".join(sorted({one for one, _, _ in store.document_names(view)})) or "none"
+        names = (
+            ", ".join(
+                sorted(
+                    {
+                        one
+                        for one, _, _ in [
+                            (one.name, one.user, one.path)
+                            for one in look(store, view, lambda reading: reading.documents(bodies=False))
+                        ]
+                    }
+                )
+            )
+            or "none"
+        )
         raise NotFoundError(f"there is no document {shown(name)}; there is {names}")
     document = next((one for one in kept if one.user is not None), kept[0])
     return Selection(_parts(store, view, document), (document,), everyones=document.user is None)
@@ -110,17 +127,31 @@ def _document(store: Store, view: View, name: str) -> Selection:
 
 def _parts(store: Store, view: View, document: CoreDocument) -> tuple[str, ...]:
     """Return the units of one document, past ones too."""
-    return tuple(store.parts(dataclasses.replace(view, user=document.user or ""), document.name))
+    return tuple(
+        look(
+            store,
+            dataclasses.replace(view, user=document.user or ""),
+            lambda reading: reading.propose(DocumentQuery(document.name), ALL, NO_HURRY).ids,
+        )
+    )
 
 
 def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[str, ...]) -> Selection:
     """Let a document go with all of its units; a part of one cannot be erased, because its text is kept whole."""
     chosen = {unit.id for unit in units}
     documents = []
-    documents_of = store.documents_of(view, [unit.id for unit in units])
+    documents_of = dict(
+        zip(
+            [unit.id for unit in units],
+            look(store, view, lambda reading: reading.columns([unit.id for unit in units], ("document",)))[
+                "document"
+            ],
+            strict=True,
+        )
+    )
     names = {(documents_of.get(unit.id), unit.user) for unit in units if not has_ended(unit)}
     for name, user in sorted((name, user or "") for name, user in names if name is not None):
-        for kept in store.documents(view, name=name):
+        for kept in look(store, view, lambda reading: reading.documents(name=name)):
             if (kept.user or "") != user:
                 continue
             if left := [unit_id for unit_id in _parts(store, view, kept) if unit_id not in chosen]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from holdfast.kernels.vectors import cosines
 from holdfast.language.gate import judge
 from holdfast.settings import GateSettings
-from holdfast.store.contract import Store
+from holdfast.store.contract import SimilarityQuery, Store, look
 from holdfast.types import Gate, Unit, View
 
 # How many earlier turns and durable units are looked at (the seeds' k of their two searches).
@@ -65,9 +65,9 @@ def _known(
     for theirs in owners.values():
         view, rows = _owner(units[theirs[0]]), vectors[theirs]
         itself = [units[i].id for i in theirs]  # another process may have indexed it meanwhile
-        turns = store.similar(view, space, rows, _TURNS, "turn", itself)
-        lasting = store.similar(view, space, rows, _DURABLE, "durable", itself)
-        found |= dict(zip(theirs, zip(turns, lasting, strict=True), strict=True))
+        asked = SimilarityQuery(space, rows, _TURNS, _DURABLE)
+        near = look(store, view, lambda reading: reading.evidence(asked, itself))
+        found |= dict(zip(theirs, zip(map(list, near.turns), map(list, near.durable), strict=True), strict=True))
     return found
 
 

@@ -6,11 +6,12 @@ earlier turn that says nothing else. Nothing is deleted, and `reinstate` undoes 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+
+import numpy as np
 
 from holdfast.language.changes import Change, Statement, changes, speaks_of_change, statements
 from holdfast.language.facts.sentences import spans
@@ -18,12 +19,11 @@ from holdfast.language.knowledge import speaker_of
 from holdfast.language.lexical import TOKENIZERS, terms
 from holdfast.language.symbols import symbol
 from holdfast.settings import Settings
-from holdfast.store.contract import DenseQuery, LexicalQuery, Store
-from holdfast.types import FIELDS, Deadline, Unit, View
+from holdfast.store.contract import NO_HURRY, DenseQuery, LexicalQuery, Reading, Store, look
+from holdfast.types import FIELDS, Unit, View
 
 # A statement of the same thing shares words or meaning with its change: it is among the nearest.
 _NEAREST = 32
-_NO_HURRY = Deadline(clock=lambda: 0.0, started=0.0, timeout_ms=math.inf)
 # "I live in …" has one word besides its value, "I work as an engineer at …" two; with more, it tells of more.
 _OTHER_WORDS = 2
 # Words that somebody else says, or that are written for somebody: a colon, a quote, code, a text to work on.
@@ -83,7 +83,7 @@ def _moment(unit: Unit) -> tuple[datetime, int, str]:
 
 def _as_kept(store: Store, units: Sequence[Unit]) -> list[Unit]:
     """Return the units as the store has them: it gave them their positions."""
-    kept = (store.units(_owner(unit), [unit.id]).get(unit.id) for unit in units)
+    kept = (look(store, _owner(unit), lambda reading: reading.units([unit.id])).get(unit.id) for unit in units)
     return [unit for unit in kept if unit is not None]
 
 
@@ -119,14 +119,15 @@ def _nearest(store: Store, unit: Unit, settings: Settings) -> list[Unit]:
     words = tuple(dict.fromkeys(TOKENIZERS[settings.analysis.tokenizer](unit.text)))
     weights = tuple(lexical.weights[name] for name in FIELDS)
     query = LexicalQuery(words, weights, lexical.k1, lexical.b, frozenset(), 1.0)
-    ids = [*store.lexical_candidates(view, query, _NEAREST, _NO_HURRY).ids]
     space = store.space()
-    evidence = store.dense_evidence(view, space, [unit.id]) if space is not None else None
-    if space is not None and evidence is not None and len(evidence.ids):
-        near = DenseQuery(space, evidence.vectors[0])
-        ids += store.dense_candidates(view, near, _NEAREST, _NO_HURRY).ids
-    ids += _stating(store, view, unit)
-    units = store.units(view, [*dict.fromkeys(ids)]).values()
+    with store.reading(view) as reading:
+        ids = [*reading.propose(query, _NEAREST, NO_HURRY).ids]
+        itself = DenseQuery(space or "", np.zeros(0, dtype=np.float32))
+        evidence = reading.evidence(itself, [unit.id]) if space is not None else None
+        if space is not None and evidence is not None and len(evidence.ids):
+            ids += reading.propose(DenseQuery(space, evidence.vectors[0]), _NEAREST, NO_HURRY).ids
+        ids += _stating(reading, unit)
+        units = reading.units([*dict.fromkeys(ids)]).values()
     others = [
         one
         for one in units
@@ -140,9 +141,9 @@ def _nearest(store: Store, unit: Unit, settings: Settings) -> list[Unit]:
     return sorted(others, key=_moment)
 
 
-def _stating(store: Store, view: View, unit: Unit) -> list[str]:
+def _stating(reading: Reading, unit: Unit) -> list[str]:
     """Return the units that state a fact of a subject that this one speaks of, however far they are in words."""
     said = statements(unit.text, speaker_of(unit))
     slots, subjects = {one.slot for one in said}, {symbol(one.subject) for one in said}
-    facts = store.facts(view).about(subjects, _NEAREST)
+    facts = reading.facts().about(subjects, _NEAREST)
     return [source for fact in facts if fact.relation in slots for source in fact.sources]

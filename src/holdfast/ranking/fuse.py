@@ -7,12 +7,16 @@ rel(u)   = min(1, fused(u) / F)
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.ranking.pool import Bools, Pool
 from holdfast.settings import FusionSettings, ProfileSettings, RefusalSettings
-from holdfast.types import Adjustment, Candidate, Contribution, Dropped, RetrievalResult, StrategyCandidate
+from holdfast.types import Account, Adjustment, Claims, Contribution, Dropped, RetrievalResult
 
 # A strategy nobody gave a weight counts like the lexical one.
 _UNLISTED_WEIGHT = 1.0
@@ -43,62 +47,56 @@ class Fusion:
 
 
 def _scale(result: RetrievalResult, profile: ProfileSettings) -> float:
-    if profile.normalise == "own" or not result.candidates:
+    if profile.normalise == "own" or not result.claims.ids:
         return result.scale
-    return result.candidates[0].raw_score or 1.0
+    return float(result.claims.raw[0]) or 1.0
 
 
-def fuse(results: Sequence[RetrievalResult], fusion: Fusion) -> tuple[Candidate, ...]:
-    """Return one candidate per unit, copies merged, best first, ties by id."""
-    claims: dict[str, dict[str, StrategyCandidate]] = {}
-    sums: dict[str, float] = {}
-    for result in results:
-        name = result.strategy_id
-        weight, scale = fusion.weight(name), fusion.scales[name]
-        for claim in result.candidates:
-            claims.setdefault(claim.unit_id, {})[name] = claim
-            sums[claim.unit_id] = sums.get(claim.unit_id, 0.0) + weight * min(claim.raw_score / scale, 1.0)
-    candidates = [_candidate(found, sums[unit_id], fusion) for unit_id, found in claims.items()]
-    return merge_copies(sorted(candidates, key=lambda candidate: (-candidate.fused, candidate.unit.id)))
+def fuse(
+    ids: tuple[str, ...],
+    claims: Mapping[str, Claims],
+    claimed: Mapping[str, Bools],
+    known: Mapping[str, NDArray[Any]],
+    fusion: Fusion,
+) -> Pool:
+    """Return a pool of the units `ids` with their fused scores."""
+    fused = np.zeros(len(ids))
+    found = np.zeros(len(ids))
+    for name, one in claims.items():
+        fused = fused + fusion.weight(name) * np.minimum(one.raw / fusion.scales[name], 1.0)
+        found = found + (one.raw > 0.0)
+    if fusion.bonus:
+        fused = fused + fusion.bonus * np.maximum(found - 1.0, 0.0)
+    rel = np.minimum(fused / fusion.full_marks, 1.0)
+    return Pool(ids, claims, claimed, known, fused, fused, rel, fusion.full_marks)
 
 
-def _candidate(claims: Mapping[str, StrategyCandidate], fused: float, fusion: Fusion) -> Candidate:
-    if fusion.bonus and (others := _further(claims)):
-        fused = fused + fusion.bonus * others
-    return Candidate(next(iter(claims.values())).unit, fused, min(fused / fusion.full_marks, 1.0), claims)
+# ------------------------------------------------------------------------------------------------ explaining
 
 
-def _further(claims: Mapping[str, StrategyCandidate]) -> float:
-    """Return how many strategies beyond the first found the unit; a score of 0 is not a find."""
-    return max(0.0, sum(claim.raw_score > 0.0 for claim in claims.values()) - 1.0)
-
-
-def explain_fused(candidate: Candidate, fusion: Fusion) -> Contribution:
-    """Return the fused score of a candidate as a tree: the same arithmetic as `fuse`, node by node."""
-    parts = [_explain_strategy(name, claim, fusion) for name, claim in candidate.claims.items()]
-    if (others := _further(candidate.claims)) and fusion.bonus:
+def explain_fused(pool: Pool, row: int, accounts: Mapping[str, Account], fusion: Fusion) -> Contribution:
+    """Return the fused score of a row as a tree: the same arithmetic as `fuse`, node by node."""
+    names = [name for name in pool.claims if pool.claimed[name][row]]
+    parts = [_explain_strategy(name, accounts[name].tree, fusion) for name in names]
+    others = max(0.0, sum(float(pool.claims[name].raw[row]) > 0.0 for name in names) - 1.0)
+    if others and fusion.bonus:
         bonus = Contribution("agreement bonus", fusion.bonus)
         parts.append(Contribution.of("agreement", "product", bonus, Contribution("further strategies", others)))
     return Contribution.of("fused", "sum", *parts)
 
 
-def explain_rel(candidate: Candidate, fusion: Fusion) -> Contribution:
-    """Return the relevance of a candidate as a tree, with what the stages did to it."""
+def explain_rel(pool: Pool, row: int, accounts: Mapping[str, Account], fusion: Fusion) -> Contribution:
+    """Return the relevance of a row as a tree, with what the stages did to it."""
     full = Contribution("full marks", fusion.full_marks)
-    share = Contribution.of("share of full marks", "ratio", explain_fused(candidate, fusion), full)
+    share = Contribution.of("share of full marks", "ratio", explain_fused(pool, row, accounts, fusion), full)
     rel = Contribution.of("rel", "minimum", share, Contribution("ceiling", 1.0))
-    for adjustment in candidate.adjustments:
-        rel = explain_adjustment(rel, adjustment)
+    for adjustment in pool.candidate(row).adjustments:
+        rel = _explain_adjustment(rel, adjustment)
     return rel
 
 
-def adjusted(rel: float, adjustment: Adjustment) -> float:
-    """Return rel' of one stage, in [0, 1]: a convex mix, clamped last because floats round."""
-    return min((1.0 - adjustment.weight) * rel + adjustment.weight * adjustment.signal, 1.0)
-
-
-def explain_adjustment(rel: Contribution, adjustment: Adjustment) -> Contribution:
-    """Return `adjusted` as a tree over the tree of what was adjusted."""
+def _explain_adjustment(rel: Contribution, adjustment: Adjustment) -> Contribution:
+    """Return what a stage did as a tree over the tree of what it was done to."""
     rest = Contribution("what is left", 1.0 - adjustment.weight)
     weight, signal = Contribution("weight", adjustment.weight), Contribution(adjustment.because, adjustment.signal)
     mixed = Contribution.of(
@@ -110,8 +108,7 @@ def explain_adjustment(rel: Contribution, adjustment: Adjustment) -> Contributio
     return Contribution.of(f"rel with {adjustment.stage}", "minimum", mixed, Contribution("ceiling", 1.0))
 
 
-def _explain_strategy(name: str, claim: StrategyCandidate, fusion: Fusion) -> Contribution:
-    raw = claim.explanation or Contribution("raw score", claim.raw_score)
+def _explain_strategy(name: str, raw: Contribution, fusion: Fusion) -> Contribution:
     share = Contribution.of(
         "share of the best", "ratio", raw, Contribution("best of this query", fusion.scales[name])
     )
@@ -119,67 +116,38 @@ def _explain_strategy(name: str, claim: StrategyCandidate, fusion: Fusion) -> Co
     return Contribution.of(name, "product", Contribution("strategy weight", fusion.weight(name)), normalised)
 
 
-def merge_copies(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Fold copies of the same words, said by the same one at the same time, into the best of them."""
-    kept: dict[tuple[object, ...], Candidate] = {}
-    for candidate in candidates:
-        said = candidate.unit.said()
-        first = kept.get(said)
-        if first is None:
-            kept[said] = candidate
-        else:
-            kept[said] = dataclasses.replace(first, merged_ids=(*first.merged_ids, candidate.unit.id))
-    return tuple(kept.values())
+# --------------------------------------------------------------------------------------------------- cutting
 
 
-def cut(
-    candidates: Sequence[Candidate], profile: ProfileSettings
-) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
+def cut(pool: Pool, profile: ProfileSettings) -> tuple[Pool, tuple[Dropped, ...]]:
     """Drop what lies below `min_score` or below its share of the best; keep the order.
 
     A unit on which a proof rests stays, however far it is from the best: its words need not be the question's (C6).
     """
-    if not candidates:
-        return (), ()
-    kept: list[Candidate] = []
-    dropped: list[Dropped] = []
-    gap = candidates[0].fused * profile.gap
-    for candidate in candidates:
-        if candidate.fused < profile.min_score:
-            dropped.append(Dropped(candidate, "min_score", profile.min_score, candidate.fused))
-        elif candidate.fused < gap and not _proven(candidate):
-            dropped.append(Dropped(candidate, "gap", gap, candidate.fused))
-        else:
-            kept.append(candidate)
-    return tuple(kept), tuple(dropped)
+    if not len(pool):
+        return pool, ()
+    gap = float(pool.fused[0]) * profile.gap
+    low = pool.fused < profile.min_score
+    far = ~low & (pool.fused < gap) & ~pool.proven
+    dropped = [
+        pool.drop(row, "min_score" if low[row] else "gap", profile.min_score if low[row] else gap)
+        for row in np.flatnonzero(low | far).tolist()
+    ]
+    return pool.keep(~(low | far)), tuple(dropped)
 
 
-# How a strategy notes that a unit carries a proof of something it does not state itself.
-PROVEN = "derived: "
-
-
-def _proven(candidate: Candidate) -> bool:
-    return any(note.startswith(PROVEN) for claim in candidate.claims.values() for note in claim.notes)
-
-
-def refusal(candidates: Sequence[Candidate], settings: RefusalSettings) -> str:
+def refusal(pool: Pool, settings: RefusalSettings) -> str:
     """Return why even the candidate that is nearest to the question is too far to answer it (C4), or nothing.
 
     Words and meaning are weighed together: coverage / enough + cosine / enough must reach 1.
     """
-    if not settings.enabled or not candidates:
+    if not settings.enabled or not len(pool):
         return ""
-    near = [(words, cosine or 0.0) for words, cosine in map(nearness, candidates)]
-    share, coverage, cosine = max(
-        (words / settings.coverage + cos / settings.cosine, words, cos) for words, cos in near
-    )
-    if share >= 1.0:
+    coverage = pool.coverage
+    dense = pool.claims.get("dense")
+    cosine = np.zeros(len(pool)) if dense is None else np.where(pool.claimed["dense"], dense.raw, 0.0)
+    shares = coverage / settings.coverage + cosine / settings.cosine
+    if shares.max() >= 1.0:
         return ""
-    return f"the nearest candidate covers {coverage:.2f} of its words and has a cosine of {cosine:.2f}"
-
-
-def nearness(candidate: Candidate) -> tuple[float, float | None]:
-    """Return how near a candidate is: the share of the question's idf mass that it matches, and its cosine."""
-    dense = candidate.claims.get("dense")
-    coverage = max((claim.coverage for claim in candidate.claims.values()), default=0.0)
-    return coverage, None if dense is None else dense.raw_score
+    _, words, near = max(zip(shares.tolist(), coverage.tolist(), cosine.tolist(), strict=True))
+    return f"the nearest candidate covers {words:.2f} of its words and has a cosine of {near:.2f}"

@@ -5,7 +5,8 @@ pass 1 → pass 2 → hops → temporal selection:   Proj = (S* if active else C
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from holdfast.ranking.discover import Weighing, discover, hop, in_order
 from holdfast.ranking.temporal import Selection, select
@@ -13,26 +14,27 @@ from holdfast.settings import Settings
 from holdfast.types import Asked, Projected, Projection, Prospect
 
 
-def project(
-    prospects: Collection[Prospect],
-    links: Mapping[str, Iterable[str]],
-    asked: Asked,
-    settings: Settings,
-    *,
-    targets: Iterable[Prospect] = (),
-    recoverable: Iterable[Prospect] = (),
-    lead: str | None = None,
-) -> Projection:
-    """Return the projection of `prospects`, which the strategies found in V_rest and no cut left out.
+@dataclass(frozen=True, slots=True)
+class Prospects:
+    """Who may be projected, all in V_rest, visible and current.
 
-    `links` leads from a unit's id to the ids it names. `targets` are linked units that no strategy found: they can
-    come in by a hop and by nothing else; `recoverable` are others that only the temporal selector may bring back.
-    All hold only what is in V_rest, visible and current. The prospect `lead` stands first, whatever its score.
+    `entering` was found and not cut; `linked` can come in by a hop and by nothing else; `spare` only the temporal
+    selector may bring back. `links` leads from a unit's id to the ids it names.
     """
-    discovery = discover(prospects, asked.keywords, settings, asked.at, max_access=asked.max_access)
-    by_id = {prospect.unit.id: prospect for prospect in (*targets, *prospects)}
-    hops, low = hop(discovery, links, by_id, settings)
-    rest = (*prospects, *recoverable)
+
+    entering: tuple[Prospect, ...]
+    linked: tuple[Prospect, ...] = ()
+    spare: tuple[Prospect, ...] = ()
+    links: Mapping[str, Iterable[str]] = field(default_factory=dict)
+
+
+def project(asked: Asked, prospects: Prospects, settings: Settings, *, lead: str | None = None) -> Projection:
+    """Return the projection of `prospects`. The prospect `lead` stands first, whatever its score."""
+    entering = prospects.entering
+    discovery = discover(entering, asked.keywords, settings, asked.at, max_access=asked.max_access)
+    by_id = {prospect.unit.id: prospect for prospect in (*prospects.linked, *entering)}
+    hops, low = hop(discovery, prospects.links, by_id, settings)
+    rest = (*entering, *prospects.spare)
     selection = select(discovery, rest, asked.indicator.value, len(asked.slots), settings.temporal)
     items = _arranged(discovery.second, hops, selection, keep_rest=settings.temporal.keep_rest)
     return Projection(

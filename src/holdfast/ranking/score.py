@@ -7,11 +7,16 @@ R = exp(-λ_scope·age)                 Q = 1 - δ·decay_rate for a summary, el
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
 
 from holdfast.kernels.decay import decay
+from holdfast.ranking.pool import Floats, Pool
 from holdfast.settings import ScoreSettings
-from holdfast.types import Candidate, Contribution, Unit
+from holdfast.types import Contribution, Dropped, Unit
+
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,37 +27,62 @@ class Scoring:
     session: str | None
     at: datetime
 
-    def score(self, candidate: Candidate) -> float:
-        """Return the hybrid score, in [0, 1]."""
+    def score(self, pool: Pool) -> Floats:
+        """Return the hybrid score of every row, in [0, 1]."""
         alpha, beta, gamma = self.settings.shares
-        scope, rate = self._scope(candidate.unit)
-        base = alpha * candidate.rel + beta * recency(candidate.unit, rate, self.at) + gamma * scope
-        return min(base * quality(candidate.unit, self.settings), 1.0)
+        scopes, rates = self._scopes(pool)
+        base = alpha * pool.rel + beta * self._recency(pool, rates) + gamma * scopes
+        return np.minimum(base * qualities(pool, self.settings), 1.0)
 
-    def explain(self, candidate: Candidate, rel: Contribution) -> Contribution:
-        """Return the score as a tree over the tree of its relevance: the same arithmetic, node by node."""
+    def explain(self, pool: Pool, row: int, rel: Contribution) -> Contribution:
+        """Return the score of a row as a tree over the tree of its relevance: the same arithmetic, node by node."""
         alpha, beta, gamma = self.settings.shares
-        unit = candidate.unit
-        scope, rate = self._scope(unit)
-        recent = Contribution("R", recency(unit, rate, self.at))
+        pool = pool.take([row])
+        scopes, rates = self._scopes(pool)
+        recent = Contribution("R", float(self._recency(pool, rates)[0]))
         base = Contribution.of(
             "base",
             "sum",
             Contribution.of("relevance", "product", Contribution("alpha", alpha), rel),
             Contribution.of("recency", "product", Contribution("beta", beta), recent),
-            Contribution.of("scope", "product", Contribution("gamma", gamma), Contribution("S", scope)),
+            Contribution.of("scope", "product", Contribution("gamma", gamma), Contribution("S", float(scopes[0]))),
         )
-        product = Contribution.of("base × quality", "product", base, Contribution("Q", quality(unit, self.settings)))
+        quality_node = Contribution("Q", float(qualities(pool, self.settings)[0]))
+        product = Contribution.of("base × quality", "product", base, quality_node)
         return Contribution.of("score", "minimum", product, Contribution("ceiling", 1.0))
 
-    def _scope(self, unit: Unit) -> tuple[float, float]:
-        """Return (S, λ) of C1's visibility rule."""
+    def _scopes(self, pool: Pool) -> tuple[Floats, Floats]:
+        """Return (S, λ) of C1's visibility rule for every row."""
         settings = self.settings
-        if unit.scope == "global":
-            return settings.scope_rest, settings.lambda_global
-        if self.session is not None and unit.session == self.session:
-            return settings.scope_active, settings.lambda_session
-        return (settings.scope_durable if unit.scope == "user" else settings.scope_rest), settings.lambda_user
+        everyones = pool.known["scope"] == "global"
+        active = ~everyones & (pool.known["session"] == self.session) & (self.session is not None)
+        durable = pool.known["scope"] == "user"
+        scopes = np.select(
+            [everyones, active, durable],
+            [settings.scope_rest, settings.scope_active, settings.scope_durable],
+            settings.scope_rest,
+        )
+        rates = np.select(
+            [everyones, active], [settings.lambda_global, settings.lambda_session], settings.lambda_user
+        )
+        return scopes, rates
+
+    def _recency(self, pool: Pool, rates: Floats) -> Floats:
+        """Return R ∈ [0, 1]; an authored rule does not age, a summary is as old as its last source."""
+        ages = ((self.at - _EPOCH) // _MICROSECOND - pool.known["ends"]) / 1e6
+        rules = (pool.known["kind"] == "authored").tolist()
+        # `math.exp` and not numpy's, which differs from it in the last bit.
+        found = [
+            1.0 if rule else decay(rate, age)
+            for rule, rate, age in zip(rules, rates.tolist(), ages.tolist(), strict=True)
+        ]
+        return np.array(found, dtype=np.float64)
+
+
+def qualities(pool: Pool, settings: ScoreSettings) -> Floats:
+    """Return Q ∈ [1 - δ, 1] of every row."""
+    rates: Floats = pool.known["decay_rate"]
+    return np.where(np.isnan(rates), 1.0, 1.0 - settings.delta * rates)
 
 
 def quality(unit: Unit, settings: ScoreSettings) -> float:
@@ -66,3 +96,33 @@ def recency(unit: Unit, rate: float, at: datetime) -> float:
         return 1.0
     moment = unit.lineage.ends if unit.lineage is not None else unit.event_time
     return decay(rate, (at - moment).total_seconds())
+
+
+def settle_summaries(pool: Pool, settings: ScoreSettings) -> tuple[Pool, tuple[Dropped, ...]]:
+    """Let a summary answer, or the turns that it stands for (C18).
+
+    A summary says several turns in fewer words, and one of the turns may say it better. Where a turn reaches its
+    summary, turns speak for themselves and the summary gives way; where none does, the summary speaks for all of them.
+    """
+    weighed = pool.fused * qualities(pool, settings)
+    summaries = np.flatnonzero(~np.isnan(pool.known["decay_rate"])).tolist()
+    weights = {pool.ids[row]: float(weighed[row]) for row in summaries}
+    if not weights:
+        return pool, ()
+    covered_by = pool.known["covered_by"].tolist()
+    best: dict[str, float] = {}
+    for row, by in enumerate(covered_by):
+        if by in weights:
+            best[by] = max(best.get(by, 0.0), float(pool.fused[row]))
+    kept = np.ones(len(pool), dtype=np.bool_)
+    dropped: list[Dropped] = []
+    for row, by in enumerate(covered_by):
+        unit_id = pool.ids[row]
+        if unit_id in best and best[unit_id] >= weights[unit_id]:
+            dropped.append(pool.drop(row, "turns", best[unit_id], weights[unit_id]))
+        elif by in weights and best[by] < weights[by]:
+            dropped.append(pool.drop(row, "summary", weights[by]))
+        else:
+            continue
+        kept[row] = False
+    return pool.keep(kept), tuple(dropped)

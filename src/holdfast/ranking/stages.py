@@ -1,103 +1,269 @@
 """Stages of the default recipe: what else speaks for a unit than its own words and meaning.
 
-Each is a convex mix, rel' = (1 - w)·rel + w·signal, on the uncut pool and its neighbours, before min_score, gap and
-max. The candidate keeps what every stage did, so that an explanation can show it.
+`STAGES` is the recipe, in order. A stage is a function from a pool to a pool: most mix a signal into the relevance of
+every row, rel' = (1 - w)·rel + w·signal, before min_score, gap and max. A profile that ranks by the fused score has no
+stages, and the reference recipe sets every weight to 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
-from holdfast.ranking.fuse import adjusted
-from holdfast.types import Adjustment, Candidate, QueryProfile, Unit
+import numpy as np
 
-Stage = Callable[[Candidate], Adjustment | None]
+from holdfast.language.mentions import entities, phrases, spoken, titles
+from holdfast.ranking.pool import Bools, Effect, Pool
+from holdfast.settings import StageSettings
+from holdfast.types import Mention, QueryProfile, Unit
 
-
-def staged(candidates: Sequence[Candidate], stages: Sequence[Stage], full_marks: float) -> tuple[Candidate, ...]:
-    """Return the candidates after every stage, best first, ties by id."""
-    found = [_adjusted(candidate, stages, full_marks) for candidate in candidates]
-    return tuple(sorted(found, key=lambda candidate: (-candidate.fused, candidate.unit.id)))
-
-
-def _adjusted(candidate: Candidate, stages: Sequence[Stage], full_marks: float) -> Candidate:
-    rel, made = candidate.rel, []
-    for stage in stages:
-        adjustment = stage(candidate)
-        if adjustment is not None and adjustment.weight > 0.0:
-            rel = adjusted(rel, adjustment)
-            made.append(adjustment)
-    if not made:
-        return candidate
-    return Candidate(
-        candidate.unit, rel * full_marks, rel, candidate.claims, candidate.merged_ids, (*candidate.adjustments, *made)
-    )
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
+Names = Mapping[str, Sequence[str]]
 
 
-def smoothing(
-    candidates: Sequence[Candidate], beside: Mapping[str, Sequence[str]], weight: float, length: float
-) -> Stage:
-    """Return the stage in which a short turn takes over from the better of the turns before and after it.
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """What the stages of one question work with.
+
+    `most` is how many hits the profile gives. `units` reads whole units, `named` says where names lead, and `join`
+    gives a pool of further units with their fused scores.
+    """
+
+    query: QueryProfile
+    settings: StageSettings
+    most: int
+    units: Callable[[Sequence[str]], Mapping[str, Unit]]
+    named: Callable[[Sequence[str], int, bool], Mapping[str, tuple[str, ...]]]
+    join: Callable[[Sequence[str]], Pool]
+
+    @classmethod
+    def of(cls, query: QueryProfile, settings: StageSettings) -> Staging:
+        """Return what the stages need that look at one row at a time."""
+        return cls(query, settings, 0, lambda _ids: {}, lambda _keys, _most, _mentioned: {}, _refuse_join)
+
+
+def _refuse_join(ids: Sequence[str]) -> Pool:
+    raise NotImplementedError(f"nobody scores {ids} here")
+
+
+Stage = Callable[[Pool, Staging], Pool]
+
+
+def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
+    """Let a short turn take over from the better of the turns before and after it.
 
     An answer of five words says little by itself; the question it answers says what it is about. The longer a turn,
     the less it needs that: it takes over weight / (1 + (characters / length)²).
     """
-    rels = {candidate.unit.id: candidate.rel for candidate in candidates}
-
-    def stage(candidate: Candidate) -> Adjustment | None:
-        near = [rels[unit_id] for unit_id in beside.get(candidate.unit.id, ()) if unit_id in rels]
-        if not near:
-            return None
-        taken = weight / (1.0 + (len(candidate.unit.text) / length) ** 2)
-        return Adjustment("neighbours", taken, max(near))
-
-    return stage
-
-
-def perspective(query: QueryProfile, weight: float) -> Stage:
-    """Return the stage that prefers the one whose words are asked for: a named speaker, the user, the assistant."""
-    speakers = {name.casefold() for name in query.participants}
-
-    def matches(unit: Unit) -> bool:
-        if query.perspective in ("user", "assistant"):
-            return unit.author == query.perspective
-        return unit.speaker.casefold() in speakers
-
-    def stage(candidate: Candidate) -> Adjustment | None:
-        if query.perspective is None:
-            return None
-        return Adjustment("perspective", weight, float(matches(candidate.unit)))
-
-    return stage
+    weight, length = staging.settings.smoothing, staging.settings.smoothing_length
+    if not weight or "before" not in pool.known:
+        return pool
+    rels = dict(zip(pool.ids, pool.rel.tolist(), strict=True))
+    beside = zip(pool.known["before"].tolist(), pool.known["after"].tolist(), strict=True)
+    near = [max(rels.get(before, -1.0), rels.get(after, -1.0)) for before, after in beside]
+    signal = np.array(near, dtype=np.float64)
+    shares = [weight / (1.0 + (chars / length) ** 2) for chars in pool.known["length"].tolist()]
+    return pool.apply(Effect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
 
 
-def in_time(start: datetime, end: datetime, weight: float, dated: Sequence[str] = ()) -> Stage:
-    """Return the stage that prefers what happened from `start` up to `end`; a summary counts by all of its span.
+def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
+    """Prefer the one whose words are asked for: a named speaker, the user, the assistant."""
+    query, weight = staging.query, staging.settings.perspective
+    if query.perspective is None or not weight:
+        return pool
+    if query.perspective in ("user", "assistant"):
+        said: Bools = pool.known["author"] == query.perspective
+    else:
+        speakers = {name.casefold() for name in query.participants}
+        said = np.array([(name or "").casefold() in speakers for name in pool.known["speaker"]], dtype=np.bool_)
+    return pool.apply(_everywhere("perspective", weight, said))
 
-    A unit that holds all words of the date, `dated`, tells of that time, whenever it was said.
+
+def prefer_time_range(pool: Pool, staging: Staging) -> Pool:
+    """Prefer what happened in the time that the question names; a summary counts by all of its span.
+
+    A unit that holds all words of the date tells of that time, whenever it was said.
     """
-    words = {f"matched: {term}" for term in dated}
+    query = staging.query
+    if query.time_range is None:
+        return pool
+    start, end = ((moment - _EPOCH) // _MICROSECOND for moment in query.time_range)
+    inside: Bools = (pool.known["starts"] < end) & (pool.known["ends"] >= start)
+    if query.date_terms and "lexical" in pool.claims:
+        terms = [query.terms.index(term) for term in query.date_terms]
+        inside = inside | pool.claims["lexical"].matched[:, terms].all(axis=1)
+    return pool.apply(_everywhere("time range", 1.0 if query.only_time else staging.settings.time_range, inside))
 
-    def stage(candidate: Candidate) -> Adjustment | None:
-        unit, lexical = candidate.unit, candidate.claims.get("lexical")
-        first, last = (unit.lineage.starts, unit.lineage.ends) if unit.lineage else (unit.event_time, unit.event_time)
-        told = bool(words) and lexical is not None and words.issubset(lexical.notes)
-        return Adjustment("time range", weight, float(told or (first < end and last >= start)))
 
-    return stage
-
-
-def identified(weight: float) -> Stage:
-    """Return the stage that prefers what holds the very identifiers of the question: a code, a path, a quoted word.
+def prefer_identifiers(pool: Pool, staging: Staging) -> Pool:
+    """Prefer what holds the very identifiers of the question: a code, a path, a quoted word.
 
     What merely looks like E0308 to a model is something else; the rarer the identifier, the more it decides.
     """
+    weight = staging.settings.identifiers
+    if not weight or "lexical" not in pool.claims or not (staging.query.identifiers or staging.query.years):
+        return pool
+    held = pool.claims["lexical"].identified
+    return pool.apply(Effect("identifiers", np.where(np.isnan(held), 0.0, weight), np.nan_to_num(held)))
 
-    def stage(candidate: Candidate) -> Adjustment | None:
-        claim = candidate.claims.get("lexical")
-        if claim is None or claim.identified is None:
-            return None
-        return Adjustment("identifiers", weight, claim.identified)
 
-    return stage
+# The stages that look at one row at a time.
+PREFERENCES: tuple[Stage, ...] = (prefer_perspective, prefer_time_range, prefer_identifiers)
+
+
+def _everywhere(stage: str, weight: float, signal: Bools) -> Effect:
+    return Effect(stage, np.full(len(signal), weight), signal.astype(np.float64))
+
+
+# ----------------------------------------------------------------------------------------------------- links
+
+
+def link_mentions(pool: Pool, staging: Staging) -> Pool:
+    """Let a unit take over relevance from a better one that names it, or names the same rare thing (C12).
+
+    rel' = (1 - w)·rel + w·rel(parent), for the parent that lifts it most; nothing is ever lowered. An answer often
+    stands in two units, and only the first of them speaks of what the question asks: it names the second.
+    """
+    pool = pool.sorted()
+    mentions = find_mentions(pool, staging)
+    known = {unit_id for row in range(len(pool)) for unit_id in pool.ids_of(row)}
+    if newcomers := [target for target in dict.fromkeys(one.target for one in mentions) if target not in known]:
+        fresh = staging.join(newcomers)
+        for prefer in PREFERENCES:
+            fresh = prefer(fresh, staging)
+        pool = pool.joined(fresh).merge_copies().sorted()
+    return pool.apply(lift(pool, mentions, staging.settings)).sorted() if mentions else pool
+
+
+def find_mentions(pool: Pool, staging: Staging) -> tuple[Mention, ...]:
+    """Return the links that lead away from the best rows, each once.
+
+    A name that stands in the question leads nowhere: what it names was looked for already.
+    """
+    settings = staging.settings
+    if not settings.mentions and not settings.shared_names:
+        return ()
+    best = [pool.ids[row] for row in range(min(settings.link_parents, len(pool))) if pool.rel[row] > 0.0]
+    units = staging.units(best)
+    parents = [units[unit_id] for unit_id in best if unit_id in units]
+    asked = spoken(staging.query.text)
+    found: list[Mention] = []
+    for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
+        if weight:
+            names = {
+                unit.id: [key for key in _names(unit, mentioned=mentioned) if f" {key} " not in asked]
+                for unit in parents
+            }
+            wanted = [*dict.fromkeys(key for keys in names.values() for key in keys)]
+            leads = staging.named(wanted, settings.rare_names, mentioned)
+            found += [
+                Mention(unit.id, target, key, called=not mentioned)
+                for unit in parents
+                for key in names[unit.id]
+                for target in leads.get(key, ())
+                if target != unit.id
+            ]
+    return tuple(dict.fromkeys(found))
+
+
+def _names(unit: Unit, *, mentioned: bool) -> Sequence[str]:
+    return (*titles(unit.topic), *entities(unit.text)) if mentioned else phrases(unit.text)
+
+
+def lift(pool: Pool, mentions: Sequence[Mention], settings: StageSettings) -> Effect:
+    """Return what every row takes over from its best parent."""
+    row_of, rel = pool.rows_by_id(), pool.rel.tolist()
+    weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
+    lifted = list(rel)
+    for mention in mentions:
+        parent, target = row_of.get(mention.parent), row_of.get(mention.target)
+        if parent is None or target is None or rel[parent] <= rel[target]:
+            continue
+        weight = settings.mentions if mention.called else _share_name(pool, parent, target, settings)
+        reached = min((1.0 - weight) * rel[target] + weight * rel[parent], 1.0)
+        if reached > lifted[target]:
+            lifted[target] = reached
+            weights[target], signals[target] = weight, rel[parent]
+            way = "which names it" if mention.called else "which names the same"
+            because[target] = f"rel of {mention.parent}, {way}: {mention.name}"
+    return Effect("mentions", weights, signals, tuple(because))
+
+
+def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -> float:
+    """Return the weight of a shared name.
+
+    The longer a unit, the more names it drops in passing, and the less one of them says: as with smoothing, it takes
+    over weight / (1 + (characters / length)²). Turns of one session lean on their neighbours instead.
+    """
+    sessions = pool.known["session"]
+    if pool.known["kind"][target] == "turn" and sessions[target] is not None and sessions[target] == sessions[parent]:
+        return 0.0
+    return settings.shared_names / (1.0 + (int(pool.known["length"][target]) / settings.shared_length) ** 2)
+
+
+# ------------------------------------------------------------------------------------------------- diversity
+
+
+def diversify(pool: Pool, staging: Staging) -> Pool:
+    """Let near-duplicates step back: a unit that says what a better one says leaves its place to another.
+
+    rel' = (1 - w)·rel for it. Two units say the same when nearly all of their words are the same and no number
+    differs: a changed number or date is news, however alike the rest is. So is it when another one says it. As soon
+    as `most` units say something of their own the list is full, and nobody looks further down.
+    """
+    settings, pool = staging.settings, pool.sorted()
+    if not settings.diversity:
+        return pool
+    weights, because = np.zeros(len(pool)), ["signal"] * len(pool)
+    said: list[tuple[int, frozenset[str]]] = []
+    authors, speakers = pool.known["author"], pool.known["speaker"]
+    for row, words in enumerate(_words(pool, staging)):
+        if len(said) == staging.most:
+            break
+        first = next(
+            (
+                other
+                for other, theirs in said
+                if (authors[other], speakers[other]) == (authors[row], speakers[row])
+                and is_same(words, theirs, settings.same_words)
+            ),
+            None,
+        )
+        if first is None:
+            said.append((row, words))
+        else:
+            weights[row], because[row] = settings.diversity, f"{pool.ids[first]} says the same"
+    return pool.apply(Effect("diversity", weights, np.zeros(len(pool)), tuple(because))).sorted()
+
+
+def _words(pool: Pool, staging: Staging) -> Iterator[frozenset[str]]:
+    """Yield the words of each row; units are read a page of hits at a time."""
+    for start in range(0, len(pool), staging.most):
+        page = pool.ids[start : start + staging.most]
+        units = staging.units(page)
+        for unit_id in page:
+            text = units[unit_id].text if unit_id in units else ""
+            yield frozenset(text.casefold().translate(_NO_PUNCTUATION).split())
+
+
+def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
+    """Return whether two sets of words have at least `share` of their words in common, and all that hold a digit."""
+    if not one or min(len(one), len(other)) < share * max(len(one), len(other)):
+        return False
+    common = len(one & other)
+    if common < share * (len(one) + len(other) - common):
+        return False
+    return not any(character.isdigit() for word in one ^ other for character in word)
+
+
+STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, diversify)
+
+
+def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:
+    """Return the pool after every stage, best first."""
+    for stage in stages:
+        pool = stage(pool, staging)
+    return pool.sorted()

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import vectors
-from holdfast.retrieval.strategy import kind_of_store
+from holdfast.retrieval.strategy import Finding
 from holdfast.settings import Settings
-from holdfast.store.contract import DenseQuery, Store
-from holdfast.types import Budget, Contribution, Deadline, QueryProfile, RetrievalResult, StrategyCandidate, View
+from holdfast.store.contract import DenseQuery, Reading
+from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
 
-Vector = NDArray[np.float32]
+# The tiers of C10 at which an early exit looks whether it is sure enough.
+_TIERS = (64, 256)
 
 
 class DenseStrategy:
@@ -24,62 +25,42 @@ class DenseStrategy:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings.dense
 
-    def retrieve(
-        self, query: QueryProfile, view: View, store: Store, budget: Budget, deadline: Deadline
-    ) -> RetrievalResult:
-        """See `Strategy.retrieve`. Without a vector for the question nothing is found."""
+    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:
+        """See `Strategy.propose`: the funnel's candidates, or the first sure enough tier's."""
         if query.vector is None:
-            return RetrievalResult(self.id, (), deadline.elapsed_ms())
-        tier, ids, exhausted = self._proposed(query, query.vector, view, store, budget, deadline)
-        claims = self._claims(query.vector, tier, query, view, store, ids).values()
-        order = sorted((claim for claim in claims if claim.raw_score > 0.0), key=lambda c: (-c.raw_score, c.unit_id))
-        return RetrievalResult(self.id, tuple(order[: budget.max_candidates]), deadline.elapsed_ms(), exhausted)
+            return Finding(())
+        tier = self._sure_tier(query, query.vector, reading, depth, deadline) if self._settings.early_exit else None
+        found = reading.propose(DenseQuery(query.space or "", query.vector, tier), depth, deadline)
+        return Finding(found.ids, found.exhausted)
 
-    def score(
-        self,
-        query: QueryProfile,
-        view: View,
-        store: Store,
-        ids: Sequence[str],
-        *,
-        explain: bool = True,  # noqa: ARG002 - its tree costs nothing
-    ) -> dict[str, StrategyCandidate]:
-        """See `Strategy.score`: the full vectors' cosines; a unit that waits for its vector scores 0."""
-        if query.vector is None:
-            return {}
-        return self._claims(query.vector, len(query.vector), query, view, store, ids)
+    def _sure_tier(
+        self, query: QueryProfile, vector: NDArray[np.float32], reading: Reading, depth: int, deadline: Deadline
+    ) -> int:
+        """Return the first tier whose best cosine is high enough, else the full one."""
+        for tier, threshold in zip(_TIERS, (self._settings.exit_64, self._settings.exit_256), strict=True):
+            if tier < len(vector):
+                at_tier = DenseQuery(query.space or "", vector, tier)
+                found = reading.propose(at_tier, depth, deadline)
+                evidence = reading.evidence(at_tier, found.ids)
+                if evidence.ids and vectors.cosines(evidence.vectors, vector, tier).max() >= threshold:
+                    return tier
+        return len(vector)
 
-    def _proposed(
-        self, query: QueryProfile, vector: Vector, view: View, store: Store, budget: Budget, deadline: Deadline
-    ) -> tuple[int, tuple[str, ...], bool]:  # fmt: skip
-        """Return the tier that proposed, and the candidates: the funnel's, or the first sure enough tier's."""
-        full, space = len(vector), query.space or ""
-        if not self._settings.early_exit:
-            found = store.dense_candidates(view, DenseQuery(space, vector), budget.max_candidates, deadline)
-            return full, found.ids, found.exhausted
-        for tier, threshold in ((64, self._settings.exit_64), (256, self._settings.exit_256)):
-            if tier < full:
-                found = store.dense_candidates(view, DenseQuery(space, vector, tier), budget.max_candidates, deadline)
-                evidence = store.dense_evidence(view, space, found.ids)
-                best = vectors.cosines(evidence.vectors, vector, tier).max() if evidence.ids else 0.0
-                if best >= threshold:
-                    return tier, found.ids, found.exhausted
-        found = store.dense_candidates(view, DenseQuery(space, vector, full), budget.max_candidates, deadline)
-        return full, found.ids, found.exhausted
+    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Claims:
+        """See `Strategy.score`: the full vectors' cosines (law 11); a unit that waits for its vector scores 0."""
+        claims = Claims.of(ids)
+        if query.vector is not None and ids:
+            evidence = reading.evidence(DenseQuery(query.space or "", query.vector), ids)
+            if evidence.ids:
+                near = vectors.cosines(evidence.vectors, query.vector, len(query.vector))
+                claims.raw[claims.rows_of(evidence.ids)] = np.maximum(near, 0.0)
+        return claims
 
-    def _claims(
-        self, vector: Vector, tier: int, query: QueryProfile, view: View, store: Store, ids: Sequence[str]
-    ) -> dict[str, StrategyCandidate]:  # fmt: skip
-        evidence = store.dense_evidence(view, query.space or "", ids)
-        # Whichever tier proposed, the full vectors score (law 11).
-        near = vectors.cosines(evidence.vectors, vector, len(vector)) if evidence.ids else np.zeros(0)
-        cosines = dict(zip(evidence.ids, near.tolist(), strict=True))
-        units = store.units(view, ids)
-        notes = (self.id, f"tier: {tier}")
+    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, Account]:
+        """See `Strategy.explain`."""
+        claims = self.score(query, reading, ids)
+        notes = (self.id,) if query.vector is None else (self.id, f"tier: {len(query.vector)}")
         return {
-            unit_id: StrategyCandidate(
-                unit_id, kind_of_store(unit), raw, min(raw, 1.0), unit, notes, Contribution("cosine", raw)
-            )
-            for unit_id, unit in units.items()
-            if (raw := max(0.0, cosines.get(unit_id, 0.0))) >= 0.0
+            unit_id: Account(Contribution("cosine", raw), notes)
+            for unit_id, raw in zip(claims.ids, claims.raw.tolist(), strict=True)
         }

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from holdfast.kernels import hypervectors as hv
 from holdfast.language.hypervector import encode_query
-from holdfast.retrieval.strategy import kind_of_store
+from holdfast.retrieval.strategy import Finding
 from holdfast.settings import Settings
-from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Store
-from holdfast.types import (
-    Budget,
-    Contribution,
-    Deadline,
-    QueryProfile,
-    RetrievalResult,
-    StrategyCandidate,
-    Unit,
-    View,
-)
+from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Reading
+from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
 
 
 class HyperdimensionalStrategy:
@@ -30,53 +20,37 @@ class HyperdimensionalStrategy:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings.hyper
 
-    def retrieve(
-        self, query: QueryProfile, view: View, store: Store, budget: Budget, deadline: Deadline
-    ) -> RetrievalResult:
-        """See `Strategy.retrieve`."""
-        question = self._question(query)
-        proposal = store.hyper_candidates(view, question, budget.max_candidates, deadline)
-        found = self._claims(view, store, question, proposal.ids)
-        order = sorted((claim for claim in found if claim.raw_score > 0.0), key=lambda c: (-c.raw_score, c.unit_id))
-        best = tuple(dataclasses.replace(claim, explanation=None) for claim in order[: budget.max_candidates])
-        return RetrievalResult(self.id, best, deadline.elapsed_ms(), proposal.exhausted)
+    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:
+        """See `Strategy.propose`."""
+        found = reading.propose(self._query(query), depth, deadline)
+        return Finding(found.ids, found.exhausted)
 
-    def score(
-        self,
-        query: QueryProfile,
-        view: View,
-        store: Store,
-        ids: Sequence[str],
-        *,
-        explain: bool = True,  # noqa: ARG002 - its tree costs nothing
-    ) -> dict[str, StrategyCandidate]:
+    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Claims:
         """See `Strategy.score`."""
-        question = self._question(query)
-        return {claim.unit_id: claim for claim in self._claims(view, store, question, ids)}
+        claims = Claims.of(ids)
+        accounts = self.explain(query, reading, ids)
+        claims.raw[:] = [accounts[unit_id].tree.value for unit_id in claims.ids]
+        return claims
 
-    def _question(self, query: QueryProfile) -> HyperQuery:
+    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, Account]:
+        """See `Strategy.explain`."""
+        evidence = reading.evidence(self._query(query), ids)
+        found = {unit_id: Account(Contribution("hypervectors", 0.0), (self.id,)) for unit_id in ids}
+        return found | {unit_id: self._account(evidence, row) for row, unit_id in enumerate(evidence.ids)}
+
+    def _query(self, query: QueryProfile) -> HyperQuery:
         weights = self._settings.weights
         shares = (weights["topic"], weights["claim"], weights["role"], weights["acts"])
         return HyperQuery(*encode_query(query, self._settings), shares)
 
-    def _claims(self, view: View, store: Store, question: HyperQuery, ids: Sequence[str]) -> list[StrategyCandidate]:
-        evidence = store.hyper_evidence(view, question, ids)
-        units = store.units(view, evidence.ids)
-        return [
-            self._claim(evidence, row, units[unit_id]) for row, unit_id in enumerate(evidence.ids) if unit_id in units
-        ]
-
-    def _claim(self, evidence: HyperEvidence, row: int, unit: Unit) -> StrategyCandidate:
+    def _account(self, evidence: HyperEvidence, row: int) -> Account:
         """Return score = Σ weight·shifted similarity, or 0 when the words do not rise above the noise floor."""
         distances = dict(zip(HYPER_FIELDS, evidence.distances[row].tolist(), strict=True))
         shifted = {name: _shifted(distance) for name, distance in distances.items() if distance != MISSING_FIELD}
         heard = max(shifted.get("topic", 0.0), shifted.get("claim", 0.0)) >= hv.noise_floor(evidence.unit_count)
         heard_fields = [(name, value) for name, value in shifted.items() if heard and self._settings.weights[name]]
         parts = [self._part(name, value) for name, value in heard_fields]
-        tree = Contribution.of("hypervectors", "sum", *parts)
-        return StrategyCandidate(
-            unit.id, kind_of_store(unit), tree.value, min(tree.value, 1.0), unit, (self.id, *shifted), tree
-        )
+        return Account(Contribution.of("hypervectors", "sum", *parts), (self.id, *shifted))
 
     def _part(self, name: str, value: float) -> Contribution:
         weight = Contribution("field weight", self._settings.weights[name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.kernels.closure import (
     FURTHER_RULES,
@@ -19,19 +19,10 @@ from holdfast.kernels.facts import Fact
 from holdfast.kernels.neighbourhood import Reach, Wanted
 from holdfast.language.rules import read_rules
 from holdfast.language.symbols import singular, symbol, symbol_tokens
-from holdfast.retrieval.strategy import kind_of_store
+from holdfast.retrieval.strategy import Finding
 from holdfast.settings import Settings
-from holdfast.store.contract import Store
-from holdfast.types import (
-    Budget,
-    Contribution,
-    Deadline,
-    QueryProfile,
-    RetrievalResult,
-    StrategyCandidate,
-    Unit,
-    View,
-)
+from holdfast.store.contract import Reading
+from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
 
 
 def wanted_by(query: QueryProfile) -> Wanted:
@@ -66,40 +57,27 @@ class SymbolicStrategy:
             functional=own.functional,
         )
 
-    def retrieve(
-        self, query: QueryProfile, view: View, store: Store, budget: Budget, deadline: Deadline
-    ) -> RetrievalResult:
-        """See `Strategy.retrieve`."""
-        closure = self.prove(query, view, store, deadline.expired)
-        claims = self._claims(closure, view, store)
-        order = sorted(claims.values(), key=lambda claim: (-claim.raw_score, claim.unit_id))
-        return RetrievalResult(
-            self.id, tuple(order[: budget.max_candidates]), deadline.elapsed_ms(), closure.exhausted
-        )
+    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:  # noqa: ARG002 - a closure is whole
+        """See `Strategy.propose`."""
+        closure = self.prove(query, reading, deadline.expired)
+        accounts = self._accounts(closure)
+        return Finding(tuple(accounts), closure.exhausted, _claims(tuple(accounts), accounts))
 
-    def score(
-        self,
-        query: QueryProfile,
-        view: View,
-        store: Store,
-        ids: Sequence[str],
-        *,
-        explain: bool = True,  # noqa: ARG002 - the tree is the proof, and there already
-    ) -> dict[str, StrategyCandidate]:
+    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Claims:
         """See `Strategy.score`. A unit on which no shown proof rests scores 0."""
-        claims = self._claims(self.prove(query, view, store), view, store)
-        return {
-            unit_id: claims.get(unit_id) or self._nothing(unit) for unit_id, unit in store.units(view, ids).items()
-        }
+        return _claims(ids, self._accounts(self.prove(query, reading)))
 
-    def prove(
-        self, query: QueryProfile, view: View, store: Store, expired: Callable[[], bool] = lambda: False
-    ) -> Closure:
+    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, Account]:
+        """See `Strategy.explain`: the tree is the proof."""
+        accounts = self._accounts(self.prove(query, reading))
+        nothing = Account(Contribution("proof", 0.0), (self.id,))
+        return {unit_id: accounts.get(unit_id, nothing) for unit_id in ids}
+
+    def prove(self, query: QueryProfile, reading: Reading, expired: Callable[[], bool] = lambda: False) -> Closure:
         """Return what follows around the question, with the proofs; `kernels.closure.draw` draws one."""
-        facts = store.facts(view)
-        return close(facts, wanted_by(query), self._rules, self._limits, expired)
+        return close(reading.facts(), wanted_by(query), self._rules, self._limits, expired)
 
-    def _claims(self, closure: Closure, view: View, store: Store) -> dict[str, StrategyCandidate]:
+    def _accounts(self, closure: Closure) -> dict[str, Account]:
         """Return each unit's best proof; whoever contradicts a shown fact comes with it, flagged like its rival."""
         best: dict[str, tuple[Standing, Fact]] = {}
         # A fact that is only stated tells nothing new, unless another one contradicts it.
@@ -112,14 +90,13 @@ class SymbolicStrategy:
             for fact in standing.proof.base():
                 for source in fact.sources:
                     best.setdefault(source, (standing, fact))
-        units = store.units(view, [*best])
         return {
-            unit_id: self._claim(units[unit_id], standing, fact, closure)
+            unit_id: self._account(standing, fact, closure)
             for unit_id, (standing, fact) in best.items()
-            if unit_id in units and standing.score > 0.0
+            if standing.score > 0.0
         }
 
-    def _claim(self, unit: Unit, standing: Standing, fact: Fact, closure: Closure) -> StrategyCandidate:
+    def _account(self, standing: Standing, fact: Fact, closure: Closure) -> Account:
         proof = standing.proof
         kind = "base" if proof.rule is None else "derived"
         notes = [self.id, f"{kind}: {told(proof.key)}"]
@@ -128,13 +105,15 @@ class SymbolicStrategy:
         # What a unit states itself, and what follows from it, may both be disputed.
         disputed = dict.fromkeys(rival for key in (fact.key, proof.key) for rival in closure.rivals.get(key, ()))
         notes += [f"contradicts: {told(rival)}" for rival in disputed]
-        tree = explain_standing(standing)
-        return StrategyCandidate(
-            unit.id, kind_of_store(unit), tree.value, min(tree.value, 1.0), unit, tuple(notes), tree
-        )
+        return Account(explain_standing(standing), tuple(notes), proven=proof.rule is not None)
 
-    def _nothing(self, unit: Unit) -> StrategyCandidate:
-        return StrategyCandidate(unit.id, kind_of_store(unit), 0.0, 0.0, unit, (self.id,), Contribution("proof", 0.0))
+
+def _claims(ids: Sequence[str], accounts: Mapping[str, Account]) -> Claims:
+    claims = Claims.of(ids)
+    for row, unit_id in enumerate(ids):
+        if (account := accounts.get(unit_id)) is not None:
+            claims.raw[row], claims.proven[row] = account.tree.value, account.proven
+    return claims
 
 
 def explain_standing(standing: Standing) -> Contribution:

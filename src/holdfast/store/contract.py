@@ -1,19 +1,21 @@
-"""The store contract. The store is the truth; whatever it searches with is derived and can be thrown away.
+"""The store contract: what a back end implements. The store is the truth; whatever it searches with is derived.
 
-A store answers two kinds of lexical question. `lexical_candidates` may use any machinery (an index in this
-process, postings in a database) and only proposes; `lexical_evidence` gives the exact integers behind a score.
-The score itself is computed by one kernel above the store, so that every back end ranks alike (law 11).
+Two protocols. A `Reading` is one consistent state of what one view may see, and lives for one question: in SQLite a
+read transaction with the index that belongs to it, in PostgreSQL a snapshot transaction. A `Store` makes readings and
+has the writing verbs. `propose` may use any machinery and only proposes; `evidence` gives the exact numbers behind a
+score, which one kernel above the store computes, so that every back end ranks alike (law 11).
 `holdfast.testing.StoreContract` checks an implementation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,16 @@ from holdfast.types import (
 
 Analyse = Callable[[Unit], Analysis]
 Order = Literal["newest", "oldest"]
+# What is known of a unit without reading it. Times are whole microseconds since 1970; a summary spans from the first
+# of its sources to the last, and its `decay_rate` is a number (NaN for any other unit). `said` is equal for copies of
+# the same words; `length` counts characters. `before` and `after` are the visible turns around a turn in its session,
+# `hidden` says why the view hides a unit (None when it does not). `most_accessed` is the owner's highest access count,
+# the same in every row.
+ColumnName = Literal[
+    "author", "speaker", "session", "scope", "kind", "event_time", "starts", "ends", "decay_rate", "covered_by",
+    "length", "said", "anchor_density", "document", "access_count", "most_accessed", "before", "after", "hidden",
+]  # fmt: skip
+Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +94,13 @@ class LexicalEvidence:
         return np.array([bm25.idf(self.unit_count, df) for df in self.df], dtype=np.float64)
 
     @cached_property
-    def coverage(self) -> list[float]:
+    def coverage(self) -> NDArray[np.float64]:
         """Return, unit by unit, the share of the terms' idf mass that it matches in any field (C4)."""
         total = float(self.idfs.sum())
-        shares = np.any(self.tf, axis=1) @ self.idfs / total if total > 0.0 else np.zeros(len(self.ids))
-        return [float(share) for share in shares]
+        covered = np.zeros(len(self.ids), dtype=np.float64)
+        for term, idf in enumerate(self.idfs):  # in this order, so that a unit's share is the same in any company
+            covered += np.where(self.matched[:, term], idf, 0.0)
+        return covered / total if total > 0.0 else covered
 
     @cached_property
     def rarities(self) -> NDArray[np.float64]:
@@ -95,10 +109,10 @@ class LexicalEvidence:
         return np.where(np.array(self.df) > 0, np.minimum(self.idfs / most, 1.0), 0.0)
 
     @cached_property
-    def matched(self) -> list[list[bool]]:
-        """Return, unit by unit, which terms it holds in any field."""
+    def matched(self) -> NDArray[np.bool_]:
+        """Return which terms each unit holds in any field: units × terms."""
         found: NDArray[np.bool_] = np.any(self.tf, axis=1)
-        return [[bool(yes) for yes in row] for row in found.tolist()]
+        return found
 
     @property
     def averages(self) -> NDArray[np.float64]:
@@ -189,8 +203,192 @@ class Problem:
     remedy: str
 
 
+@dataclass(frozen=True, slots=True)
+class TimeQuery:
+    """Ask for what happened from `start` up to `end`, newest first (C13)."""
+
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentQuery:
+    """Ask for the units of a document: the user's own, else everyone's; with `ended`, past ones too."""
+
+    name: str
+    ended: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityQuery:
+    """Ask how near the user's own turns and durable units are to some vectors (C17)."""
+
+    space: str
+    vectors: NDArray[np.float32]
+    turns: int
+    durable: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityEvidence:
+    """For each vector the cosines of the nearest turns and of the nearest durable units, best first."""
+
+    turns: tuple[tuple[float, ...], ...]
+    durable: tuple[tuple[float, ...], ...]
+
+
+Query = LexicalQuery | DenseQuery | HyperQuery | TimeQuery | DocumentQuery
+
+
+class Reading(Protocol):
+    """One consistent state, as one view may see it. Every method answers from that state."""
+
+    view: View
+
+    def propose(self, query: Query, depth: int, deadline: Deadline) -> Proposal:
+        """Return visible units that may be among the `depth` best, in no order, ties included.
+
+        Words: at least the best that hold a term. Vectors: what may be nearest. Hypervectors: those above the noise.
+        Times and documents: exactly the units asked for, in their order; those of a document are seen or not.
+        """
+        ...
+
+    @overload
+    def evidence(self, query: LexicalQuery, ids: Sequence[str]) -> LexicalEvidence: ...
+    @overload
+    def evidence(self, query: DenseQuery, ids: Sequence[str]) -> DenseEvidence: ...
+    @overload
+    def evidence(self, query: HyperQuery, ids: Sequence[str]) -> HyperEvidence: ...
+    @overload
+    def evidence(self, query: SimilarityQuery, ids: Sequence[str]) -> SimilarityEvidence: ...
+    def evidence(
+        self, query: LexicalQuery | DenseQuery | HyperQuery | SimilarityQuery, ids: Sequence[str]
+    ) -> LexicalEvidence | DenseEvidence | HyperEvidence | SimilarityEvidence:
+        """Return the exact numbers behind the score of `ids`; ids that the owner cannot see are left out.
+
+        A unit that waits for its vector has no dense evidence. Of a `SimilarityQuery` each of `ids` is the unit that
+        a vector belongs to: nothing is compared with itself.
+        """
+        ...
+
+    def columns(self, ids: Sequence[str], names: Sequence[ColumnName]) -> Columns:
+        """Return what is known of `ids`, one row for each; a unit that the owner does not have gives empty values."""
+        ...
+
+    def units(self, ids: Sequence[str]) -> dict[str, Unit]:
+        """Return those of `ids` that the owner keys may see, whether or not they are current."""
+        ...
+
+    def scan(self, *, order: Order, limit: int | None) -> Iterator[Unit]:
+        """Yield what the view may see by (event time, position, id)."""
+        ...
+
+    def history(self, unit_id: str) -> list[Unit]:
+        """Return every version of one unit, oldest first; empty when the owner has no such unit."""
+        ...
+
+    def named(self, keys: Sequence[str], most: int, *, mentioned: bool) -> dict[str, tuple[str, ...]]:
+        """Return the visible units that each name is a title of (C12), by id; keys are those of the analysis.
+
+        With `mentioned`, also those that mention it. A name that leads to more than `most` of the owner's units, seen
+        or not, leads to none of them.
+        """
+        ...
+
+    def facts(self) -> Facts:
+        """Return what the visible units state (C8)."""
+        ...
+
+    def names(self, kind: Literal["speaker", "session"]) -> tuple[str, ...]:
+        """Return, in the order of the alphabet, who speaks in what the owner may see, or the user's own sessions."""
+        ...
+
+    def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[CoreDocument]:
+        """Return the documents that the owner may see, in the order in which they were ingested.
+
+        With `core`, those whose rules go into contexts; with `name`, those of that name; without `bodies`, their
+        names alone.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """A decision of the gate (C17): a promoted unit becomes durable, in its version.
+
+    A unit that has changed since it was read keeps waiting for a decision.
+    """
+
+    unit: Unit
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """A summary that is written and stands for its sources from now on (C18).
+
+    Nothing is written when one of the sources has changed since it was read, is superseded, or is covered already.
+    """
+
+    summary: Draft
+    sources: tuple[Unit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Supersession:
+    """One unit takes the place of another (C19); `why` where a rule saw it. A summary of the other is withdrawn."""
+
+    view: View
+    unit_id: str
+    by: str
+    at: datetime
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reinstatement:
+    """A superseded unit is current again."""
+
+    view: View
+    unit_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One more context held those of `ids` that are the user's own (C11): no version, no change."""
+
+    view: View
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceChange:
+    """The embedding space that is searched from now on; vectors of any other wait to be replaced."""
+
+    space: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRemoval:
+    """A document that is kept no longer; its units are the caller's to end."""
+
+    document: CoreDocument
+
+
+Mark = Promotion | Coverage | Supersession | Reinstatement | Access | SpaceChange | DocumentRemoval
+
+
 class Store(Protocol):
     """Units and everything that is searched. Every method is atomic and safe to call from several threads."""
+
+    def reading(self, view: View) -> AbstractContextManager[Reading]:
+        """Return one consistent state for one question; nothing may be written inside it by the same thread."""
+        ...
+
+    def space(self) -> str | None:
+        """Return the embedding space the store agreed on, or None before the first vector."""
+        ...
 
     def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[Written]:
         """Write all drafts in one durable transaction, or none of them.
@@ -210,207 +408,43 @@ class Store(Protocol):
         """Replace the current version by what `revise` makes of it, in one transaction; return the new version."""
         ...
 
-    def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
-        """Return the current versions of those `ids` the owner keys may see, whether or not they are current."""
-        ...
+    def mark(self, marks: Sequence[Mark]) -> list[Written | None]:
+        """Write what became of units, in one transaction; of a coverage return its summary, None if not written.
 
-    def scan(self, view: View, *, order: Order, limit: int | None) -> Iterator[Unit]:
-        """Yield what the view may see by (event time, position, id)."""
-        ...
-
-    def history(self, view: View, unit_id: str) -> list[Unit]:
-        """Return every version of one unit, oldest first; empty when the owner has no such unit."""
-        ...
-
-    def neighbours(self, view: View, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return, for each of `ids` that is a turn of a session, the visible units right before and after it."""
-        ...
-
-    def called(self, view: View, keys: Sequence[str], most: int) -> dict[str, tuple[str, ...]]:
-        """Return the visible units that each name is a title of (C12), by id; keys are those of the analysis.
-
-        A name that leads to more than `most` of the owner's units, seen or not, leads to none of them.
+        Raises:
+            NotFoundError: the owner does not have a unit that is superseded, supersedes, or is reinstated.
+            InputError: a unit would supersede itself in a circle, or a withdrawn summary be reinstated.
         """
         ...
 
-    def naming(self, view: View, keys: Sequence[str], most: int) -> dict[str, tuple[str, ...]]:
-        """Return, likewise, the visible units that are called by each name or mention it."""
-        ...
-
-    def anchor_densities(self, view: View, ids: Sequence[str]) -> dict[str, float]:
-        """Return A(d) of each of `ids` that the owner may see (C13)."""
-        ...
-
-    def visible(self, view: View, unit_id: str) -> str | None:
-        """Return why the view hides a unit its owner has (superseded, expired, filtered …), or None."""
-        ...
-
-    def speakers(self, view: View) -> tuple[str, ...]:
-        """Return the names that speak in what the owner may see."""
-        ...
-
-    def sessions(self, view: View) -> list[str]:
-        """Return the names of the user's own sessions, in the order of the alphabet."""
-        ...
-
-    def lexical_candidates(self, view: View, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
-        """Return at least the `depth` best visible units that hold a term, ties included."""
-        ...
-
-    def lexical_evidence(self, view: View, terms: Sequence[str], ids: Sequence[str]) -> LexicalEvidence:
-        """Return the exact counts behind the score of `ids`; ids the owner cannot see are left out."""
-        ...
-
-    def space(self) -> str | None:
-        """Return the embedding space the store agreed on, or None before the first vector."""
-        ...
-
-    def agree_on_space(self, space: str) -> None:
-        """Let `space` be the one that is searched from now on; vectors of any other wait to be replaced."""
-        ...
-
-    def waiting(self, space: str, limit: int) -> list[Unit]:
-        """Return some units, of any owner, that have no vector of their present words in `space`."""
-        ...
-
-    def waiting_count(self, space: str) -> int:
-        """Return how many units wait for a vector in `space`."""
-        ...
-
     def put_vectors(
-        self,
-        space: str,
-        units: Sequence[Unit],
-        vectors: NDArray[np.float32],
-        gates: Sequence[tuple[Unit, Gate]] = (),
+        self, space: str, units: Sequence[Unit], vectors: NDArray[np.float32], marks: Sequence[Promotion] = ()
     ) -> int:
-        """Write one vector for each unit in one transaction; return how many were still wanted.
+        """Write one vector for each unit, and marks with them, in one transaction; return how many were still wanted.
 
-        A unit that has changed since it was read is left waiting. `gates` are written with them: see `put_gates`.
+        A unit that has changed since it was read is left waiting. The vector of an earlier version is kept with it.
 
         Raises:
             EmbeddingSpaceError: the store has agreed on another space.
         """
         ...
 
-    def dense_candidates(self, view: View, query: DenseQuery, depth: int, deadline: Deadline) -> Proposal:
-        """Return visible units that may be among the `depth` nearest."""
-        ...
-
-    def dense_evidence(self, view: View, space: str, ids: Sequence[str]) -> DenseEvidence:
-        """Return the stored vectors of `ids`; units that wait for one are left out."""
-        ...
-
-    def similar(
-        self, view: View, space: str, vectors: NDArray[np.float32], depth: int, kind: Literal["turn", "durable"],
-        itself: Sequence[str],
-    ) -> list[list[float]]:  # fmt: skip
-        """Return, for each vector, the cosines of the user's own nearest turns, or durable units; best first (C17).
-
-        Row by row the unit of `itself` is left out: nothing is compared with itself.
-        """
-        ...
-
-    def facts(self, view: View) -> Facts:
-        """Return what the units that the view may see state (C8)."""
-        ...
-
-    def reset_hypervectors(self) -> None:
-        """Forget every hypervector that is cached (C5); what is asked for next is encoded again."""
-        ...
-
-    def hyper_candidates(self, view: View, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
-        """Return at least the `depth` visible units whose words are nearest to the question's, above the noise."""
-        ...
-
-    def hyper_evidence(self, view: View, query: HyperQuery, ids: Sequence[str]) -> HyperEvidence:
-        """Return the exact distances behind the hyperdimensional score of `ids`."""
-        ...
-
-    def access_counts(self, view: View, ids: Sequence[str]) -> tuple[dict[str, int], int]:
-        """Return how often contexts held each of `ids`, where they did, and the highest count of the owner (C11).
-
-        Only the user's own units are counted: what others read of everyone's is not one user's to see.
-        """
-        ...
-
-    def count_access(self, view: View, ids: Sequence[str]) -> None:
-        """Count one more context that held those of `ids` that are the user's own.
-
-        No version, no change: reading a memory does not alter it.
-        """
+    def waiting(self, space: str, limit: int) -> list[Unit]:
+        """Return some units, of any owner, that have no vector of their present words in `space`."""
         ...
 
     def put_document(self, document: CoreDocument) -> None:
         """Keep a document, or its new text; it keeps its place among the others."""
         ...
 
-    def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
-        """Return the documents that the owner may see, in the order in which they were taken in.
-
-        With `core`, those whose rules go into contexts; with `name`, those of that name.
-        """
-        ...
-
-    def document_names(self, view: View) -> list[tuple[str, str | None, str]]:
-        """Return name, user (None when it is everyone's) and path of the documents that the owner may see."""
-        ...
-
-    def remove_document(self, document: CoreDocument) -> None:
-        """Keep a document no longer; its units are the caller's to end."""
-        ...
-
-    def parts(self, view: View, name: str, *, ended: bool = True) -> list[str]:
-        """Return the ids of the units of a document: the user's own, else everyone's; with `ended`, past ones too."""
-        ...
-
-    def documents_of(self, view: View, ids: Sequence[str]) -> dict[str, str]:
-        """Return, for each of `ids` that is part of a document, the name of that document."""
-        ...
-
-    def put_gates(self, gates: Sequence[tuple[Unit, Gate]]) -> None:
-        """Keep decisions about promotion in one transaction; a promoted unit becomes durable, in its version (C17).
-
-        A unit that has changed since it was read keeps waiting for a decision.
-        """
-        ...
-
-    def cover(self, summary: Draft, sources: Sequence[Unit]) -> Written | None:
-        """Write a summary and let it stand for its sources, in one transaction (C18).
-
-        Return None, and write nothing, when one of the sources has changed since it was read, is superseded, or is
-        covered already.
-        """
-        ...
-
-    def supersede(self, view: View, unit_id: str, by: str, at: datetime, why: str = "") -> None:
-        """Let one unit take the place of another (C19), and keep `why` where a rule saw it.
-
-        A summary that stands for the other is withdrawn.
-
-        Raises:
-            NotFoundError: the owner does not have one of them.
-            InputError: it would supersede itself in a circle.
-        """
-        ...
-
-    def reinstate(self, view: View, unit_id: str, at: datetime) -> Unit:
-        """Let a superseded unit be current again.
-
-        Raises:
-            NotFoundError: the owner has no such unit.
-            InputError: it is a summary, whose turns have changed.
-        """
-        ...
-
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False,
-        owner: bool = False,
+        owner: bool = False, progress: Callable[[str], None] = lambda _step: None,
     ) -> Erasure:  # fmt: skip
         """Erase units, every version and vector of them, and every summary that rests on one (C19, law 16).
 
         One transaction; afterwards every file of the store is searched for what is left, recorded backups too. With
-        `owner`, nothing is to be left that names the user either.
+        `owner`, nothing is to be left that names the user either. `progress` hears which step begins.
 
         Raises:
             NotFoundError: the owner does not have one of them; nothing is erased.
@@ -430,7 +464,7 @@ class Store(Protocol):
         ...
 
     def stats(self, view: View, *, whole: bool = False) -> Stats:
-        """Return how much the owner has; with `whole`, also how large the store of all owners is."""
+        """Return how much the owner has; with `whole`, also how large the store of all owners is, and what waits."""
         ...
 
     def verify(self) -> list[Problem]:
@@ -440,3 +474,15 @@ class Store(Protocol):
     def close(self) -> None:
         """Release everything; further calls raise `ClosedStoreError`."""
         ...
+
+
+Answer = TypeVar("Answer")
+# For what is asked outside of a question: all there is, and no time limit.
+ALL = 2**31
+NO_HURRY = Deadline.start(lambda: 0.0, 1.0)
+
+
+def look(store: Store, view: View, ask: Callable[[Reading], Answer]) -> Answer:
+    """Ask one thing of the present state."""
+    with store.reading(view) as reading:
+        return ask(reading)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.store.files import chunks
-from holdfast.store.rows import GLOBAL, Row, columns, unit_of
+from holdfast.store.rows import EPOCH, GLOBAL, Row, columns, unit_of
 from holdfast.types import JSON, Unit
 
 # Stands where the id of an erased unit stood: ids are derived from words, and a unit that was superseded stays so.
@@ -49,7 +50,13 @@ def erase(run: Run, units: Sequence[Unit], record: Record) -> list[str]:
         if row is None:
             continue
         keys = {"keys": json.dumps([row[0]])}
-        for statement in ("erase_units", "erase_versions", "erase_vectors", "erase_absences"):
+        for statement in (
+            "erase_units",
+            "erase_versions",
+            "erase_vectors",
+            "erase_version_vectors",
+            "erase_absences",
+        ):
             run(statement, keys)
         record(row[0], unit)
         covering = run("uncover_units", {**owner, "by": unit.id}).fetchall() if unit.lineage is not None else ()
@@ -101,6 +108,12 @@ def _without(unit: Unit, gone: set[str]) -> Unit:
 def _body(unit: Unit) -> dict[str, JSON]:
     row = columns(unit)
     return {"body": row["body"], "checksum": row["checksum"]}
+
+
+def erase_owner(run: Run, tenant: str, user: str) -> None:
+    """Take an owner out of the feed; whoever follows it hears of a new epoch instead."""
+    run("erase_changes", {"tenant": tenant, "user": user})
+    run("agree", {"name": EPOCH, "value": os.urandom(8).hex()})
 
 
 # --------------------------------------------------------------------------------------------------- proof

@@ -5,30 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.kernels.facts import Fact, Facts, Key, SeenFacts
 from holdfast.store.index import Shard
-from holdfast.types import View
 
 
-def facts(shards: Sequence[Shard], view: View, allowed: frozenset[int] | None) -> Facts:
-    """Return what the units that a view may see state."""
-    return JoinedFacts([_seen(shards, i, view, allowed) for i in range(len(shards))], shards[0].tokens)
+def join_facts(shards: Sequence[Shard], eligible: Sequence[NDArray[np.bool_]]) -> Facts:
+    """Return what the eligible units of some shards state."""
+    return JoinedFacts([_seen(*pair) for pair in zip(shards, eligible, strict=True)], shards[0].tokens)
 
 
-def _seen(shards: Sequence[Shard], i: int, view: View, allowed: frozenset[int] | None) -> SeenFacts:
-    shard, before = shards[i], shards[:i]
-    eligible = shard.eligible(view, allowed)
-    alive = shard.column("alive").astype(bool)
-    taken = any(own.place_of_id.keys() & shard.place_of_id.keys() for own in before)
-    if not taken and eligible[alive].all():  # most views see everything: no need to look at each source
+def _seen(shard: Shard, eligible: NDArray[np.bool_]) -> SeenFacts:
+    if eligible[shard.column("alive")].all():  # most views see everything: no need to look at each source
         return shard.facts.seen_by(None)
     places, seen = shard.place_of_id, eligible.tolist()
-
-    def visible(unit_id: str) -> bool:
-        hidden = taken and any(own.shows(unit_id, view) for own in before)  # by the user's own of the same id
-        return seen[places[unit_id]] and not hidden
-
-    return shard.facts.seen_by(visible)
+    return shard.facts.seen_by(lambda unit_id: seen[places[unit_id]])
 
 
 class JoinedFacts:

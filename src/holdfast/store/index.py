@@ -9,13 +9,15 @@ there is no second copy that could drift.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from array import array
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -28,17 +30,33 @@ from holdfast.store.contract import LexicalQuery
 from holdfast.store.dense import DenseBlock
 from holdfast.store.hyper import HyperCache
 from holdfast.store.snapshot import pack_words, unpack_words
-from holdfast.types import FIELDS, ROLES, Analysis, Deadline, Role, Unit, View
+from holdfast.types import (
+    AUTHORS,
+    FIELDS,
+    KINDS,
+    ROLES,
+    SCOPES,
+    Analysis,
+    Deadline,
+    Lineage,
+    Role,
+    Unit,
+    View,
+    from_iso,
+    iso,
+)
 
 # Below this the tail is not worth folding; above it, folding at a quarter keeps the total work linear.
 _SMALL_TAIL = 4096
 _TAIL_SHARE = 0.25
 # Names (C12) have posting lists like terms, after those of the fields: what units are called, and what they name.
 CALLED, NAMING = len(FIELDS), len(FIELDS) + 1
+TURN, DURABLE = KINDS.index("turn"), SCOPES.index("user")
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _NEVER = np.inf
 _LONG_AGO = -np.inf
 
-Moment = tuple[float, int, int]  # event time, position in its session, place in the shard
+Moment = tuple[int, int, int]  # event time, position in its session, place in the shard
 Ints = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
@@ -71,27 +89,33 @@ class Shard:
             "alive": Column(np.bool_),
             "superseded": Column(np.bool_),
             "covered": Column(np.bool_),
-            "durable": Column(np.bool_),
-            "turn": Column(np.bool_),
             "content": Column(np.int64),
             "role": Column(np.uint8),
+            "kind": Column(np.uint8),
+            "scope": Column(np.uint8),
+            "author": Column(np.uint8),
+            "length": Column(np.int32),
+            "said": Column(np.int64),
             "session": Column(np.int32),
             "agent": Column(np.int32),
             "speaker": Column(np.int32),
             "position": Column(np.int32),
-            "event": Column(np.float64),
+            "event_time": Column(np.int64),
             "anchor_density": Column(np.float32),
             "expires": Column(np.float64),
             "valid_from": Column(np.float64),
             "valid_to": Column(np.float64),
             "lengths": Column(np.int32, len(FIELDS)),
         }
+        # Few units are summaries or covered by one: by key, their lineage and the id of that summary (C18).
+        self.lineages: dict[int, Lineage] = {}
+        self.covered_by: dict[int, str] = {}
         # A shard of earlier versions, for a read of the past: its units, and no part of the statistics.
         self.past: dict[str, Unit] | None = None
         self.dense: DenseBlock | None = None
         self.hyper = HyperCache()
         self._names: dict[str | None, int] = {None: 0}
-        self._name_of_code: list[str | None] = [None]
+        self.name_of_code: list[str | None] = [None]
         # Whether any unit expires or is valid for a time only: most shards can skip looking.
         self._bounded = False
         self._folding = True
@@ -115,22 +139,30 @@ class Shard:
         place = self.place_of_key.get(key)
         return place is not None and int(self.column("content")[place]) == content
 
-    def mark(self, key: int, *, superseded: bool, covered: bool) -> None:
+    def mark(self, key: int, *, superseded: bool, covered_by: str | None) -> None:
         """Say what has become of a unit that is here; its words stay as they are."""
         place = self.place_of_key[key]
         self.column("superseded")[place] = superseded
-        self.column("covered")[place] = covered
+        self.column("covered")[place] = covered_by is not None
+        self._cover(key, covered_by)
+
+    def _cover(self, key: int, covered_by: str | None) -> None:
+        if covered_by is None:
+            self.covered_by.pop(key, None)
+        else:
+            self.covered_by[key] = covered_by
 
     def promote(self, key: int, before: int, content: int) -> None:
         """Let a unit that is here be durable: nothing else in it changed, so nothing is analysed again."""
         if self.holds(key, before):
             place = self.place_of_key[key]
             self.column("content")[place] = content
-            self.column("durable")[place] = True
+            self.column("scope")[place] = DURABLE
 
     def add(
-        self, key: int, unit: Unit, analysis: Analysis, *, content: int, superseded: bool, covered: bool = False
-    ) -> None:
+        self, key: int, unit: Unit, analysis: Analysis, *, content: int, superseded: bool,
+        covered_by: str | None = None,
+    ) -> None:  # fmt: skip
         """Add a unit, or replace the version of it that is here; `content` is the checksum of all it says."""
         self.remove(key)
         place = len(self.keys)
@@ -145,16 +177,19 @@ class Shard:
         row: dict[str, object] = {
             "alive": True,
             "superseded": superseded,
-            "covered": covered,
-            "durable": unit.scope == "user",
-            "turn": unit.kind == "turn",
+            "covered": covered_by is not None,
             "content": content,
             "role": ROLES.index(unit.role),
+            "kind": KINDS.index(unit.kind),
+            "scope": SCOPES.index(unit.scope),
+            "author": AUTHORS.index(unit.author),
+            "length": len(unit.text),
+            "said": said_code(unit),
             "session": self._code(unit.session),
             "agent": self._code(unit.agent),
             "speaker": self._code(unit.speaker),
             "position": unit.position,
-            "event": unit.event_time.timestamp(),
+            "event_time": microseconds(unit.event_time),
             "anchor_density": analysis.anchor_density,
             "expires": _NEVER if unit.pinned else _seconds(unit.expires_at, _NEVER),
             "valid_from": _seconds(unit.valid_from, _LONG_AGO),
@@ -163,6 +198,9 @@ class Shard:
         }
         for name, value in row.items():
             self._columns[name].append(value)
+        self._cover(key, covered_by)
+        if unit.lineage is not None:
+            self.lineages[key] = unit.lineage
         if self._sessions is not None and unit.session is not None and unit.kind == "turn":
             insort(self._sessions.setdefault(self._code(unit.session), []), self._moment(place))
         for fact in analysis.facts:
@@ -201,6 +239,8 @@ class Shard:
         place = self.place_of_key.pop(key, None)
         if place is None:
             return
+        self.lineages.pop(key, None)
+        self.covered_by.pop(key, None)
         self.column("alive")[place] = False
         speaker = self._name(int(self.column("speaker")[place]))
         self.speakers[speaker] -= 1
@@ -265,12 +305,12 @@ class Shard:
     def _code(self, name: str | None) -> int:
         code = self._names.get(name)
         if code is None:
-            code = self._names[name] = len(self._name_of_code)
-            self._name_of_code.append(name)
+            code = self._names[name] = len(self.name_of_code)
+            self.name_of_code.append(name)
         return code
 
     def _name(self, code: int) -> str:
-        return self._name_of_code[code] or ""
+        return self.name_of_code[code] or ""
 
     # -------------------------------------------------------------------------------------------- saving
 
@@ -286,7 +326,9 @@ class Shard:
         arrays |= {"keys": np.array(self.keys, dtype=np.int64), "ids": pack_words(self.ids)}
         arrays |= {"starts": self._starts, "units": self._block.units, "counts": self._block.counts}
         arrays["facts"] = pack_words(self.facts.rows())
-        arrays["names"] = pack_words([name if i in codes else None for i, name in enumerate(self._name_of_code)][1:])
+        arrays["lineages"] = pack_words([[key, _packed(one)] for key, one in self.lineages.items()])
+        arrays["covered_by"] = pack_words([*self.covered_by.items()])
+        arrays["names"] = pack_words([name if i in codes else None for i, name in enumerate(self.name_of_code)][1:])
         for f, vocabulary in enumerate(self._vocabulary):
             known = {word: number for word, number in vocabulary.items() if held[number]}
             arrays |= {
@@ -307,12 +349,14 @@ class Shard:
             shard.facts.add(source, (subject, relation, other), confidence)
         for name, column in shard._columns.items():
             column.replace(arrays[f"column {name}"])
+        shard.lineages = {key: _unpacked(one) for key, one in unpack_words(arrays["lineages"])}
+        shard.covered_by = {key: by for key, by in unpack_words(arrays["covered_by"])}
         shard.keys, shard.ids = arrays["keys"].tolist(), unpack_words(arrays["ids"])
         shard.place_of_key = {key: place for place, key in enumerate(shard.keys)}
         shard.place_of_id = {unit_id: place for place, unit_id in enumerate(shard.ids)}
         for name in unpack_words(arrays["names"]):
             if name is None:  # nobody has it any more: only its number is kept
-                shard._name_of_code.append(None)
+                shard.name_of_code.append(None)
             else:
                 shard._code(name)
         shard._starts = arrays["starts"]
@@ -367,13 +411,13 @@ class Shard:
         living: Ints = units[self.column("alive")[units]]
         return living
 
-    def df(self, term: str, seen: Bools | None = None) -> int:
-        """Return how many living units hold `term` in any field, or how many of those that are `seen`."""
+    def df(self, term: str, seen: Bools) -> int:
+        """Return how many of the units that are `seen` hold `term` in any field."""
         lists = [found.units for _, found in self.postings(term)]
         if not lists:
             return 0
         units = lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
-        return int(np.count_nonzero((self.column("alive") if seen is None else seen)[units]))
+        return int(np.count_nonzero(seen[units]))
 
     def seen_by(self, agent: str) -> Bools:
         """Return which places an agent may see: its own and those that all agents share."""
@@ -393,8 +437,8 @@ class Shard:
         mask = self.column("alive").astype(np.bool_) if view.agent is None else self.seen_by(view.agent)
         if view.only_session:
             mask &= self.column("session") == self._names.get(view.session, -1)
-        if self._bounded:
-            mask &= self.column("expires") > view.now.timestamp()
+        if self._bounded:  # a read of the past sees what lived then
+            mask &= self.column("expires") > (view.as_of or view.now).timestamp()
         if view.current_only and view.as_of is None:
             mask &= ~self.column("superseded").astype(np.bool_)
         if view.hide_covered and view.as_of is None:
@@ -410,26 +454,26 @@ class Shard:
         return mask
 
     def _moment(self, place: int) -> Moment:
-        return float(self.column("event")[place]), int(self.column("position")[place]), place
+        return int(self.column("event_time")[place]), int(self.column("position")[place]), place
 
-    def beside(self, place: int, eligible: Bools) -> list[int]:
-        """Return the eligible places right before and after a turn in its session; none for any other unit."""
+    def beside(self, place: int, eligible: Bools) -> tuple[int | None, int | None]:
+        """Return the eligible places right before and after a turn in its session; None for any other unit."""
         session = int(self.column("session")[place])
-        if session == 0 or not self.column("turn")[place]:
-            return []
+        if session == 0 or self.column("kind")[place] != TURN:
+            return None, None
         if self._sessions is None:
             self._sessions = self._ordered_sessions()
         order = self._sessions[session]
         at = bisect_left(order, self._moment(place))
         before = next((order[i][2] for i in range(at - 1, -1, -1) if eligible[order[i][2]]), None)
         after = next((order[i][2] for i in range(at + 1, len(order)) if eligible[order[i][2]]), None)
-        return [near for near in (before, after) if near is not None]
+        return before, after
 
     def _ordered_sessions(self) -> dict[int, list[Moment]]:
         codes = self.column("session")
-        turns = self.column("alive").astype(np.bool_) & self.column("turn").astype(np.bool_)
+        turns = self.column("alive").astype(np.bool_) & (self.column("kind") == TURN)
         living = np.flatnonzero(turns & (codes != 0))
-        events, positions = self.column("event")[living], self.column("position")[living]
+        events, positions = self.column("event_time")[living], self.column("position")[living]
         order = np.lexsort((positions, events))
         rows = zip(events[order].tolist(), positions[order].tolist(), living[order].tolist(), strict=True)
         sessions: dict[int, list[Moment]] = {}
@@ -497,6 +541,27 @@ class Shard:
                     at[at == len(found.units)] = 0
                     tf[:, f, t] = np.where(found.units[at] == places, found.counts[at], 0)
         return tf
+
+
+def microseconds(moment: datetime) -> int:
+    """Return a moment as whole microseconds since 1970: exact, as its text is."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def said_code(unit: Unit) -> int:
+    """Return a number that is equal for copies of the same words (C6), and for nothing else that will ever meet."""
+    text = "\0".join(map(str, (unit.text, microseconds(unit.event_time), unit.author, unit.speaker, unit.kind)))
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def _packed(lineage: Lineage) -> list[Any]:
+    return [*dataclasses.astuple(lineage)[:-2], iso(lineage.starts), iso(lineage.ends)]
+
+
+def _unpacked(values: Sequence[Any]) -> Lineage:
+    sources, method, confidence, decay_rate, align, cover, starts, ends = values
+    return Lineage(tuple(sources), method, confidence, decay_rate, align, cover, from_iso(starts), from_iso(ends))
 
 
 def _seconds(moment: datetime | None, otherwise: float) -> float:

@@ -13,6 +13,9 @@ from holdfast.errors import DamagedStoreError
 from holdfast.store.filters import SqliteFilter, matches
 from holdfast.types import JSON, Gate, Unit, View, iso
 
+# Names of what a store agrees on: the embedding space; and a mark that is made anew when rows of the feed are erased,
+# because what was followed so far no longer counts.
+SPACE, EPOCH = "space", "epoch"
 GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot hold NULL
 
 # What SQL searches by, and the body repeats: tenant, user, id, version, session, position, event time. Of an earlier
@@ -108,7 +111,7 @@ def where(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]
 
     A covered turn is hidden from searches alone, and only where the view says so: it is still listed.
     """
-    values: dict[str, JSON] = {"tenant": view.tenant, "user": view.user, "now": iso(view.now)}
+    values: dict[str, JSON] = {"tenant": view.tenant, "user": view.user, "now": iso(view.as_of or view.now)}
     agent = ""
     if view.agent is not None:
         values["agent"] = view.agent
@@ -149,7 +152,7 @@ def then_by(lifetimes: tuple[str | None, str | None, str | None]) -> tuple[str |
 
 def hidden_by(view: View, unit: Unit, superseded_by: str | None, covered_by: str | None = None) -> str | None:
     """Return why the view hides a unit of its owner, or None: `where`, one unit at a time and in words."""
-    expired = not unit.pinned and unit.expires_at is not None and unit.expires_at <= view.now
+    expired = not unit.pinned and unit.expires_at is not None and unit.expires_at <= (view.as_of or view.now)
     elsewhere = view.only_session and unit.session != view.session
     early = view.current_only and unit.valid_from is not None and unit.valid_from > view.reference_time
     late = view.current_only and unit.valid_to is not None and unit.valid_to <= view.reference_time

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from holdfast.store import snapshot
 from holdfast.store.contract import Derivation
+from holdfast.store.database import Database
 from holdfast.store.index import Shard
-from holdfast.store.rows import GLOBAL, Row, agent_matches, hidden_by, own_json, then_by, unit_of, vector_of
-from holdfast.store.shards import located
-from holdfast.types import JSON, Analysis, Deadline, Unit, View, iso
+from holdfast.store.migrate import IN_MEMORY
+from holdfast.store.rows import (
+    EPOCH,
+    GLOBAL,
+    SPACE,
+    Row,
+    agent_matches,
+    hidden_by,
+    own_json,
+    then_by,
+    unit_of,
+    vector_of,
+)
+from holdfast.types import Analysis, Deadline, Unit, View, iso
 
 # Smaller owners are built again faster than a file is read.
 _WORTH_SAVING = 1000
@@ -31,37 +40,18 @@ _OWNERS_KEPT = 256
 
 # Analyses this process already has: unit key → (checksum of the content they are of, analysis).
 Fresh = dict[int, tuple[int, Analysis]]
-# Agreed anew when rows of the feed are erased: what was followed so far no longer counts.
-EPOCH = "epoch"
-
-
-class Run(Protocol):
-    """Runs one named statement."""
-
-    def __call__(self, name: str, values: Mapping[str, JSON]) -> sqlite3.Cursor:
-        """Return the cursor of the statement called `name`."""
-        ...
 
 
 class LiveIndex:
     """Shards by owner. The caller holds the store's lock and has checked that it is open."""
 
-    def __init__(
-        self,
-        run: Run,
-        alone: Callable[[], AbstractContextManager[None]],
-        derivation: Derivation,
-        path: Path | None,
-        fingerprint: str,
-    ) -> None:
-        self._run = run
-        self._alone = alone  # a block in which nobody else writes to the store
+    def __init__(self, database: Database, derivation: Derivation) -> None:
+        self._database = database
+        self._run = database.run
         self._derivation = derivation
-        self._path = path
-        self._fingerprint = fingerprint
+        self._path = None if database.location == IN_MEMORY else Path(f"{database.location}.index")
         self._shards: dict[tuple[str, str], Shard] = {}
         self._followed = 0
-        self._stale = True
         self._data_version = -1
         self._space: str | None = None
         self._epoch: tuple[str] | None = None
@@ -80,10 +70,7 @@ class LiveIndex:
         return [unit for shard in self.shards(view) if shard.past is not None for unit in shard.past.values()]
 
     def _past(self, view: View) -> list[Shard]:
-        """Return the earlier versions that a read of the past needs, as shards that hide the present ones.
-
-        They are found by their words: vectors are kept of present words alone.
-        """
+        """Return the earlier versions that a read of the past needs, as shards that hide the present ones."""
         key = (view, self._followed)
         if self._past_read is None or self._past_read[0] != key:
             self._past_read = (key, self._past_shards(view))
@@ -102,20 +89,29 @@ class LiveIndex:
             if agent_matches(view, unit) and hidden_by(view, unit, *then_by(lifetimes)) is None:
                 shard.add(row[0], unit, self._derivation.analyse(unit), content=row[2], superseded=False)
                 shard.past[unit.id] = unit
+        self._add_past_vectors(shard)
         return [shard] if shard.past else []
 
-    def __contains__(self, owner: object) -> bool:
-        return owner in self._shards
+    def _add_past_vectors(self, shard: Shard) -> None:
+        versions = {
+            key: (shard.past or {})[unit_id].version for key, unit_id in zip(shard.keys, shard.ids, strict=True)
+        }
+        rows = self._run("vectors_of_versions", {"space": self._space, "keys": json.dumps(shard.keys)})
+        fitting = [row[:3] for row in rows if row[3] == versions[row[0]]]
+        if fitting:
+            shard.add_vectors([row[0] for row in fitting], np.array([vector_of(row) for row in fitting]))
 
-    def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
+    def has_loaded(self, view: View) -> bool:
+        """Return whether the index of an owner is in memory, or is needed for a read of the past."""
+        return (view.tenant, view.user) in self._shards or view.as_of is not None
+
+    def units(self, here: Sequence[tuple[str, Shard, int]]) -> dict[str, Unit]:
         """Return units by id; those that were read before and have not changed since are not read again."""
-        here = located(self.shards(view), view, ids)
-        past = {unit_id: shard.past[unit_id] for shard, unit_id in here if shard.past is not None}
+        past = {unit_id: shard.past[unit_id] for unit_id, shard, _ in here if shard.past is not None}
         places = [
             (unit_id, shard.keys[place], int(shard.column("content")[place]))
-            for shard, unit_id in here
+            for unit_id, shard, place in here
             if shard.past is None
-            for place in (shard.place_of_id[unit_id],)
         ]
         nothing = (None, None)
         missing = [key for _, key, content in places if self._read.get(key, nothing)[0] != content]
@@ -124,14 +120,9 @@ class LiveIndex:
             missing = [key for _, key, _ in places]
         for row in self._run("units_by_key", {"keys": json.dumps(missing)}) if missing else ():
             self._read[row[0]] = (row[2], unit_of(row))
-        # Another process may have changed a unit since: it is then absent here, and found by the next question.
         read = ((unit_id, content, self._read.get(key, nothing)) for unit_id, key, content in places)
         found = {unit_id: unit for unit_id, content, (of, unit) in read if unit is not None and of == content}
         return {unit_id: own_json(unit) for unit_id, unit in (found | past).items()}
-
-    def changed(self) -> None:
-        """Say that this process has written: SQLite reports other processes' writes only."""
-        self._stale = True
 
     def promoted(self, tenant: str, user: str, key: int, before: int, content: int) -> None:
         """Say that a unit of this process became durable: only its mark changes."""
@@ -139,7 +130,7 @@ class LiveIndex:
         if shard is not None:
             shard.promote(key, before, content)
 
-    def erased(self) -> None:
+    def drop_erased(self) -> None:
         """Forget everything that was derived, on disk too: words of erased units may be in it (law 16)."""
         self.clear()
         self._saved.clear()
@@ -157,7 +148,7 @@ class LiveIndex:
     def follow(self, fresh: Fresh | None = None) -> None:
         """Bring the loaded shards up to date with the feed; `fresh` spares analysing what was just written."""
         version = self._run("data_version", {}).fetchone()[0]
-        if version == self._data_version and not self._stale:
+        if version == self._data_version and not self._database.written:
             return
         space = self.space()
         if self._space not in (space, None):  # changed here or elsewhere: no vector of the old space may be searched
@@ -174,12 +165,11 @@ class LiveIndex:
             if shard is not None:
                 self._refresh(shard, key, space, (fresh or {}).get(key, (0, None)))
             self._followed = seq  # now, so that a read that fails is done again
-        self._data_version, self._stale = version, False
+        self._data_version, self._database.written = version, False
 
     def space(self) -> str | None:
         """Return the embedding space the store agreed on."""
-        row = self._run("agreed", {"name": "space"}).fetchone()
-        return None if row is None else str(row[0])
+        return self._database.agreed(SPACE)
 
     def _last_change(self) -> int:
         return int(self._run("last_change", {}).fetchone()[0])
@@ -193,7 +183,7 @@ class LiveIndex:
             shard.remove(key)
             return
         if shard.holds(key, row[2]):
-            shard.mark(key, superseded=row[3] is not None, covered=row[5] is not None)
+            shard.mark(key, superseded=row[3] is not None, covered_by=row[5])
         else:
             self._add(shard, row, fresh[1] if fresh[0] == row[2] else None)
         found = self._run("vector_of_unit", {"key": key, "space": space}).fetchone() if space else None
@@ -203,7 +193,7 @@ class LiveIndex:
     def _add(self, shard: Shard, row: Row, analysis: Analysis | None = None) -> None:
         unit = unit_of(row)
         analysis = analysis or self._derivation.analyse(unit)
-        shard.add(row[0], unit, analysis, content=row[2], superseded=row[3] is not None, covered=row[5] is not None)
+        shard.add(row[0], unit, analysis, content=row[2], superseded=row[3] is not None, covered_by=row[5])
 
     # ---------------------------------------------------------------------------------------------- loading
 
@@ -249,7 +239,8 @@ class LiveIndex:
 
     def _derived_from(self) -> str:
         """Return what a snapshot must agree with; in a new epoch an old one may hold what was erased."""
-        return f"{self._fingerprint} {self._epoch[0] if self._epoch else ''}"
+        epoch = self._epoch[0] if self._epoch else ""
+        return f"{self._database.identity} {self._derivation.fingerprint} {epoch}"
 
     def _built(self, tenant: str, user: str) -> Shard:
         shard, owner = Shard(self._derivation.tokens), {"tenant": tenant, "user": user}
@@ -290,7 +281,7 @@ class LiveIndex:
         fresh = [
             snapshot.Segment(*owner, self._followed, self._packed(owner, shard)) for owner, shard in large.items()
         ]
-        with self._alone():
+        with self._database.transaction():
             # Nobody erases meanwhile. Who has done so since the feed was followed has looked for this file already.
             epoch = self._run("agreed", {"name": EPOCH}).fetchone()
             if (self._last_change(), epoch) != (self._followed, self._epoch):

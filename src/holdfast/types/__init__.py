@@ -6,10 +6,12 @@ from holdfast.types.compaction import Compacted, Declined, Method, Rung, Summari
 from holdfast.types.explanation import Contribution, Op, combine
 from holdfast.types.lifecycle import Gate
 from holdfast.types.projection import Asked, Fallen, Indicator, Projected, Projection, Prospect, Step
-from holdfast.types.questions import Budget, Condition, Deadline, Filter, Junction, QueryProfile, View
+from holdfast.types.questions import Condition, Deadline, Filter, Junction, QueryProfile, View
 from holdfast.types.results import (
+    Account,
     Adjustment,
     Candidate,
+    Claims,
     Cut,
     Dropped,
     Hit,
@@ -80,6 +82,7 @@ __all__ = [
     "PIECE_KINDS",
     "ROLES",
     "SCOPES",
+    "Account",
     "Act",
     "Adjustment",
     "Analysis",
@@ -87,8 +90,8 @@ __all__ = [
     "Author",
     "AuthoredText",
     "AuthoredUnit",
-    "Budget",
     "Candidate",
+    "Claims",
     "Cluster",
     "Compacted",
     "Compaction",

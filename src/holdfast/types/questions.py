@@ -83,14 +83,6 @@ class QueryProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """What one strategy may spend."""
-
-    timeout_ms: float
-    max_candidates: int
-
-
-@dataclass(frozen=True, slots=True)
 class Deadline:
     """A time limit that is asked, so that no stage reads a clock. `clock` counts seconds."""
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.types.explanation import Contribution
 from holdfast.types.projection import Projection
@@ -14,23 +17,83 @@ from holdfast.types.units import (
     Unit,
 )
 
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claims:
+    """What one strategy says of some units, as columns: one row for each of `ids`.
+
+    `raw` is its score, ≥ 0, higher is better; `relative` when it means something only beside the best of the question.
+    `coverage` is the share of the question's idf mass that a unit's words match (C4), `matched` which terms they are,
+    `identified` how far it holds the question's identifiers (NaN when there are none), `proven` whether it carries a
+    proof of something that it does not state itself.
+    """
+
+    ids: tuple[str, ...]
+    raw: Floats
+    coverage: Floats
+    matched: Bools
+    identified: Floats
+    proven: Bools
+    relative: bool = False
+
+    @classmethod
+    def of(cls, ids: Sequence[str], *, relative: bool = False, terms: int = 0) -> Claims:
+        """Return columns in which nothing is claimed yet; `terms` is how many the question has."""
+        rows = len(ids)
+        return cls(
+            tuple(ids), np.zeros(rows), np.zeros(rows), np.zeros((rows, terms), dtype=np.bool_),
+            np.full(rows, np.nan), np.zeros(rows, dtype=np.bool_), relative,
+        )  # fmt: skip
+
+    def rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """Return the rows of some of the ids."""
+        if tuple(ids) == self.ids:
+            return np.arange(len(self.ids))
+        row_of = {unit_id: row for row, unit_id in enumerate(self.ids)}
+        return np.array([row_of[unit_id] for unit_id in ids], dtype=np.intp)
+
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> Claims:
+        """Return some of the rows, in that order."""
+        rows = np.asarray(rows, dtype=np.intp)
+        return Claims(
+            tuple(self.ids[row] for row in rows.tolist()), self.raw[rows], self.coverage[rows], self.matched[rows],
+            self.identified[rows], self.proven[rows], self.relative,
+        )  # fmt: skip
+
+    def joined(self, other: Claims) -> Claims:
+        """Return the rows of both."""
+        return Claims(
+            (*self.ids, *other.ids),
+            np.concatenate([self.raw, other.raw]),
+            np.concatenate([self.coverage, other.coverage]),
+            np.concatenate([self.matched, other.matched]),
+            np.concatenate([self.identified, other.identified]),
+            np.concatenate([self.proven, other.proven]),
+            self.relative,
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class StrategyCandidate:
-    """One strategy's claim about one unit (C7). Scores ≥ 0, higher is better; normalised lies in [0, 1]."""
+class Account:
+    """How one strategy came to its raw score of one unit: the tree, and notes that begin with the strategy's id."""
+
+    tree: Contribution
+    notes: tuple[str, ...]
+    proven: bool = False
+
+
+class StrategyCandidate(NamedTuple):
+    """One strategy's claim about one unit (C7); the normalised score lies in [0, 1]."""
 
     unit_id: str
-    store: Literal["session", "kb"]
     raw_score: float
     normalized_score: float
-    unit: Unit
-    notes: tuple[str, ...] = ()
-    explanation: Contribution | None = None
-    coverage: float = 0.0  # the share of the question's idf mass that the unit's words match (C4)
-    identified: float | None = None  # how far it holds the question's identifiers; None when there are none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RetrievalResult:
     """What one strategy returned, best first.
 
@@ -39,10 +102,16 @@ class RetrievalResult:
     """
 
     strategy_id: str
-    candidates: tuple[StrategyCandidate, ...]
-    duration_ms: float = field(compare=False)  # law 11 leaves durations out of determinism
+    claims: Claims
+    duration_ms: float
     exhausted_budget: bool = False
     scale: float = 1.0
+
+    @property
+    def candidates(self) -> tuple[StrategyCandidate, ...]:
+        """Return the claims one by one."""
+        rows = zip(self.claims.ids, self.claims.raw.tolist(), strict=True)
+        return tuple(StrategyCandidate(unit_id, raw, min(raw / self.scale, 1.0)) for unit_id, raw in rows)
 
 
 class Adjustment(NamedTuple):
@@ -68,12 +137,12 @@ class Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The fused claim about one unit (C6); `merged_ids` are copies that were folded into it."""
+    """One row of a pool (C6): what fusion and stages made of a unit; `merged_ids` are copies folded into it."""
 
-    unit: Unit
+    unit_id: str
     fused: float
     rel: float
-    claims: Mapping[str, StrategyCandidate]
+    claims: Mapping[str, float]
     merged_ids: tuple[str, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
 
@@ -85,7 +154,8 @@ Cut = Literal["min_score", "gap", "max", "turns", "summary"]
 class Dropped:
     """A candidate that a cut removed: the bar it had to reach, and what it had."""
 
-    candidate: Candidate
+    unit_id: str
+    merged_ids: tuple[str, ...]
     cut: Cut
     needed: float
     had: float
@@ -112,6 +182,14 @@ class Hit:
     cosine: float | None = None  # None without an embedder, or while the unit waits for its vector
 
 
+class Ranked(Protocol):
+    """A pool after all stages: its rows one by one, best first."""
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return every row."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """What every stage of one recall decided. `explain`, `why` and the harness only read it."""
@@ -119,11 +197,16 @@ class Trace:
     query: QueryProfile
     profile: str
     results: tuple[RetrievalResult, ...]
-    candidates: tuple[Candidate, ...]
+    pool: Ranked
     dropped: tuple[Dropped, ...]
     reference_time: datetime
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
     projection: Projection | None = None  # what a context was filled from
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return everything that was considered, best first, before the cuts."""
+        return self.pool.candidates()
 
     @property
     def out_of_time(self) -> tuple[str, ...]:
@@ -210,5 +293,6 @@ class Stats:
     latest: datetime | None
     store_units: int | None
     store_bytes: int | None
+    waiting: int | None  # units without a vector of the agreed space; only of the whole store
     schema_version: int
     location: str

@@ -29,6 +29,11 @@ VALUES (:tenant, :user, :id, :version, :session, :position, :event_time, :body, 
 -- name: archive_version
 INSERT INTO versions (unit_key, version, body, checksum) SELECT key, version, body, checksum FROM units WHERE key = :key;
 
+-- name: archive_vector
+INSERT OR REPLACE INTO version_vectors (unit_key, version, space, vector, checksum)
+SELECT unit_key, vectors.version, space, vector, vectors.checksum
+FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version WHERE unit_key = :key;
+
 -- name: replace_unit
 UPDATE units SET version = :version, session = :session, position = :position, event_time = :event_time,
     body = :body, checksum = :checksum WHERE key = :key;
@@ -183,6 +188,10 @@ WHERE unit_key = :key AND space = :space;
 SELECT key, vector, vectors.checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
 WHERE space = :space AND key IN (SELECT value FROM json_each(:keys));
 
+-- name: vectors_of_versions
+SELECT unit_key, vector, checksum, version FROM version_vectors
+WHERE space = :space AND unit_key IN (SELECT value FROM json_each(:keys)) ORDER BY unit_key, version;
+
 -- name: owner_vectors
 SELECT key, vector, vectors.checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
 WHERE tenant = :tenant AND user = :user AND space = :space ORDER BY key;
@@ -193,7 +202,8 @@ FROM units
 WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: all_vectors
-SELECT unit_key, vector, checksum FROM vectors ORDER BY unit_key;
+SELECT unit_key, vector, checksum FROM vectors
+UNION ALL SELECT unit_key, vector, checksum FROM version_vectors ORDER BY unit_key;
 
 -- name: put_document
 INSERT INTO documents (tenant, user, name, path, core, body, checksum, given_to)
@@ -202,11 +212,8 @@ ON CONFLICT (tenant, user, name) DO UPDATE SET path = excluded.path, core = excl
     checksum = excluded.checksum, given_to = excluded.given_to;
 
 -- name: owner_documents
-SELECT key, user, name, path, core, body, checksum, given_to FROM documents
+SELECT user, name, path, core, CASE WHEN :bodies THEN body ELSE x'' END, checksum, given_to FROM documents
 WHERE tenant = :tenant AND user IN (:user, '') AND core IN (1, :least_core) AND name = coalesce(:name, name) ORDER BY key;
-
--- name: owner_document_names
-SELECT name, user, path FROM documents WHERE tenant = :tenant AND user IN (:user, '') ORDER BY key;
 
 -- name: document_parts
 SELECT id, json_extract(body, '$.expires_at') IS NULL FROM units
@@ -222,7 +229,8 @@ SELECT document FROM units WHERE key = :key;
 
 -- name: count_access
 UPDATE units SET access_count = access_count + 1
-WHERE tenant = :tenant AND user = :user AND key IN (SELECT value FROM json_each(:keys));
+WHERE tenant = :tenant AND user = :user AND id IN (SELECT value FROM json_each(:ids))
+    AND (:agent IS NULL OR coalesce(json_extract(body, '$.agent'), :agent) = :agent);
 
 -- name: access_counts
 SELECT key, access_count FROM units
@@ -266,6 +274,9 @@ DELETE FROM versions WHERE unit_key IN (SELECT value FROM json_each(:keys));
 -- name: erase_vectors
 DELETE FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
 
+-- name: erase_version_vectors
+DELETE FROM version_vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
+
 -- name: erase_document
 DELETE FROM documents WHERE tenant = :tenant AND user = :user AND name = :name RETURNING key;
 
@@ -302,10 +313,12 @@ SELECT EXISTS (SELECT 1 FROM units WHERE instr(CAST(body AS BLOB), :piece)
     OR EXISTS (SELECT 1 FROM versions WHERE instr(CAST(body AS BLOB), :piece))
     OR EXISTS (SELECT 1 FROM documents WHERE instr(body, :piece) OR instr(CAST(name || char(10) || path AS BLOB), :piece))
     OR EXISTS (SELECT 1 FROM changes WHERE instr(CAST(tenant || char(10) || user AS BLOB), :piece))
-    OR EXISTS (SELECT 1 FROM vectors WHERE instr(vector, :piece));
+    OR EXISTS (SELECT 1 FROM vectors WHERE instr(vector, :piece))
+    OR EXISTS (SELECT 1 FROM version_vectors WHERE instr(vector, :piece));
 
 -- name: vectors_of_keys
-SELECT vector FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
+SELECT vector FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys))
+UNION ALL SELECT vector FROM version_vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
 
 -- name: disagree
 DELETE FROM agreements WHERE name = :name;

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from holdfast.language.dates import TimeMention, TimeRange, time_mention
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.language.query import asks_for_nothing, profile_query, without_names
 from holdfast.models.embedder import Embedder, checked
-from holdfast.retrieval.strategy import Strategy
+from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.settings import ProfileSettings, Settings
-from holdfast.store.contract import Store
-from holdfast.types import Budget, Deadline, QueryProfile, Unit, View
+from holdfast.store.contract import Reading, Store
+from holdfast.types import Deadline, QueryProfile
 
 # A unit that tells of an event says most of the event's words; "the trip" alone is told by many.
 _EVENT_COVERAGE = 0.6
@@ -29,30 +29,9 @@ class Engine:
     clock: Callable[[], float]
     embedder: Callable[[], Embedder | None]
 
-    def for_one_question(self) -> Engine:
-        """Return an engine that reads each unit once: every stage of a question sees the same version of it."""
-        return dataclasses.replace(self, store=cast("Store", OneReading(self.store)))
-
-
-class OneReading:
-    """A store that remembers the units it was asked for; everything else is the store's own."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._view: View | None = None
-        self._units: dict[str, Unit] = {}
-
-    def units(self, view: View, ids: Sequence[str]) -> dict[str, Unit]:
-        """See `Store.units`."""
-        if self._view is not view:  # a question has one; whoever asks with another is answered afresh
-            self._view, self._units = view, {}
-        missing = [unit_id for unit_id in dict.fromkeys(ids) if unit_id not in self._units]
-        if missing:
-            self._units |= self._store.units(view, missing)
-        return {unit_id: self._units[unit_id] for unit_id in dict.fromkeys(ids) if unit_id in self._units}
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
-        return getattr(self._store, name)
+    def deadline(self, timeout_ms: float) -> Deadline:
+        """Begin to count a time budget now."""
+        return Deadline.start(self.clock, timeout_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +46,21 @@ class Question:
     escalation: Sequence[Strategy] = ()
     limit: int | None = None
 
+    @property
+    def is_staged(self) -> bool:
+        """Return whether stages are mixed in: a fused rank is the contract's own, and gets none of ours."""
+        return self.profile.rank_by == "score"
 
-def profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
+
+def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfile:
     """Read the question by tables and small rules, and embed it when the profile asks for meaning."""
     query = profile_query(
         question.text,
         previous=question.previous,
-        speakers=engine.store.speakers(view),
+        speakers=reading.names("speaker"),
         tokenise=TOKENIZERS[engine.settings.analysis.tokenizer],
     )
-    query = dataclasses.replace(query, **_time_asked(engine, question, query, view))
+    query = dataclasses.replace(query, **_find_time(engine, question, query, reading))
     embedder = engine.embedder() if "dense" in question.profile.strategies else None
     if embedder is None:
         return query
@@ -87,14 +71,14 @@ def profiled(engine: Engine, question: Question, view: View) -> QueryProfile:
     return dataclasses.replace(query, vector=vector, space=embedder.space)
 
 
-def _time_asked(engine: Engine, question: Question, query: QueryProfile, view: View) -> dict[str, Any]:
+def _find_time(engine: Engine, question: Question, query: QueryProfile, reading: Reading) -> dict[str, Any]:
     """Find the time that the question names; one that is told by an event is looked up by the event's words."""
-    if not engine.settings.stages.time_range or question.profile.rank_by != "score":
+    if not engine.settings.stages.time_range or not question.is_staged:
         return {}
-    mention = time_mention(query.text, view.reference_time)
+    mention = time_mention(query.text, reading.view.reference_time)
     if mention is None:
         return {}
-    span = mention.range or _event_range(engine, question, mention, view)
+    span = mention.range or _find_event(engine, question, mention, reading)
     if span is None:
         return {}
     only = asks_for_nothing(mention.rest)
@@ -107,15 +91,13 @@ def _time_asked(engine: Engine, question: Question, query: QueryProfile, view: V
     }
 
 
-def _event_range(engine: Engine, question: Question, mention: TimeMention, view: View) -> TimeRange | None:
+def _find_event(engine: Engine, question: Question, mention: TimeMention, reading: Reading) -> TimeRange | None:
     """Return the range around an event that a unit tells of in nearly all of the event's own words."""
     event = profile_query(mention.event or "", tokenise=TOKENIZERS[engine.settings.analysis.tokenizer])
     lexical = next((strategy for strategy in question.strategies if strategy.id == "lexical"), None)
     if lexical is None or not event.terms:
         return None
-    deadline = Deadline.start(engine.clock, engine.settings.retrieval.timeout_ms)
-    budget = Budget(engine.settings.retrieval.timeout_ms, 1)
-    found = lexical.retrieve(event, view, engine.store, budget, deadline).candidates
-    if not found or found[0].coverage < _EVENT_COVERAGE:
+    found = retrieve(lexical, event, reading, 1, engine.deadline(engine.settings.retrieval.timeout_ms)).claims
+    if not found.ids or found.coverage[0] < _EVENT_COVERAGE:
         return None
-    return mention.around(found[0].unit.event_time)
+    return mention.around(reading.units(found.ids)[found.ids[0]].event_time)

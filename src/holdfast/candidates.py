@@ -1,0 +1,145 @@
+"""What the strategies find, as one pool: everything that any of them found, scored by all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.query import Engine, Question
+from holdfast.ranking.fuse import Fusion, fuse
+from holdfast.ranking.pool import Bools, Pool
+from holdfast.retrieval.strategy import Strategy, retrieve
+from holdfast.store.contract import ColumnName, Reading, TimeQuery
+from holdfast.types import Claims, QueryProfile, RetrievalResult
+
+# What ranking needs to know of a unit besides its scores.
+_KNOWN: tuple[ColumnName, ...] = (
+    "author", "speaker", "session", "scope", "kind", "event_time", "starts", "ends", "decay_rate", "covered_by",
+    "length", "said",
+)  # fmt: skip
+_NEIGHBOURS: tuple[ColumnName, ...] = ("before", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a question finds when strategies look `depth` deep: their own results, how they are fused, and the pool.
+
+    `refused` says why the question gets no answer, if it gets none.
+    """
+
+    results: tuple[RetrievalResult, ...]
+    fusion: Fusion
+    pool: Pool
+    depth: int
+    refused: str = ""
+
+
+def collect(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Found:
+    """Let the profile's strategies look `depth` deep, and every part of a mix score the whole pool."""
+    results = search_strategies(engine, question, query, reading, depth)
+    fusion = Fusion.of(results, question.profile, engine.settings.fusion)
+    ids = tuple(dict.fromkeys(unit_id for result in results for unit_id in result.claims.ids))
+    beside: Mapping[str, NDArray[Any]] = {}
+    if question.is_staged:
+        ids, beside = _add_neighbours(engine, query, reading, ids)
+    whole = question.is_staged or bool(question.profile.mix)
+    claims, claimed = _complete(question, query, reading, results, ids) if whole else _align(results, ids)
+    known = {**reading.columns(ids, _KNOWN), **beside}
+    return Found(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies().sorted(), depth)
+
+
+def search_strategies(
+    engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int
+) -> tuple[RetrievalResult, ...]:
+    """Let the profile's strategies look, and its escalation too when the first of them finds too little."""
+    limits = engine.settings.retrieval
+
+    def look(strategy: Strategy, timeout_ms: float) -> RetrievalResult:
+        return retrieve(strategy, query, reading, depth, engine.deadline(timeout_ms))
+
+    results = [look(strategy, limits.timeout_ms) for strategy in question.strategies]
+    if len(results[0].claims.ids) < question.profile.escalate_below:
+        results += [look(strategy, limits.escalation_timeout_ms) for strategy in question.escalation]
+    return tuple(results)
+
+
+def _add_neighbours(
+    engine: Engine, query: QueryProfile, reading: Reading, ids: tuple[str, ...]
+) -> tuple[tuple[str, ...], Mapping[str, NDArray[Any]]]:
+    """Return the ids with the turns beside them, and who is beside whom.
+
+    A question that asks for a time alone finds what happened then (C13).
+    """
+    if query.time_range is not None and query.only_time:
+        limits = engine.settings.retrieval
+        then = reading.propose(
+            TimeQuery(*query.time_range), limits.max_candidates, engine.deadline(limits.timeout_ms)
+        )
+        ids = tuple(dict.fromkeys((*ids, *then.ids)))
+    if not engine.settings.stages.smoothing:
+        return ids, {}
+    around = reading.columns(ids, _NEIGHBOURS)
+    near = (
+        unit_id for pair in zip(*(around[name].tolist() for name in _NEIGHBOURS), strict=True) for unit_id in pair
+    )
+    ids = tuple(dict.fromkeys((*ids, *(unit_id for unit_id in near if unit_id is not None))))
+    return ids, reading.columns(ids, _NEIGHBOURS)  # of the newcomers too: they lean on who brought them
+
+
+def _align(results: Sequence[RetrievalResult], ids: tuple[str, ...]) -> tuple[dict[str, Claims], dict[str, Bools]]:
+    """Return the columns of each strategy over all the rows; where it found nothing, it claims nothing."""
+    row_of = {unit_id: row for row, unit_id in enumerate(ids)}
+    claims, claimed = {}, {}
+    for result in results:
+        rows = np.array([row_of[unit_id] for unit_id in result.claims.ids], dtype=np.intp)
+        claims[result.strategy_id] = _spread(result.claims, rows, ids)
+        mask = np.zeros(len(ids), dtype=np.bool_)
+        mask[rows] = True
+        claimed[result.strategy_id] = mask
+    return claims, claimed
+
+
+def _spread(found: Claims, rows: NDArray[np.intp], ids: tuple[str, ...]) -> Claims:
+    claims = Claims.of(ids, relative=found.relative, terms=found.matched.shape[1])
+    claims.raw[rows], claims.coverage[rows] = found.raw, found.coverage
+    claims.matched[rows], claims.identified[rows], claims.proven[rows] = found.matched, found.identified, found.proven
+    return claims
+
+
+def _complete(
+    question: Question,
+    query: QueryProfile,
+    reading: Reading,
+    results: Sequence[RetrievalResult],
+    ids: tuple[str, ...],
+) -> tuple[dict[str, Claims], dict[str, Bools]]:
+    """Let every primary strategy score those of `ids` that it did not find itself: a mix needs all its parts."""
+    whole = list(results)
+    for number, (strategy, result) in enumerate(zip(question.strategies, results, strict=False)):
+        known = set(result.claims.ids)
+        missing = tuple(unit_id for unit_id in ids if unit_id not in known)
+        if missing:
+            joined = result.claims.joined(strategy.score(query, reading, missing))
+            whole[number] = RetrievalResult(result.strategy_id, joined, result.duration_ms)
+    return _align(whole, ids)
+
+
+def join(question: Question, query: QueryProfile, reading: Reading, found: Found, ids: Sequence[str]) -> Pool:
+    """Return a pool of further units with their fused scores: nobody found them, every primary strategy scores them.
+
+    They are not smoothed: what is beside them was not looked for.
+    """
+    rows = tuple(ids)
+    primary = {strategy.id: strategy for strategy in question.strategies}
+    claims, claimed = {}, {}
+    for name, known in found.pool.claims.items():
+        scored = primary[name].score(query, reading, rows) if name in primary else None
+        claims[name] = scored or Claims.of(rows, relative=known.relative, terms=known.matched.shape[1])
+        claimed[name] = np.full(len(rows), scored is not None)
+    columns = dict(reading.columns(rows, _KNOWN))
+    columns |= {name: np.full(len(rows), None, dtype=object) for name in _NEIGHBOURS if name in found.pool.known}
+    return fuse(rows, claims, claimed, columns, found.fusion)

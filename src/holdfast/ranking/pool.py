@@ -1,0 +1,219 @@
+"""The pool: candidates as columns, one row for each unit, best first.
+
+A stage is rel' = (1 - w)·rel + w·signal on whole columns; the pool keeps every w and signal, so that an explanation
+reads the numbers that ranked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.types import Adjustment, Candidate, Claims, Cut, Dropped
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effect:
+    """What one stage does: a weight and a signal for each row; a weight of 0 leaves a row as it is.
+
+    `because` says in an explanation what a signal is, row by row where rows differ.
+    """
+
+    stage: str
+    weight: Floats
+    signal: Floats
+    because: tuple[str, ...] | str = "signal"
+
+    def take(self, rows: Rows) -> Effect:
+        """Return the effect on some rows."""
+        because = self.because if isinstance(self.because, str) else tuple(self.because[row] for row in rows.tolist())
+        return Effect(self.stage, self.weight[rows], self.signal[rows], because)
+
+    def at(self, row: int) -> Adjustment:
+        """Return what it does to one row."""
+        because = self.because if isinstance(self.because, str) else self.because[row]
+        return Adjustment(self.stage, float(self.weight[row]), float(self.signal[row]), because)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Candidates of one question.
+
+    `claims` has the columns of each strategy, and `claimed` the rows of which it said anything at all; `known` is
+    what the store knows of each unit (`ColumnName`). `first` is the fused score before any stage. `merged` are the
+    ids of copies that were folded into a row.
+    """
+
+    ids: tuple[str, ...]
+    claims: Mapping[str, Claims]
+    claimed: Mapping[str, Bools]
+    known: Mapping[str, NDArray[Any]]
+    first: Floats
+    fused: Floats
+    rel: Floats
+    full_marks: float
+    merged: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    effects: tuple[Effect, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: Rows | Sequence[int]) -> Pool:
+        """Return some rows, in that order."""
+        rows = np.asarray(rows, dtype=np.intp)
+        return dataclasses.replace(
+            self,
+            ids=tuple(self.ids[row] for row in rows.tolist()),
+            claims={name: claims.take(rows) for name, claims in self.claims.items()},
+            claimed={name: mask[rows] for name, mask in self.claimed.items()},
+            known={name: column[rows] for name, column in self.known.items()},
+            first=self.first[rows],
+            fused=self.fused[rows],
+            rel=self.rel[rows],
+            effects=tuple(effect.take(rows) for effect in self.effects),
+        )
+
+    def keep(self, mask: Bools) -> Pool:
+        """Return the rows that `mask` names."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def sorted(self) -> Pool:
+        """Return the rows by fused score, best first, ties by id."""
+        order = order_rows(self.fused, self.ids)
+        return self if (order[1:] > order[:-1]).all() else self.take(order)
+
+    def apply(self, effect: Effect) -> Pool:
+        """Mix a stage's signal into the relevance: a convex mix, clamped last because floats round."""
+        touched = effect.weight > 0.0
+        if not touched.any():
+            return self
+        mixed = np.minimum((1.0 - effect.weight) * self.rel + effect.weight * effect.signal, 1.0)
+        rel = np.where(touched, mixed, self.rel)
+        fused = np.where(touched, rel * self.full_marks, self.fused)
+        return dataclasses.replace(self, rel=rel, fused=fused, effects=(*self.effects, effect))
+
+    def joined(self, other: Pool) -> Pool:
+        """Return the rows of both; an effect of one of them leaves the rows of the other as they are."""
+        return dataclasses.replace(
+            self,
+            ids=(*self.ids, *other.ids),
+            claims={name: claims.joined(other.claims[name]) for name, claims in self.claims.items()},
+            claimed={name: np.concatenate([mask, other.claimed[name]]) for name, mask in self.claimed.items()},
+            known={name: np.concatenate([column, other.known[name]]) for name, column in self.known.items()},
+            first=np.concatenate([self.first, other.first]),
+            fused=np.concatenate([self.fused, other.fused]),
+            rel=np.concatenate([self.rel, other.rel]),
+            merged={**self.merged, **other.merged},
+            effects=_joined_effects(self, other),
+        )
+
+    def merge_copies(self) -> Pool:
+        """Fold copies of the same words, said by the same one at the same time, into the best of them (C6)."""
+        said = self.known["said"]
+        if len(np.unique(said)) == len(said):
+            return self
+        groups: dict[int, list[int]] = {}
+        for row in order_rows(self.first, self.ids).tolist():
+            groups.setdefault(int(said[row]), []).append(row)
+        merged = {
+            self.ids[best]: tuple(
+                copy for row in (best, *others) for copy in (*self.ids_of(row)[int(row == best) :],)
+            )
+            for best, *others in groups.values()
+        }
+        kept = np.zeros(len(self.ids), dtype=np.bool_)
+        kept[[best for best, *_ in groups.values()]] = True
+        return dataclasses.replace(self.keep(kept), merged={name: ids for name, ids in merged.items() if ids})
+
+    def ids_of(self, row: int) -> tuple[str, ...]:
+        """Return the id of a row, and those of the copies in it."""
+        return (self.ids[row], *self.merged.get(self.ids[row], ()))
+
+    def rows_by_id(self) -> dict[str, int]:
+        """Return the row of every id, copies included."""
+        return {unit_id: row for row in range(len(self.ids)) for unit_id in self.ids_of(row)}
+
+    # ------------------------------------------------------------------------------------------- one row
+
+    @property
+    def coverage(self) -> Floats:
+        """Return the share of the question's idf mass that each unit matches."""
+        found = np.zeros(len(self.ids))
+        for claims in self.claims.values():
+            found = np.maximum(found, claims.coverage)
+        return found
+
+    @property
+    def proven(self) -> Bools:
+        """Return which units carry a proof."""
+        found = np.zeros(len(self.ids), dtype=np.bool_)
+        for claims in self.claims.values():
+            found |= claims.proven
+        return found
+
+    def cosine(self, row: int) -> float | None:
+        """Return how near a unit is in meaning; None when nobody looked."""
+        return float(self.claims["dense"].raw[row]) if "dense" in self.claims and self.claimed["dense"][row] else None
+
+    def drop(self, row: int, cut: Cut, needed: float, had: float | None = None) -> Dropped:
+        """Return one row as what a cut removed; it had its fused score, unless another measure is given."""
+        own = float(self.fused[row]) if had is None else had
+        return Dropped(self.ids[row], self.merged.get(self.ids[row], ()), cut, needed, own)
+
+    def candidate(self, row: int) -> Candidate:
+        """Return one row as a value."""
+        raws = {name: float(c.raw[row]) for name, c in self.claims.items() if self.claimed[name][row]}
+        made = tuple(effect.at(row) for effect in self.effects if effect.weight[row] > 0.0)
+        return Candidate(
+            self.ids[row],
+            float(self.fused[row]),
+            float(self.rel[row]),
+            raws,
+            self.merged.get(self.ids[row], ()),
+            made,
+        )
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return every row as a value, best first."""
+        return tuple(self.candidate(row) for row in range(len(self.ids)))
+
+
+def order_rows(scores: Floats, ids: Sequence[str]) -> Rows:
+    """Return the rows by score, best first, ties by id."""
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        values = (-scores).tolist()
+        order = np.array(sorted(range(len(ids)), key=lambda row: (values[row], ids[row])), dtype=np.intp)
+    return order
+
+
+def _joined_effects(one: Pool, other: Pool) -> tuple[Effect, ...]:
+    """Return the effects of both pools, each over the rows of both, in the order of the stages."""
+    found = []
+    for effect in one.effects:
+        twin = next((each for each in other.effects if each.stage == effect.stage), None)
+        found.append(_padded(effect, twin, len(one), len(other)))
+    known = {effect.stage for effect in one.effects}
+    found += [_padded(None, effect, len(one), len(other)) for effect in other.effects if effect.stage not in known]
+    return tuple(found)
+
+
+def _padded(one: Effect | None, other: Effect | None, rows: int, others: int) -> Effect:
+    first = one or Effect(other.stage if other else "", np.zeros(rows), np.zeros(rows))
+    second = other or Effect(first.stage, np.zeros(others), np.zeros(others))
+    return Effect(
+        first.stage,
+        np.concatenate([first.weight, second.weight]),
+        np.concatenate([first.signal, second.signal]),
+        (*(first.at(row).because for row in range(rows)), *(second.at(row).because for row in range(others))),
+    )

@@ -1,0 +1,549 @@
+"""One consistent state of a SQLite store, as one view may see it: a read transaction, and the index that fits it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, singledispatchmethod
+from sqlite3 import Cursor
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import DamagedStoreError, shown
+from holdfast.kernels import bm25, topk
+from holdfast.kernels import hypervectors as hv
+from holdfast.kernels.facts import Facts
+from holdfast.kernels.vectors import cosines
+from holdfast.store.contract import (
+    HYPER_FIELDS,
+    MISSING_FIELD,
+    ColumnName,
+    Columns,
+    DenseEvidence,
+    DenseQuery,
+    DocumentQuery,
+    HyperEvidence,
+    HyperQuery,
+    LexicalEvidence,
+    LexicalQuery,
+    Order,
+    Proposal,
+    SimilarityEvidence,
+    SimilarityQuery,
+    TimeQuery,
+)
+from holdfast.store.facts import join_facts
+from holdfast.store.index import CALLED, DURABLE, NAMING, TURN, Shard, microseconds
+from holdfast.store.rows import GLOBAL, Row, agent_matches, hidden_by, then_by, unit_of, vector_of, where
+from holdfast.store.sync import LiveIndex
+from holdfast.types import (
+    AUTHORS,
+    FIELDS,
+    KINDS,
+    ROLES,
+    SCOPES,
+    Condition,
+    CoreDocument,
+    Deadline,
+    Junction,
+    Unit,
+    View,
+    iso,
+)
+
+Bools = NDArray[np.bool_]
+Places = NDArray[np.intp]
+_NOWHERE = -1
+_EVERYTHING = -1  # SQLite's "no limit"
+# What one shard finds: places, their approximate scores, and whether time ran out.
+Look = Callable[[Shard, Bools], tuple[Places, NDArray[np.float64], bool]]
+
+
+class SqliteReading:
+    """See `Reading`. The store holds its lock and a read transaction as long as this is used."""
+
+    def __init__(self, view: View, run: Callable[..., Cursor], index: LiveIndex, place: Callable[[], str]) -> None:
+        self.view = view
+        self._run = run
+        self._index = index
+        self._place = place  # what tells this store from a copy of it
+        self._df: dict[str, int] = {}
+        self._located: tuple[Sequence[str] | None, Places] = (None, np.zeros(0, dtype=np.intp))
+
+    # ------------------------------------------------------------------------------------------- the state
+
+    @cached_property
+    def _shards(self) -> list[Shard]:
+        """Return what the view may see: earlier versions for a read of the past, the user's own, the global one."""
+        return self._index.shards(self.view)
+
+    @cached_property
+    def _offsets(self) -> NDArray[np.intp]:
+        """Return the row at which each shard begins, when they are laid end to end."""
+        sizes = [len(shard.keys) for shard in self._shards]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+    @cached_property
+    def _present(self) -> list[Shard]:
+        """Return the shards that statistics are taken from: those of the present, also for a read of the past."""
+        return [shard for shard in self._shards if shard.past is None]
+
+    @cached_property
+    def _seen(self) -> list[Bools] | None:
+        """Return which places of each shard the named agent may see, or None when no agent is named."""
+        return None if self.view.agent is None else [shard.seen_by(self.view.agent) for shard in self._shards]
+
+    @cached_property
+    def _allowed(self) -> frozenset[int] | None:
+        """Return the keys that pass the view's filters, or None when it has none."""
+        if self.view.filters is None and self.view.as_of is None:
+            return None
+        visible, values = where(self.view, searching=True)
+        return frozenset(key for (key,) in self._run("matching_keys", values, visible=visible))
+
+    @cached_property
+    def _eligible(self) -> list[Bools]:
+        """Return which places of each shard the view may see; a user's own unit hides a global one of the same id."""
+        masks = [shard.eligible(self.view, self._allowed) for shard in self._shards]
+        for i, shard in enumerate(self._shards):
+            for own in self._shards[:i]:
+                if twice := own.place_of_id.keys() & shard.place_of_id.keys():
+                    hiding = [unit_id for unit_id in twice if own.shows(unit_id, self.view)]
+                    masks[i][[shard.place_of_id[unit_id] for unit_id in hiding]] = False
+        return masks
+
+    @cached_property
+    def _unit_count(self) -> int:
+        if self._seen is None:  # kept up to date by the shards
+            return sum(shard.unit_count for shard in self._present)
+        return sum(
+            int(np.count_nonzero(mask))
+            for shard, mask in zip(self._shards, self._seen, strict=True)
+            if shard.past is None
+        )
+
+    @cached_property
+    def _field_totals(self) -> tuple[int, ...]:
+        if self._seen is None:
+            return tuple(map(sum, zip(*(shard.field_totals for shard in self._present), strict=True)))
+        lengths = [
+            shard.column("lengths")[mask].sum(axis=0, dtype=np.int64)
+            for shard, mask in zip(self._shards, self._seen, strict=True)
+            if shard.past is None
+        ]
+        return tuple(int(total) for total in sum(lengths))
+
+    def _count(self, terms: Sequence[str]) -> tuple[int, ...]:
+        """Return df of each term; filters, sessions and moments leave the statistics as they are."""
+        for term in terms:
+            if term not in self._df:
+                seen = self._seen or [shard.column("alive") for shard in self._shards]
+                pairs = zip(self._shards, seen, strict=True)
+                self._df[term] = sum(shard.df(term, mask) for shard, mask in pairs if shard.past is None)
+        return tuple(self._df[term] for term in terms)
+
+    def _locate(self, ids: Sequence[str]) -> Places:
+        """Return the row of each of `ids`: in the first shard that shows it, else `_NOWHERE`."""
+        if self._located[0] is not ids:
+            rows = np.full(len(ids), _NOWHERE, dtype=np.intp)
+            for i in range(len(self._shards) - 1, -1, -1):
+                place_of_id = self._shards[i].place_of_id
+                places = np.fromiter((place_of_id.get(unit_id, _NOWHERE) for unit_id in ids), np.intp, len(ids))
+                here = places != _NOWHERE
+                if self._seen is not None:
+                    here[here] = self._seen[i][places[here]]
+                rows[here] = self._offsets[i] + places[here]
+            self._located = (ids, rows)
+        return self._located[1]
+
+    def _known(self, ids: Sequence[str]) -> tuple[tuple[str, ...], Places]:
+        """Return those of `ids` that are somewhere, each once, and their rows."""
+        rows = self._locate(ids)
+        if (rows == _NOWHERE).any() or len(set(ids)) < len(ids):
+            pairs = {unit_id: row for unit_id, row in zip(ids, rows.tolist(), strict=True) if row != _NOWHERE}
+            return tuple(pairs), np.array([*pairs.values()], dtype=np.intp)
+        return tuple(ids), rows
+
+    def _by_shard(self, rows: Places) -> Iterator[tuple[Shard, Places, Places]]:
+        """Yield each shard that has some of `rows`: which of them, and their places in it."""
+        for i, shard in enumerate(self._shards):
+            mine = np.flatnonzero((rows >= self._offsets[i]) & (rows < self._offsets[i + 1]))
+            if len(mine):
+                yield shard, mine, rows[mine] - self._offsets[i]
+
+    # ------------------------------------------------------------------------------------------- proposing
+
+    @singledispatchmethod
+    def propose(self, query: Any, depth: int, deadline: Deadline) -> Proposal:  # noqa: ANN401 - one of `Query`
+        """See `Reading.propose`."""
+        raise TypeError(query)
+
+    @propose.register
+    def _(self, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
+        units = self._unit_count
+        idfs = {t: bm25.idf(units, df) for t, df in zip(query.terms, self._count(query.terms), strict=True)}
+        averages = [total / max(1, units) for total in self._field_totals]
+        return self._best_of(depth, lambda shard, seen: shard.propose(query, idfs, averages, seen, depth, deadline))
+
+    @propose.register
+    def _(self, query: DenseQuery, depth: int, deadline: Deadline) -> Proposal:
+        """Propose by vectors. The funnel is one sweep of a few milliseconds: it is not cut short."""
+
+        def nearest(shard: Shard, eligible: Bools) -> tuple[Places, NDArray[np.float64], bool]:
+            if shard.dense is None or shard.dense.dims != len(query.vector):
+                return np.zeros(0, dtype=np.intp), np.zeros(0), False
+            if query.density is not None:
+                eligible = eligible & (shard.column("anchor_density") == np.float32(query.density))
+            return (*shard.dense.propose(query.vector, eligible, depth, query.tier), False)
+
+        if self._index.space() != query.space:
+            return Proposal(())
+        return replace(self._best_of(depth, nearest), exhausted=deadline.expired())
+
+    @propose.register
+    def _(self, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
+        """Propose by hypervectors; only those that are cached in time are seen."""
+
+        def nearest(shard: Shard, eligible: Bools) -> tuple[Places, NDArray[np.float64], bool]:
+            self._index.encode(shard, shard.ids, deadline)
+            cached = [p for p in np.flatnonzero(eligible).tolist() if shard.ids[p] in shard.hyper]
+            places = np.array(cached, dtype=np.intp)
+            distances = shard.hyper.distances(query, [shard.ids[p] for p in cached])
+            near = np.where(distances == MISSING_FIELD, 0.0, hv.shifted(hv.similarity(distances)))
+            heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(self._unit_count)
+            scores = np.where(heard, near @ np.array(query.weights), 0.0)
+            best = np.flatnonzero(scores > 0.0)
+            best = best[topk.at_least_top(scores[best], depth)]
+            return places[best], scores[best], len(places) < int(np.count_nonzero(eligible))
+
+        return self._best_of(depth, nearest)
+
+    @propose.register
+    def _(self, query: TimeQuery, depth: int, deadline: Deadline) -> Proposal:
+        start = Condition("field", ("event_time",), "gte", iso(query.start))
+        end = Condition("field", ("event_time",), "lt", iso(query.end))
+        parts = (start, end) if self.view.filters is None else (self.view.filters, start, end)
+        then = replace(self.view, filters=Junction("and", parts))
+        return Proposal(tuple(unit.id for unit in self._scan(then, "newest", depth)), deadline.expired())
+
+    @propose.register
+    def _(self, query: DocumentQuery, depth: int, deadline: Deadline) -> Proposal:
+        keys = {"tenant": self.view.tenant, "name": query.name}
+        found = [self._run("document_parts", {**keys, "user": user}).fetchall() for user in (self.view.user, GLOBAL)]
+        parts = [unit_id for unit_id, lasting in (found[0] or found[1]) if query.ended or lasting]
+        return Proposal(tuple(parts[:depth]), deadline.expired())
+
+    def _best_of(self, depth: int, look: Look) -> Proposal:
+        """Return what `look` finds best in the shards."""
+        ids: list[str] = []
+        parts: list[NDArray[np.float64]] = []
+        exhausted = False
+        for shard, eligible in zip(self._shards, self._eligible, strict=True):
+            if not len(eligible):
+                continue
+            places, scores, ran_out = look(shard, eligible)
+            exhausted |= ran_out
+            ids += [shard.ids[place] for place in places.tolist()]
+            parts.append(scores)
+        best = topk.at_least_top(np.concatenate(parts), depth) if parts else ()
+        return Proposal(tuple(ids[i] for i in best), exhausted)
+
+    # -------------------------------------------------------------------------------------------- evidence
+
+    @singledispatchmethod
+    def evidence(self, query: Any, ids: Sequence[str]) -> Any:  # noqa: ANN401 - see the overloads of `Reading`
+        """See `Reading.evidence`."""
+        raise TypeError(query)
+
+    @evidence.register
+    def _(self, query: LexicalQuery, ids: Sequence[str]) -> LexicalEvidence:
+        found, rows = self._known(ids)
+        tf = np.zeros((len(found), len(FIELDS), len(query.terms)), dtype=np.int64)
+        lengths = np.zeros((len(found), len(FIELDS)), dtype=np.int64)
+        roles = np.zeros(len(found), dtype=np.intp)
+        for shard, mine, places in self._by_shard(rows):
+            tf[mine] = shard.counts(query.terms, places)
+            lengths[mine] = shard.column("lengths")[places]
+            roles[mine] = shard.column("role")[places]
+        return LexicalEvidence(
+            ids=found,
+            roles=tuple(ROLES[role] for role in roles.tolist()),
+            tf=tf,
+            lengths=lengths,
+            unit_count=self._unit_count,
+            df=self._count(query.terms),
+            field_totals=self._field_totals,
+        )
+
+    @evidence.register
+    def _(self, query: DenseQuery, ids: Sequence[str]) -> DenseEvidence:
+        found, rows = self._known(ids)
+        kept: list[tuple[int, NDArray[np.float32]]] = []
+        for shard, mine, places in self._by_shard(rows):
+            row_of_key = {shard.keys[place]: row for row, place in zip(mine.tolist(), places.tolist(), strict=True)}
+            kept += [(row_of_key[key], vector) for key, vector in self._vectors(shard, query.space, [*row_of_key])]
+        kept.sort(key=lambda pair: pair[0])
+        matrix = np.array([vector for _, vector in kept], dtype=np.float32)
+        return DenseEvidence(tuple(found[row] for row, _ in kept), matrix)
+
+    def _vectors(self, shard: Shard, space: str, keys: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        values = {"space": space, "keys": json.dumps(keys)}
+        if shard.past is None:
+            rows = self._run("vectors_of_units", values).fetchall()
+        else:
+            versions = {key: shard.past[shard.ids[shard.place_of_key[key]]].version for key in keys}
+            rows = [row[:3] for row in self._run("vectors_of_versions", values) if row[3] == versions[row[0]]]
+        return ((row[0], vector_of(row)) for row in rows)
+
+    @evidence.register
+    def _(self, query: HyperQuery, ids: Sequence[str]) -> HyperEvidence:
+        found, rows = self._known(ids)
+        distances = np.full((len(found), len(HYPER_FIELDS)), MISSING_FIELD, dtype=np.int64)
+        for shard, mine, _ in self._by_shard(rows):
+            if shard.past is not None:  # hypervectors are of present words
+                continue
+            here = [found[row] for row in mine.tolist()]
+            self._index.encode(shard, here, None)
+            distances[mine] = shard.hyper.distances(query, here)
+        return HyperEvidence(found, distances, self._unit_count)
+
+    @evidence.register
+    def _(self, query: SimilarityQuery, ids: Sequence[str]) -> SimilarityEvidence:
+        """Compare with the user's own present units alone."""
+        own = self._present[0]
+        if self._index.space() != query.space or own.dense is None or own.dense.dims != query.vectors.shape[1]:
+            nothing = tuple(() for _ in ids)
+            return SimilarityEvidence(nothing, nothing)
+        eligible = own.eligible(self.view, None)
+        kinds = (eligible & (own.column("kind") == TURN), eligible & (own.column("scope") == DURABLE))
+        turns, durable = (
+            self._nearest(own, query, mask, depth, ids)
+            for mask, depth in zip(kinds, (query.turns, query.durable), strict=True)
+        )
+        return SimilarityEvidence(turns, durable)
+
+    def _nearest(
+        self, shard: Shard, query: SimilarityQuery, mask: Bools, depth: int, ids: Sequence[str]
+    ) -> tuple[tuple[float, ...], ...]:
+        """Return for each vector the exact cosines of the nearest places of a mask, best first."""
+        assert shard.dense is not None  # noqa: S101 - the caller has looked
+        near = [shard.dense.propose(vector, mask, depth + 1, None)[0].tolist() for vector in query.vectors]
+        keys = [*dict.fromkeys(shard.keys[place] for places in near for place in places)]
+        vector_of_key = dict(self._vectors(shard, query.space, keys))
+        found = []
+        for vector, places, itself in zip(query.vectors, near, ids, strict=True):
+            others = [vector_of_key.get(shard.keys[place]) for place in places if shard.ids[place] != itself]
+            rows = np.array([row for row in others if row is not None], dtype=np.float32)
+            exact = cosines(rows, vector, len(vector)).tolist() if len(rows) else []
+            found.append(tuple(sorted(exact, reverse=True)[:depth]))
+        return tuple(found)
+
+    # -------------------------------------------------------------------------------------------- columns
+
+    def columns(self, ids: Sequence[str], names: Sequence[ColumnName]) -> Columns:
+        """See `Reading.columns`."""
+        rows = self._locate(ids)
+        found: dict[str, NDArray[Any]] = {}
+        for name in names:
+            if name in _CODED:
+                found[name] = self._coded(rows, *_CODED[name])
+            elif name in _NUMBERS:
+                found[name] = self._numbers(rows, name, _NUMBERS[name])
+            elif name not in found:
+                found |= _DERIVED[name](self, ids, rows)
+        return {name: found[name] for name in names}
+
+    def _numbers(self, rows: Places, name: str, kind: type) -> NDArray[Any]:
+        values = np.zeros(len(rows), dtype=kind)
+        for shard, mine, places in self._by_shard(rows):
+            values[mine] = shard.column(name)[places]
+        return values
+
+    def _coded(self, rows: Places, name: str, words: Sequence[str] | None) -> NDArray[Any]:
+        """Return words that the shards hold as numbers: those of a fixed list, or a shard's own names."""
+        values: NDArray[Any] = np.full(len(rows), None, dtype=object)
+        for shard, mine, places in self._by_shard(rows):
+            texts = shard.name_of_code if words is None else words
+            values[mine] = [texts[code] for code in shard.column(name)[places].tolist()]
+        return values
+
+    def _lineages(self, _ids: Sequence[str], rows: Places) -> Columns:
+        starts = self._numbers(rows, "event_time", np.int64)
+        ends, rates = starts.copy(), np.full(len(rows), np.nan)
+        covered_by = np.full(len(rows), None, dtype=object)
+        for shard, mine, places in self._by_shard(rows):
+            if not shard.lineages and not shard.covered_by:
+                continue
+            for row, place in zip(mine.tolist(), places.tolist(), strict=True):
+                key = shard.keys[place]
+                covered_by[row] = shard.covered_by.get(key)
+                if (lineage := shard.lineages.get(key)) is not None:
+                    starts[row], ends[row] = microseconds(lineage.starts), microseconds(lineage.ends)
+                    rates[row] = lineage.decay_rate
+        return {"starts": starts, "ends": ends, "decay_rate": rates, "covered_by": covered_by}
+
+    def _neighbours(self, ids: Sequence[str], _rows: Places) -> Columns:
+        before, after = (np.full(len(ids), None, dtype=object) for _ in range(2))
+        present = [
+            (shard, eligible)
+            for shard, eligible in zip(self._shards, self._eligible, strict=True)
+            if shard.past is None
+        ]
+        for row, unit_id in enumerate(ids):
+            shard, eligible = next((pair for pair in present if pair[0].shows(unit_id, self.view)), (None, None))
+            if shard is None or eligible is None:
+                continue
+            last, following = shard.beside(shard.place_of_id[unit_id], eligible)
+            before[row] = None if last is None else shard.ids[last]
+            after[row] = None if following is None else shard.ids[following]
+        return {"before": before, "after": after}
+
+    def _documents_of(self, ids: Sequence[str], _rows: Places) -> Columns:
+        keys = {"tenant": self.view.tenant, "user": self.view.user, "ids": json.dumps([*ids])}
+        name_of = dict(self._run("documents_of_units", keys).fetchall())
+        return {"document": np.array([name_of.get(unit_id) for unit_id in ids], dtype=object)}
+
+    def _accesses(self, ids: Sequence[str], rows: Places) -> Columns:
+        """Count the user's own units only: what others read of everyone's is not one user's to see."""
+        owner = {"tenant": self.view.tenant, "user": self.view.user}
+        keys = np.full(len(ids), _NOWHERE, dtype=np.int64)
+        for shard, mine, places in self._by_shard(rows):
+            keys[mine] = [shard.keys[place] for place in places.tolist()]
+        counts = dict(self._run("access_counts", {**owner, "keys": json.dumps(keys.tolist())}).fetchall())
+        [most] = self._run("most_accessed", owner).fetchone()
+        return {
+            "access_count": np.array([counts.get(key, 0) for key in keys.tolist()], dtype=np.int64),
+            "most_accessed": np.full(len(ids), most, dtype=np.int64),
+        }
+
+    def _hidden(self, ids: Sequence[str], _rows: Places) -> Columns:
+        return {"hidden": np.array([self._why_hidden(unit_id) for unit_id in ids], dtype=object)}
+
+    def _why_hidden(self, unit_id: str) -> str | None:
+        row = self._row(unit_id)
+        if row is None:
+            return "not found"
+        if self.view.as_of is None:
+            return hidden_by(self.view, unit_of(row), row[3], row[5])
+        if any(unit_id in shard.past for shard in self._shards if shard.past is not None):
+            return None
+        then = self._run("lifetimes", {"key": row[0], "as_of": iso(self.view.as_of)}).fetchone()
+        return hidden_by(self.view, unit_of(row), *then_by(then))
+
+    # ---------------------------------------------------------------------------------------------- units
+
+    def units(self, ids: Sequence[str]) -> dict[str, Unit]:
+        """See `Reading.units`."""
+        if not self._index.has_loaded(self.view):  # one unit is read faster than an index is loaded
+            keys = {"tenant": self.view.tenant, "user": self.view.user, "ids": json.dumps([*ids])}
+            read = self._run("find_units", keys).fetchall()
+            # Global units come first, so that a user's own of the same id takes their place.
+            return {unit.id: unit for unit in map(unit_of, read) if agent_matches(self.view, unit)}
+        found, rows = self._known(ids)
+        here: dict[str, tuple[Shard, int]] = {}
+        for shard, mine, places in self._by_shard(rows):
+            here |= {found[row]: (shard, place) for row, place in zip(mine.tolist(), places.tolist(), strict=True)}
+        return self._index.units([(unit_id, *here[unit_id]) for unit_id in found])
+
+    def _row(self, unit_id: str) -> Row | None:
+        """Return the owner's unit of that id, else the global one; None for any other owner's."""
+        for user in (self.view.user, GLOBAL):
+            keys = {"tenant": self.view.tenant, "user": user, "id": unit_id}
+            row: Row | None = self._run("find_unit", keys).fetchone()
+            if row is not None and (self.view.agent is None or agent_matches(self.view, unit_of(row))):
+                return row
+        return None
+
+    def scan(self, *, order: Order, limit: int | None) -> Iterator[Unit]:
+        """See `Reading.scan`."""
+        return self._scan(self.view, order, limit)
+
+    def _scan(self, view: View, order: Order, limit: int | None) -> Iterator[Unit]:
+        visible, values = where(view)
+        values["limit"] = _EVERYTHING if limit is None else limit
+        rows = self._run(f"scan_{order}", values, visible=visible).fetchall()
+        past = self._index.past_units(view) if view.as_of is not None else []
+        if not past:
+            return map(unit_of, rows)
+        found = sorted((*map(unit_of, rows), *past), key=lambda u: (u.event_time, u.position, u.id))
+        return iter((found[::-1] if order == "newest" else found)[:limit])
+
+    def history(self, unit_id: str) -> list[Unit]:
+        """See `Reading.history`."""
+        row = self._row(unit_id)
+        if row is None:
+            return []
+        return [unit_of(old) for old in self._run("unit_versions", {"key": row[0]})] + [unit_of(row)]
+
+    # ------------------------------------------------------------------------------- names, facts, documents
+
+    def named(self, keys: Sequence[str], most: int, *, mentioned: bool) -> dict[str, tuple[str, ...]]:
+        """See `Reading.named`. Filters do not make a name rarer."""
+        kinds = (CALLED, NAMING) if mentioned else (CALLED,)
+        # Most of what is asked for is nobody's name, so that is found out first.
+        asked = dict.fromkeys(keys).keys()
+        found = {}
+        for key in sorted({key for shard in self._shards for kind in kinds for key in asked & shard.names(kind)}):
+            places = [{p for kind in kinds for p in shard.named(kind, key).tolist()} for shard in self._shards]
+            count = sum(len(here) for shard, here in zip(self._shards, places, strict=True) if shard.past is None)
+            ids = {
+                shard.ids[place]
+                for shard, here, eligible in zip(self._shards, places, self._eligible, strict=True)
+                for place in here
+                if eligible[place]
+            }
+            if ids and count <= most:
+                found[key] = tuple(sorted(ids))
+        return found
+
+    def facts(self) -> Facts:
+        """See `Reading.facts`."""
+        return join_facts(self._shards, self._eligible)
+
+    def names(self, kind: Literal["speaker", "session"]) -> tuple[str, ...]:
+        """See `Reading.names`."""
+        if kind == "speaker":
+            return tuple(sorted({name for shard in self._shards for name in shard.speakers if name}))
+        rows = self._run("owner_sessions", {"tenant": self.view.tenant, "user": self.view.user})
+        return tuple(name for (name,) in rows)
+
+    def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[CoreDocument]:
+        """See `Reading.documents`."""
+        view = self.view
+        wanted: Mapping[str, Any] = {
+            "tenant": view.tenant, "user": view.user, "least_core": int(core), "name": name, "bodies": int(bodies),
+        }  # fmt: skip
+        rows = self._run("owner_documents", wanted).fetchall()
+        here = self._place() if rows else ""
+        found = []
+        for user, called, path, is_core, body, checksum, given_to in rows:
+            if bodies and zlib.crc32(body) != checksum:
+                raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
+            is_here = bool(here) and given_to == here
+            found.append(CoreDocument(view.tenant, user or None, called, body, path, bool(is_core), is_here))
+        return found
+
+
+# Columns that a shard holds as numbers for words: the column, and the words (None for the shard's own names).
+_CODED: dict[str, tuple[str, tuple[str, ...] | None]] = {
+    "author": ("author", AUTHORS),
+    "kind": ("kind", KINDS),
+    "scope": ("scope", SCOPES),
+    "speaker": ("speaker", None),
+    "session": ("session", None),
+}
+_NUMBERS: dict[str, type] = {
+    "event_time": np.int64, "length": np.int64, "said": np.int64, "anchor_density": np.float64,
+}  # fmt: skip
+_Derive = Callable[[SqliteReading, Sequence[str], Places], Columns]
+_DERIVED: dict[str, _Derive] = {
+    **dict.fromkeys(("starts", "ends", "decay_rate", "covered_by"), SqliteReading._lineages),
+    **dict.fromkeys(("before", "after"), SqliteReading._neighbours),
+    **dict.fromkeys(("access_count", "most_accessed"), SqliteReading._accesses),
+    "document": SqliteReading._documents_of,
+    "hidden": SqliteReading._hidden,
+}
