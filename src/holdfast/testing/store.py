@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from holdfast.errors import ClosedStoreError, InputError, NotFoundError
-from holdfast.store.contract import LexicalQuery, Store
+from holdfast.store.contract import Access, DocumentQuery, DocumentRemoval, Reading, TimeQuery
 from holdfast.store.filters import parse_filter
-from holdfast.testing.builders import NOON, analyse_default, draft, expired_deadline, no_deadline, unit, view
-from holdfast.testing.store_vectors import StoreVectorContract, ids, raised, revised_text
-from holdfast.types import FIELDS, Analysis, CoreDocument, Draft, Fact, Lineage, Unit, View
+from holdfast.testing.builders import (
+    LATER,
+    NOON,
+    Asker,
+    draft,
+    draft_of,
+    expired_deadline,
+    raises,
+    sounds,
+    unit,
+    words,
+)
+from holdfast.testing.store_vectors import StoreVectorContract
+from holdfast.types import FIELDS, CoreDocument, Fact, Lineage
 
-
-def recorded(revised: tuple[Unit, Analysis], at: datetime) -> tuple[Unit, Analysis]:
-    """Return a revision that was recorded at another moment."""
-    return revised[0].evolve(recorded_time=at), revised[1]
-
-
-def asking(*terms: str) -> LexicalQuery:
-    """Return a lexical query with the contract's weights."""
-    return LexicalQuery(terms, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), 1.2, 0.75, frozenset(), 1.3)
+NOBODY = (None, None)
 
 
 class StoreContract(StoreVectorContract):
@@ -30,14 +34,9 @@ class StoreContract(StoreVectorContract):
 
     # -------------------------------------------------------------------------------------------- keeping
 
-    def test_words_come_back_exactly(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
+    def test_words_and_every_field_come_back_exactly(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
         text = '  Grüße, Ana!\r\n\t漢字 \U0001f33f e\u0301 "quoted" \\ {json: [1]} \u202eabc\u202c  '
-        store.put([draft("a", text)])
-        assert store.units(view(), ["a"])["a"].text == text
-
-    def test_every_field_comes_back(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
         full = unit(
             "a", "Boil the water first", kind="knowledge", role="Procedure", topic="tea", condition="if cold",
             utility_acts=("implement",), utility_note="daily", parts=({"type": "text", "n": [1, None]},),
@@ -47,395 +46,352 @@ class StoreContract(StoreVectorContract):
             metadata={"deep": {"list": [1, 2.5, "three", True, None]}},
             lineage=Lineage(("p", "q"), "extractive", 0.9, 0.1, 0.8, 0.7, NOON, NOON + timedelta(minutes=5)),
         )  # fmt: skip
-        store.put([draft_of(full)])
-        assert store.units(view(), ["a"])["a"] == full
+        ana.put(draft_of(full), draft("b", text))
+        kept = ana.units("a", "b")
+        assert (kept["a"], kept["b"].text) == (full, text)
 
     def test_a_batch_is_written_whole_or_not_at_all(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        batch = [draft("a", "first words"), draft("b", "second words", supersedes=("nobody",))]
-        assert raised(NotFoundError, lambda: store.put(batch))
-        assert store.units(view(), ["a", "b"]) == {}
-        assert store.lexical_evidence(view(), ["first"], ["a"]).unit_count == 0
+        ana = self.open(tmp_path)
+        assert raises(NotFoundError, ana.put, draft("a", "first"), draft("b", "second", supersedes=("nobody",)))
+        assert (ana.units("a", "b"), ana.count(["first"]).unit_count) == ({}, 0)
 
-    def test_the_same_unit_again_is_a_duplicate(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        first, again = store.put([draft("a", "blue door")])[0], store.put([draft("a", "blue door")])[0]
-        assert (first.status, again.status, again.version) == ("added", "duplicate", 1)
+    def test_the_same_again_is_a_duplicate_and_new_words_are_a_new_version(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        given = [("blue door", "added", 1), ("blue door", "duplicate", 1), ("green door", "updated", 2)]
+        for text, status, version in given:
+            [written] = ana.put(draft("a", text))
+            assert (written.status, written.version) == (status, version)
+        revised = ana.revise("a", text="red door")
+        assert (revised.text, revised.version) == ("red door", 3)
+        told = [(1, "blue door"), (2, "green door"), (3, "red door")]
+        assert [(old.version, old.text) for old in ana.history("a")] == told
+        assert raises(NotFoundError, ana.revise, "unknown", text="red")
 
-    def test_a_given_id_with_new_words_is_a_new_version(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "blue door")])
-        [written] = store.put([draft("a", "green door")])
-        assert (written.status, written.version) == ("updated", 2)
-        assert [old.text for old in store.history(view(), "a")] == ["blue door", "green door"]
+    def test_a_message_is_told_apart_by_its_order(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
 
-    def test_a_revision_keeps_the_history(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "blue door")])
-        revised = store.revise(view(), "a", lambda old: revised_text(old, "red door"))
-        assert (revised.text, revised.version) == ("red door", 2)
-        assert [old.version for old in store.history(view(), "a")] == [1, 2]
+        def say(*texts: str) -> list[str]:
+            drafts = [replace(draft("-", text), id_given=False, naming=partial(_number, text)) for text in texts]
+            return [one.status for one in ana.store.put(drafts, retry_seconds=60)]
 
-    def test_revising_what_is_not_there_is_an_error(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        assert raised(NotFoundError, lambda: store.revise(view(), "a", lambda old: revised_text(old, "red")))
+        assert say("yes", "no", "yes") == ["added"] * 3
+        assert say("no", "yes", "no") == ["duplicate", "duplicate", "added"]
+        assert say("no") == ["duplicate"]
+        assert say("yes") == ["added"]
+        assert [one.text for one in ana.units(*ana.scan()).values()] == ["yes", "no", "yes", "no", "yes"]
 
     # -------------------------------------------------------------------------------------------- seeing
 
-    def test_owners_do_not_see_each_other(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "secret garden"), draft("a", "secret cellar", user="ben")])
-        store.put([draft("a", "secret attic", tenant="other")])
-        for seen, text in ((view("ana"), "garden"), (view("ben"), "cellar"), (view("ana", tenant="other"), "attic")):
-            assert store.units(seen, ["a"])["a"].text == f"secret {text}"
-            assert [found.text for found in store.scan(seen, order="oldest", limit=None)] == [f"secret {text}"]
-            assert store.lexical_evidence(seen, ["secret"], ["a"]).unit_count == 1
-            assert store.stats(seen).units == 1
-        assert store.units(view("eve"), ["a"]) == {}
-        assert store.history(view("eve"), "a") == []
-        assert store.visible(view("eve"), "a") is not None
+    def check_visible(self, asker: Asker, expected: set[str]) -> None:
+        """Scanning, asking, and searching by words, meaning and association must agree on what a view shows."""
+        everyone = [f"{name}{number}" for name in ("own", "ben", "other", "all", "agent") for number in range(9)]
+        shown = [why is None for why in asker.column("hidden", *everyone)]
+        assert {name for name, yes in zip(everyone, shown, strict=True) if yes} == expected
+        assert {*asker.scan("newest")} == expected
+        for depth in (1, 99):  # all are equally near
+            assert asker.find("lamp", depth=depth) == asker.near(depth) == expected
+            assert asker.hear("lamp", depth=depth) == expected
+        assert {*asker.units(*everyone)} >= expected
 
-    def test_global_units_are_seen_by_every_user_of_the_tenant(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("g", "house rules", user=None, scope="global")])
-        assert store.units(view("ben"), ["g"])["g"].text == "house rules"
-        assert store.lexical_candidates(view("ben"), asking("hous"), 5, no_deadline()).ids == ("g",)
-        assert store.units(view("ben", tenant="other"), ["g"]) == {}
-
-    def test_a_users_own_unit_hides_a_global_one_of_the_same_id(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "global lamp", user=None, scope="global"), draft("a", "own lamp")])
-        assert store.units(view(), ["a"])["a"].text == "own lamp"
-        assert store.lexical_candidates(view(), asking("lamp"), 5, no_deadline()).ids == ("a",)
-
-    def test_another_agents_units_are_hidden_when_an_agent_is_named(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "lamp", agent="x"), draft("b", "lamp", agent="y"), draft("c", "lamp")])
-        seen = view(agent="x")
-        assert ids(store.scan(seen, order="oldest", limit=None)) == ["a", "c"]
-        assert set(store.lexical_candidates(seen, asking("lamp"), 5, no_deadline()).ids) == {"a", "c"}
-        assert set(store.units(seen, ["a", "b", "c"])) == {"a", "c"}
-
-    def test_expired_units_are_hidden_unless_pinned(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        gone = NOON + timedelta(minutes=30)
-        store.put([draft("a", "lamp", expires_at=gone), draft("b", "lamp", expires_at=gone, pinned=True)])
-        self.check_visible(store, view(), {"b"})
-        assert "expired" in (store.visible(view(), "a") or "")
-
-    def test_superseded_units_are_hidden_unless_all_are_asked_for(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "old lamp")])
-        store.put([draft("b", "new lamp", supersedes=("a",))])
-        self.check_visible(store, view(), {"b"})
-        self.check_visible(store, view(current_only=False), {"a", "b"})
-        assert "superseded by b" in (store.visible(view(), "a") or "")
-
-    def test_validity_is_asked_at_the_reference_time(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "lamp", valid_to=NOON), draft("b", "lamp", valid_from=NOON)])
-        self.check_visible(store, view(reference_time=NOON - timedelta(seconds=1)), {"a"})
-        self.check_visible(store, view(reference_time=NOON), {"b"})
-        self.check_visible(store, view(current_only=False), {"a", "b"})
-
-    def test_only_session_hides_the_rest(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "lamp", session="s"), draft("b", "lamp", session="t"), draft("c", "lamp")])
-        self.check_visible(store, view(session="s"), {"a", "b", "c"})
-        self.check_visible(store, view(session="s", only_session=True), {"a"})
-        self.check_visible(store, view(session="unknown", only_session=True), set())
-
-    def test_filters_choose_by_metadata_and_field(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put(
-            [draft("a", "lamp", metadata={"room": "hall", "n": 3}), draft("b", "lamp", metadata={"room": "attic"})]
-        )
-        store.put([draft("c", "lamp", author="assistant")])
-        for given, expected in (
-            ({"room": "hall"}, {"a"}),
-            ({"n": {"gte": 3}}, {"a"}),
-            ({"room": {"ne": "hall"}}, {"b", "c"}),
-            ({"or": [{"author": "assistant"}, {"room": {"contains": "tti"}}]}, {"b", "c"}),
-            ({"not": {"room": {"in": ["hall", "attic"]}}}, {"c"}),
+    def test_owners_and_agents_do_not_see_each_other(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        everyone = ("own1", "agent1", "ben1", "other1", "all1")
+        ana.put(draft("own1", "lamp"), draft("agent1", "lamp", agent="cook"), draft("ben1", "lamp", user="ben"))
+        ana.put(draft("other1", "lamp", tenant="other"), draft("all1", "lamp", user=None, scope="global"))
+        ana.embed_all()
+        for asker, expected in (
+            (ana, {"own1", "agent1", "all1"}),
+            (ana.by(agent="cook"), {"own1", "agent1", "all1"}),
+            (ana.by(agent="clerk"), {"own1", "all1"}),
+            (ana.by("ben"), {"ben1", "all1"}),
+            (ana.by(tenant="other"), {"other1"}),
+            (ana.by("eve"), {"all1"}),
         ):
-            self.check_visible(store, view(filters=parse_filter(given)), expected)
+            self.check_visible(asker, expected)
+            numbers = asker.count(["lamp"], *everyone)
+            heard = asker.look(lambda reading: reading.evidence(sounds("lamp"), everyone))
+            assert {*numbers.ids} == {*heard.ids} == {*asker.vectors(*everyone)} == expected
+            assert numbers.unit_count == heard.unit_count == numbers.df[0] == len(expected)
+            assert numbers.field_totals[FIELDS.index("claim")] == len(expected)
+            assert {name for name in everyone if asker.history(name)} == {*asker.units(*everyone)} == expected
 
-    def check_visible(self, store: Store, seen: View, expected: set[str]) -> None:
-        """Scanning, searching and asking must agree on what a view shows."""
-        assert set(ids(store.scan(seen, order="newest", limit=None))) == expected
-        assert set(store.lexical_candidates(seen, asking("lamp"), 99, no_deadline()).ids) == expected
-        everyone = ids(store.scan(view(current_only=False), order="newest", limit=None))
-        assert {found for found in everyone if store.visible(seen, found) is None} == expected
+    def test_equal_ids_of_several_owners_are_told_apart(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        given = (("ana", "local"), ("ben", "local"), ("ana", "other"), (None, "local"))
+        for user, tenant in given:
+            ana.put(
+                draft(
+                    "own1", f"lamp of {user} {tenant}", user=user, tenant=tenant, scope="user" if user else "global"
+                )
+            )
+        ana.embed_all()
+        for (user, tenant), theirs in zip((*given[:3], ("eve", "local")), given, strict=True):
+            asker = ana.by(user or "", tenant=tenant)
+            self.check_visible(asker, {"own1"})
+            assert asker.units("own1")["own1"].text == f"lamp of {theirs[0]} {theirs[1]}"
+
+    def test_a_view_shows_what_counts_for_it(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("own1", "lamp", metadata={"room": "hall", "n": 3}), draft("own2", "lamp", author="assistant"))
+        ana.put(draft("own3", "lamp", session="s"), draft("own4", "lamp", session="t"))
+        ana.put(draft("own5", "lamp", expires_at=LATER), draft("own6", "lamp", expires_at=LATER, pinned=True))
+        ana.put(draft("own7", "lamp", valid_to=LATER), draft("own8", "lamp", valid_from=LATER))
+        ana.put(draft("all1", "lamp", metadata={"room": "attic"}))
+        ana.put(draft("all2", "lamp", supersedes=("all1",)))
+        ana.embed_all()
+        now = {"own1", "own2", "own3", "own4", "own6", "own8", "all2"}
+        for fields, expected in (
+            ({}, now),
+            ({"session": "s"}, now),
+            ({"session": "s", "only_session": True}, {"own3"}),
+            ({"session": "unknown", "only_session": True}, set()),
+            ({"reference_time": NOON}, now - {"own8"} | {"own7"}),
+            ({"current_only": False}, now | {"all1", "own7"}),
+        ):
+            self.check_visible(ana.by(**fields), expected)
+        for given, expected in (
+            ({"room": "hall"}, {"own1"}),
+            ({"n": {"gte": 3}}, {"own1"}),
+            ({"room": {"ne": "hall"}}, now - {"own1"}),
+            ({"or": [{"author": "assistant"}, {"room": {"contains": "al"}}]}, {"own1", "own2"}),
+            ({"not": {"room": {"in": ["hall", "attic"]}}, "session": "s"}, {"own3"}),
+            ({"n": 2}, set()),
+        ):
+            asker = ana.by(filters=parse_filter(given))
+            self.check_visible(asker, expected)
+            assert asker.count(["lamp"]).df == (10,)  # filters leave the statistics as they are
+        expired, superseded = ana.column("hidden", "own5", "all1")
+        assert ("expired" in expired, "superseded by all2" in superseded) == (True, True)
 
     # ---------------------------------------------------------------------------------------- the session
 
-    def test_turns_get_their_position_in_their_session(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one", session="s"), draft("b", "two", session="s"), draft("c", "three", session="t")])
-        store.put([draft("d", "four", session="s")])
-        found = store.units(view(), ["a", "b", "c", "d"])
-        assert [found[name].position for name in "abcd"] == [0, 1, 0, 2]
-
     def test_a_session_is_ordered_by_time_then_position(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        late_first = [draft("a", "one", session="s", minutes=5), draft("b", "two", session="s", minutes=1)]
-        store.put([*late_first, draft("c", "three", session="s", minutes=1)])
-        assert ids(store.scan(view(), order="oldest", limit=None)) == ["b", "c", "a"]
-        assert ids(store.scan(view(), order="newest", limit=2)) == ["a", "c"]
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "one", session="s", minutes=5), draft("b", "two", session="s", minutes=1))
+        ana.put(draft("x", "three", session="t", minutes=3), draft("c", "four", session="s", minutes=1))
+        assert [one.position for one in ana.units(*"abxc").values()] == [0, 1, 0, 2]
+        assert (ana.scan(), ana.scan("newest", 2)) == (["b", "c", "x", "a"], ["a", "x"])
+        asked = ana.propose(TimeQuery(NOON, NOON + timedelta(minutes=5)), 2, expired_deadline())
+        assert (asked.ids, asked.exhausted) == (("x", "c"), True)
 
-    def test_neighbours_are_the_turns_around_in_the_same_session(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft(name, name, session="s", minutes=i) for i, name in enumerate("abcde")])
-        store.put([draft("x", "x", session="t", minutes=2), draft("lone", "lone")])
-        around = {"a": ("b",), "c": ("b", "d"), "e": ("d",)}
-        assert store.neighbours(view(), ["c", "a", "e", "x", "lone", "unknown"]) == around
-        assert store.neighbours(view("ben"), ["c"]) == {}
+    def test_neighbours_are_the_visible_turns_around_in_the_same_session(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
 
-    def test_neighbours_follow_changes_and_are_visible(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft(name, name, session="s", minutes=i) for i, name in enumerate("abc")])
-        assert store.neighbours(view(), ["b"]) == {"b": ("a", "c")}
-        store.put([draft("between", "said in between, told later", session="s", minutes=1)])
-        assert store.neighbours(view(), ["b", "c"]) == {"b": ("a", "between"), "c": ("between",)}
-        store.put([draft("new", "c, put differently", session="t", supersedes=("c",))])
-        assert store.neighbours(view(), ["between"]) == {"between": ("b",)}
-        assert store.neighbours(view(current_only=False), ["between"]) == {"between": ("b", "c")}
-        store.revise(view(), "b", lambda old: revised_text(old, "b again"))
-        assert store.neighbours(view(), ["a", "b"]) == {"a": ("b",), "b": ("a", "between")}
+        def beside(asker: Asker, *names: str) -> list[tuple[str | None, str | None]]:
+            return [*zip(asker.column("before", *names), asker.column("after", *names), strict=True)]
+
+        ana.put(*(draft(name, name, session="s", minutes=i) for i, name in enumerate("abc")))
+        ana.put(draft("x", "x", session="t", minutes=1), draft("lone", "lone"))
+        assert beside(ana, "b", "a", "c") == [("a", "c"), (None, "b"), ("b", None)]
+        assert beside(ana, "x", "lone", "unknown") == [NOBODY] * 3
+        assert beside(ana.by("ben"), "b") == [NOBODY]
+        ana.put(draft("between", "said in between, told later", session="s", minutes=1))
+        assert beside(ana, "b", "c") == [("a", "between"), ("between", None)]
+        ana.put(draft("new", "c, put differently", session="t", supersedes=("c",)))
+        assert beside(ana, "between") == [("b", None)]
+        assert beside(ana.by(current_only=False), "between") == [("b", "c")]
+        ana.revise("b", text="b again")
+        assert beside(ana, "a", "b") == [(None, "b"), ("a", "between")]
+
+    def test_speakers_and_sessions_are_those_the_owner_may_see(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        given = (("zeta", "Tomas"), ("alpha", "Mara"), ("mid", None))
+        ana.put(*(draft(session, "boat", session=session, speaker=who) for session, who in given))
+        ana.put(draft("loose", "boat"), draft("x", "boat", user="ben", session="secret", speaker="Ben"))
+        ana.put(draft("g", "boat", user=None, scope="global", session="everyone"))
+        assert ana.look(lambda reading: reading.names("speaker")) == ("Mara", "Tomas")
+        assert ana.look(lambda reading: reading.names("session")) == ("alpha", "mid", "zeta")
+        assert ana.by("eve").look(lambda reading: reading.names("session")) == ()
 
     def test_a_name_leads_to_who_is_called_so_and_who_says_it(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("mill", "it burned down", topic="Lower Mill (inn)"), draft("a", "We met at the Lower Mill")])
-        store.put([draft("b", "the Lower Mill is full"), draft("c", "a mill on the lower river")])
-        store.put([draft("theirs", "the Lower Mill", user="ben")])
-        keys = ["lower mill", "kestrel quay", "lower mill inn"]
+        ana = self.open(tmp_path)
+        ana.put(draft("mill", "it burned down", topic="Lower Mill (inn)"), draft("a", "We met at the Lower Mill"))
+        ana.put(draft("b", "the Lower Mill is full"), draft("c", "a mill on the lower river"))
+        ana.put(draft("theirs", "the Lower Mill", user="ben"))
+        keys = ("lower mill", "kestrel quay", "lower mill inn")
         called = {"lower mill": ("mill",), "lower mill inn": ("mill",)}
-        assert store.called(view(), keys, 1) == called
-        assert store.naming(view(), keys, 3) == called | {"lower mill": ("a", "b", "mill")}
-        assert store.naming(view(), ["lower mill"], 2) == {}
-        assert store.called(view(), ["lower mill"], 0) == {}
-        assert store.naming(view("carla"), keys, 3) == store.called(view("ben"), keys, 3) == {}
+        assert _lead(ana, *keys, most=1, mentioned=False) == called
+        assert _lead(ana, *keys, most=3) == called | {"lower mill": ("a", "b", "mill")}
+        assert _lead(ana, "lower mill", most=2) == _lead(ana, *keys, most=0, mentioned=False) == {}
+        assert _lead(ana.by("eve"), *keys) == _lead(ana.by("ben"), *keys, mentioned=False) == {}
 
     def test_names_follow_changes_and_lead_to_what_is_visible(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "We met at Kestrel Quay", metadata={"n": 1}), draft("b", "to Kestrel Quay by boat")])
-        store.put([draft("a", "a shared note", user=None, scope="global", topic="Kestrel Quay")])
-        assert store.called(view(), ["kestrel quay"], 9) == {}
-        assert store.naming(view(), ["kestrel quay"], 9) == {"kestrel quay": ("a", "b")}
-        seen = view(filters=parse_filter({"n": 1}))
-        assert store.naming(seen, ["kestrel quay"], 9) == {"kestrel quay": ("a",)}
-        assert store.naming(seen, ["kestrel quay"], 2) == {}
-        store.revise(view(), "b", lambda old: revised_text(old, "to Lower Mill by boat"))
-        assert store.naming(view(), ["kestrel quay", "lower mill"], 9) == {
-            "kestrel quay": ("a",),
-            "lower mill": ("b",),
-        }
-        store.put([draft("c", "to Upper Mill, after all", supersedes=("b",))])
-        assert store.naming(view(), ["lower mill"], 9) == {}
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "We met at Kestrel Quay", metadata={"n": 1}), draft("b", "to Kestrel Quay by boat"))
+        ana.put(draft("a", "a shared note", user=None, scope="global", topic="Kestrel Quay"))
+        assert _lead(ana, "kestrel quay", mentioned=False) == {}
+        assert _lead(ana, "kestrel quay") == {"kestrel quay": ("a", "b")}
+        seen = ana.by(filters=parse_filter({"n": 1}))
+        assert (_lead(seen, "kestrel quay"), _lead(seen, "kestrel quay", most=2)) == ({"kestrel quay": ("a",)}, {})
+        ana.revise("b", text="to Lower Mill by boat")
+        assert _lead(ana, "kestrel quay", "lower mill") == {"kestrel quay": ("a",), "lower mill": ("b",)}
+        ana.put(draft("c", "to Upper Mill, after all", supersedes=("b",)))
+        assert _lead(ana, "lower mill") == {}
 
-    def test_anchor_densities_are_those_of_the_analysis(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "on 2026-03-04, 2026-03-05 and 2026-03-06"), draft("b", "no time at all")])
-        assert store.anchor_densities(view(), ["a", "b", "unknown"]) == {"a": 1.0, "b": 0.0}
-        assert store.anchor_densities(view("ben"), ["a"]) == {}
-
-    def test_the_past_is_what_had_been_recorded_and_not_yet_superseded(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "blue boat"), draft("b", "small harbour")])
-        later = {"minutes": 60, "recorded_time": NOON + timedelta(minutes=60)}
-        store.put([draft("c", "red boat", supersedes=("a",), **later)])
-        store.revise(view(), "b", lambda old: recorded(revised_text(old, "large harbour"), NOON + timedelta(hours=2)))
-        then, between = view(as_of=NOON), view(as_of=NOON + timedelta(minutes=90))
-        assert ids(store.scan(then, order="oldest", limit=None)) == ["a", "b"]
-        assert store.units(then, ["b"])["b"].text == "small harbour"
-        assert store.lexical_candidates(then, asking("small"), 5, no_deadline()).ids == ("b",)
-        assert store.lexical_candidates(then, asking("larg"), 5, no_deadline()).ids == ()
-        assert set(store.lexical_candidates(then, asking("boat"), 5, no_deadline()).ids) == {"a"}
-        assert set(store.lexical_candidates(between, asking("boat"), 5, no_deadline()).ids) == {"c"}
-        assert store.visible(then, "a") is None
-        assert "recorded" in (store.visible(then, "c") or "")
-        assert "superseded" in (store.visible(between, "a") or "")
-        assert store.lexical_candidates(view(), asking("larg"), 5, no_deadline()).ids == ("b",)
-        assert store.lexical_evidence(then, ["boat"], ["a"]).unit_count == 3
-        assert store.lexical_evidence(then, ["boat"], ["a"]).df == (2,)
+    def test_facts_are_those_of_visible_units(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        fact = Fact("tea", "depends_on", "water", 0.5)
+        ana.put(draft("a", "one", fact=fact, metadata={"n": 1}), draft("b", "two", fact=fact, user="ben"))
+        for asker, sources in ((ana, [("a",)]), (ana.by(filters=parse_filter({"n": 2})), []), (ana.by("eve"), [])):
+            found = asker.look(lambda reading: reading.facts().about(["tea"], 9))
+            assert [one.sources for one in found] == sources
 
     def test_access_is_counted_apart_from_everything_else(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one"), draft("b", "two"), draft("c", "three", user="ben")])
-        assert store.access_counts(view(), ["a", "b"]) == ({}, 0)
-        before = store.units(view(), ["a"])["a"]
-        for _ in range(2):
-            store.count_access(view(), ["a", "c", "unknown"])
-        store.count_access(view(), ["b"])
-        assert store.access_counts(view(), ["a", "b", "c"]) == ({"a": 2, "b": 1}, 2)
-        assert store.access_counts(view("ben"), ["c"]) == ({}, 0)
-        assert store.units(view(), ["a"])["a"] == before
-        assert len(store.history(view(), "a")) == 1
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "one"), draft("b", "two"), draft("c", "three", user="ben"))
+        ana.put(draft("g", "four", user=None, scope="global"))
+        before, ben = ana.units("a", "g"), ana.by("ben")
+        ana.mark(Access(ana.view, ("a", "c", "unknown")), Access(ana.view, ("a", "b")), Access(ben.view, ("g",)))
+        assert ana.column("access_count", "a", "b", "c", "g") == [2, 1, 0, 0]
+        assert ana.column("most_accessed", "b", "unknown") == [2, 2]
+        assert ben.column("access_count", "c", "g") == [0, 0]  # nobody learns what is read of everyone's units
+        assert (ana.units("a", "g"), len(ana.history("a"))) == (before, 1)
 
-    def test_nobody_learns_what_others_read_of_everyones_units(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("g", "one", user=None, scope="global"), draft("a", "two")])
-        store.count_access(view("ben"), ["g"])
-        assert store.access_counts(view("ben"), ["g"]) == ({}, 0)
-        assert store.access_counts(view(), ["g", "a"]) == ({}, 0)
-        assert [unit.access_count for unit in store.scan(view(), order="oldest", limit=None)] == [0, 0]
+    # ----------------------------------------------------------------------------------------- documents
 
-    def test_core_documents_keep_their_order_and_their_owner(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        first, everyones = (
-            CoreDocument("local", "ana", "one.md", b"- a"),
-            CoreDocument("local", None, "two.md", b"- b"),
-        )
-        for document in (first, everyones, CoreDocument("local", "ben", "one.md", b"- c")):
-            store.put_document(document)
+    def test_documents_keep_their_order_and_their_owner(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        everyones = CoreDocument("local", None, "two.md", b"- b")
+        theirs = CoreDocument("local", "ben", "one.md", b"- c")
         again = CoreDocument("local", "ana", "one.md", b"- changed", "/somewhere/one.md")
-        store.put_document(again)
-        assert store.documents(view()) == [again, everyones]
-        assert [document.body for document in store.documents(view("ben"))] == [b"- b", b"- c"]
+        for document in (CoreDocument("local", "ana", "one.md", b"- a"), everyones, theirs, again):
+            ana.store.put_document(document)
+        assert ana.look(lambda reading: reading.documents()) == [again, everyones]
+        assert ana.by("ben").look(lambda reading: reading.documents()) == [everyones, theirs]
+        named = ana.look(lambda reading: reading.documents(name="two.md", bodies=False))
+        assert [document.name for document in named] == ["two.md"]
+        ana.mark(DocumentRemoval(again))
+        assert ana.look(lambda reading: reading.documents()) == [everyones]
 
     def test_parts_are_those_of_a_document_whatever_their_ids(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        for document, unit_id in (("C", "C#1"), ("C#guide", "C#guide#1"), (None, "C#2")):
-            store.put([replace(draft(unit_id, f"text of {unit_id}"), document=document)])
-        ended = draft("C#3", "ended").unit.evolve(expires_at=NOON)
-        store.put([replace(draft_of(ended), document="C")])
-        assert store.parts(view(), "C") == ["C#1", "C#3"]
-        assert store.parts(view(), "C", ended=False) == ["C#1"]
-        assert store.documents_of(view(), ["C#1", "C#2", "C#guide#1"]) == {"C#1": "C", "C#guide#1": "C#guide"}
-        assert raised(InputError, lambda: store.put([draft("C#1", "somebody else's words")]))
-
-    def test_a_message_is_told_apart_by_its_order(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-
-        def said(*texts: str) -> list[str]:
-            drafts = [replace(draft("-", text), id_given=False, naming=partial(_numbered, text)) for text in texts]
-            return [one.status for one in store.put(drafts, retry_seconds=60)]
-
-        assert said("yes", "no", "yes") == ["added"] * 3
-        assert said("no", "yes", "no") == ["duplicate", "duplicate", "added"]
-        assert said("no") == ["duplicate"]
-        assert said("yes") == ["added"]
-        found = store.scan(view(), order="oldest", limit=None)
-        assert [unit.text for unit in found] == ["yes", "no", "yes", "no", "yes"]
-
-    def test_speakers_are_the_names_the_owner_may_see(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one", speaker="Mara"), draft("b", "two", speaker="Tomas"), draft("c", "three")])
-        store.put([draft("d", "four", user="ben", speaker="Ben")])
-        assert store.speakers(view()) == ("Mara", "Tomas")
+        ana = self.open(tmp_path)
+        ended = draft("C#3", "ended", expires_at=NOON)
+        for document, one in (("C", draft("C#1", "x")), ("C#a", draft("C#a#1", "y")), (None, draft("C#2", "z"))):
+            ana.put(replace(one, document=document))
+        ana.put(replace(ended, document="C"))
+        assert ana.propose(DocumentQuery("C")).ids == ("C#1", "C#3")
+        assert ana.propose(DocumentQuery("C", ended=False)).ids == ("C#1",)
+        assert ana.column("document", "C#1", "C#2", "C#a#1") == ["C", None, "C#a"]
+        assert raises(InputError, ana.put, draft("C#1", "somebody else's words"))
 
     # ----------------------------------------------------------------------------------------- searching
 
-    def test_evidence_counts_exactly(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "red lamp red", topic="lamp"), draft("b", "blue lamp")])
-        found = store.lexical_evidence(view(), ["red", "lamp", "none"], ["b", "a", "nobody"])
-        claim, topic = FIELDS.index("claim"), FIELDS.index("topic")
-        row = found.ids.index("a")
+    def test_evidence_counts_exactly_and_follows_updates(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "red lamp red", topic="lamp"), draft("b", "blue lamp"))
+        found = ana.count(["red", "lamp", "none"], "b", "a", "nobody")
+        claim, topic, row = FIELDS.index("claim"), FIELDS.index("topic"), found.ids.index("a")
         assert sorted(found.ids) == ["a", "b"]
-        assert found.tf[row, claim].tolist() == [2, 1, 0]
-        assert found.tf[row, topic].tolist() == [0, 1, 0]
-        assert found.lengths[row, claim] == 3
+        assert (found.tf[row, claim].tolist(), found.tf[row, topic].tolist()) == ([2, 1, 0], [0, 1, 0])
+        assert (found.lengths[row, claim], found.field_totals[claim]) == (3, 5)
         assert (found.unit_count, found.df) == (2, (1, 2, 0))
-        assert found.field_totals[claim] == 5
-
-    def test_an_update_forgets_the_old_words(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "red lamp"), draft("b", "lamp")])
-        store.revise(view(), "a", lambda old: revised_text(old, "green chair"))
-        assert store.lexical_candidates(view(), asking("red"), 9, no_deadline()).ids == ()
-        assert store.lexical_candidates(view(), asking("green"), 9, no_deadline()).ids == ("a",)
-        assert store.lexical_evidence(view(), ["lamp", "red"], []).df == (1, 0)
-
-    def test_statistics_of_an_agent_cover_what_it_may_see(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "red boat", agent="x"), draft("b", "red lamp"), draft("c", "boat", agent="y")])
-        (tmp_path / "alone").mkdir()
-        alone = self.open_store(tmp_path / "alone")
-        alone.put([draft("a", "red boat", agent="x"), draft("b", "red lamp")])
-        seen, expected = (one.lexical_evidence(view(agent="x"), ["boat", "red"], ["a"]) for one in (store, alone))
-        assert (seen.unit_count, seen.df, seen.field_totals) == (2, (1, 2), expected.field_totals)
-        assert store.lexical_evidence(view(), ["boat", "red"], ["a"]).df == (2, 2)
-
-    def test_statistics_cover_the_owner_and_not_the_filters(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "lamp", metadata={"n": 1}), draft("b", "lamp"), draft("c", "lamp", user="ben")])
-        store.put([draft("g", "lamp", user=None, scope="global")])
-        seen = view(filters=parse_filter({"n": 1}))
-        found = store.lexical_evidence(seen, ["lamp"], ["a"])
-        assert (found.unit_count, found.df) == (3, (3,))
+        ana.revise("a", text="green chair", topic="")
+        assert (ana.find("red"), ana.find("green"), ana.count(["lamp", "red"]).df) == (set(), {"a"}, (1, 0))
 
     def test_proposals_hold_the_best_and_all_ties(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft(f"tie{i}", "lamp post") for i in range(5)] + [draft("best", "lamp lamp lamp")])
-        assert set(store.lexical_candidates(view(), asking("lamp"), 1, no_deadline()).ids) == {"best"}
-        assert len(store.lexical_candidates(view(), asking("lamp"), 2, no_deadline()).ids) == 6
+        ana = self.open(tmp_path)
+        ana.put(*(draft(f"tie{i}", "lamp post") for i in range(5)), draft("best", "lamp lamp lamp"))
+        assert ana.find("lamp", depth=1) == {"best"}
+        assert len(ana.find("lamp", depth=2)) == 6
 
-    def test_a_spent_deadline_is_reported(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "red lamp")])
-        found = store.lexical_candidates(view(), asking("lamp", "red"), 9, expired_deadline())
-        assert found.exhausted
-        assert set(found.ids) <= {"a"}
+    def test_columns_have_a_row_for_each_id_and_nothing_of_others(self, tmp_path: Path) -> None:
+        ana, dated = self.open(tmp_path), "on 2026-03-04, 2026-03-05 and 2026-03-06"
+        ana.put(draft("a", dated, speaker="Ana", session="s"), draft("b", "no time", author="assistant"))
+        ana.put(draft("b2", "no time", author="assistant"), draft("b", "no time", user="ben", speaker="Ben"))
+        names = ("b", "nobody", "a", "b", "b2")
+        assert ana.column("anchor_density", *names) == [0.0, 0.0, 1.0, 0.0, 0.0]
+        assert ana.column("author", *names) == ["assistant", None, "user", "assistant", "assistant"]
+        assert [ana.column(name, "a", "b") for name in ("speaker", "session")] == [["Ana", ""], ["s", None]]
+        assert ana.column("length", "a", "b") == [len(dated), len("no time")]
+        said = ana.column("said", *names)
+        assert (said[0] == said[3] == said[4], said[0] == said[2]) == (True, False)
+        assert ana.by("eve").column("speaker", *names) == [None] * 5
+
+    # ------------------------------------------------------------------------------------------- the past
+
+    def test_the_past_is_what_had_been_recorded_and_not_yet_superseded(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "blue boat"), draft("b", "small harbour"))
+        ana.put(draft("c", "red boat", supersedes=("a",), minutes=60))
+        ana.revise("b", text="large harbour", recorded_time=NOON + timedelta(hours=2))
+        then, between = ana.by(as_of=NOON), ana.by(as_of=NOON + timedelta(minutes=90))
+        assert (then.scan(), then.units("b")["b"].text) == (["a", "b"], "small harbour")
+        assert [then.find(term) for term in ("small", "larg", "boat")] == [{"b"}, set(), {"a"}]
+        assert (between.find("boat"), ana.find("larg")) == ({"c"}, {"b"})
+        why = (*then.column("hidden", "a", "c"), *between.column("hidden", "a"))
+        assert (why[0], "recorded" in why[1], "superseded" in why[2]) == (None, True, True)
+        found = then.count(["boat"], "a")  # statistics are of the present
+        assert (found.unit_count, found.df) == (3, (2,))
+
+    def test_what_has_expired_since_is_found_as_of_a_moment_when_it_lived(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("own1", "lamp", expires_at=LATER), draft("own2", "lamp"), draft("own3", "lamp"))
+        ana.embed_all()
+        ana.revise("own2", expires_at=LATER, recorded_time=NOON + timedelta(minutes=10))
+        ana.embed_all()
+        ana.revise("own3", text="lamp post", recorded_time=NOON + timedelta(minutes=50))
+        all_three = {"own1", "own2", "own3"}
+        assert ana.find("lamp") == {"own3"}
+        for minutes, expected in ((0, all_three), (20, all_three), (40, {"own3"}), (55, {"own3"})):
+            then = ana.by(as_of=NOON + timedelta(minutes=minutes))
+            why = then.column("hidden", *sorted(all_three))
+            shown = {name for name, hidden in zip(sorted(all_three), why, strict=True) if hidden is None}
+            assert shown == {*then.scan()} == then.find("lamp") == expected, minutes
 
     # ----------------------------------------------------------------------------------------- operating
 
-    def test_two_handles_read_each_others_writes(self, tmp_path: Path) -> None:
-        one, two = self.open_store(tmp_path), self.open_store(tmp_path)
-        for writer, reader, name in ((one, two, "a"), (two, one, "b"), (one, two, "c")):
-            writer.put([draft(name, f"lamp {name}")])
-            assert name in reader.lexical_candidates(view(), asking("lamp"), 9, no_deadline()).ids
-        two.revise(view(), "a", lambda old: revised_text(old, "chair"))
-        assert "a" not in one.lexical_candidates(view(), asking("lamp"), 9, no_deadline()).ids
-        one.close()
-        two.close()
+    def test_a_reading_is_one_state_while_others_write(self, tmp_path: Path) -> None:
+        ana, other = self.open(tmp_path), self.open(tmp_path)
+        ana.put(draft("a", "red lamp", session="s"), draft("b", "red chair", session="s", minutes=1))
 
-    def test_a_reopened_store_answers_as_before(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft(str(i), f"lamp {'red ' * (i % 3)}{i}") for i in range(20)])
-        store.revise(view(), "3", lambda old: revised_text(old, "red chair"))
-        before = store.lexical_evidence(view(), ["lamp", "red"], [str(i) for i in range(20)])
-        store.close()
-        store = self.open_store(tmp_path)
-        after = store.lexical_evidence(view(), ["lamp", "red"], [str(i) for i in range(20)])
-        assert (after.unit_count, after.df, after.field_totals) == (before.unit_count, before.df, before.field_totals)
-        rows = {name: before.tf[i].tolist() for i, name in enumerate(before.ids)}
-        assert {name: after.tf[i].tolist() for i, name in enumerate(after.ids)} == rows
+        def see(reading: Reading) -> list[object]:
+            counted = reading.evidence(words("lamp", "red"), ["a", "b", "c"])
+            known = reading.columns(["a", "b", "c"], ("hidden", "after", "length"))
+            return [
+                counted.ids, counted.tf.tolist(), counted.df, counted.unit_count, reading.units(["a", "b", "c"]),
+                {name: known[name].tolist() for name in known}, [*reading.scan(order="oldest", limit=None)],
+                reading.history("a"), reading.names("session"), reading.documents(),
+            ]  # fmt: skip
+
+        writes: tuple[Callable[[], object], ...] = (
+            lambda: other.revise("a", text="green lamp"),
+            lambda: other.put(draft("c", "red lamp", session="s", minutes=2, supersedes=("b",))),
+            lambda: other.store.put_document(CoreDocument("local", "ana", "one.md", b"- a")),
+            lambda: other.store.forget(other.view, ["b"]),
+        )
+        for number, write in enumerate(writes):
+            with ana.store.reading(ana.view) as reading:
+                before = see(reading)
+                write()
+                assert see(reading) == before, number
+            after = ana.look(see)
+            assert after == other.look(see), number
+            assert after != before, number
 
     def test_stats_count_what_is_there(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one", session="s", scope="session"), draft("b", "two", minutes=9)])
-        store.put([draft("b", "two again", minutes=9)])
-        found = store.stats(view())
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "one", session="s", scope="session"), draft("b", "two", minutes=9))
+        ana.put(draft("b", "two again", minutes=9), draft("b", "two", user="ben"))
+        found, whole = ana.store.stats(ana.view), ana.store.stats(ana.view, whole=True)
         assert (found.units, found.versions, found.sessions) == (2, 3, 1)
         assert (found.earliest, found.latest) == (NOON, NOON + timedelta(minutes=9))
         assert found.by_scope == {"session": 1, "user": 1}
-
-    def test_the_size_of_the_whole_store_is_told_to_who_asks(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one"), draft("b", "two", user="ben")])
-        mine, whole = store.stats(view()), store.stats(view(), whole=True)
-        assert (mine.units, mine.store_units, mine.store_bytes) == (1, None, None)
-        assert whole.store_units == 2
-        assert (whole.store_bytes or 0) > 0
-
-    def test_a_whole_store_verifies(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one")])
-        assert store.verify() == []
+        # The size of the whole store is told to who asks.
+        assert (found.store_units, found.store_bytes, found.waiting) == (None, None, None)
+        assert (whole.store_units, whole.waiting, (whole.store_bytes or 0) > 0) == (3, 3, True)
+        assert ana.store.verify() == []
 
     def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.close()
-        store.close()
-        assert raised(ClosedStoreError, lambda: store.units(view(), ["a"]))
-        assert raised(ClosedStoreError, lambda: store.put([draft("a", "one")]))
+        ana = self.open(tmp_path)
+        ana.store.close()
+        ana.store.close()
+        assert raises(ClosedStoreError, ana.units, "a")
+        assert raises(ClosedStoreError, ana.put, draft("a", "one"))
 
 
-def draft_of(full: Unit) -> Draft:
-    """Return a draft of a unit as it is."""
-    return Draft(full, analyse_default, id_given=True, time_given=True)
-
-
-def _numbered(text: str, number: int) -> str:
+def _number(text: str, number: int) -> str:
     return f"{text}-{number}"
+
+
+def _lead(asker: Asker, *keys: str, most: int = 9, mentioned: bool = True) -> dict[str, tuple[str, ...]]:
+    return asker.look(lambda reading: reading.named(keys, most, mentioned=mentioned))
