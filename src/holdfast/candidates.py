@@ -83,11 +83,11 @@ def _add_neighbours(
     if not engine.settings.stages.smoothing:
         return ids, {}
     around = reading.columns(ids, _NEIGHBOURS)
-    near = (
-        unit_id for pair in zip(*(around[name].tolist() for name in _NEIGHBOURS), strict=True) for unit_id in pair
-    )
-    ids = tuple(dict.fromkeys((*ids, *(unit_id for unit_id in near if unit_id is not None))))
-    return ids, reading.columns(ids, _NEIGHBOURS)  # of the newcomers too: they lean on who brought them
+    pairs = zip(*(around[name].tolist() for name in _NEIGHBOURS), strict=True)
+    known = set(ids)
+    near = tuple(dict.fromkeys(one for pair in pairs for one in pair if one is not None and one not in known))
+    theirs = reading.columns(near, _NEIGHBOURS)  # they lean on who brought them
+    return (*ids, *near), {name: np.concatenate([around[name], theirs[name]]) for name in _NEIGHBOURS}
 
 
 def _align(results: Sequence[RetrievalResult], ids: tuple[str, ...]) -> tuple[dict[str, Claims], dict[str, Bools]]:

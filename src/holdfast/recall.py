@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Context, Recalled
 from holdfast.assembly.excerpt import term_overlap
@@ -26,7 +28,7 @@ from holdfast.store.contract import Reading
 from holdfast.types import (
     Account,
     AuthoredText,
-    Dropped,
+    CutRows,
     Hit,
     QueryProfile,
     SearchResult,
@@ -41,11 +43,11 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
     with engine.store.reading(view) as reading:
         query = profile(engine, question, reading)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
-        kept, dropped = settle(engine, question, found)
+        kept, cuts = settle(engine, question, found)
         ranked, scores = rank(engine, question, kept, view)
         hits, beyond = _limit(question, ranked, scores, reading)
         hits = _explain_hits(engine, question, query, found, ranked, hits, reading) if explain else hits
-        return SearchResult(hits, _trace(question, query, found, view, (*dropped, *beyond)))
+        return SearchResult(hits, _trace(question, query, found, view, (*cuts, beyond)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def assemble(engine: Engine, question: Question, view: View, making: Making) -> 
         shown = Shown(plan.tail_ids | making.hidden, making.hidden_words)
         found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
         rest = dataclasses.replace(found, pool=shown.without(found.pool, reading))
-        kept, dropped = settle(engine, question, rest)
+        kept, cuts = settle(engine, question, rest)
         lead = first if first is not None and not shown.holds(first.unit) else None
         entering = enter(
             kept, lead.pool if lead else None, max(question.profile.max_results, settings.projection.first)
@@ -86,7 +88,7 @@ def assemble(engine: Engine, question: Question, view: View, making: Making) -> 
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
         recalled = [Recalled(item.unit, item.score) for item in projection.items]
         context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
-        trace = dataclasses.replace(_trace(question, query, rest, view, dropped), projection=projection)
+        trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
         return dataclasses.replace(context.with_warnings(trace.warnings), trace=trace)
 
 
@@ -110,12 +112,12 @@ def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:
     return "" if query.vector is None or query.only_time else refusal(pool, engine.settings.refusal)
 
 
-def settle(engine: Engine, question: Question, found: Found) -> tuple[Pool, tuple[Dropped, ...]]:
+def settle(engine: Engine, question: Question, found: Found) -> tuple[Pool, tuple[CutRows, ...]]:
     """Let summaries and their turns settle who answers, then cut (C6)."""
     pool = found.pool.take([]) if found.refused else found.pool
     settled, left = settle_summaries(pool, engine.settings.score)
-    kept, dropped = cut(settled, question.profile)
-    return kept, (*left, *dropped)
+    kept, cuts = cut(settled, question.profile)
+    return kept, (*left, *cuts)
 
 
 def rank(engine: Engine, question: Question, kept: Pool, view: View) -> tuple[Pool, Floats]:
@@ -126,9 +128,7 @@ def rank(engine: Engine, question: Question, kept: Pool, view: View) -> tuple[Po
     return kept.take(order), scores[order]
 
 
-def _limit(
-    question: Question, ranked: Pool, scores: Floats, reading: Reading
-) -> tuple[tuple[Hit, ...], list[Dropped]]:
+def _limit(question: Question, ranked: Pool, scores: Floats, reading: Reading) -> tuple[tuple[Hit, ...], CutRows]:
     """Cut at the caller's maximum; the profile's stands in where none is named. Whole units are read for hits only."""
     most = question.limit or question.profile.max_results
     units = reading.units(ranked.ids[:most])
@@ -146,7 +146,8 @@ def _limit(
         for row, unit_id in enumerate(ranked.ids[:most])
     )
     bar = hits[-1].score if hits else 0.0
-    return hits, [ranked.drop(row, "max", bar, float(scores[row])) for row in range(most, len(ranked))]
+    rest = np.arange(min(most, len(ranked)), len(ranked))
+    return hits, ranked.cut_rows(rest, "max", bar, scores[rest])
 
 
 def _explain_hits(
@@ -175,8 +176,8 @@ def _notes(accounts: Mapping[str, Account]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for note in said if not note.startswith("matched: ")))
 
 
-def _trace(question: Question, query: QueryProfile, found: Found, view: View, dropped: tuple[Dropped, ...]) -> Trace:
-    return Trace(query, question.profile_name, found.results, found.pool, dropped, view.reference_time, found.refused)
+def _trace(question: Question, query: QueryProfile, found: Found, view: View, cuts: tuple[CutRows, ...]) -> Trace:
+    return Trace(query, question.profile_name, found.results, found.pool, cuts, view.reference_time, found.refused)
 
 
 # ----------------------------------------------------------------------------------------------- assembling

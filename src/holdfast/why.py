@@ -85,9 +85,7 @@ def _standing(
     strategy: Strategy, result: RetrievalResult, query: QueryProfile, unit: Unit, reading: Reading
 ) -> StrategyStanding:
     account = strategy.explain(query, reading, [unit.id])[unit.id]
-    matched = tuple(
-        note.removeprefix("matched: ") for note in account.notes if note.startswith("matched: ")
-    )
+    matched = tuple(note.removeprefix("matched: ") for note in account.notes if note.startswith("matched: "))
     ids = result.claims.ids
     return StrategyStanding(
         strategy_id=strategy.id,

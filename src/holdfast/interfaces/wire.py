@@ -84,9 +84,7 @@ def search_json(result: SearchResult) -> dict[str, Any]:
             }
             for r in trace.results
         ],
-        "dropped": [
-            {"id": d.unit_id, "cut": d.cut, "needed": d.needed, "had": d.had} for d in trace.dropped
-        ],
+        "dropped": [{"id": d.unit_id, "cut": d.cut, "needed": d.needed, "had": d.had} for d in trace.dropped],
     }
 
 

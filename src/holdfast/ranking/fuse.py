@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.ranking.pool import Bools, Pool
 from holdfast.settings import FusionSettings, ProfileSettings, RefusalSettings
-from holdfast.types import Account, Adjustment, Claims, Contribution, Dropped, RetrievalResult
+from holdfast.types import Account, Adjustment, Claims, Contribution, CutRows, RetrievalResult
 
 # A strategy nobody gave a weight counts like the lexical one.
 _UNLISTED_WEIGHT = 1.0
@@ -119,7 +119,7 @@ def _explain_strategy(name: str, raw: Contribution, fusion: Fusion) -> Contribut
 # --------------------------------------------------------------------------------------------------- cutting
 
 
-def cut(pool: Pool, profile: ProfileSettings) -> tuple[Pool, tuple[Dropped, ...]]:
+def cut(pool: Pool, profile: ProfileSettings) -> tuple[Pool, tuple[CutRows, ...]]:
     """Drop what lies below `min_score` or below its share of the best; keep the order.
 
     A unit on which a proof rests stays, however far it is from the best: its words need not be the question's (C6).
@@ -129,11 +129,11 @@ def cut(pool: Pool, profile: ProfileSettings) -> tuple[Pool, tuple[Dropped, ...]
     gap = float(pool.fused[0]) * profile.gap
     low = pool.fused < profile.min_score
     far = ~low & (pool.fused < gap) & ~pool.proven
-    dropped = [
-        pool.drop(row, "min_score" if low[row] else "gap", profile.min_score if low[row] else gap)
-        for row in np.flatnonzero(low | far).tolist()
-    ]
-    return pool.keep(~(low | far)), tuple(dropped)
+    cuts = (
+        pool.cut_rows(np.flatnonzero(low), "min_score", profile.min_score),
+        pool.cut_rows(np.flatnonzero(far), "gap", gap),
+    )
+    return pool.keep(~(low | far)), cuts
 
 
 def refusal(pool: Pool, settings: RefusalSettings) -> str:

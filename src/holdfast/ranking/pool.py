@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.types import Adjustment, Candidate, Claims, Cut, Dropped
+from holdfast.types import Adjustment, Candidate, Claims, Cut, CutRows
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -164,10 +164,10 @@ class Pool:
         """Return how near a unit is in meaning; None when nobody looked."""
         return float(self.claims["dense"].raw[row]) if "dense" in self.claims and self.claimed["dense"][row] else None
 
-    def drop(self, row: int, cut: Cut, needed: float, had: float | None = None) -> Dropped:
-        """Return one row as what a cut removed; it had its fused score, unless another measure is given."""
-        own = float(self.fused[row]) if had is None else had
-        return Dropped(self.ids[row], self.merged.get(self.ids[row], ()), cut, needed, own)
+    def cut_rows(self, rows: Rows, cut: Cut, needed: Floats | float, had: Floats | None = None) -> CutRows:
+        """Return some rows as what a cut removes; they had their fused score, unless another measure is given."""
+        ids = tuple(self.ids[row] for row in rows.tolist())
+        return CutRows(cut, ids, self.merged, needed, self.fused[rows] if had is None else had)
 
     def candidate(self, row: int) -> Candidate:
         """Return one row as a value."""

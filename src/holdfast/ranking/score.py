@@ -6,6 +6,7 @@ R = exp(-λ_scope·age)                 Q = 1 - δ·decay_rate for a summary, el
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +15,7 @@ import numpy as np
 from holdfast.kernels.decay import decay
 from holdfast.ranking.pool import Floats, Pool
 from holdfast.settings import ScoreSettings
-from holdfast.types import Contribution, Dropped, Unit
+from holdfast.types import Contribution, Cut, CutRows, Unit
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
@@ -98,7 +99,7 @@ def recency(unit: Unit, rate: float, at: datetime) -> float:
     return decay(rate, (at - moment).total_seconds())
 
 
-def settle_summaries(pool: Pool, settings: ScoreSettings) -> tuple[Pool, tuple[Dropped, ...]]:
+def settle_summaries(pool: Pool, settings: ScoreSettings) -> tuple[Pool, tuple[CutRows, ...]]:
     """Let a summary answer, or the turns that it stands for (C18).
 
     A summary says several turns in fewer words, and one of the turns may say it better. Where a turn reaches its
@@ -114,15 +115,19 @@ def settle_summaries(pool: Pool, settings: ScoreSettings) -> tuple[Pool, tuple[D
     for row, by in enumerate(covered_by):
         if by in weights:
             best[by] = max(best.get(by, 0.0), float(pool.fused[row]))
-    kept = np.ones(len(pool), dtype=np.bool_)
-    dropped: list[Dropped] = []
+    turns: dict[int, tuple[float, float]] = {}
+    summed: dict[int, tuple[float, float]] = {}
     for row, by in enumerate(covered_by):
         unit_id = pool.ids[row]
         if unit_id in best and best[unit_id] >= weights[unit_id]:
-            dropped.append(pool.drop(row, "turns", best[unit_id], weights[unit_id]))
+            turns[row] = (best[unit_id], weights[unit_id])
         elif by in weights and best[by] < weights[by]:
-            dropped.append(pool.drop(row, "summary", weights[by]))
-        else:
-            continue
-        kept[row] = False
-    return pool.keep(kept), tuple(dropped)
+            summed[row] = (weights[by], float(pool.fused[row]))
+    kept = np.ones(len(pool), dtype=np.bool_)
+    kept[[*turns, *summed]] = False
+    return pool.keep(kept), (_cut_rows(pool, "turns", turns), _cut_rows(pool, "summary", summed))
+
+
+def _cut_rows(pool: Pool, cut: Cut, rows: Mapping[int, tuple[float, float]]) -> CutRows:
+    bars = np.array([*rows.values()], dtype=np.float64).reshape(-1, 2)
+    return pool.cut_rows(np.array([*rows], dtype=np.intp), cut, bars[:, 0], bars[:, 1])

@@ -456,18 +456,25 @@ class Shard:
     def _moment(self, place: int) -> Moment:
         return int(self.column("event_time")[place]), int(self.column("position")[place]), place
 
-    def beside(self, place: int, eligible: Bools) -> tuple[int | None, int | None]:
-        """Return the eligible places right before and after a turn in its session; None for any other unit."""
-        session = int(self.column("session")[place])
-        if session == 0 or self.column("kind")[place] != TURN:
-            return None, None
+    def beside(self, places: NDArray[np.intp], eligible: Bools) -> list[tuple[int | None, int | None]]:
+        """Return the eligible places right before and after each turn in its session; None for any other unit."""
         if self._sessions is None:
             self._sessions = self._ordered_sessions()
-        order = self._sessions[session]
-        at = bisect_left(order, self._moment(place))
-        before = next((order[i][2] for i in range(at - 1, -1, -1) if eligible[order[i][2]]), None)
-        after = next((order[i][2] for i in range(at + 1, len(order)) if eligible[order[i][2]]), None)
-        return before, after
+        names = ("session", "event_time", "position")
+        sessions, events, positions = (self.column(name)[places].tolist() for name in names)
+        turns = (self.column("kind")[places] == TURN).tolist()
+        found: list[tuple[int | None, int | None]] = []
+        rows = zip(places.tolist(), sessions, turns, events, positions, strict=True)
+        for place, session, turn, event, position in rows:
+            if session == 0 or not turn:
+                found.append((None, None))
+                continue
+            order = self._sessions[session]
+            at = bisect_left(order, (event, position, place))
+            found.append(
+                (_first(order, range(at - 1, -1, -1), eligible), _first(order, range(at + 1, len(order)), eligible))
+            )
+        return found
 
     def _ordered_sessions(self) -> dict[int, list[Moment]]:
         codes = self.column("session")
@@ -566,6 +573,14 @@ def _unpacked(values: Sequence[Any]) -> Lineage:
 
 def _seconds(moment: datetime | None, otherwise: float) -> float:
     return otherwise if moment is None else moment.timestamp()
+
+
+def _first(order: Sequence[Moment], tried: range, eligible: Bools) -> int | None:
+    for i in tried:
+        place = order[i][2]
+        if eligible[place]:
+            return place
+    return None
 
 
 def _closed(scores: NDArray[np.float64], eligible: Bools, depth: int, to_come: float) -> NDArray[np.intp] | None:

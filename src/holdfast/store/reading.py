@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, singledispatchmethod
+from operator import itemgetter
 from sqlite3 import Cursor
 from typing import Any, Literal
 
@@ -151,8 +152,9 @@ class SqliteReading:
         if self._located[0] is not ids:
             rows = np.full(len(ids), _NOWHERE, dtype=np.intp)
             for i in range(len(self._shards) - 1, -1, -1):
-                place_of_id = self._shards[i].place_of_id
-                places = np.fromiter((place_of_id.get(unit_id, _NOWHERE) for unit_id in ids), np.intp, len(ids))
+                if not (find := self._shards[i].place_of_id):
+                    continue
+                places = np.array([find.get(unit_id, _NOWHERE) for unit_id in ids], dtype=np.intp)
                 here = places != _NOWHERE
                 if self._seen is not None:
                     here[here] = self._seen[i][places[here]]
@@ -286,7 +288,7 @@ class SqliteReading:
         for shard, mine, places in self._by_shard(rows):
             row_of_key = {shard.keys[place]: row for row, place in zip(mine.tolist(), places.tolist(), strict=True)}
             kept += [(row_of_key[key], vector) for key, vector in self._vectors(shard, query.space, [*row_of_key])]
-        kept.sort(key=lambda pair: pair[0])
+        kept.sort(key=itemgetter(0))
         matrix = np.array([vector for _, vector in kept], dtype=np.float32)
         return DenseEvidence(tuple(found[row] for row, _ in kept), matrix)
 
@@ -358,7 +360,7 @@ class SqliteReading:
         return {name: found[name] for name in names}
 
     def _numbers(self, rows: Places, name: str, kind: type) -> NDArray[Any]:
-        values = np.zeros(len(rows), dtype=kind)
+        values: NDArray[Any] = np.zeros(len(rows), dtype=kind)
         for shard, mine, places in self._by_shard(rows):
             values[mine] = shard.column(name)[places]
         return values
@@ -393,13 +395,14 @@ class SqliteReading:
             for shard, eligible in zip(self._shards, self._eligible, strict=True)
             if shard.past is None
         ]
-        for row, unit_id in enumerate(ids):
-            shard, eligible = next((pair for pair in present if pair[0].shows(unit_id, self.view)), (None, None))
-            if shard is None or eligible is None:
-                continue
-            last, following = shard.beside(shard.place_of_id[unit_id], eligible)
-            before[row] = None if last is None else shard.ids[last]
-            after[row] = None if following is None else shard.ids[following]
+        left = [*range(len(ids))]
+        for shard, eligible in present:
+            mine = [row for row in left if shard.shows(ids[row], self.view)]
+            places = np.array([shard.place_of_id[ids[row]] for row in mine], dtype=np.intp)
+            for row, (last, following) in zip(mine, shard.beside(places, eligible) if mine else (), strict=True):
+                before[row] = None if last is None else shard.ids[last]
+                after[row] = None if following is None else shard.ids[following]
+            left = [row for row in left if row not in {*mine}] if len(mine) < len(left) else []
         return {"before": before, "after": after}
 
     def _documents_of(self, ids: Sequence[str], _rows: Places) -> Columns:

@@ -161,6 +161,23 @@ class Dropped:
     had: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CutRows:
+    """The rows that one cut removed, as columns; `needed` is one bar for all, or one for each."""
+
+    cut: Cut
+    ids: tuple[str, ...]
+    merged: Mapping[str, tuple[str, ...]]
+    needed: Floats | float
+    had: Floats
+
+    def dropped(self) -> tuple[Dropped, ...]:
+        """Return them one by one."""
+        bars = np.broadcast_to(self.needed, self.had.shape).tolist()
+        rows = zip(self.ids, bars, self.had.tolist(), strict=True)
+        return tuple(Dropped(one, self.merged.get(one, ()), self.cut, bar, had) for one, bar, had in rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One unit that `search` returns. `score` ranks; `contributions` recompose it exactly.
@@ -198,7 +215,7 @@ class Trace:
     profile: str
     results: tuple[RetrievalResult, ...]
     pool: Ranked
-    dropped: tuple[Dropped, ...]
+    cuts: tuple[CutRows, ...]
     reference_time: datetime
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
     projection: Projection | None = None  # what a context was filled from
@@ -207,6 +224,11 @@ class Trace:
     def candidates(self) -> tuple[Candidate, ...]:
         """Return everything that was considered, best first, before the cuts."""
         return self.pool.candidates()
+
+    @property
+    def dropped(self) -> tuple[Dropped, ...]:
+        """Return what the cuts removed, cut by cut."""
+        return tuple(one for rows in self.cuts for one in rows.dropped())
 
     @property
     def out_of_time(self) -> tuple[str, ...]:
