@@ -13,6 +13,8 @@ import pytest
 import holdfast.memory
 from holdfast import Memory, Settings
 from holdfast.settings import EmbeddingSettings
+from holdfast.store.contract import ALL, look
+from holdfast.store.reading import SqliteReading
 from holdfast.types import Deadline, Unit, View
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -78,3 +80,36 @@ def expired_after(checks):
     """Return a deadline that has time for so many checks and then none."""
     ticks = iter(range(checks + 1))
     return Deadline(lambda: 0.0 if next(ticks, checks) < checks else 1.0, 0.0, 1.0)
+
+
+def ask(memory, question, view=None):
+    """Ask the store of a memory one thing: a function of a reading."""
+    return look(memory.store, view or make_view(), question)
+
+
+def known_facts(memory, view=None):
+    """Return the facts that a view may see."""
+    return ask(memory, lambda reading: reading.facts(), view)
+
+
+def propose(memory, query, depth=99, view=None):
+    """Return the ids that a store proposes, without a time limit."""
+    return ask(memory, lambda reading: reading.propose(query, depth, patient()).ids, view)
+
+
+def column(memory, name, ids, view=None):
+    """Return what a store knows of some units under a name."""
+    return ask(memory, lambda reading: reading.columns(ids, (name,))[name].tolist(), view)
+
+
+def read_shards(shards, view=None, allowed=None, space="s"):
+    """Return a reading of an index that is made of these shards, without a file; `allowed` are keys."""
+    index = SimpleNamespace(shards=lambda _view: [*shards], space=lambda: space)
+    reading = SqliteReading(view or make_view(), None, index, str)
+    reading._allowed = allowed
+    return reading
+
+
+def waiting(memory, space):
+    """Return how many units, of any owner, wait for their vectors."""
+    return len(memory.store.waiting(space, ALL))

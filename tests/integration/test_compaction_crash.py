@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from builders import waiting
 from histories import small_memory, talk
 from holdfast.lifecycle import compact as compaction
 
@@ -83,7 +84,7 @@ def test_a_run_that_is_killed_at_any_boundary_is_completed_by_the_next(tmp_path,
             memory.compact(user="ana")
             check_whole(memory, ids)
             assert {key for key in everything(memory) if key.startswith("s-")} == set(summaries)
-            assert memory.store.waiting_count(memory.store.space()) == 0
+            assert waiting(memory, memory.store.space()) == 0
     assert len(states) == 1 + len(summaries)  # from nothing to everything, cluster by cluster
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import opened
+from builders import opened, waiting
 from histories import bytes_of, small_memory, talk
 from holdfast import DamagedStoreError, StoreError
 from holdfast.store import sync
@@ -330,11 +330,11 @@ class Failing:
 
 
 def fail(memory, *statements, **how):
-    memory.store._connection = Failing(memory.store._connection, *statements, **how)
+    memory.store._database.connection = Failing(memory.store._database.connection, *statements, **how)
 
 
 def mend(memory):
-    memory.store._connection = memory.store._connection.connection
+    memory.store._database.connection = memory.store._database.connection.connection
 
 
 def test_an_erasure_that_a_full_disk_holds_up_is_pending_and_finished_later(tmp_path, caplog):
@@ -377,10 +377,10 @@ def test_words_are_kept_when_their_vectors_cannot_be(tmp_path, caplog, code):
         assert written.status == "added"
         memory.update(written.id, user="ana", text="the boat is red")
         assert memory.get(written.id, user="ana").text == "the boat is red"
-        assert memory.store.waiting_count(HashEmbedder(64).space) == 1
+        assert waiting(memory, HashEmbedder(64).space) == 1
         mend(memory)
         memory.remember("another one", user="ana")
-        assert memory.store.waiting_count(HashEmbedder(64).space) == 0
+        assert waiting(memory, HashEmbedder(64).space) == 0
     assert "are kept and wait" in caplog.text
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from test_processes import Peer
 
-from builders import make_view, opened, patient
+from builders import make_view, opened, patient, waiting
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, EmbeddingSpaceError, HoldfastError, Memory, Settings
 from holdfast.models.embedders import build_embedder
@@ -103,13 +103,13 @@ def test_units_whose_writer_was_killed_before_embedding_are_found_by_words_and_t
     path, embedder = tmp_path / "crash.db", HashEmbedder(64)
     killed_before_embedding(path, "hash", who)
     with open_with(path, embedder) as memory:
-        assert memory.store.waiting_count(embedder.space) == 2
+        assert waiting(memory, embedder.space) == 2
         assert [hit.unit.text for hit in memory.search("lamp", user="ana", profile="fast")] == [
             "A lamp hangs in the hall."
         ]
-        assert memory.store.waiting_count(embedder.space) == 2  # `fast` asks for no meaning
+        assert waiting(memory, embedder.space) == 2  # `fast` asks for no meaning
         memory.search("lamp", user="ana")
-        assert memory.store.waiting_count(embedder.space) == 0
+        assert waiting(memory, embedder.space) == 0
         units = memory.list(user="ana", limit=None)
         found = memory.store.dense_evidence(make_view(), embedder.space, [unit.id for unit in units])
         rows = dict(zip(found.ids, found.vectors, strict=True))
@@ -139,7 +139,7 @@ def test_many_units_left_behind_are_completed_in_the_background(tmp_path):
         memory.search("pebble 499", user="ana")
         if memory._vectors._worker is not None:
             memory._vectors._worker.join()
-        assert memory.store.waiting_count(embedder.space) == 0
+        assert waiting(memory, embedder.space) == 0
         assert len(embedded(memory, embedder)) == 500
 
 
@@ -506,7 +506,7 @@ def test_an_interrupted_reembedding_goes_on_where_it_stopped_and_never_mixes_spa
     with open_with(path, other) as memory:
         with pytest.raises(StopHere):
             memory.reembed(progress=stop)
-        left = memory.store.waiting_count(other.space)
+        left = waiting(memory, other.space)
         assert 0 < left < 150
         done = {unit.id for unit in memory.list(user="ana", limit=None)} - {
             unit.id for unit in memory.store.waiting(other.space, 1000)
@@ -563,7 +563,7 @@ def test_an_update_replaces_the_vector(tmp_path):
         memory.remember("a lamp in the cellar", id="x", user="ana")
         found = memory.store.dense_evidence(make_view(), embedder.space, ["x"])
         assert found.vectors[0].tobytes() == embedder.embed_query("a lamp in the cellar").tobytes()
-        assert memory.store.waiting_count(embedder.space) == 0
+        assert waiting(memory, embedder.space) == 0
 
 
 # --------------------------------------------------------------------------------- an embedder that fails
@@ -603,7 +603,7 @@ def test_words_are_kept_while_an_endpoint_is_down_and_completed_when_it_is_back(
         assert [item.status for item in written] == ["added", "added"]
         assert any("wait for their vectors" in record.message for record in caplog.records)
         assert "503" in caplog.text
-        assert memory.store.waiting_count(space) == 2
+        assert waiting(memory, space) == 2
         assert len(memory.search("copper kettle", user="ana", profile="fast")) == 1
         with pytest.raises(EmbedderError, match="503"):
             memory.search("copper kettle", user="ana")
@@ -611,7 +611,7 @@ def test_words_are_kept_while_an_endpoint_is_down_and_completed_when_it_is_back(
         assert memory.search("copper kettle", user="ana")[0].unit.text == "the copper kettle sings"
     with Memory.open(path, settings=settings) as memory:
         memory.search("copper kettle", user="ana")
-        assert memory.store.waiting_count(space) == 0
+        assert waiting(memory, space) == 0
 
 
 def test_an_address_where_nobody_listens_is_treated_like_a_server_that_is_down(tmp_path, caplog):
@@ -660,13 +660,13 @@ def test_vectors_that_cannot_be_right_are_not_kept_and_their_words_are(tmp_path,
     with open_with(path, Wrong(SPOILED[spoil])) as memory:
         with contextlib.suppress(EmbedderError):
             memory.remember(["the copper kettle", "a lamp in the hall"], user="ana")
-        assert memory.store.waiting_count(right.space) == 2
+        assert waiting(memory, right.space) == 2
         assert len(memory.search("kettle", user="ana", profile="fast")) == 1
         found = memory.search("the wet copper kettle", user="ana")
         assert all(math.isfinite(hit.score) for hit in found)
     with open_with(path, right) as memory:
         assert memory.search("the copper kettle", user="ana")[0].unit.text == "the copper kettle"
-        assert memory.store.waiting_count(right.space) == 0
+        assert waiting(memory, right.space) == 0
         assert memory.store.verify() == []
 
 
@@ -694,7 +694,7 @@ def test_two_processes_see_each_others_vectors(tmp_path, monkeypatch):
         memory.search("anything", user="ana")  # loads the index, which then has to follow
         assert peer("remember", ["My knee hurts when I climb stairs."]) == ["added"]
         [unit] = memory.list(user="ana")
-        assert memory.store.waiting_count(space) == 0
+        assert waiting(memory, space) == 0
         assert [hit.unit.id for hit in memory.search("Which joint gives them pain?", user="ana")] == [unit.id]
         memory.remember("We flew to Oslo for the wedding.", user="ana")
         assert "We flew to Oslo for the wedding." in peer("search", "Where did they travel by plane?")

@@ -65,7 +65,7 @@ class World:
 
     def opened(self):
         memory = small_memory(self.path)
-        memory.store._connection.execute("PRAGMA synchronous = OFF")  # no power cut here, and many examples
+        memory.store._database.connection.execute("PRAGMA synchronous = OFF")  # no power cut here, and many examples
         return memory
 
     def backup(self, moment):
@@ -247,7 +247,7 @@ def test_a_reader_holds_an_erasure_up_until_the_next_open(tmp_path):
 def test_a_process_that_dies_with_an_erasure_pending_leaves_it_to_the_next(tmp_path):
     memory, reader, wanted, _ = pending(tmp_path)
     memory._vectors.close()
-    memory.store._connection.close()  # nothing is saved or finished, as when the process is killed
+    memory.store._database.connection.close()  # nothing is saved or finished, as when the process is killed
     reader.close()
     with small_memory(tmp_path / "memory.db"):
         assert residue(tmp_path, wanted) == set()
@@ -284,7 +284,7 @@ def test_another_memory_that_writes_goes_on_with_a_pending_erasure(tmp_path):
         other.remember("open before", user="ben")
         memory, reader, wanted, _ = pending(tmp_path)
         memory._vectors.close()
-        memory.store._connection.close()
+        memory.store._database.connection.close()
         reader.close()
         other.remember("the next write", user="ben")
         left = residue(tmp_path, wanted)

@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from test_ranking import assert_exact
 
-from builders import NOW, later, make_unit
+from builders import NOW, later, make_unit, waiting
 from histories import EMBEDDER, check_whole, everything, say, small_memory, tail_of, talk
 from holdfast import Contribution, Settings
 from holdfast.errors import EmbedderError
@@ -112,7 +112,7 @@ def test_compacting_and_telling_again_changes_nothing(history, how, recipe):
         assert [one.summaries for one in again] == [()] * len(again)
         assert {done.status for done in again_told(memory, history)} <= {"duplicate"}
         assert state(memory) == before
-        assert memory.store.waiting_count(EMBEDDER.space) == 0
+        assert waiting(memory, EMBEDDER.space) == 0
 
 
 def again_told(memory, history):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_ranking import assert_exact, knowledge, messages, standing
 
-from builders import NOW, later, make_view, opened, patient
+from builders import NOW, later, make_view, opened, patient, waiting
 from holdfast import Settings
 from holdfast.errors import EmbedderError
 from holdfast.kernels import vectors
@@ -116,7 +116,7 @@ def test_a_unit_that_waits_is_found_by_its_words_beside_those_that_do_not():
         assert {hit.unit.id for hit in found} == {"waits", "has"}
         waits = next(hit for hit in found if hit.unit.id == "waits")
         assert waits.contributions.find("cosine").value == 0.0
-        assert memory.store.waiting_count(Moody(64).space) == 1
+        assert waiting(memory, Moody(64).space) == 1
 
 
 # -------------------------------------------------------------------------------------- explanations (law 12)
