@@ -64,4 +64,4 @@ def test_the_crowd_is_really_there(memory):
 def test_the_proof_shows_the_bridge_and_not_the_crowd(memory):
     found = memory.search("Why does the heron desk matter for night sailing?", user="ana", profile="thinking")
     [symbolic] = [one for one in found.trace.results if one.strategy_id == "thinkingdb-symbolic"]
-    assert {claim.unit.text for claim in symbolic.candidates} == {one[0] for one in BRIDGE}
+    assert {memory.get(claim.unit_id, user="ana").text for claim in symbolic.candidates} == {one[0] for one in BRIDGE}
