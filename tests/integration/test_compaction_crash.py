@@ -93,15 +93,15 @@ def test_a_run_that_is_killed_at_any_boundary_is_completed_by_the_next(tmp_path,
 
 def while_covering(monkeypatch, memory, action):
     """Let somebody act between the reading of the first cluster and its summary."""
-    cover, done = memory.store.cover, []
+    mark, done = memory.store.mark, []
 
-    def covering(*given):
+    def covering(marks):
         if not done:
             done.append(True)
             action()
-        return cover(*given)
+        return mark(marks)
 
-    monkeypatch.setattr(memory.store, "cover", covering)
+    monkeypatch.setattr(memory.store, "mark", covering)
 
 
 ACTIONS = {

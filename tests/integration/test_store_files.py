@@ -15,6 +15,7 @@ from builders import opened, waiting
 from histories import bytes_of, small_memory, talk
 from holdfast import DamagedStoreError, StoreError
 from holdfast.store import sync
+from holdfast.store.eraser import Eraser
 from holdfast.testing.embedders import HashEmbedder
 
 SECRET = b"harbour number0"
@@ -363,7 +364,7 @@ def test_a_store_with_an_erasure_that_cannot_go_on_opens(tmp_path, monkeypatch):
     def full(*_, **__):
         raise StoreError("the disk is full; make room and try again")
 
-    monkeypatch.setattr(type(memory.store), "_rewritten", full)
+    monkeypatch.setattr(Eraser, "_rewrite", full)
     with small_memory(tmp_path / "m.db") as memory:
         assert len(memory.list(user="ana")) == 3
         memory.remember("and can be written to", user="ana")

@@ -19,14 +19,15 @@ import numpy as np
 import pytest
 from test_processes import Peer
 
-from builders import make_view, opened, patient, waiting
+from builders import ask, make_view, opened, propose, waiting
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, EmbeddingSpaceError, HoldfastError, Memory, Settings
 from holdfast.models.embedders import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.store import snapshot, sync
-from holdfast.store.contract import DenseQuery
+from holdfast.store.contract import DenseQuery, LexicalQuery
 from holdfast.testing.embedders import HashEmbedder
+from holdfast.types import FIELDS
 
 SAVER = Path(__file__).with_name("saver.py")
 # Nothing is refused: these tests are about what is kept.
@@ -54,7 +55,14 @@ def open_with(path, embedder, settings=EAGER):
 def embedded(memory, embedder, user="ana", depth=10_000):
     """Return the ids that are proposed by meaning."""
     query = DenseQuery(embedder.space, embedder.embed_query("anything"))
-    return set(memory.store.dense_candidates(make_view(user=user), query, depth, patient()).ids)
+    return set(propose(memory, query, depth, make_view(user=user)))
+
+
+def vectors_of(memory, space, ids, user="ana"):
+    """Return the stored vectors of units by id."""
+    query = DenseQuery(space, np.zeros(1, dtype=np.float32))
+    found = ask(memory, lambda reading: reading.evidence(query, ids), make_view(user=user))
+    return dict(zip(found.ids, found.vectors, strict=True))
 
 
 # ------------------------------------------------------------------- committed before they are embedded
@@ -111,8 +119,7 @@ def test_units_whose_writer_was_killed_before_embedding_are_found_by_words_and_t
         memory.search("lamp", user="ana")
         assert waiting(memory, embedder.space) == 0
         units = memory.list(user="ana", limit=None)
-        found = memory.store.dense_evidence(make_view(), embedder.space, [unit.id for unit in units])
-        rows = dict(zip(found.ids, found.vectors, strict=True))
+        rows = vectors_of(memory, embedder.space, [unit.id for unit in units])
         assert {unit.id: rows[unit.id].tobytes() for unit in units} == {
             unit.id: embedder.embed_query(unit.text).tobytes() for unit in units
         }
@@ -364,9 +371,9 @@ def test_a_snapshot_made_with_other_settings_of_analysis_is_passed_over(tmp_path
     with opened(other, path=path, embedder=HashEmbedder(64)) as memory:
         found = memory.search("a/b-c", user="ana", profile="fast", explain=True)
         fresh = memory.store._index._built("local", "ana")
-        assert memory.store.lexical_evidence(make_view(), ["e", "c", "part"], ["x"]).df == tuple(
-            fresh.df(term) for term in ("e", "c", "part")
-        )
+        query = LexicalQuery(("e", "c", "part"), (1.0,) * len(FIELDS), 1.2, 0.75, frozenset(), 1.3)
+        evidence = ask(memory, lambda reading: reading.evidence(query, ["x"]))
+        assert evidence.df == tuple(fresh.df(term) for term in query.terms)
         assert [hit.unit.id for hit in found] == ["x"]
 
 
@@ -476,8 +483,7 @@ def test_reembedding_gives_every_unit_a_vector_of_the_new_space(tmp_path, other)
         found = answers(memory, ("ana", "ben"))
         for user in ("ana", "ben"):
             units = memory.list(user=user, limit=None)
-            kept = memory.store.dense_evidence(make_view(user=user), other.space, [unit.id for unit in units])
-            rows = dict(zip(kept.ids, kept.vectors, strict=True))
+            rows = vectors_of(memory, other.space, [unit.id for unit in units], user)
             assert {u.id: rows[u.id].tobytes() for u in units} == {
                 u.id: other.embed_query(u.text).tobytes() for u in units
             }
@@ -516,7 +522,7 @@ def test_an_interrupted_reembedding_goes_on_where_it_stopped_and_never_mixes_spa
         assert memory.search("pebble 149", user="ana", profile="fast")[0].unit.text == "pebble 149"
     with open_with(path, other) as memory:
         assert embedded(memory, other) == done
-        assert memory.store.dense_evidence(make_view(), other.space, [*done]).vectors.shape == (len(done), other.dims)
+        assert {row.shape for row in vectors_of(memory, other.space, [*done]).values()} == {(other.dims,)}
     with open_with(path, old) as memory, pytest.raises(EmbeddingSpaceError):
         memory.search("pebble", user="ana")
     heard = []
@@ -556,13 +562,17 @@ def test_an_update_replaces_the_vector(tmp_path):
     with open_with(tmp_path / "store.db", embedder) as memory:
         memory.remember("the copper kettle", id="x", user="ana")
         memory.update("x", user="ana", text="a lamp in the hall")
-        found = memory.store.dense_evidence(make_view(), embedder.space, ["x"])
-        assert found.vectors[0].tobytes() == embedder.embed_query("a lamp in the hall").tobytes()
+        assert (
+            vectors_of(memory, embedder.space, ["x"])["x"].tobytes()
+            == embedder.embed_query("a lamp in the hall").tobytes()
+        )
         # A change of anything else makes a new version too, and the unit must not be left waiting.
         memory.update("x", user="ana", pinned=True)
         memory.remember("a lamp in the cellar", id="x", user="ana")
-        found = memory.store.dense_evidence(make_view(), embedder.space, ["x"])
-        assert found.vectors[0].tobytes() == embedder.embed_query("a lamp in the cellar").tobytes()
+        assert (
+            vectors_of(memory, embedder.space, ["x"])["x"].tobytes()
+            == embedder.embed_query("a lamp in the cellar").tobytes()
+        )
         assert waiting(memory, embedder.space) == 0
 
 

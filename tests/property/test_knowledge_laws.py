@@ -33,8 +33,8 @@ sentences = st.builds(
 
 def shown(result):
     """Return all that a search says, durations apart."""
-    hits = [(hit.unit.id, hit.score, hit.rel, hit.merged_ids, hit.contributions) for hit in result]
-    claims = [[(c.unit_id, c.raw_score, c.notes) for c in one.candidates] for one in result.trace.results]
+    hits = [(hit.unit.id, hit.score, hit.rel, hit.merged_ids, hit.contributions, hit.notes) for hit in result]
+    claims = [one.candidates for one in result.trace.results]
     return hits, claims
 
 
