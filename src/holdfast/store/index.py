@@ -212,7 +212,7 @@ class Shard:
         self._append_postings(CALLED, analysis.titles, place)
         self._append_postings(NAMING, analysis.mentions, place)
         if self._folding and self._tail_size > max(_SMALL_TAIL, _TAIL_SHARE * len(self._block.units)):
-            self._fold()
+            self.fold()
 
     def add_vectors(self, vectors: Sequence[tuple[int, NDArray[np.float32], int]]) -> None:
         """Add the vectors of units that are here, by key, with their checksums; another space starts a new block."""
@@ -237,7 +237,7 @@ class Shard:
             yield
         finally:
             self._folding = True
-        self._fold()
+        self.fold()
 
     def remove(self, key: int) -> None:
         """Forget a unit; unknown keys are fine."""
@@ -275,7 +275,7 @@ class Shard:
             entry[1].append(count)
         self._tail_size += len(counts)
 
-    def _fold(self) -> None:
+    def fold(self) -> None:
         """Fold the tail into the block, drop dead postings and renumber the places that are left."""
         alive = self.column("alive").astype(np.bool_)
         block_terms = np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
@@ -324,7 +324,7 @@ class Shard:
 
         A word or a name that no living unit has is left out: what was erased must not live on here (law 16).
         """
-        self._fold()
+        self.fold()
         held = np.diff(self._starts) > 0
         codes = {int(code) for name in ("session", "agent", "speaker") for code in np.unique(self.column(name))}
         arrays: dict[str, NDArray[Any]] = {f"column {name}": self.column(name) for name in self._columns}

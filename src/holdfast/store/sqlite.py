@@ -123,7 +123,8 @@ class SqliteStore:
                 for promotion in marker.promoted:
                     self._index.promoted(*promotion)
                 self._index.follow(marker.fresh)
-        except StoreError as error:
+            self._index.save_when_behind()
+        except (StoreError, OSError) as error:
             log.warning("what was written is kept; the index is brought up to date by the next question: %s", error)
 
     def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[Written]:

@@ -31,6 +31,9 @@ from holdfast.types import Analysis, Deadline, Unit, View, iso
 
 # Smaller owners are built again faster than a file is read.
 _WORTH_SAVING = 1000
+# A snapshot that is this many changes behind, and this share of its units, is written again: a unit is two changes.
+_FAR_BEHIND = 10_000
+_BEHIND_SHARE = 0.25
 # Large enough that a batch costs more than its call, small enough to stop soon when time runs out.
 _ENCODED_TOGETHER = 64
 _VECTORS_TOGETHER = 4096
@@ -142,9 +145,27 @@ class LiveIndex:
         if shard is not None:
             shard.promote(key, before, content)
 
-    def drop_erased(self) -> None:
-        """Forget everything that was derived, on disk too: words of erased units may be in it (law 16)."""
+    def drop_erased(self, owner: tuple[str, str] | None = None) -> None:
+        """Let nothing that was derived hold words of what this process has erased, on disk neither (law 16).
+
+        With `owner`, all of that owner's is gone, and its rows of the feed with it.
+        """
+        if owner is not None:
+            self._shards.pop(owner, None)
+            self._epoch = self._run("agreed", {"name": EPOCH}).fetchone()
+        self.follow()
+        for shard in self._shards.values():
+            shard.fold()
+        self._read.clear()
+        self._past_read = None
+        self._drop_saved()
+
+    def drop_all(self) -> None:
+        """Forget everything that was derived, on disk too: another process may have erased anything."""
         self.clear()
+        self._drop_saved()
+
+    def _drop_saved(self) -> None:
         self._saved.clear()
         if self._path is not None:
             snapshot.remove(self._path)
@@ -292,6 +313,16 @@ class LiveIndex:
         return shard
 
     # ----------------------------------------------------------------------------------------------- saving
+
+    def save_when_behind(self) -> None:
+        """Write the snapshot when it has fallen far behind: whoever opens the store after a kill reads little anew."""
+        behind = (
+            self._followed - self._saved.get(owner, 0) > max(_FAR_BEHIND, _BEHIND_SHARE * shard.unit_count)
+            for owner, shard in self._shards.items()
+            if shard.unit_count >= _WORTH_SAVING
+        )
+        if self._path is not None and any(behind):
+            self.save()
 
     def save(self) -> None:
         """Write the snapshot when a large owner has changed since; owners that are not loaded keep their segment.
