@@ -14,7 +14,7 @@ from holdfast.errors import EmbedderError, HoldfastError
 from holdfast.inputs.checks import check_flag, check_name, check_names
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle.forget import Wanted, select
-from holdfast.models.summarisers import open_summariser
+from holdfast.models import open_summariser
 from holdfast.opened import Filters, Opened, checked_path
 from holdfast.types import Compaction, Erasure, Unit, View
 

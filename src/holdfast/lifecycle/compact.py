@@ -15,7 +15,7 @@ from holdfast.errors import InputError, NotFoundError, SummariserError, shown
 from holdfast.kernels.clustering import clusters
 from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.summarise import summarise
-from holdfast.models.embedder import Embedder, checked
+from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import CompactionSettings
 from holdfast.store.contract import Analyse, Store
@@ -174,7 +174,7 @@ def _vectors(kit: Compactor, view: View, turns: Sequence[Unit]) -> NDArray[np.fl
 
 def _embedded(kit: Compactor, texts: Sequence[str]) -> NDArray[np.float32]:
     embedder = kit.embedder
-    return checked(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
+    return check_vectors(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
 
 
 def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: Summarised) -> Unit:
