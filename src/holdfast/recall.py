@@ -6,12 +6,10 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Context, Recalled
-from holdfast.assembly.excerpt import term_overlap
-from holdfast.assembly.plan import Plan, Request, plan_tail
+from holdfast.assembly.pack import fill, term_overlap
+from holdfast.assembly.plan import ContextRequest, Plan, plan_tail
 from holdfast.language.lexical import TOKENIZERS
-from holdfast.language.tokens import TokenCounter
 from holdfast.prospects import anchored, is_temporal, links_of, prospects_of, richest
 from holdfast.ranking.cover import speaking
 from holdfast.ranking.discover import widened
@@ -26,7 +24,6 @@ from holdfast.retrieval.mentions import mentions_of, targets_of
 from holdfast.retrieval.pool import completed, explained, joined, retrieved
 from holdfast.settings import Settings
 from holdfast.types import (
-    AuthoredText,
     Candidate,
     Contribution,
     Dropped,
@@ -35,7 +32,6 @@ from holdfast.types import (
     RetrievalResult,
     SearchResult,
     Trace,
-    Unit,
     View,
 )
 
@@ -53,32 +49,15 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
     return SearchResult(hits, _trace(question, query, results, found, view, (*dropped, *beyond)))
 
 
-@dataclass(frozen=True, slots=True)
-class Making:
-    """What a context is made of besides the answer to its question.
-
-    `hidden` are units that the host shows already, `hidden_words` what it shows of no known session.
-    """
-
-    budget: int
-    counter: TokenCounter
-    hard: Sequence[AuthoredText] = ()
-    soft: Sequence[AuthoredText] = ()
-    session_turns: Sequence[Unit] = ()
-    hidden: frozenset[str] = frozenset()
-    hidden_words: frozenset[tuple[str, str]] = frozenset()
-    strict: bool = False
-
-
-def assemble(engine: Engine, question: Question, view: View, making: Making) -> Context:
+def assemble(engine: Engine, question: Question, view: View, request: ContextRequest) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
     engine = engine.for_one_question()
     query = profiled(engine, question, view)
     pool = _pool(engine, question, query, view, engine.settings.retrieval.max_candidates)
-    first = _first_hit(engine, question, pool.found, view, making)
-    plan = _planned(engine, making, first)
+    first = _first_hit(engine, question, pool.found, view, request)
+    plan = plan_tail(dataclasses.replace(request, first=first.unit if first is not None else None))
     settings = _with_room(engine.settings, plan)
-    shown = Shown(plan.tail_ids | making.hidden, making.hidden_words)
+    shown = Shown(plan.tail_ids | request.hidden, request.hidden_words)
     if (depth := _depth(settings, shown.ids)) > pool.depth:
         pool = _pool(engine, question, query, view, depth).after(pool)
     found = pool.found.without(shown)
@@ -283,14 +262,16 @@ def _pool(engine: Engine, question: Question, query: QueryProfile, view: View, d
     return Pool(depth, results, _found(engine, question, query, results, view))
 
 
-def _first_hit(engine: Engine, question: Question, found: Found, view: View, making: Making) -> Candidate | None:
+def _first_hit(
+    engine: Engine, question: Question, found: Found, view: View, request: ContextRequest
+) -> Candidate | None:
     """Return the first of the hits that `search` gives, unless the host shows it already."""
     if not engine.settings.assembly.first_hit:
         return None
     kept, _ = _kept(engine, question, found)
     ranked = _ranked(kept, _measure(engine, question, found.fusion, view))
     first = ranked[0][0] if ranked else None
-    return None if first is None or Shown(making.hidden, making.hidden_words).holds(first) else first
+    return None if first is None or Shown(request.hidden, request.hidden_words).holds(first) else first
 
 
 def _led(kept: Sequence[Candidate], lead: Candidate | None) -> tuple[Candidate, ...]:
@@ -316,20 +297,6 @@ def _recoverable(
     if question.profile.rank_by == "score":
         beyond = staged(beyond, _stages(engine, query, beyond, {}), found.fusion.full_marks)
     return richest(engine, [*left, *(one for one in beyond if not shown.holds(one))], view)
-
-
-def _planned(engine: Engine, making: Making, first: Candidate | None) -> Plan:
-    request = Request(
-        budget=making.budget,
-        counter=making.counter,
-        settings=engine.settings.assembly,
-        hard=making.hard,
-        soft=making.soft,
-        session_turns=making.session_turns,
-        first=first.unit if first is not None else None,
-        strict=making.strict,
-    )
-    return plan_tail(request)
 
 
 def _with_room(settings: Settings, plan: Plan) -> Settings:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.assembly.plan import Request, plan_tail
+from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.assembly.tail import base_start
 from holdfast.documents import core as documents
 from holdfast.errors import EmbedderError, HoldfastError
@@ -88,9 +88,8 @@ class Upkeep(Opened):
         settings = self._settings.assembly
         rules = documents.rules(self._desk(), view)
         turns = self._session_turns(view)
-        plan = plan_tail(
-            Request(settings.budget, self._counter, settings, hard=rules.hard, soft=rules.soft, session_turns=turns)
-        )
+        request = ContextRequest(settings.budget, self._counter, settings, rules.hard, rules.soft, turns)
+        plan = plan_tail(request)
         base = turns[base_start(len(turns), settings.min_turns) :]
         return plan.tail_ids | {turn.id for turn in base}
 

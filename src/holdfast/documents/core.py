@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from holdfast.assembly.budget import check_hard
+from holdfast.assembly.plan import check_hard
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
 from holdfast.inputs.authored import Document, Node, partition
