@@ -30,7 +30,7 @@ from holdfast.kernels.clustering import (
     decay_rate,
     pick_count,
     preservation,
-    ranked,
+    rank_central,
 )
 from holdfast.language.lexical import terms
 from holdfast.language.preservation import essentials, invented, missing
@@ -77,7 +77,7 @@ def summarise(
         speakers=tuple(name_of(turn) for turn in turns),
         bodies=bodies,
         vectors=vectors,
-        order=_substantial_first(ranked(vectors), bodies, settings.min_terms),
+        order=_substantial_first(rank_central(vectors), bodies, settings.min_terms),
         cost=sum(counter(turn.text) for turn in turns),
         embed=embed,
         counter=counter,

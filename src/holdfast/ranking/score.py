@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from holdfast.kernels.decay import decay
+from holdfast.kernels.topk import decay
 from holdfast.settings import ScoreSettings
 from holdfast.types import Candidate, Contribution, Unit
 

@@ -12,11 +12,11 @@ from holdfast.kernels.closure import (
     Proof,
     Standing,
     close,
-    origin,
-    told,
+    tell,
+    tell_sources,
 )
-from holdfast.kernels.facts import Fact
-from holdfast.kernels.neighbourhood import Reach, Wanted
+from holdfast.kernels.facts import StatedFact
+from holdfast.kernels.neighbourhood import QueryTerms, Reach
 from holdfast.language.rules import read_rules
 from holdfast.language.symbols import singular, symbol, symbol_tokens
 from holdfast.retrieval.strategy import kind_of_store
@@ -34,13 +34,13 @@ from holdfast.types import (
 )
 
 
-def wanted_by(query: QueryProfile) -> Wanted:
+def wanted_by(query: QueryProfile) -> QueryTerms:
     """Return what a question names, read as symbols are; a follow-up also names what the message before it did."""
     texts = [symbol(text) for text in (query.text, query.borrowed) if text]
     # A symbol's head is in the singular, its other words need not be: look both ways. No name runs across a bar.
     alike = [" ".join(map(singular, text.split())) for text in texts]
     terms = frozenset(token for text in texts for token in symbol_tokens(text))
-    return Wanted(terms, " | ".join((*texts, *alike)), symbol_tokens)
+    return QueryTerms(terms, " | ".join((*texts, *alike)), symbol_tokens)
 
 
 class SymbolicStrategy:
@@ -95,13 +95,13 @@ class SymbolicStrategy:
     def prove(
         self, query: QueryProfile, view: View, store: Store, expired: Callable[[], bool] = lambda: False
     ) -> Closure:
-        """Return what follows around the question, with the proofs; `kernels.closure.draw` draws one."""
+        """Return what follows around the question, with the proofs."""
         facts = store.facts(view)
         return close(facts, wanted_by(query), self._rules, self._limits, expired)
 
     def _claims(self, closure: Closure, view: View, store: Store) -> dict[str, StrategyCandidate]:
         """Return each unit's best proof; whoever contradicts a shown fact comes with it, flagged like its rival."""
-        best: dict[str, tuple[Standing, Fact]] = {}
+        best: dict[str, tuple[Standing, StatedFact]] = {}
         # A fact that is only stated tells nothing new, unless another one contradicts it.
         shown = [
             one
@@ -119,15 +119,15 @@ class SymbolicStrategy:
             if unit_id in units and standing.score > 0.0
         }
 
-    def _claim(self, unit: Unit, standing: Standing, fact: Fact, closure: Closure) -> StrategyCandidate:
+    def _claim(self, unit: Unit, standing: Standing, fact: StatedFact, closure: Closure) -> StrategyCandidate:
         proof = standing.proof
         kind = "base" if proof.rule is None else "derived"
-        notes = [self.id, f"{kind}: {told(proof.key)}"]
+        notes = [self.id, f"{kind}: {tell(proof.key)}"]
         if proof.rule is not None:
             notes.append(f"via: {' -> '.join(proof.rules())}")
         # What a unit states itself, and what follows from it, may both be disputed.
         disputed = dict.fromkeys(rival for key in (fact.key, proof.key) for rival in closure.rivals.get(key, ()))
-        notes += [f"contradicts: {told(rival)}" for rival in disputed]
+        notes += [f"contradicts: {tell(rival)}" for rival in disputed]
         tree = explain_standing(standing)
         return StrategyCandidate(
             unit.id, kind_of_store(unit), tree.value, min(tree.value, 1.0), unit, tuple(notes), tree
@@ -146,7 +146,7 @@ def explain_standing(standing: Standing) -> Contribution:
 def explain_proof(proof: Proof) -> Contribution:
     """Return a raw score as a tree: stated facts are leaves, a rule multiplies its premises and its weight."""
     if proof.rule is None:
-        source = f" ({origin(proof.fact)})" if proof.fact is not None else ""
-        return Contribution(f"base: {told(proof.key)}{source}", proof.raw)
+        source = f" ({tell_sources(proof.fact)})" if proof.fact is not None else ""
+        return Contribution(f"base: {tell(proof.key)}{source}", proof.raw)
     weight = Contribution(f"rule {proof.rule.name}", proof.rule.weight)
-    return Contribution.of(f"derived: {told(proof.key)}", "product", *map(explain_proof, proof.premises), weight)
+    return Contribution.of(f"derived: {tell(proof.key)}", "product", *map(explain_proof, proof.premises), weight)
