@@ -13,7 +13,7 @@ from holdfast.documents import core as documents
 from holdfast.errors import EmbedderError, HoldfastError
 from holdfast.inputs.checks import check_flag, check_name, check_names
 from holdfast.lifecycle import compact as compaction
-from holdfast.lifecycle.forget import Wanted, select
+from holdfast.lifecycle.forget import ForgetRequest, select
 from holdfast.models import open_summariser
 from holdfast.opened import Filters, Opened, checked_path
 from holdfast.types import Compaction, Erasure, Unit, View
@@ -156,18 +156,18 @@ class Upkeep(Opened):
             NotFoundError: the owner does not have what is named; nothing is erased.
         """
         view = self._view(user=user, session=session, agent=agent, tenant=tenant, filters=filters)
-        wanted = Wanted(
+        request = ForgetRequest(
             ids=check_names("ids", ids) or (),
             session=view.session,
             document=check_name("document", document, optional=True),
             filtered=view.filters is not None,
             everything=check_flag("all", all),
         )
-        chosen = select(self._store, view, wanted)
+        chosen = select(self._store, view, request)
         view = dataclasses.replace(view, user="") if chosen.everyones else view
         erasure = self._store.forget(
             view, chosen.ids, chosen.documents, dry_run=check_flag("dry_run", dry_run),
-            owner=wanted.everything and view.agent is None,
+            owner=request.everything and view.agent is None,
         )  # fmt: skip
         if chosen.documents:
             documents.drop_readings()

@@ -16,7 +16,7 @@ _BEFORE_EXPIRY = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ForgetRequest:
     """What a caller wants to be forgotten: exactly one of these, or `everything` the user has."""
 
     ids: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ErasureTargets:
     """The units and documents that are to go; `everyones` when they are not the user's own."""
 
     ids: tuple[str, ...]
@@ -35,27 +35,29 @@ class Selection:
     everyones: bool = False
 
 
-def select(store: Store, view: View, wanted: Wanted) -> Selection:
+def select(store: Store, view: View, request: ForgetRequest) -> ErasureTargets:
     """Return what is to be erased.
 
     Raises:
         InputError: nothing or too much is named; or a unit is part of a document of which more is kept.
         NotFoundError: there is no such document.
     """
-    _refuse_unclear(wanted)
-    if wanted.ids:
-        known = store.units(view, wanted.ids)
-        return _with_documents(store, view, [known[name] for name in wanted.ids if name in known], wanted.ids)
-    if wanted.document is not None:
-        return _document(store, view, wanted.document)
+    _refuse_unclear(request)
+    if request.ids:
+        known = store.units(view, request.ids)
+        return _with_documents(store, view, [known[name] for name in request.ids if name in known], request.ids)
+    if request.document is not None:
+        return _document(store, view, request.document)
     own = _own(store, dataclasses.replace(view, filters=None, session=None, only_session=False))
-    if wanted.everything:
+    if request.everything:
         documents = tuple(one for one in store.documents(view) if one.user == view.user)
-        return Selection(tuple(unit.id for unit in own), documents)
+        return ErasureTargets(tuple(unit.id for unit in own), documents)
     found = _own(store, view)
-    if not found and wanted.session is not None:
-        raise NotFoundError(f"user {shown(view.user)} has nothing in session {shown(wanted.session)}; check its name")
-    if wanted.filtered and found and len(found) == len(own):
+    if not found and request.session is not None:
+        raise NotFoundError(
+            f"user {shown(view.user)} has nothing in session {shown(request.session)}; check its name"
+        )
+    if request.filtered and found and len(found) == len(own):
         raise InputError(
             f"the filter matches all {len(own)} units of user {shown(view.user)}; "
             "narrow it, or say all=True (--all) to forget everything"
@@ -71,12 +73,12 @@ def has_ended(unit: Unit) -> bool:
     return unit.expires_at == unit.recorded_time
 
 
-def _refuse_unclear(wanted: Wanted) -> None:
+def _refuse_unclear(request: ForgetRequest) -> None:
     named = {
-        "ids": bool(wanted.ids),
-        "document": wanted.document is not None,
-        "all": wanted.everything,
-        "session or filters": wanted.session is not None or wanted.filtered,
+        "ids": bool(request.ids),
+        "document": request.document is not None,
+        "all": request.everything,
+        "session or filters": request.session is not None or request.filtered,
     }
     chosen = [name for name, given in named.items() if given]
     if not chosen:
@@ -97,15 +99,15 @@ def _own(store: Store, view: View) -> list[Unit]:
     return [unit for unit in found if unit.user == view.user and view.agent in (unit.agent, None)]
 
 
-def _document(store: Store, view: View, name: str) -> Selection:
+def _document(store: Store, view: View, name: str) -> ErasureTargets:
     kept = store.documents(view, name=name)
     if not kept and (past := store.parts(view, name)):  # its file was deleted: its units have ended, and are kept
-        return Selection(tuple(past), ())
+        return ErasureTargets(tuple(past), ())
     if not kept:
         names = ", ".join(sorted({one for one, _, _ in store.document_names(view)})) or "none"
         raise NotFoundError(f"there is no document {shown(name)}; there is {names}")
     document = next((one for one in kept if one.user is not None), kept[0])
-    return Selection(_parts(store, view, document), (document,), everyones=document.user is None)
+    return ErasureTargets(_parts(store, view, document), (document,), everyones=document.user is None)
 
 
 def _parts(store: Store, view: View, document: CoreDocument) -> tuple[str, ...]:
@@ -113,7 +115,7 @@ def _parts(store: Store, view: View, document: CoreDocument) -> tuple[str, ...]:
     return tuple(store.parts(dataclasses.replace(view, user=document.user or ""), document.name))
 
 
-def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[str, ...]) -> Selection:
+def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[str, ...]) -> ErasureTargets:
     """Let a document go with all of its units; a part of one cannot be erased, because its text is kept whole."""
     chosen = {unit.id for unit in units}
     documents = []
@@ -130,4 +132,4 @@ def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[
                     "forget the whole document, or ingest it again without that part and then forget this"
                 )
             documents.append(kept)
-    return Selection(ids, tuple(documents))
+    return ErasureTargets(ids, tuple(documents))
