@@ -138,8 +138,9 @@ class _Planner:
                 f"{what} {self.hard} tokens and the budget is {self.budget}; give at least {self.hard}, or shorten "
                 f"the rules{heaviest(request.hard, self.rules, self.count)}"
             )
-        self._quoted = cache(lambda place: Quote.whole(self.turns[place]))
-        self._behind_another = cache(self._quote_behind_another)
+        turns = self.turns
+        quoted = self._quoted = cache(lambda place: Quote.whole(turns[place]))
+        self._behind_another = cache(lambda place: quote(quoted(place), quoted(place - 1).cursor)[0])
         self.base = self.start = base_start(len(self.turns), request.settings.min_turns)
         self.soft, self.with_first = 0, 0
         self.with_base = self.with_soft = self.tokens = self.total(0, self.base)
@@ -151,10 +152,6 @@ class _Planner:
         places = range(len(self.turns))[start:end]
         head = [quote(self._quoted(place), Cursor())[0] for place in places[:1]]
         return head + [self._behind_another(place) for place in places[1:]]
-
-    def _quote_behind_another(self, place: int) -> str:
-        before = self._quoted(place - 1)
-        return quote(self._quoted(place), Cursor(place=before.place, minute=before.minute))[0]
 
     def text(self, soft: int, start: int) -> str:
         """Return the text with so many soft rules and the turns from `start` on."""

@@ -138,6 +138,11 @@ class Quote(NamedTuple):
     minute: str
     line: str
 
+    @property
+    def cursor(self) -> Cursor:
+        """Return the cursor behind this quote where sessions have no numbers."""
+        return Cursor(place=self.place, minute=self.minute)
+
     @classmethod
     def whole(cls, unit: Unit) -> Quote:
         """Return the quote of all words of a unit."""

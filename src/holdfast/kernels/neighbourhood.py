@@ -28,20 +28,10 @@ class QueryTerms:
     """What a question names. `text` is written as symbols are; `tokens` reads a symbol as `terms` were read."""
 
     def __init__(self, terms: frozenset[str], text: str, tokens: Callable[[str], Iterable[str]]) -> None:
-        self.terms, self.text = terms, text
-        self._tokens = tokens
-        # A symbol is looked at many times, and reading it costs more than all else.
-        self.matches, self.names = cache(self._matches), cache(self._names)
-
-    def _matches(self, symbol: str) -> frozenset[str]:
-        """Return the question's terms that are tokens of `symbol`."""
-        return self.terms.intersection(self._tokens(symbol))
-
-    def _names(self, symbol: str) -> bool:
-        """Return whether the whole symbol stands in the question, at word boundaries."""
-        # Most symbols are no part of the text; compiling a pattern for each would cost more than all else.
-        whole = symbol != "" and symbol in self.text
-        return whole and re.search(_NAME.format(re.escape(symbol)), self.text) is not None
+        self.terms = terms
+        # A symbol is looked at many times: the question's terms that are tokens of it, and whether it is named whole.
+        self.matches = cache(lambda symbol: terms.intersection(tokens(symbol)))
+        self.names = cache(lambda symbol: _stands_in(text, symbol))
 
     def weight(self, symbol: str) -> int:
         """Return 2 for each matched term and 4 for being named whole."""
@@ -58,6 +48,12 @@ class QueryTerms:
         left, right = self.weight(key[0]), self.weight(key[2])
         both = bool(self.matches(key[0])) and bool(self.matches(key[2]))
         return left + right + (3 if both else 0)
+
+
+def _stands_in(text: str, symbol: str) -> bool:
+    """Return whether a whole symbol stands in a text, at word boundaries."""
+    # Most symbols are no part of the text; compiling a pattern for each would cost more than all else.
+    return symbol != "" and symbol in text and re.search(_NAME.format(re.escape(symbol)), text) is not None
 
 
 @dataclass(frozen=True)
