@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
 from holdfast.assembly.context import ContextSection, Item, LeftOut, LeftOutBy, node_id
@@ -251,7 +251,7 @@ class _Planner:
 
     def _earliest(self, least: int, total: Callable[[int], int], spent: int, limit: int) -> tuple[int, int]:
         """Return where the tail can start, not before `least`, and what the text then counts."""
-        starts = [self.base, *(start for start in self._safe_starts() if least <= start < self.base)]
+        starts = [self.base, *(start for start in self.safe_starts if least <= start < self.base)]
         steps, tokens = longest_prefix(
             len(starts) - 1,
             lambda index: self.count("".join(self.lines(starts[index + 1], starts[index]))),
@@ -261,13 +261,14 @@ class _Planner:
         )
         return starts[steps], tokens
 
-    def _safe_starts(self) -> list[int]:
+    @cached_property
+    def safe_starts(self) -> list[int]:
         """Return where T_recent may start; without T_base there is no tail at all."""
         return safe_starts(self.turns, self.base) if self.base < len(self.turns) else []
 
     def split_bundle(self) -> str:
         """Say when no suffix without a split bundle fits, so that T_recent is T_base."""
-        if self.start >= len(self.turns) or self.start in self._safe_starts():
+        if self.start >= len(self.turns) or self.start in self.safe_starts:
             return ""
         name = self.turns[self.start].id
         return f"the tail starts inside a bundle, at {name}: the whole bundle passes the tail's bound"

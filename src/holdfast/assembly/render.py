@@ -172,7 +172,7 @@ def quote(quoted: Quote, cursor: Cursor) -> tuple[str, Cursor]:
     before = ""
     if quoted.place != cursor.place:
         number = f"#{sessions.index(session) + 1}" if session in sessions else ""
-        before = " ".join(part for part in (day, minute, number, origin) if part) + "\n"
+        before = " ".join(filter(None, (day, minute, number, origin))) + "\n"
     elif minute != cursor.minute:
         before = f"{minute} "
     return before + quoted.line, Cursor(cursor.numbered, quoted.place, minute, sessions)

@@ -272,6 +272,8 @@ def _price_marks(classes: str, ratios: TokenRatios) -> tuple[str, int]:
     """Price punctuation and signs, or make them neutral; return the classes left, and the price."""
     price = 0
     for letter, each in (("p", ratios.punctuation), ("s", ratios.symbol), ("j", ratios.emoji)):
+        if letter not in classes:
+            continue
         if each is None:
             classes = classes.replace(letter, "n")
         else:
