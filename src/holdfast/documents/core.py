@@ -66,7 +66,7 @@ class Desk:
             return body
 
 
-# Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.budget`, by counter too.
+# Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.plan`, by counter too.
 _partitioned = lru_cache(maxsize=256)(partition)
 
 

@@ -290,7 +290,7 @@ class _Joins:
         elif other is not None:
             place = (pattern.relation, 2, other)
         else:
-            return ()  # a rule's premises share variables; analysis.rules refuses others
+            return ()  # a rule's premises share variables; language.rules refuses others
         return (*self._best(place), *self._derived.get(place, ()))
 
     def _best(self, place: tuple[str, int, str]) -> list[Proof]:
