@@ -27,7 +27,7 @@ from holdfast.settings import Settings
 RESULT = Path(__file__).parent / "results" / "assembly.json"
 UNITS, QUESTIONS, BUDGET = 10_000, 200, 2_000
 STAGES = {
-    "_planned": "rules and tail",
+    "plan_tail": "rules and tail",
     "profiled": "question (embedded)",
     "retrieved": "strategies",
     "_found": "pool, fusion and stages",

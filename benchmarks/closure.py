@@ -25,7 +25,7 @@ import report
 
 from holdfast.kernels.closure import RULES, Limits, close
 from holdfast.kernels.facts import FactIndex, Key
-from holdfast.kernels.neighbourhood import Wanted
+from holdfast.kernels.neighbourhood import QueryTerms
 
 Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,7 +59,7 @@ def indexed(facts: Iterable[Key]) -> FactIndex:
 
 
 def ours(index: FactIndex) -> tuple[bool, int]:
-    wanted = Wanted(frozenset(ASKED), " ".join(ASKED), str.split)
+    wanted = QueryTerms(frozenset(ASKED), " ".join(ASKED), str.split)
     closure = close(index, wanted, RULES, Limits(), lambda: False)
     return GOAL in {standing.proof.key for standing in closure.standings}, closure.facts
 

@@ -17,7 +17,7 @@ from holdfast import Settings
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.systems import Product, ProductReader
 from holdfast.eval.vectors import CachedEmbedder
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.types import digest
 
 RESULTS = Path(__file__).resolve().parent / "results" / "compaction.json"

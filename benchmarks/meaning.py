@@ -16,7 +16,7 @@ from holdfast import Memory, Settings
 from holdfast.language import analyse
 from holdfast.language.hypervector import encode_unit
 from holdfast.language.query import profile_query
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
 from holdfast.settings import EmbeddingSettings, RetrievalSettings
 from holdfast.types import Budget, Deadline, RetrievalResult, View

@@ -53,7 +53,7 @@ from holdfast import Memory, Settings
 from holdfast.derivation import derivation
 from holdfast.language import analyse
 from holdfast.language.query import profile_query
-from holdfast.models.embedders import Embedder
+from holdfast.models.embedder import Embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.store.contract import DenseQuery, LexicalQuery, Proposal, Store

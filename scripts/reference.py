@@ -12,7 +12,7 @@ import typer
 
 from holdfast import HoldfastError, Memory, Settings, errors
 from holdfast.interfaces.cli import app
-from holdfast.models.shipped import SHIPPED, read_provenance, shipped_folder
+from holdfast.models.embedder import SHIPPED, read_provenance, shipped_folder
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
 Table = list[tuple[str, ...]]

@@ -12,6 +12,8 @@ import pytest
 
 import holdfast.memory
 from holdfast import Memory, Settings
+from holdfast.assembly.pack import fill
+from holdfast.assembly.plan import plan_tail
 from holdfast.settings import EmbeddingSettings
 from holdfast.types import Deadline, Unit, View
 
@@ -78,3 +80,8 @@ def expired_after(checks):
     """Return a deadline that has time for so many checks and then none."""
     ticks = iter(range(checks + 1))
     return Deadline(lambda: 0.0 if next(ticks, checks) < checks else 1.0, 0.0, 1.0)
+
+
+def assemble(request, projection, sentence_score=None):
+    """Plan and fill in one step, for a projection that was made without knowing the tail."""
+    return fill(plan_tail(request), projection, sentence_score)

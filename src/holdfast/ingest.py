@@ -16,7 +16,7 @@ from holdfast.inputs.redaction import redact_json
 from holdfast.inputs.units import Said, identity, occurrence_id, read_content
 from holdfast.lifecycle.gate import judged, judged_by_words
 from holdfast.lifecycle.supersede import superseded
-from holdfast.models.embedder import Embedder, checked
+from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.settings import GateSettings, Settings
 from holdfast.store.contract import ALL, Analyse, Promotion, Store, Supersession
 from holdfast.types import Draft, Gate, Scope, Unit, Written
@@ -107,7 +107,7 @@ def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
                 store.mark([Promotion(*gate) for gate in gates])
             return Indexed(0, {unit.id: gate for unit, gate in gates})
         given = embedder.embed_documents([unit.text for unit in units])
-        vectors = checked(given, len(units), embedder.dims, embedder.space)
+        vectors = check_vectors(given, len(units), embedder.dims, embedder.space)
         gates = judged(store, embedder.space, units, vectors, indexing.gate)
         written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])
     except (EmbedderError, StoreError) as error:

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from holdfast import ingest, recall
 from holdfast import why as absence
-from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
+from holdfast.assembly.plan import choose_budget
 from holdfast.derivation import derivation
 from holdfast.documents import core as documents
 from holdfast.documents import knowledge as library
@@ -370,8 +370,8 @@ class Memory(Upkeep):
         )  # fmt: skip
         tokens = choose_budget(self._settings.assembly, budget, window)
         question = self._question(query, profile, None)
-        making, warnings = self._making(query, view, tokens, counter, strict=strict)
-        context = recall.assemble(self._engine, question, view, making)
+        request, warnings = self._context_request(query, view, tokens, counter, strict=strict)
+        context = recall.assemble(self._engine, question, view, request)
         if check_flag("track_access", track_access):
             self._store.mark([Access(view, tuple([item.id for item in context.section("projection").items]))])
         return context.with_warnings(warnings)
@@ -405,8 +405,9 @@ class Memory(Upkeep):
         question, unit = self._question(query, profile, limit), self._found(view, id)
         if budget is None:
             return absence.why(self._engine, question, unit, view)
-        making, _ = self._making(query, view, choose_budget(self._settings.assembly, budget), None, strict=False)
-        return absence.why_in_context(self._engine, question, unit, view, making)
+        tokens = choose_budget(self._settings.assembly, budget)
+        request, _ = self._context_request(query, view, tokens, None, strict=False)
+        return absence.why_in_context(self._engine, question, unit, view, request)
 
     def get(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Unit:
         """Return one unit.

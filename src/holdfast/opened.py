@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast import recall
+from holdfast.assembly.plan import ContextRequest
 from holdfast.documents import core as documents
 from holdfast.embedding import Embedding
 from holdfast.errors import InputError, NotFoundError, shown
@@ -20,7 +20,7 @@ from holdfast.inputs.checks import check_flag, check_name, check_text, check_tim
 from holdfast.inputs.messages import asked_in, said_in, shown_among
 from holdfast.inputs.redaction import redact_json, redact_text
 from holdfast.language import analyse
-from holdfast.language.tokens import RATIOS, TokenCounter, estimate
+from holdfast.language.tokens import RATIOS, Estimator, TokenCounter
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
 from holdfast.query import Engine, Question
@@ -60,7 +60,7 @@ class Opened:
         self._now = now
         self._analyse = partial(analyse, settings=settings.analysis)
         self._vectors = Embedding(store, settings.embedding, settings.gate, embedder)
-        self._counter = counter or partial(estimate, ratios=RATIOS[settings.tokens.ratios])
+        self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
         self._redact = redactor or (redact_text if settings.ingest.redact else None)
         self._summariser = summariser
         self._engine = Engine(store, settings, seconds, self._vectors.embedder)
@@ -96,7 +96,7 @@ class Opened:
             self._store, self._settings, self._analyse, indexing, self._counter, self._now(), self._redact
         )
 
-    def _making(
+    def _context_request(
         self,
         query: str | Sequence[Mapping[str, Any]],
         view: View,
@@ -104,15 +104,16 @@ class Opened:
         counter: TokenCounter | None,
         *,
         strict: bool,
-    ) -> tuple[recall.Making, tuple[str, ...]]:
+    ) -> tuple[ContextRequest, tuple[str, ...]]:
         """Gather what a context is made of besides the answer: rules, the session's turns, what is shown already."""
         found = documents.rules(self._desk(), view)
         turns = self._session_turns(view)
         said = said_in(query)
         hidden = shown_among(turns, said)
-        making = recall.Making(
+        request = ContextRequest(
             budget=budget,
             counter=counter or self._counter,
+            settings=self._settings.assembly,
             hard=found.hard,
             soft=found.soft,
             session_turns=[turn for turn in turns if turn.id not in hidden],
@@ -120,7 +121,7 @@ class Opened:
             hidden_words=frozenset(said) if view.session is None else frozenset(),
             strict=check_flag("strict", strict),
         )
-        return making, found.warnings
+        return request, found.warnings
 
     def _session_turns(self, view: View) -> list[Unit]:
         """Return the last turns of the active session, oldest first; more than any tail can hold."""

@@ -7,14 +7,14 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.assembly.plan import Request, plan_tail
+from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.assembly.tail import base_start
 from holdfast.documents import core as documents
 from holdfast.errors import EmbedderError, HoldfastError
 from holdfast.inputs.checks import check_flag, check_name, check_names
 from holdfast.lifecycle import compact as compaction
-from holdfast.lifecycle.forget import Wanted, select
-from holdfast.models.summarisers import open_summariser
+from holdfast.lifecycle.forget import ForgetRequest, select
+from holdfast.models import open_summariser
 from holdfast.opened import Filters, Opened, checked_path
 from holdfast.store.contract import Reinstatement, Supersession, look
 from holdfast.types import Compaction, Erasure, Unit, View
@@ -93,9 +93,8 @@ class Upkeep(Opened):
         settings = self._settings.assembly
         rules = documents.rules(self._desk(), view)
         turns = self._session_turns(view)
-        plan = plan_tail(
-            Request(settings.budget, self._counter, settings, hard=rules.hard, soft=rules.soft, session_turns=turns)
-        )
+        request = ContextRequest(settings.budget, self._counter, settings, rules.hard, rules.soft, turns)
+        plan = plan_tail(request)
         base = turns[base_start(len(turns), settings.min_turns) :]
         return plan.tail_ids | {turn.id for turn in base}
 
@@ -163,18 +162,18 @@ class Upkeep(Opened):
             NotFoundError: the owner does not have what is named; nothing is erased.
         """
         view = self._view(user=user, session=session, agent=agent, tenant=tenant, filters=filters)
-        wanted = Wanted(
+        request = ForgetRequest(
             ids=check_names("ids", ids) or (),
             session=view.session,
             document=check_name("document", document, optional=True),
             filtered=view.filters is not None,
             everything=check_flag("all", all),
         )
-        chosen = select(self._store, view, wanted)
+        chosen = select(self._store, view, request)
         view = dataclasses.replace(view, user="") if chosen.everyones else view
         erasure = self._store.forget(
             view, chosen.ids, chosen.documents, dry_run=check_flag("dry_run", dry_run),
-            owner=wanted.everything and view.agent is None,
+            owner=request.everything and view.agent is None,
         )  # fmt: skip
         if chosen.documents:
             documents.drop_readings()

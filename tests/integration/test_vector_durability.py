@@ -22,7 +22,7 @@ from test_processes import Peer
 from builders import make_view, opened, patient
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, EmbeddingSpaceError, HoldfastError, Memory, Settings
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.store import snapshot, sync
 from holdfast.store.contract import DenseQuery
@@ -63,7 +63,7 @@ def embedded(memory, embedder, user="ana", depth=10_000):
 DYING = """
 import os, signal, sys
 from holdfast import Memory, Settings
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.testing.embedders import HashEmbedder
 

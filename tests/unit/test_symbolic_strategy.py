@@ -7,7 +7,7 @@ import pytest
 from builders import expired_after, make_unit, make_view, patient
 from holdfast import Settings
 from holdfast.errors import SettingsError
-from holdfast.kernels.closure import Pattern, Rule, draw
+from holdfast.kernels.closure import Pattern, Rule
 from holdfast.kernels.facts import FactIndex
 from holdfast.language.query import profile_query
 from holdfast.language.rules import read_rule, read_rules
@@ -172,13 +172,6 @@ def test_contradicting_units_are_both_found_and_flagged():
     assert both["new"].notes[-1] == "contradicts: mira lives_in porto"
     assert both["old"].notes[-1] == "contradicts: mira lives_in lisbon"
     assert 0.0 < both["old"].raw_score < both["new"].raw_score
-
-
-def test_proofs_can_be_drawn():
-    strategy, query = SymbolicStrategy(settings()), profile_query("why is the bakery relevant for safe bread")
-    closure = strategy.prove(query, make_view(), FactsInMemory(HISTORY))
-    bridge = next(p for p in closure.derived if p.key == ("bakery", "relevant_for", "safe bread"))
-    assert draw(bridge).count("\n") == 4
 
 
 def test_rules_of_ours_are_off_in_the_reference_recipe():

@@ -18,6 +18,7 @@ from holdfast.language import tokens
 from holdfast.language.tokens import (
     DEFAULT_RATIOS,
     REFERENCE_RATIOS,
+    Estimator,
     checked,
     class_of,
     estimate,
@@ -133,6 +134,15 @@ def test_the_default_recipe_prices_each_class(text, thousandths):
 @given(text=mixed)
 def test_it_equals_the_obvious_loop(ratios, text):
     assert estimate(text, ratios) == oracle(text, ratios)
+
+
+@pytest.mark.parametrize("ratios", RECIPES, ids=RECIPE_IDS)
+@given(lines=st.lists(st.lists(mixed, max_size=4), max_size=4))
+def test_counting_by_lines_equals_counting_the_whole(ratios, lines):
+    count = Estimator(ratios).by_lines()
+    for texts in lines:
+        text = "\n".join(texts)
+        assert count(text) == estimate(text, ratios)
 
 
 @given(text=st.text(st.characters(max_codepoint=127)))

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from holdfast.assembly.budget import check_hard
+from holdfast.assembly.plan import check_hard
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
 from holdfast.inputs.authored import Document, Node, partition
@@ -66,7 +66,7 @@ class Desk:
             return body
 
 
-# Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.budget`, by counter too.
+# Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.plan`, by counter too.
 _partitioned = lru_cache(maxsize=256)(partition)
 
 

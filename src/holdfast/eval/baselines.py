@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from Stemmer import Stemmer
 
-from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Recalled
-from holdfast.assembly.plan import Request, plan_tail
+from holdfast.assembly.pack import fill
+from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.errors import InputError, MissingExtraError, shown
 from holdfast.eval.data import Haystack, Message, Question
 from holdfast.eval.systems import Prompt, Ranking, Reader, as_unit
@@ -112,7 +112,7 @@ class _BaselineReader:
         ranked = [Recalled(as_unit(by_id[item]), 0.0) for item in self.rank(question).ids[:_MOST_RENDERED]]
         found = {}
         for budget in budgets:
-            plan = plan_tail(Request(budget, estimate, AssemblySettings(packing="skip")))
+            plan = plan_tail(ContextRequest(budget, estimate, AssemblySettings(packing="skip")))
             context = fill(plan, ranked)
             found[budget] = Prompt(context.text, frozenset(item.id for item in context.items))
         return found

@@ -27,8 +27,8 @@ from holdfast.eval.summary import REFUSED, STRANGER, Record, Summary, summarise
 from holdfast.eval.systems import Prompt, Reader, System
 from holdfast.eval.vectors import CachedEmbedder
 from holdfast.language.tokens import REFERENCE_RATIOS, estimate
+from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
-from holdfast.models.embedders import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.types import digest
 

@@ -34,12 +34,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from holdfast.errors import InputError, shown
 
 __all__ = [
     "DEFAULT_RATIOS",
     "REFERENCE_RATIOS",
+    "Estimator",
     "TokenCounter",
     "TokenRatios",
     "checked",
@@ -269,6 +272,8 @@ def _price_marks(classes: str, ratios: TokenRatios) -> tuple[str, int]:
     """Price punctuation and signs, or make them neutral; return the classes left, and the price."""
     price = 0
     for letter, each in (("p", ratios.punctuation), ("s", ratios.symbol), ("j", ratios.emoji)):
+        if letter not in classes:
+            continue
         if each is None:
             classes = classes.replace(letter, "n")
         else:
@@ -290,6 +295,56 @@ def _price_letters(classes: str, ratios: TokenRatios) -> int:
             price += each * (len(classes) - len(left))
             classes = left
     return price + ratios.latin * len(classes)
+
+
+class _Line(NamedTuple):
+    """What a line costs but for what stands before its first letter: that is priced like the letter before it."""
+
+    price: int
+    leading: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Estimator:
+    """`estimate` at one recipe's prices, as a counter."""
+
+    ratios: TokenRatios = DEFAULT_RATIOS
+
+    def __call__(self, text: str) -> int:
+        """Return the estimated cost of `text` in tokens."""
+        return estimate(text, self.ratios)
+
+    def by_lines(self) -> TokenCounter:
+        """Return a counter for many texts made of the same lines: each line is priced once, and the rest is a sum.
+
+        It counts as `estimate` does: no word runs across the end of a line. What it has seen goes with it.
+        """
+        ratios, priced = self.ratios, cache(self._price_line)
+        prices = {"l": ratios.latin} | {letter: getattr(ratios, name) for name, letter, _ in _SCRIPT_RUNS}
+
+        def count(text: str) -> int:
+            total, waiting, letter = 0, 0, ""
+            for price, leading, first, last in map(priced, text.splitlines(keepends=True)):
+                total += price
+                if leading and letter:
+                    total += leading * prices[letter]
+                elif not letter:
+                    waiting += leading
+                    total += waiting * prices[first] if first else 0
+                    waiting = 0 if first else waiting
+                letter = last or letter
+            return -(-(total + waiting * ratios.latin) // _TOKEN)
+
+        return count
+
+    def _price_line(self, line: str) -> _Line:
+        classes, words = _price_words(line.translate(_CLASSES), self.ratios)
+        classes, marks = _price_marks(classes, self.ratios)
+        body = classes.lstrip("n")
+        last = body.rstrip("n")[-1:]
+        return _Line(words + marks + _price_letters(body, self.ratios), len(classes) - len(body), body[:1], last)
 
 
 def gate_length(text: str) -> int:

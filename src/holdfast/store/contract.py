@@ -383,7 +383,10 @@ class Store(Protocol):
     """Units and everything that is searched. Every method is atomic and safe to call from several threads."""
 
     def reading(self, view: View) -> AbstractContextManager[Reading]:
-        """Return one consistent state for one question; nothing may be written inside it by the same thread."""
+        """Return one consistent state for one question; nothing may be written inside it by the same thread.
+
+        A reading inside a reading, of whichever view, answers from the same state.
+        """
         ...
 
     def space(self) -> str | None:
