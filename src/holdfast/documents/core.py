@@ -19,14 +19,14 @@ from typing import BinaryIO
 from holdfast.assembly.budget import check_hard
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
-from holdfast.inputs.authored import Document, Node, partition
+from holdfast.inputs.authored import Node, Partition, partition
 from holdfast.inputs.checks import check_name
 from holdfast.inputs.sources import refuse_foreign
 from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.forget import has_ended
 from holdfast.settings import Settings
 from holdfast.store.contract import Analyse, Store
-from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
+from holdfast.types import AuthoredText, Document, Draft, Unit, View, Written
 
 # A file may be saved while it is read; a second look finds it whole.
 _READINGS = 2
@@ -75,7 +75,7 @@ def drop_readings() -> None:
     _partitioned.cache_clear()
 
 
-def ingest(desk: Desk, document: CoreDocument, view: View) -> list[Written]:
+def ingest(desk: Desk, document: Document, view: View) -> list[Written]:
     """Keep a core document: its rules for every context, and what else it says as units.
 
     Raises:
@@ -150,7 +150,7 @@ def _refuse_unreadable(path: Path, found: os.stat_result, most: int) -> None:
         raise InputError(f"{shown(str(path))} has {found.st_size:,} bytes, more than {most:,}; split it")
 
 
-def unit_id(document: Document, node: Node) -> str:
+def unit_id(document: Partition, node: Node) -> str:
     """Return the id of a document's node as a unit."""
     return f"{document.name}#{node.ordinal:06d}"
 
@@ -158,15 +158,15 @@ def unit_id(document: Document, node: Node) -> str:
 # ---------------------------------------------------------------------------------------------- one document
 
 
-def _same(one: CoreDocument, other: CoreDocument) -> bool:
+def _same(one: Document, other: Document) -> bool:
     return (one.name, one.user) == (other.name, other.user)
 
 
-def _read(document: CoreDocument, settings: Settings) -> Document:
+def _read(document: Document, settings: Settings) -> Partition:
     return _partitioned(document.name, document.body, max_bytes=settings.authored.max_bytes)
 
 
-def _followed(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
+def _followed(desk: Desk, kept: Document) -> tuple[Document, str]:
     """Take in what a document's file now says, and return it; one whose units cannot be kept stays as it was."""
     document, warning = _present(desk, kept)
     if document.body == kept.body:
@@ -179,7 +179,7 @@ def _followed(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
     return document, warning
 
 
-def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
+def _present(desk: Desk, kept: Document) -> tuple[Document, str]:
     """Return a document as its file now has it, and a word when that is not what somebody might expect.
 
     One whose file is empty or gone says nothing any more; one that cannot be read stays as it was.
@@ -199,15 +199,15 @@ def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
     return fresh, "" if said else _ended(kept, "empty")
 
 
-def _as_last_read(kept: CoreDocument, why: InputError) -> str:
+def _as_last_read(kept: Document, why: InputError) -> str:
     return f"{kept.name} is used as it was last read: {why}"
 
 
-def _ended(kept: CoreDocument, how: str) -> str:
+def _ended(kept: Document, how: str) -> str:
     return f"{kept.name} has no rules any more: its file is {how}; write it again, or forget the document"
 
 
-def _texts(document: Document, tier: str, label: str | None = None) -> list[AuthoredText]:
+def _texts(document: Partition, tier: str, label: str | None = None) -> list[AuthoredText]:
     by_ordinal = {node.ordinal: node for node in document.nodes}
     return [
         AuthoredText(
@@ -226,12 +226,12 @@ def _recalled(node: Node) -> bool:
     return bool(node.text.strip()) and node.kind != "heading" and node.tier == "variant"
 
 
-def _remember(desk: Desk, document: CoreDocument, read: Document) -> list[Written]:
+def _remember(desk: Desk, document: Document, read: Partition) -> list[Written]:
     """Remember the nodes that are no rules."""
     return keep_units(desk, document, [_unit(desk, document, read, node) for node in read.nodes if _recalled(node)])
 
 
-def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> list[Written]:
+def keep_units(desk: Desk, document: Document, units: Sequence[Unit]) -> list[Written]:
     """Remember what a document says; what an earlier reading had and this one has not expires."""
     gone = _gone(desk, document, {unit.id for unit in units})
     # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
@@ -241,7 +241,7 @@ def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> lis
     return written[: len(units)]
 
 
-def _gone(desk: Desk, document: CoreDocument, present: set[str]) -> list[Unit]:
+def _gone(desk: Desk, document: Document, present: set[str]) -> list[Unit]:
     view = View(tenant=document.tenant, user=document.user or "", now=desk.now, reference_time=desk.now)
     absent = [name for name in desk.store.parts(view, document.name) if name not in present]
     known = desk.store.units(view, absent)
@@ -252,7 +252,7 @@ def _gone(desk: Desk, document: CoreDocument, present: set[str]) -> list[Unit]:
     ]
 
 
-def _unit(desk: Desk, document: CoreDocument, read: Document, node: Node) -> Unit:
+def _unit(desk: Desk, document: Document, read: Partition, node: Node) -> Unit:
     by_ordinal = {other.ordinal: other for other in read.nodes}
     return Unit(
         id=unit_id(read, node),

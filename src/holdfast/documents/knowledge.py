@@ -19,7 +19,7 @@ from holdfast.language.knowledge import stated_facts
 from holdfast.language.symbols import Aliases, found_aliases
 from holdfast.types import (
     AuthoredUnit,
-    CoreDocument,
+    Document,
     Fact,
     Piece,
     Record,
@@ -58,7 +58,7 @@ class FolderReport:
     units: int = 0
 
 
-def take_in(desk: Desk, document: CoreDocument) -> list[Written]:
+def take_in(desk: Desk, document: Document) -> list[Written]:
     """Keep a document, and what it says as units.
 
     Raises:
@@ -77,7 +77,7 @@ def take_in(desk: Desk, document: CoreDocument) -> list[Written]:
     return written
 
 
-def units_of(desk: Desk, document: CoreDocument, source: Source) -> list[Unit]:
+def units_of(desk: Desk, document: Document, source: Source) -> list[Unit]:
     """Return what a source says as units of its owner."""
     if source.records:
         units = [_of_record(desk, document, record) for record in source.records]
@@ -87,7 +87,7 @@ def units_of(desk: Desk, document: CoreDocument, source: Source) -> list[Unit]:
     return [unit.evolve(position=place) for place, unit in enumerate(units)]
 
 
-def _base(desk: Desk, document: CoreDocument) -> dict[str, Any]:
+def _base(desk: Desk, document: Document) -> dict[str, Any]:
     return {
         "tenant": document.tenant,
         "user": document.user,
@@ -100,7 +100,7 @@ def _base(desk: Desk, document: CoreDocument) -> dict[str, Any]:
     }
 
 
-def _of_source(desk: Desk, document: CoreDocument, read: SourceUnit, aliases: Aliases) -> Unit:
+def _of_source(desk: Desk, document: Document, read: SourceUnit, aliases: Aliases) -> Unit:
     fields = ("id", "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "links")
     unit = Unit(**{**_base(desk, document), **{name: getattr(read, name) for name in fields}})
     return unit.evolve(fact=_renamed(unit, aliases))
@@ -115,7 +115,7 @@ def _renamed(unit: Unit, aliases: Aliases) -> Fact | None:
     return known[0] if len(known) == 1 and known != plain else None
 
 
-def _of_record(desk: Desk, document: CoreDocument, record: Record) -> Unit:
+def _of_record(desk: Desk, document: Document, record: Record) -> Unit:
     if record.unit is not None:
         return _of_authored(desk, document, record.unit)
     [said] = read_content(record.message, desk.settings.ingest)
@@ -126,7 +126,7 @@ def _of_record(desk: Desk, document: CoreDocument, record: Record) -> Unit:
     return Unit(**{**fields, "id": f"{document.name}#{digest('message', record.line, said.text)}"})
 
 
-def _of_authored(desk: Desk, document: CoreDocument, given: AuthoredUnit) -> Unit:
+def _of_authored(desk: Desk, document: Document, given: AuthoredUnit) -> Unit:
     fields = (
         "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "utility_note", "fact", "links",
         "valid_from", "valid_to", "metadata",
@@ -166,7 +166,7 @@ def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
         try:
             body = read_file(path, SourceLimits().max_bytes)
             place = _place(folder, name)
-            document = CoreDocument(folder.tenant, folder.user, names(name), body, place, core=False)
+            document = Document(folder.tenant, folder.user, names(name), body, place, core=False)
             status, count = _taken_in(desk, document, view)
         except (InputError, MissingExtraError, BudgetError) as error:
             failed.append((name, str(error)))
@@ -204,7 +204,7 @@ def _labelled(desk: Desk, folder: Folder, view: View) -> str:
     return "/".join(parts)
 
 
-def _taken_in(desk: Desk, document: CoreDocument, view: View) -> tuple[str, int]:
+def _taken_in(desk: Desk, document: Document, view: View) -> tuple[str, int]:
     """Take in one document of a folder; one that was declared core stays core."""
     kept = next((one for one in desk.store.documents(view, name=document.name) if one.user == document.user), None)
     body = desk.clean(document.body)
@@ -347,7 +347,7 @@ def widen(desk: Desk, view: View, unit: Unit) -> Widened:
     )
 
 
-def _places(desk: Desk, document: CoreDocument, source: Source) -> dict[str, Piece]:
+def _places(desk: Desk, document: Document, source: Source) -> dict[str, Piece]:
     """Return where each unit of a document stands in it."""
     units = units_of(desk, document, source)
     return {unit.id: piece for unit, piece in zip(units, source.pieces, strict=True)}

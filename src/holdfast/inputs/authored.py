@@ -68,7 +68,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class Partition:
     """A document in ordered nodes. `hop_targets` are links of every variant node (C12)."""
 
     name: str
@@ -89,7 +89,7 @@ class _Block:
     level: int = 0
 
 
-def partition(name: str, raw: bytes, *, max_bytes: int = _DEFAULTS.max_bytes) -> Document:
+def partition(name: str, raw: bytes, *, max_bytes: int = _DEFAULTS.max_bytes) -> Partition:
     """Return the document's nodes in source order, each with its tier; one without content has none.
 
     Raises:
@@ -105,7 +105,7 @@ def partition(name: str, raw: bytes, *, max_bytes: int = _DEFAULTS.max_bytes) ->
         blocks.insert(0, _Block("front_matter", "hard", "\n".join(inner), 0, front))
         targets = _hop_targets(name, inner)
     offset = len(_BOM) if raw.startswith(_BOM) else 0
-    return Document(name, hashlib.sha256(raw).hexdigest(), tuple(_placed(blocks, lines, offset)), targets)
+    return Partition(name, hashlib.sha256(raw).hexdigest(), tuple(_placed(blocks, lines, offset)), targets)
 
 
 def _read(name: str, raw: bytes, max_bytes: int) -> str:

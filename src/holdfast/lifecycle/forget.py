@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from holdfast.errors import InputError, NotFoundError, shown
 from holdfast.store.contract import Store
-from holdfast.types import CoreDocument, Unit, View
+from holdfast.types import Document, Unit, View
 
 # Before anything expires: whoever forgets means what has expired too.
 _BEFORE_EXPIRY = datetime(1, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ class Selection:
     """The units and documents that are to go; `everyones` when they are not the user's own."""
 
     ids: tuple[str, ...]
-    documents: tuple[CoreDocument, ...]
+    documents: tuple[Document, ...]
     everyones: bool = False
 
 
@@ -108,7 +108,7 @@ def _document(store: Store, view: View, name: str) -> Selection:
     return Selection(_parts(store, view, document), (document,), everyones=document.user is None)
 
 
-def _parts(store: Store, view: View, document: CoreDocument) -> tuple[str, ...]:
+def _parts(store: Store, view: View, document: Document) -> tuple[str, ...]:
     """Return the units of one document, past ones too."""
     return tuple(store.parts(dataclasses.replace(view, user=document.user or ""), document.name))
 

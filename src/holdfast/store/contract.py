@@ -24,8 +24,8 @@ from holdfast.kernels.hypervectors import Hypervector
 from holdfast.types import (
     Act,
     Analysis,
-    CoreDocument,
     Deadline,
+    Document,
     Draft,
     Erasure,
     Gate,
@@ -341,11 +341,11 @@ class Store(Protocol):
         """
         ...
 
-    def put_document(self, document: CoreDocument) -> None:
+    def put_document(self, document: Document) -> None:
         """Keep a document, or its new text; it keeps its place among the others."""
         ...
 
-    def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
+    def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[Document]:
         """Return the documents that the owner may see, in the order in which they were taken in.
 
         With `core`, those whose rules go into contexts; with `name`, those of that name.
@@ -356,7 +356,7 @@ class Store(Protocol):
         """Return name, user (None when it is everyone's) and path of the documents that the owner may see."""
         ...
 
-    def remove_document(self, document: CoreDocument) -> None:
+    def remove_document(self, document: Document) -> None:
         """Keep a document no longer; its units are the caller's to end."""
         ...
 
@@ -404,7 +404,7 @@ class Store(Protocol):
         ...
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False,
+        self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,
         owner: bool = False,
     ) -> Erasure:  # fmt: skip
         """Erase units, every version and vector of them, and every summary that rests on one (C19, law 16).

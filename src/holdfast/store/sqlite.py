@@ -56,7 +56,7 @@ from holdfast.store.rows import (
 from holdfast.store.sync import Fresh
 from holdfast.store.upkeep import Upkeep
 from holdfast.store.verification import problems_in
-from holdfast.types import Analysis, CoreDocument, Deadline, Draft, Gate, Stats, Unit, View, Written, from_iso, iso
+from holdfast.types import Analysis, Deadline, Document, Draft, Gate, Stats, Unit, View, Written, from_iso, iso
 
 _EVERYTHING = -1  # SQLite's "no limit"
 _SPACE = "space"
@@ -449,7 +449,7 @@ class SqliteStore(Upkeep):
             keys = self._keys(view, ids)
             self._run("count_access", {"tenant": view.tenant, "user": view.user, "keys": json.dumps([*keys])})
 
-    def put_document(self, document: CoreDocument) -> None:
+    def put_document(self, document: Document) -> None:
         """See `Store.put_document`."""
         row = {
             "tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name, "path": document.path,
@@ -468,7 +468,7 @@ class SqliteStore(Upkeep):
         except OSError:
             return ""
 
-    def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[CoreDocument]:
+    def documents(self, view: View, *, core: bool = False, name: str | None = None) -> list[Document]:
         """See `Store.documents`."""
         wanted = {"tenant": view.tenant, "user": view.user, "least_core": int(core), "name": name}
         with self._read():
@@ -479,7 +479,7 @@ class SqliteStore(Upkeep):
             if zlib.crc32(body) != checksum:
                 raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
             found.append(
-                CoreDocument(
+                Document(
                     view.tenant, user or None, called, body, path, bool(is_core), bool(here) and given_to == here
                 )
             )
@@ -491,7 +491,7 @@ class SqliteStore(Upkeep):
             rows = self._run("owner_document_names", {"tenant": view.tenant, "user": view.user}).fetchall()
         return [(name, user or None, path) for name, user, path in rows]
 
-    def remove_document(self, document: CoreDocument) -> None:
+    def remove_document(self, document: Document) -> None:
         """See `Store.remove_document`."""
         with self._write():
             self._erase_documents([document])

@@ -20,7 +20,7 @@ from holdfast.store.migrate import IN_MEMORY, PRIVATE, close_connection, identit
 from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, Row, columns, gate_text, unit_of
 from holdfast.store.sync import EPOCH
-from holdfast.types import JSON, CoreDocument, Draft, Erasure, Gate, Unit, View, Written, iso
+from holdfast.types import JSON, Document, Draft, Erasure, Gate, Unit, View, Written, iso
 
 log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
@@ -195,7 +195,7 @@ class Upkeep(Connected):
     # ------------------------------------------------------------------------------------------- erasure
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False,
+        self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,
         owner: bool = False,
     ) -> Erasure:  # fmt: skip
         """See `Store.forget`."""
@@ -229,7 +229,7 @@ class Upkeep(Connected):
     def _doomed(self, view: View, ids: Sequence[str]) -> tuple[Unit, ...]:
         return tuple(self._own(view, unit_id) for unit_id in dict.fromkeys(ids))
 
-    def _pieces(self, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> list[bytes]:
+    def _pieces(self, units: Sequence[Unit], documents: Sequence[Document]) -> list[bytes]:
         """Return what the proof will look for: words of every version, vectors, and documents."""
         texts: list[str] = []
         keys = []
@@ -242,7 +242,7 @@ class Upkeep(Connected):
         vectors = [data for (data,) in self._run("vectors_of_keys", {"keys": json.dumps(keys)})]
         return windows([*texts, *(one.body.decode("utf-8", "replace") for one in documents)], vectors)
 
-    def _erase_documents(self, documents: Sequence[CoreDocument]) -> None:
+    def _erase_documents(self, documents: Sequence[Document]) -> None:
         for document in documents:
             keys = {"tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name}
             self._run("erase_document", keys)
@@ -369,7 +369,7 @@ class Upkeep(Connected):
         except StoreError as error:  # why it failed is what the caller has to hear
             log.warning("a copy that is not there stays recorded: %s", error)
 
-    def _note_copies(self, units: Sequence[Unit], documents: Sequence[CoreDocument], owner: View | None) -> None:
+    def _note_copies(self, units: Sequence[Unit], documents: Sequence[Document], owner: View | None) -> None:
         """Note, in the erasing transaction, what every copy has to lose: an interruption must not leave it there."""
         for (path,) in self._run("backups", {}).fetchall():
             if path == self._location:  # a copy knows of itself, too
