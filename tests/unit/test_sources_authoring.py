@@ -200,7 +200,7 @@ def test_there_are_two_formats():
 
 
 def test_the_schema_beside_the_code_is_the_one_in_force():
-    kept = json.loads(files("holdfast.inputs.sources").joinpath("units.schema.json").read_text())
+    kept = json.loads(files("holdfast.inputs").joinpath("units.schema.json").read_text())
     assert kept == units_schema(), "if the new schema is right, write it down"
     unit = kept["$defs"]["unit"]
     assert unit["properties"]["role"]["enum"] == list(ROLES)
