@@ -7,7 +7,7 @@ import pytest
 
 from builders import opened
 from holdfast.errors import InputError, SettingsError
-from holdfast.inputs.authored import partition
+from holdfast.inputs.markdown import partition
 from holdfast.settings import AuthoredSettings, Settings
 from reference import vectors
 

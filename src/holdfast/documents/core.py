@@ -19,8 +19,8 @@ from typing import BinaryIO
 from holdfast.assembly.budget import check_hard
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
-from holdfast.inputs.authored import Node, Partition, partition
 from holdfast.inputs.checks import check_name
+from holdfast.inputs.markdown import Node, Partition, partition
 from holdfast.inputs.sources import refuse_foreign
 from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.forget import has_ended

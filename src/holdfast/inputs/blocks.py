@@ -19,7 +19,7 @@ BlockKind = PieceKind | Literal["heading", "caption"]
 Render = Callable[[str, Sequence[int]], list[tuple[int, str]]]
 
 # CommonMark's line ends. A form feed or U+2028 is no line end, so str.splitlines would count differently.
-_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]*_]*\s+(?=[\"'“‘«(\[*_]*[^\W_a-z])|[。！？]\s*(?=\S)")
 # A full stop behind these ends no sentence.
 _ABBREVIATIONS = frozenset("dr mr mrs ms prof sr jr st vs e.g i.e cf etc no fig vol p pp approx".split())
@@ -64,7 +64,7 @@ class _Atom:
 
 def lines_of(text: str) -> list[tuple[int, int]]:
     """Return where each line of `text` begins and ends, its line end left out."""
-    return [(found.start(), found.start() + len(found[0].rstrip("\r\n"))) for found in _LINE.finditer(text)]
+    return [(found.start(), found.start() + len(found[0].rstrip("\r\n"))) for found in LINE.finditer(text)]
 
 
 def stripped(text: str, start: int, end: int) -> tuple[int, int]:

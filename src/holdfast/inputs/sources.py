@@ -79,7 +79,7 @@ def _read(
         return Writing(text), blocks, ()
     text = decode(name, body)
     if media_type == "text/markdown":
-        blocks, links, render = read_markdown(name, text, limits)
+        blocks, links, render = read_markdown(name, text)
         return Writing(text, render), blocks, links
     if media_type == "text/html":
         text, blocks = read_html(text)
