@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from holdfast.inputs.blocks import Block, BlockKind, Leaf
+from holdfast.inputs.pieces import Block, BlockKind, Leaf, Place
 
 _HIDDEN = frozenset({"script", "style", "template"})
 # What stands in these is no markup, up to this.
@@ -180,7 +180,7 @@ class _Page:
         self._leaves: list[Leaf] = []
         self._table = 0
         self._cells: list[str] = []
-        self._rows: list[tuple[int, int]] = []
+        self._rows: list[Place] = []
         self._header = 0
         self._heads_only = True
 
@@ -238,7 +238,7 @@ class _Page:
 
     # --------------------------------------------------------------------------------------------------------- lines
 
-    def _write(self, line: str) -> tuple[int, int]:
+    def _write(self, line: str) -> Place:
         start = self._length
         self._text.append(f"{line}\n")
         self._length += len(line) + 1

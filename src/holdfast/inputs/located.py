@@ -15,8 +15,8 @@ from typing import Union, cast
 import yaml
 
 from holdfast.errors import InputError, shown
-from holdfast.inputs.blocks import lines_of
 from holdfast.inputs.checks import MAX_METADATA_DEPTH
+from holdfast.inputs.pieces import lines_of
 from holdfast.types import JSON
 
 Scalar = str | int | float | bool | None

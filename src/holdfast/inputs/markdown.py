@@ -19,8 +19,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from holdfast.errors import InputError, shown
-from holdfast.inputs.blocks import LINE, Block, Leaf, Render, stripped
 from holdfast.inputs.checks import check_name
+from holdfast.inputs.pieces import LINE, Block, Leaf, Place, Render, strip_place
 from holdfast.language.deontic import deontic
 from holdfast.settings import AuthoredSettings
 
@@ -265,7 +265,7 @@ def _marker(parsed: _Parsed, run: _Run) -> str:
     return (found["bullet"] or found["stop"]) if found else ""
 
 
-def _leaves(text: str, places: Sequence[tuple[int, int]], run: _Run) -> Iterator[Leaf]:
+def _leaves(text: str, places: Sequence[Place], run: _Run) -> Iterator[Leaf]:
     """Yield the leaves of a block, whatever is nested in it; a nested table is literal."""
     if run.kind == "front_matter":
         yield Leaf(tuple(places[1:-1]), literal=True)
@@ -277,7 +277,7 @@ def _leaves(text: str, places: Sequence[tuple[int, int]], run: _Run) -> Iterator
             continue
         first, end = token.map[0] - top, token.map[1] - top
         if token.type in ("table_open", "html_block"):
-            lines = tuple(stripped(text, *line) for line in places[first:end])
+            lines = tuple(strip_place(text, *line) for line in places[first:end])
             yield Leaf(lines, literal=token.type == "table_open")
         elif token.type == "inline" and not tables:
             yield Leaf(tuple(_found(text, places[first:], token.content)))
@@ -286,15 +286,15 @@ def _leaves(text: str, places: Sequence[tuple[int, int]], run: _Run) -> Iterator
             yield Leaf(tuple(_found(text, below, token.content.removesuffix("\n"), blanks=False)), literal=True)
 
 
-def _found(
-    text: str, places: Sequence[tuple[int, int]], content: str, *, blanks: bool = True
-) -> Iterator[tuple[int, int]]:
+def _found(text: str, places: Sequence[Place], content: str, *, blanks: bool = True) -> Iterator[Place]:
     """Yield where the lines of `content` stand in the source: behind the marks of lists and quotes around them."""
     for (start, end), line in zip(places, content.split("\n"), strict=False):
         words = line.strip() if blanks else line
         at = text.rfind(words, start, end)
         # Tabs may have been spread: then the whole line stands.
-        yield (at, at + len(words)) if at >= 0 and words else stripped(text, start, end if words.strip() else start)
+        yield (
+            (at, at + len(words)) if at >= 0 and words else strip_place(text, start, end if words.strip() else start)
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------ words

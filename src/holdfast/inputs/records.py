@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from holdfast.errors import shown
 from holdfast.inputs.authoring import UnitReader, checked, refused
-from holdfast.inputs.blocks import lines_of
 from holdfast.inputs.located import Located, read_json
+from holdfast.inputs.pieces import lines_of
 from holdfast.inputs.units import read_message
 from holdfast.settings import IngestSettings
 from holdfast.types import JSON, Record
