@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from holdfast.errors import InputError, shown
-from holdfast.inputs.authoring import RELATIONS, located_units, read_units, units_schema
 from holdfast.inputs.checks import MAX_NAME, check_name
 from holdfast.inputs.html import read_html
 from holdfast.inputs.markdown import read_markdown
 from holdfast.inputs.pieces import Block, SourceText, divide
-from holdfast.inputs.records import read_records
+from holdfast.inputs.records import Format, read_records, read_unit_records, read_units
 from holdfast.inputs.roles import SILENT, condition_of, role_of
 from holdfast.inputs.text import read_pdf, read_plain
 from holdfast.inputs.units import message_words
@@ -25,7 +24,6 @@ from holdfast.language.query import ACTS_FOR_ROLE
 from holdfast.types import MediaType, Piece, Record, Section, Source, SourceLimits, SourceUnit, digest
 
 __all__ = [
-    "RELATIONS",
     "condition_of",
     "decode",
     "kind_of",
@@ -35,7 +33,6 @@ __all__ = [
     "refuse_foreign",
     "role_of",
     "source_units",
-    "units_schema",
 ]
 
 _DEFAULTS = SourceLimits()
@@ -88,12 +85,8 @@ def _read_records(name: str, media_type: MediaType, sha256: str, text: str, rela
     if media_type == "application/jsonl":
         records = read_records(text, name, relations=relations)
     else:
-        units = located_units(text, "json" if media_type == "application/json" else "yaml", name, relations=relations)
-        # YAML ends a block where the next one begins.
-        ends = [place.start + len(text[place.start : place.end].rstrip()) for place, _ in units]
-        records = tuple(
-            Record(place.line, place.start, end, unit=unit) for (place, unit), end in zip(units, ends, strict=True)
-        )
+        form: Format = "json" if media_type == "application/json" else "yaml"
+        records = read_unit_records(text, form, name, relations=relations)
     sections, _ = divide(SourceText(text), ())
     pieces = tuple(
         Piece("record", _words(record), record.start, record.end, sections[0].id, ordinal)
