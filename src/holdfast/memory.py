@@ -30,7 +30,7 @@ from holdfast.inputs.checks import (
     check_time,
     choose,
 )
-from holdfast.inputs.units import sessions_in
+from holdfast.inputs.messages import sessions_in
 from holdfast.language.knowledge import aliases_of
 from holdfast.language.rules import read_rules
 from holdfast.language.tokens import TokenCounter

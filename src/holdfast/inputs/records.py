@@ -28,9 +28,9 @@ from holdfast.inputs.checks import (
     check_time,
     choose,
 )
+from holdfast.inputs.messages import read_message
 from holdfast.inputs.pieces import lines_of
 from holdfast.inputs.roles import role_of
-from holdfast.inputs.units import read_message
 from holdfast.language.facts import RELATIONS
 from holdfast.language.query import ACTS_FOR_ROLE
 from holdfast.settings import IngestSettings
