@@ -55,6 +55,17 @@ def _check_characters(what: str, text: str) -> None:
         ) from error
 
 
+def decode_bytes(name: str, body: bytes, start: int = 0, encoding: str = "utf-8") -> str:
+    """Return the text of a file's bytes behind its byte order mark."""
+    try:
+        return body[start:].decode(encoding)
+    except UnicodeDecodeError as error:
+        at = error.start + start
+        raise InputError(
+            f"{shown(name)} is not {encoding.upper()}: byte 0x{body[at]:02x} at {at}; save the file as UTF-8"
+        ) from error
+
+
 def check_name(what: str, name: object, *, optional: bool = False) -> str | None:
     """Return an owner key or id unless it is empty, blank or far too long."""
     if name is None and optional:

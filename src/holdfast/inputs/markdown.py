@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from holdfast.errors import InputError, shown
-from holdfast.inputs.checks import check_name
+from holdfast.inputs.checks import check_name, decode_bytes
 from holdfast.inputs.pieces import LINE, Block, Leaf, Place, Render, strip_place
 from holdfast.language.deontic import deontic
 from holdfast.settings import AuthoredSettings
@@ -44,7 +45,6 @@ _TIERS: dict[NodeKind, Tier] = {"front_matter": "hard", "item": "hard", "quote":
 _LISTS = ("bullet_list_open", "ordered_list_open")
 _LITERAL = ("fence", "code_block", "html_block")
 
-_BOM = b"\xef\xbb\xbf"
 _BLANK = " \t\r\n"
 # Stands for a code span when sentences are judged: `run` names a command, it does not give one.
 _CODE_WORD = "x"
@@ -164,13 +164,6 @@ def partition(name: str, raw: bytes, *, max_bytes: int = _DEFAULTS.max_bytes) ->
         InputError: it is too large, not UTF-8, holds a NUL, or its hop targets do not end.
     """
     check_name("document name", name)
-    parsed = _parse(name, _decode(name, raw, max_bytes))
-    offset = len(_BOM) if raw.startswith(_BOM) else 0
-    return Partition(name, hashlib.sha256(raw).hexdigest(), tuple(_nodes(parsed, offset)), parsed.targets)
-
-
-def _decode(name: str, raw: bytes, max_bytes: int) -> str:
-    """Return the text of a document without its byte order mark."""
     if len(raw) > max_bytes:
         raise InputError(
             f"{shown(name)} has {len(raw):,} bytes, more than authored.max_bytes = {max_bytes:,}; "
@@ -178,13 +171,9 @@ def _decode(name: str, raw: bytes, max_bytes: int) -> str:
         )
     if b"\x00" in raw:
         raise InputError(f"{shown(name)} holds a NUL byte at {raw.index(0)}; remove it, or save the file as UTF-8")
-    try:
-        return raw.removeprefix(_BOM).decode("utf-8")
-    except UnicodeDecodeError as error:
-        at = error.start + len(raw) - len(error.object)
-        raise InputError(
-            f"{shown(name)} is not UTF-8: byte 0x{raw[at]:02x} at {at}; save the file as UTF-8"
-        ) from error
+    offset = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
+    parsed = _parse(name, decode_bytes(name, raw, offset))
+    return Partition(name, hashlib.sha256(raw).hexdigest(), tuple(_nodes(parsed, offset)), parsed.targets)
 
 
 def _nodes(parsed: _Parsed, offset: int) -> Iterator[Node]:
@@ -311,18 +300,14 @@ def _text(tokens: Iterable[Token]) -> str:
         if token.type in _LITERAL:
             leaves.append(token.content.strip("\n"))
         elif token.type == "inline":
-            words = "".join(_inline(token.children or (), lambda one, _: one.content))
-            leaves.append(" ".join(words.split()))
+            leaves.append(" ".join("".join(words for _, words in _inline(token.children or ())).split()))
     return " ".join(leaf for leaf in leaves if leaf)
 
 
 def _prose(tokens: Iterable[Token]) -> str:
     """Return the sentences of a paragraph, without what its code spans say."""
-
-    def said(token: Token, _: bool) -> str:  # noqa: FBT001 - as `_inline` calls it
-        return _CODE_WORD if token.type == "code_inline" else token.content
-
-    return "".join("".join(_inline(token.children or (), said)) for token in tokens if token.type == "inline")
+    inline = (one for token in tokens if token.type == "inline" for one in _inline(token.children or ()))
+    return "".join(_CODE_WORD if kind == "code" else words for kind, words in inline)
 
 
 def _rendered(content: str, cuts: Sequence[int], references: Mapping[str, Any]) -> list[tuple[int, str]]:
@@ -334,30 +319,28 @@ def _rendered(content: str, cuts: Sequence[int], references: Mapping[str, Any]) 
         marked += [content[last:cut].rstrip(), f" {_MARK}{number}{_MARK} "]
         last = cut
     marked.append(content[last:])
-
-    def said(token: Token, top: bool) -> str:  # noqa: FBT001 - as `_inline` calls it
-        return token.content if top and token.type == "text" else _CUT.sub(" ", token.content)
-
     inline = _PARSER.parseInline("".join(marked), {"references": dict(references)})[0]
-    parts = _CUT.split("".join(_inline(inline.children or (), said)))
+    words = (words if kind == "top" else _CUT.sub(" ", words) for kind, words in _inline(inline.children or ()))
+    parts = _CUT.split("".join(words))
     places = [0, *(cuts[int(number)] for number in parts[1::2])]
-    return [(place, " ".join(words.split())) for place, words in zip(places, parts[::2], strict=True)]
+    return [(place, " ".join(part.split())) for place, part in zip(places, parts[::2], strict=True)]
 
 
-def _inline(tokens: Iterable[Token], said: Callable[[Token, bool], str], *, inside: bool = False) -> Iterator[str]:
-    """Yield the text of inline tokens: alternative texts count, tags and comments do not.
-
-    `said` gives the words of a text or code span, and is told whether it stands at the top level.
-    """
+def _inline(
+    tokens: Iterable[Token], *, inside: bool = False
+) -> Iterator[tuple[Literal["top", "nested", "code"], str]]:
+    """Yield the words of inline tokens, each as top, nested or code: alternative texts count, tags do not."""
     for token in tokens:
         if token.type == "image":
-            yield from _inline(token.children or (), said, inside=True)
-        elif token.type in ("text", "code_inline"):
-            yield said(token, token.level == 0 and not inside)
+            yield from _inline(token.children or (), inside=True)
+        elif token.type == "code_inline":
+            yield "code", token.content
+        elif token.type == "text":
+            yield "nested" if inside or token.level else "top", token.content
         elif token.type == "softbreak":
-            yield " "
+            yield "nested", " "
         elif token.type == "hardbreak" or (token.type == "html_inline" and _BREAK.match(token.content)):
-            yield "\n"
+            yield "nested", "\n"
 
 
 # ----------------------------------------------------------------------------------------------------- front matter

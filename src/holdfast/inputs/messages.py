@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from holdfast.errors import InputError, shown
@@ -66,14 +67,27 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "session": ("session", "session_id", "conversation_id", "thread_id"),
 }
 _CONTENT = frozenset({"content", "tool_calls", "metadata"})
-_UNIT_FIELDS = frozenset(
-    {
-        "id", "kind", "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "utility_note",
-        "author", "speaker", "message_id", "bundle_id", "at", "valid_from", "valid_to", "supersedes", "expires_at",
-        "pinned", "links", "subject", "relation", "object", "confidence", "authority", "origin", "metadata", "parts",
-        "session",
-    }
-)  # fmt: skip
+# The fields of a unit that are checked alone, each with what it is when it is not given.
+_UNIT_CHECKS: dict[str, tuple[Callable[[str, Any], Any], object]] = {
+    "supersedes": (check_targets, None),
+    "links": (check_targets, None),
+    "pinned": (check_flag, False),
+    "authority": (check_fraction, 0.0),
+    "origin": (lambda what, value: choose(what, value, ORIGINS), "document"),
+    "topic": (check_note, None),
+    "condition": (check_note, None),
+    "utility_note": (check_note, None),
+    "speaker": (partial(check_note, most=MAX_NAME), None),
+    "message_id": (partial(check_name, optional=True), None),
+    "bundle_id": (partial(check_name, optional=True), None),
+    "valid_from": (check_time, None),
+    "valid_to": (check_time, None),
+    "expires_at": (check_time, None),
+}
+_UNIT_FIELDS = frozenset(_UNIT_CHECKS) | {
+    "id", "kind", "text", "role", "claim", "procedure", "utility_acts", "author", "at", "subject", "relation",
+    "object", "confidence", "metadata", "parts", "session",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,19 +289,8 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
             dict.fromkeys(choose("act", act, ACTS) for act in check_list("utility_acts", given, default_acts))
         ),
         "fact": _read_fact(given),
-        "supersedes": check_targets("supersedes", given.get("supersedes")),
-        "links": check_targets("links", given.get("links")),
-        "pinned": check_flag("pinned", given.get("pinned", False)),
-        "authority": check_fraction("authority", given.get("authority", 0.0)),
-        "origin": choose("origin", given.get("origin", "document"), ORIGINS),
+        **{name: check(name, given.get(name, default)) for name, (check, default) in _UNIT_CHECKS.items()},
     }
-    for name in ("topic", "condition", "utility_note"):
-        fields[name] = check_note(name, given.get(name))
-    fields["speaker"] = check_note("speaker", given.get("speaker"), MAX_NAME)
-    for name in ("message_id", "bundle_id"):
-        fields[name] = check_name(name, given.get(name), optional=True)
-    for name in ("valid_from", "valid_to", "expires_at"):
-        fields[name] = check_time(name, given.get(name))
     if given.get("metadata") is not None:
         fields["metadata"] = check_metadata(given["metadata"], settings)
     fields["parts"] = check_parts(check_list("parts", given), settings)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from holdfast.errors import InputError, shown
-from holdfast.inputs.checks import MAX_NAME, check_name
+from holdfast.inputs.checks import MAX_NAME, check_name, decode_bytes
 from holdfast.inputs.html import read_html
 from holdfast.inputs.markdown import read_markdown
 from holdfast.inputs.messages import message_words
@@ -233,13 +233,7 @@ def decode(name: str, body: bytes) -> str:
         InputError: it is another encoding, damaged, or holds a NUL.
     """
     encoding, mark = _encoding(name, body)
-    try:
-        text = body[mark:].decode(encoding)
-    except UnicodeDecodeError as error:
-        at = error.start + mark
-        raise InputError(
-            f"{shown(name)} is not {encoding.upper()}: byte 0x{body[at]:02x} at {at}; {_REMEDY}"
-        ) from error
+    text = decode_bytes(name, body, mark, encoding)
     if "\x00" in text:
         raise InputError(f"{shown(name)} holds a NUL character at {text.index(chr(0))}; remove it, or {_REMEDY}")
     return text
