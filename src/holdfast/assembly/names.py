@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from holdfast.inputs.checks import CONTROLS
 from holdfast.types import AUTHORS
 
 # What a reader may take for the one who has the say: our authors, and the other words that hosts have for them.
@@ -13,9 +14,7 @@ _ROLE_WORDS = (*AUTHORS, "summary", "human", "ai", "developer", "function")
 # What a name may not hold: white space and what looks like it, what is not drawn at all, and what would end the name
 # or begin a line of ours. Other scripts have colons that look like ours.
 _NOT_IN_NAMES = re.compile(
-    r"[\s\u115f\u1160\u2800\u3164\uffa0"
-    r"\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    r"\U000e0000-\U000e007f"
+    rf"[\s\u115f\u1160\u2800\u3164\uffa0{CONTROLS}\xad\u061c\u180e\u200b\u200e\u200f\u2060-\u2065\ufeff"
     r":>\[\]⟦⟧\u02d0\u0589\u05c3\u2236\ua789\ufe13\ufe55\uff1a]+"
 )
 # Letters that are drawn like those of the role words and are none to Unicode's decompositions. Capitals stand apart:

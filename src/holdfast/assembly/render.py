@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from holdfast.assembly.names import looks_like_a_role, plain_name
+from holdfast.inputs.checks import CONTROLS
 from holdfast.types import AuthoredText, Unit
 
 RULES = "[rules]\n"
@@ -47,9 +48,7 @@ _BREAK = re.compile("\r?\n")
 _MARKED_BREAK = re.compile(f"(\r?\n){_MARK}")
 # Around the number of a character that is spelled out. A quote's own `⟦` is spelled out too: every other is ours.
 _OPENS, _CLOSES = "⟦", "⟧"
-# Joiners, soft hyphens and the marks of single letters stay: whole scripts, and emoji, are written with them.
-_OBEYED = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\U000e0000-\U000e007f"
-_HIDDEN = re.compile(rf"[{_OBEYED}{_OPENS}]|\r(?!\n)")
+_HIDDEN = re.compile(rf"[{CONTROLS}{_OPENS}]|\r(?!\n)")
 _SPELLED = re.compile(rf"{_OPENS}U\+([0-9A-F]{{4,6}}){_CLOSES}")
 
 Shown = frozenset[tuple[str, int]]
