@@ -8,7 +8,6 @@ to none. `read_markdown` gives the same blocks as every other format has, with a
 
 from __future__ import annotations
 
-import hashlib
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +47,8 @@ _LITERAL = ("fence", "code_block", "html_block")
 _BLANK = " \t\r\n"
 # Stands for a code span when sentences are judged: `run` names a command, it does not give one.
 _CODE_WORD = "x"
-_BREAK = re.compile(r"<br\b", re.IGNORECASE)
+# A line break, or a tag like `<branch>`: that is a blank in the units of core documents, and nothing in knowledge.
+_BREAK = re.compile(r"<br(?P<more>\w*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,6 @@ class Partition:
     """A document in ordered nodes. `hop_targets` are links of every variant node (C12)."""
 
     name: str
-    sha256: str
     nodes: tuple[Node, ...]
     hop_targets: tuple[str, ...]
 
@@ -173,7 +172,7 @@ def partition(name: str, raw: bytes, *, max_bytes: int = _DEFAULTS.max_bytes) ->
         raise InputError(f"{shown(name)} holds a NUL byte at {raw.index(0)}; remove it, or save the file as UTF-8")
     offset = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
     parsed = _parse(name, decode_bytes(name, raw, offset))
-    return Partition(name, hashlib.sha256(raw).hexdigest(), tuple(_nodes(parsed, offset)), parsed.targets)
+    return Partition(name, tuple(_nodes(parsed, offset)), parsed.targets)
 
 
 def _nodes(parsed: _Parsed, offset: int) -> Iterator[Node]:
@@ -320,16 +319,14 @@ def _rendered(content: str, cuts: Sequence[int], references: Mapping[str, Any]) 
         last = cut
     marked.append(content[last:])
     inline = _PARSER.parseInline("".join(marked), {"references": dict(references)})[0]
-    words = (words if kind == "top" else _CUT.sub(" ", words) for kind, words in _inline(inline.children or ()))
-    parts = _CUT.split("".join(words))
+    said = ((kind, words) for kind, words in _inline(inline.children or ()) if kind != "tag")
+    parts = _CUT.split("".join(words if kind == "top" else _CUT.sub(" ", words) for kind, words in said))
     places = [0, *(cuts[int(number)] for number in parts[1::2])]
     return [(place, " ".join(part.split())) for place, part in zip(places, parts[::2], strict=True)]
 
 
-def _inline(
-    tokens: Iterable[Token], *, inside: bool = False
-) -> Iterator[tuple[Literal["top", "nested", "code"], str]]:
-    """Yield the words of inline tokens, each as top, nested or code: alternative texts count, tags do not."""
+def _inline(tokens: Iterable[Token], *, inside: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the words of inline tokens, each as top, nested, code or tag: alternative texts count, tags do not."""
     for token in tokens:
         if token.type == "image":
             yield from _inline(token.children or (), inside=True)
@@ -339,8 +336,10 @@ def _inline(
             yield "nested" if inside or token.level else "top", token.content
         elif token.type == "softbreak":
             yield "nested", " "
-        elif token.type == "hardbreak" or (token.type == "html_inline" and _BREAK.match(token.content)):
+        elif token.type == "hardbreak":
             yield "nested", "\n"
+        elif token.type == "html_inline" and (tag := _BREAK.match(token.content)):
+            yield "tag" if tag["more"] else "nested", "\n"
 
 
 # ----------------------------------------------------------------------------------------------------- front matter
