@@ -7,6 +7,7 @@ import pytest
 from builders import opened
 from holdfast.errors import InputError, SettingsError
 from holdfast.inputs.markdown import partition
+from holdfast.inputs.sources import read_source
 from holdfast.settings import AuthoredSettings, Settings
 from reference import vectors
 
@@ -147,6 +148,12 @@ def test_a_document_knows_its_name_and_its_hop_targets(name):
     assert document.name == name
     assert document.hop_targets == LINKS.get(name, ())
     assert [node.ordinal for node in document.nodes] == list(range(len(document.nodes)))
+
+
+def test_a_tag_that_begins_like_a_line_break_reads_as_in_units_that_exist():
+    text = b"Push to origin/<branch>, then wait<br>a minute.\n"
+    assert partition("a.md", text).nodes[0].text == "Push to origin/ , then wait a minute."
+    assert read_source("a.md", text).pieces[0].text == "Push to origin/, then wait a minute."
 
 
 # ----------------------------------------------------------------------------------------------------- source lines
