@@ -12,8 +12,8 @@ from typing import Any
 
 from holdfast.errors import EmbedderError, NotFoundError, StoreError
 from holdfast.inputs.checks import choose_scope
+from holdfast.inputs.messages import Said, identity, occurrence_id, read_content
 from holdfast.inputs.redaction import redact_json
-from holdfast.inputs.units import Said, identity, occurrence_id, read_content
 from holdfast.lifecycle.gate import judged, judged_by_words
 from holdfast.lifecycle.supersede import superseded
 from holdfast.models.embedder import Embedder, check_vectors

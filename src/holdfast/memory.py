@@ -30,7 +30,7 @@ from holdfast.inputs.checks import (
     check_time,
     choose,
 )
-from holdfast.inputs.units import sessions_in
+from holdfast.inputs.messages import sessions_in
 from holdfast.language.knowledge import aliases_of
 from holdfast.language.rules import read_rules
 from holdfast.language.tokens import TokenCounter
@@ -43,7 +43,7 @@ from holdfast.store.sqlite import SqliteStore
 from holdfast.types import (
     AUTHORS,
     SCOPES,
-    CoreDocument,
+    Document,
     SearchResult,
     SourceLimits,
     Stats,
@@ -246,7 +246,7 @@ class Memory(Upkeep):
         desk = self._desk(writing=True)
         most = self._settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
         body = check_given_text("source", source).encode() if path is None else documents.read_file(path, most)
-        document = CoreDocument(
+        document = Document(
             tenant=view.tenant,
             user=owner,
             name=documents.document_name(desk, view, owner, name, path),

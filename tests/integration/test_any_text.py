@@ -11,21 +11,8 @@ import holdfast.inputs
 import holdfast.language
 from builders import NOW, make_unit, opened
 from holdfast import HoldfastError
-from holdfast.inputs import (
-    authored,
-    authoring,
-    blocks,
-    located,
-    markdown,
-    messages,
-    plain,
-    recognise,
-    records,
-    redaction,
-    roles,
-    sources,
-    units,
-)
+from holdfast.inputs import markdown, messages, pieces, records, redaction, roles, sources
+from holdfast.inputs import text as plain_text
 from holdfast.language import (
     analyse,
     changes,
@@ -47,11 +34,9 @@ from holdfast.language.facts import phrases
 from holdfast.language.facts.reading import readings
 from holdfast.language.facts.sentences import sentences
 from holdfast.settings import Settings
-from holdfast.types import SourceLimits
 from texts import corpus_texts, many_texts, own_texts
 
 SETTINGS = Settings()
-LIMITS = SourceLimits()
 WIDE = Settings().gate
 NOT_WIDE = Settings.reference().gate
 FEW = [text for text in own_texts() if len(text.split()) > 5][:40]
@@ -62,7 +47,7 @@ def _source(name):
 
 
 def _partition(text):
-    return authored.partition("a.md", text.encode())
+    return markdown.partition("a.md", text.encode())
 
 
 def _unit(text):
@@ -76,7 +61,7 @@ def _message(text):
 # Public functions that read words and want more than a text, called as their callers do.
 _CALLED = {
     "analyse": lambda text: analyse(_unit(text), SETTINGS.analysis),
-    "authored.partition": _partition,
+    "markdown.partition": _partition,
     "changes.statements": lambda text: changes.changes(
         changes.statements(text, "Ana"), changes.statements("I live in Lisbon. We use Redis.", "Ana")
     ),
@@ -113,24 +98,26 @@ _CALLED = {
     "rules.read_rules": lambda text: rules.read_rules([text]),
     "sources.read_source": _source("a.md"),
     "sources.source_units": _source("a.txt"),
-    "authoring.located_units": lambda text: authoring.located_units(text, "yaml", "a.yaml"),
-    "authoring.read_units": lambda text: authoring.read_units(text, "json", "a.json"),
-    "blocks.plainly": lambda text: blocks.plainly(text, [0, len(text)]),
-    "blocks.stripped": lambda text: blocks.stripped(text, 0, len(text)),
-    "located.read_json": lambda text: located.read_json("a.json", text),
-    "located.read_yaml": lambda text: located.read_yaml("a.yaml", text),
-    "markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text, LIMITS),
-    "plain.read_plain": lambda text: list(plain.read_plain(text)),
-    "recognise.decode": lambda text: recognise.decode("a.txt", text.encode("utf-16")),
-    "recognise.kind_of": lambda text: recognise.kind_of(text, text.encode()),
+    "markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text),
+    "pieces.render_plain": lambda text: pieces.render_plain(text, [0, len(text)]),
+    "pieces.strip_place": lambda text: pieces.strip_place(text, 0, len(text)),
+    "records.read_json": lambda text: records.read_json("a.json", text),
     "records.read_records": lambda text: records.read_records(text, "a.jsonl"),
+    "records.read_unit_records": lambda text: records.read_unit_records(text, "yaml", "a.yaml"),
+    "records.read_units": lambda text: records.read_units(text, "json", "a.json"),
+    "records.read_yaml": lambda text: records.read_yaml("a.yaml", text),
+    "sources.decode": lambda text: sources.decode("a.txt", text.encode("utf-16")),
+    "sources.kind_of": lambda text: sources.kind_of(text, text.encode()),
+    "text.read_plain": lambda text: list(plain_text.read_plain(text)),
     "roles.role_of": lambda text: roles.role_of(text, lead=text, heading=text),
     "statements.statement": lambda text: (statements.statement(text), statements.statement(text, wide=True)),
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
-    "units.message_words": lambda text: units.message_words(_message(text)),
-    "units.read_message": lambda text: units.read_message(_message(text) | {"further": text}, SETTINGS.ingest),
-    "units.read_content": lambda text: units.read_content([text, _message(text), {"claim": text}], SETTINGS.ingest),
+    "messages.message_words": lambda text: messages.message_words(_message(text)),
+    "messages.read_message": lambda text: messages.read_message(_message(text) | {"further": text}, SETTINGS.ingest),
+    "messages.read_content": lambda text: messages.read_content(
+        [text, _message(text), {"claim": text}], SETTINGS.ingest
+    ),
 }
 # Public functions that read no words of a caller: they get numbers, matches, or values that a reader made.
 WORDLESS = frozenset(
@@ -140,9 +127,8 @@ WORDLESS = frozenset(
     dates.calendar.shift dates.calendar.third dates.relations.measured dates.relative.window dates.words.measure
     dates.words.phrase dates.words.word_before facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
     facts.phrases.name facts.phrases.phrase_end facts.shifts.shift hypervector.encode_query hypervector.encode_unit
-    messages.shown_among authoring.checked authoring.refused authoring.units_schema
-    blocks.merged pdf.read_pdf tree.grow tokens.checked units.identity
-    units.occurrence_id units.sessions_in units.unit_fields
+    messages.shown_among messages.identity messages.occurrence_id messages.sessions_in
+    messages.unit_fields pieces.divide text.read_pdf tokens.checked
     """.split()
 )
 

@@ -16,7 +16,7 @@ from holdfast.assembly.render import (
     section_text,
     unescape,
 )
-from holdfast.inputs.units import _AUTHOR_OF_ROLE
+from holdfast.inputs.messages import _AUTHOR_OF_ROLE
 from holdfast.types import AUTHORS, AuthoredText, Lineage
 
 

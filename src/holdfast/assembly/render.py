@@ -31,6 +31,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
+from holdfast.inputs.checks import CONTROLS
 from holdfast.types import AUTHORS, AuthoredText, Unit
 
 RULES = "[rules]\n"
@@ -47,9 +48,7 @@ _BREAK = re.compile("\r?\n")
 _MARKED_BREAK = re.compile(f"(\r?\n){_MARK}")
 # Around the number of a character that is spelled out. A quote's own `⟦` is spelled out too: every other is ours.
 _OPENS, _CLOSES = "⟦", "⟧"
-# Joiners, soft hyphens and the marks of single letters stay: whole scripts, and emoji, are written with them.
-_OBEYED = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\U000e0000-\U000e007f"
-_HIDDEN = re.compile(rf"[{_OBEYED}{_OPENS}]|\r(?!\n)")
+_HIDDEN = re.compile(rf"[{CONTROLS}{_OPENS}]|\r(?!\n)")
 _SPELLED = re.compile(rf"{_OPENS}U\+([0-9A-F]{{4,6}}){_CLOSES}")
 
 HeadingsShown = frozenset[tuple[str, int]]
@@ -62,9 +61,7 @@ _ROLE_WORDS = (*AUTHORS, "summary", "human", "ai", "developer", "function")
 # What a name may not hold: white space and what looks like it, what is not drawn at all, and what would end the name
 # or begin a line of ours. Other scripts have colons that look like ours.
 _NOT_IN_NAMES = re.compile(
-    r"[\s\u115f\u1160\u2800\u3164\uffa0"
-    r"\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    r"\U000e0000-\U000e007f"
+    rf"[\s\u115f\u1160\u2800\u3164\uffa0{CONTROLS}\xad\u061c\u180e\u200b\u200e\u200f\u2060-\u2065\ufeff"
     r":>\[\]⟦⟧\u02d0\u0589\u05c3\u2236\ua789\ufe13\ufe55\uff1a]+"
 )
 # Letters that are drawn like those of the role words and are none to Unicode's decompositions. Capitals stand apart:

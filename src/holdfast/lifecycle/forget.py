@@ -10,7 +10,7 @@ from functools import partial
 
 from holdfast.errors import InputError, NotFoundError, shown
 from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, Reading, Store, look
-from holdfast.types import CoreDocument, Unit, View
+from holdfast.types import Document, Unit, View
 
 # Before anything expires: whoever forgets means what has expired too.
 _BEFORE_EXPIRY = datetime(1, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ class ErasureTargets:
     """The units and documents that are to go; `everyones` when they are not the user's own."""
 
     ids: tuple[str, ...]
-    documents: tuple[CoreDocument, ...]
+    documents: tuple[Document, ...]
     everyones: bool = False
 
 
@@ -121,7 +121,7 @@ def _document(store: Store, view: View, name: str) -> ErasureTargets:
     return ErasureTargets(_parts(store, view, document), (document,), everyones=document.user is None)
 
 
-def _parts(store: Store, view: View, document: CoreDocument) -> tuple[str, ...]:
+def _parts(store: Store, view: View, document: Document) -> tuple[str, ...]:
     """Return the units of one document, past ones too."""
     owner = dataclasses.replace(view, user=document.user or "")
     return look(store, owner, lambda reading: reading.propose(DocumentQuery(document.name), ALL, NO_HURRY).ids)
@@ -149,5 +149,5 @@ def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[
     return ErasureTargets(ids, tuple(documents))
 
 
-def _documents_called(name: str, reading: Reading) -> list[CoreDocument]:
+def _documents_called(name: str, reading: Reading) -> list[Document]:
     return reading.documents(name=name)

@@ -14,7 +14,7 @@ from holdfast.store.erasure import erase, erase_owner, residue, resting_on, surv
 from holdfast.store.migrate import IN_MEMORY
 from holdfast.store.rows import GLOBAL, unit_of
 from holdfast.store.sync import LiveIndex
-from holdfast.types import CoreDocument, Erasure, Unit, View
+from holdfast.types import Document, Erasure, Unit, View
 
 log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
@@ -34,7 +34,7 @@ class Eraser:
         self._index = index
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument], *, owner: bool, progress: Progress
+        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
     ) -> Erasure:
         """Erase in one transaction, then write the files anew and prove that nothing is left; see `Store.forget`."""
         progress("erasing")
@@ -75,7 +75,7 @@ class Eraser:
     def _doomed(self, view: View, ids: Sequence[str]) -> tuple[Unit, ...]:
         return tuple(unit_of(self._database.find_seen(view, unit_id)) for unit_id in dict.fromkeys(ids))
 
-    def _pieces(self, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> list[bytes]:
+    def _pieces(self, units: Sequence[Unit], documents: Sequence[Document]) -> list[bytes]:
         """Return what the proof will look for: words of every version, vectors, and documents."""
         texts: list[str] = []
         keys = []

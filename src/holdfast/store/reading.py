@@ -48,8 +48,8 @@ from holdfast.types import (
     ROLES,
     SCOPES,
     Condition,
-    CoreDocument,
     Deadline,
+    Document,
     Junction,
     Unit,
     View,
@@ -507,7 +507,7 @@ class SqliteReading:
         rows = self._run("owner_sessions", {"tenant": self.view.tenant, "user": self.view.user})
         return tuple(name for (name,) in rows)
 
-    def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[CoreDocument]:
+    def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[Document]:
         """See `Reading.documents`."""
         view = self.view
         wanted: Mapping[str, Any] = {
@@ -520,7 +520,7 @@ class SqliteReading:
             if bodies and zlib.crc32(body) != checksum:
                 raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
             is_here = bool(here) and given_to == here
-            found.append(CoreDocument(view.tenant, user or None, called, body, path, bool(is_core), is_here))
+            found.append(Document(view.tenant, user or None, called, body, path, bool(is_core), is_here))
         return found
 
 

@@ -33,7 +33,7 @@ from holdfast.store.reading import SqliteReading
 from holdfast.store.rows import GLOBAL, Row, unit_keys, unit_of
 from holdfast.store.sync import LiveIndex
 from holdfast.store.verification import problems_in
-from holdfast.types import Analysis, CoreDocument, Draft, Erasure, Stats, Unit, View, Written, from_iso
+from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
 
 log = logging.getLogger("holdfast")
 
@@ -282,7 +282,7 @@ class SqliteStore:
 
     # ------------------------------------------------------------------------------- documents and erasure
 
-    def put_document(self, document: CoreDocument) -> None:
+    def put_document(self, document: Document) -> None:
         """See `Store.put_document`."""
         row = {
             "tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name, "path": document.path,
@@ -293,7 +293,7 @@ class SqliteStore:
             self._run("put_document", row)
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False,
+        self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,
         owner: bool = False, progress: Callable[[str], None] = lambda _step: None,
     ) -> Erasure:  # fmt: skip
         """See `Store.forget`."""

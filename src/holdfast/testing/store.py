@@ -12,7 +12,7 @@ from holdfast.store.contract import LexicalQuery, Store
 from holdfast.store.filters import parse_filter
 from holdfast.testing.builders import NOON, analyse_default, draft, expired_deadline, no_deadline, unit, view
 from holdfast.testing.store_vectors import StoreVectorContract, ids, raised, revised_text
-from holdfast.types import FIELDS, Analysis, CoreDocument, Draft, Fact, Lineage, Unit, View
+from holdfast.types import FIELDS, Analysis, Document, Draft, Fact, Lineage, Unit, View
 
 
 def recorded(revised: tuple[Unit, Analysis], at: datetime) -> tuple[Unit, Analysis]:
@@ -283,12 +283,12 @@ class StoreContract(StoreVectorContract):
     def test_core_documents_keep_their_order_and_their_owner(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
         first, everyones = (
-            CoreDocument("local", "ana", "one.md", b"- a"),
-            CoreDocument("local", None, "two.md", b"- b"),
+            Document("local", "ana", "one.md", b"- a"),
+            Document("local", None, "two.md", b"- b"),
         )
-        for document in (first, everyones, CoreDocument("local", "ben", "one.md", b"- c")):
+        for document in (first, everyones, Document("local", "ben", "one.md", b"- c")):
             store.put_document(document)
-        again = CoreDocument("local", "ana", "one.md", b"- changed", "/somewhere/one.md")
+        again = Document("local", "ana", "one.md", b"- changed", "/somewhere/one.md")
         store.put_document(again)
         assert store.documents(view()) == [again, everyones]
         assert [document.body for document in store.documents(view("ben"))] == [b"- b", b"- c"]

@@ -15,7 +15,7 @@ from holdfast.errors import EmbeddingSpaceError, InputError, NotFoundError
 from holdfast.store.contract import LexicalQuery, Store
 from holdfast.testing.builders import NOON, analyse_default, draft, no_deadline, unit, view
 from holdfast.testing.store_vectors import EAST, NEARER, OTHER_SPACE, SPACE, embed, ids, raised, revised_text
-from holdfast.types import Analysis, CoreDocument, Draft, Gate, Lineage, Unit, View, Written
+from holdfast.types import Analysis, Document, Draft, Gate, Lineage, Unit, View, Written
 
 LATER = NOON + timedelta(minutes=30)
 
@@ -394,7 +394,7 @@ class StoreLifecycleContract(ABC):
 
     def test_a_document_goes_with_its_units(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)
-        mine, theirs = (CoreDocument("local", user, "one.md", b"- a boat") for user in ("ana", "ben"))
+        mine, theirs = (Document("local", user, "one.md", b"- a boat") for user in ("ana", "ben"))
         store.put_document(mine)
         store.put_document(theirs)
         turns(store, "a")
