@@ -135,10 +135,10 @@ _CALLED = {
 # Public functions that read no words of a caller: they get numbers, matches, or values that a reader made.
 WORDLESS = frozenset(
     """
-    changes.changed dates.calendar.choose dates.calendar.date_of dates.calendar.day_part dates.calendar.days
-    dates.calendar.midnight dates.calendar.months_of dates.calendar.period dates.calendar.season_of
-    dates.calendar.shift dates.calendar.third dates.relations.measured dates.relative.window dates.words.measure
-    dates.words.phrase dates.words.word_before facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
+    changes.changed calendar.choose calendar.days calendar.each_year calendar.midnight calendar.nth_weekday
+    calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure moments.phrase
+    words.any_of words.entries words.words
+    facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
     facts.phrases.name facts.phrases.phrase_end facts.shifts.shift hypervector.encode_query hypervector.encode_unit
     messages.shown_among authoring.checked authoring.refused authoring.units_schema
     blocks.merged pdf.read_pdf tree.grow tokens.checked units.identity

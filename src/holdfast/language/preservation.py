@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.language.anchors import anchors
-from holdfast.language.dates.words import MONTH_NAMES, MONTHS
+from holdfast.language.calendar import MONTH_NAMES, MONTHS
 from holdfast.language.lexical import STOP_WORDS
 from holdfast.language.negations import is_denied, negations
 
