@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.kernels import vectors
-from holdfast.language.anchors import DENSITIES
-from holdfast.language.keywords import plain_words
-from holdfast.language.lexical import terms
-from holdfast.language.temporal import event_slots, indicator
+from holdfast.language.lexical import plain_words, terms
+from holdfast.language.temporal import DENSITIES, event_slots, indicator
 from holdfast.ranking.fuse import Fusion, fuse
 from holdfast.ranking.temporal import slot_covered
 from holdfast.retrieval.asking import Engine, Question

@@ -194,6 +194,27 @@ def _yearly(
     return Meaning(span, needs if bare else FREE, bool(year), bare)
 
 
+_NO_CODE = r"(?<![\w$€£#/.'+-])"
+
+
+@_reads(
+    rf"{_NO_CODE}(?P<year>{_YEAR})(?P<sep>[-/])(?P<m>\d\d?)(?P=sep)(?P<d>\d\d?)"
+    r"(?:[t\s]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?(?![\w/-])"
+)
+def _iso(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+    month, day = int(match["m"]), int(match["d"])
+    return _yearly(match, asked, each_year(month, day), FREE) if 1 <= month <= 12 and day else None
+
+
+@_reads(rf"{_NO_CODE}(?P<a>\d\d?)/(?P<b>\d\d?)(?:/(?P<year>{_YEAR}|\d\d))?(?![\w/-]|[.,]\d)")
+def _slashes(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+    """Read 12/25/2023 and 25/12/2023; 03/04/2023 is two days to two readers and so it is none."""
+    low, high = sorted((int(match["a"]), int(match["b"])))
+    if not 1 <= low <= 12 or not (high > 12 or (high == low and match["year"])) or match.group() == "24/7":
+        return None
+    return _yearly(match, asked, each_year(low, high), _ON - {"for"})
+
+
 _ABBREVIATIONS = [name for name in MONTHS if name not in MONTH_NAMES]
 _NAMES_OF_PEOPLE = frozenset(words("calendar", "month_names_of_people"))
 _VERBS = frozenset(words("calendar", "month_verbs"))
@@ -275,26 +296,7 @@ def _quarter(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
 
 # ------------------------------------------------------------------------------------------ numbers with a year
 
-_NO_CODE = r"(?<![\w$€£#/.'+-])"
 _DECADES = words("calendar", "decades")
-
-
-@_reads(
-    rf"{_NO_CODE}(?P<year>{_YEAR})(?P<sep>[-/])(?P<m>\d\d?)(?P=sep)(?P<d>\d\d?)"
-    r"(?:[t\s]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?(?![\w/-])"
-)
-def _iso(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
-    month, day = int(match["m"]), int(match["d"])
-    return _yearly(match, asked, each_year(month, day), FREE) if 1 <= month <= 12 and day else None
-
-
-@_reads(rf"{_NO_CODE}(?P<a>\d\d?)/(?P<b>\d\d?)(?:/(?P<year>{_YEAR}|\d\d))?(?![\w/-]|[.,]\d)")
-def _slashes(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
-    """Read 12/25/2023 and 25/12/2023; 03/04/2023 is two days to two readers and so it is none."""
-    low, high = sorted((int(match["a"]), int(match["b"])))
-    if not 1 <= low <= 12 or not (high > 12 or (high == low and match["year"])) or match.group() == "24/7":
-        return None
-    return _yearly(match, asked, each_year(low, high), _ON - {"for"})
 
 
 @_reads(rf"{_EDGE}(?P<named>(?:the )?year (?:of )?)?(?P<year>{_YEAR}){_NOT_COUNTED}(?!\w|[/.,:]\d|-\d\d?(?!\d)|'s)")
