@@ -135,9 +135,9 @@ _CALLED = {
 # Public functions that read no words of a caller: they get numbers, matches, or values that a reader made.
 WORDLESS = frozenset(
     """
-    changes.changed calendar.choose calendar.days calendar.each_year calendar.midnight calendar.nth_weekday
-    calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure moments.phrase
-    words.any_of words.entries words.words
+    changes.changed calendar.choose calendar.days calendar.each_year calendar.midnight calendar.next_such
+    calendar.nth_of calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
+    moments.phrase words.any_of words.entries words.words
     facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
     facts.phrases.name facts.phrases.phrase_end facts.shifts.shift hypervector.encode_query hypervector.encode_unit
     messages.shown_among authoring.checked authoring.refused authoring.units_schema

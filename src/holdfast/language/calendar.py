@@ -122,19 +122,28 @@ def part_of(span: LocalSpan, name: str) -> LocalSpan:
     length = (end - start).days
     unit = "day" if length < 80 else "month" if length < 1100 else "year"
     count = {"day": length, "month": round(length / 30.4), "year": round(length / 365.25)}[unit]
-    parts = 2 if name in {"first", "second"} else 3
+    parts = 2 if name in {"first", "second", "last"} else 3
     if count < parts:
         return span
     head, tail = shift(start, count // parts, unit), shift(end, -(count // parts), unit)
-    if name == "second":
-        return days(head, end)
-    return days(tail, end) if name == "late" else days(head, tail) if name == "mid" else days(start, head)
+    if name in {"early", "start", "beginning", "first"}:
+        return days(start, head)
+    return days(head, tail) if name in {"mid", "middle"} else days(head if parts == 2 else tail, end)
 
 
-def nth_weekday(span: LocalSpan, weekday: int, nth: int) -> date:
-    """Return the nth such weekday of a span; the nth -1 is the last."""
-    first = shift(span.end.date(), -1, "week") if nth < 0 else shift(span.start.date(), nth - 1, "week")
-    return shift(first, (weekday - first.weekday()) % 7, "day")
+def nth_of(span: LocalSpan, unit: str, nth: int) -> LocalSpan:
+    """Return the nth day, week, month, weekend or weekday of a span; the nth -1 is the last."""
+    step = unit if unit in {"day", "month"} else "week"
+    first = shift(span.end.date(), -1, step) if nth < 0 else shift(span.start.date(), nth - 1, step)
+    return next_such(first, unit) or stretch(first, 1, unit)
+
+
+def next_such(day: date, unit: str) -> LocalSpan | None:
+    """Return the first weekend or weekday that begins on `day` or later; none for any other unit."""
+    if unit != "weekend" and unit not in words("calendar", "weekdays"):
+        return None
+    weekday, length = (WEEKDAYS["sat"], 2) if unit == "weekend" else (WEEKDAYS[unit[:3]], 1)
+    return stretch(shift(day, (weekday - day.weekday()) % 7, "day"), length, "day")
 
 
 # ----------------------------------------------------------------------------------- things of every year
@@ -154,15 +163,18 @@ def each_year(month: int, day: int = 1, count: int = 1, unit: str = "day") -> Of
 
 
 def _holiday(rule: dict[str, Any]) -> OfYear:
+    if "day" in rule:
+        return each_year(rule["month"], rule["day"], rule.get("days", 1))
+
     def of(year: int) -> LocalSpan | None:
         if not FIRST.year < year < LATEST.year:
             return None
-        if "easter" in rule:
-            first = _easter_sunday(year)
-        elif "nth" in rule:
-            first = nth_weekday(stretch(date(year, rule["month"], 1), 1, "month"), rule["weekday"], rule["nth"])
+        if "nth" in rule:
+            first = nth_of(
+                stretch(date(year, rule["month"], 1), 1, "month"), rule["weekday"], rule["nth"]
+            ).start.date()
         else:
-            first = date(year, rule["month"], rule["day"])
+            first = _easter_sunday(year)
         return stretch(shift(first, rule.get("later", 0), "day"), rule.get("days", 1), "day")
 
     return of

@@ -21,12 +21,12 @@ from holdfast.language.calendar import (
     DAY_PARTS,
     FIRST,
     LATEST,
-    WEEKDAYS,
     LocalSpan,
     Tense,
     days,
     midnight,
-    nth_weekday,
+    next_such,
+    nth_of,
     part_of,
     period,
     shift,
@@ -119,13 +119,13 @@ def time_mention(question: str, reference: datetime) -> TimeMention | None:
     asked = QuestionTime(_aware(reference).replace(tzinfo=None), tense, bool(habit))
     if named := list(_named(text, asked)):
         best = _most_specific(named)
-        if best is None:
-            return None
-        rest = _without(question, best.start, best.end)
-        return TimeMention(question[best.start : best.end], rest, reference, range=_range(best.span, reference))
+        return best and TimeMention(
+            *_divided(question, best.start, best.end), reference, range=_range(best.span, reference)
+        )
     if tied := _tied_to_event(text):
-        event, rest = question[tied.event_start : tied.end], _without(question, tied.start, tied.end)
-        return TimeMention(question[tied.start : tied.end], rest, reference, event=event, relation=tied.relation)
+        match, relation = tied
+        event = question[slice(*match.span("event"))]
+        return TimeMention(*_divided(question, *match.span()), reference, event=event, relation=relation)
     return None
 
 
@@ -139,9 +139,10 @@ def _range(span: LocalSpan, reference: datetime) -> TimeRange:
     return TimeRange(span.start.replace(tzinfo=reference.tzinfo), span.end.replace(tzinfo=reference.tzinfo))
 
 
-def _without(question: str, start: int, end: int) -> str:
+def _divided(question: str, start: int, end: int) -> tuple[str, str]:
+    """Return a phrase of the question, and the question without it."""
     rest = f"{question[:start].rstrip()} {question[end:].lstrip()}".strip(" ,;:")
-    return re.sub(r"\s+(?=[?.,;:!])", "", rest)
+    return question[start:end], re.sub(r"\s+(?=[?.,;:!])", "", rest)
 
 
 # ----------------------------------------------------------------------------------------------- tense
@@ -223,13 +224,10 @@ class Relation:
         edge, after = last if sign > 0 else first, shift(last, 1, "day")
         if not self.whole:
             return window(edge, sign * self.least, sign * self.most, self.unit)
-        if (weekday := _weekday_of(self.unit)) is not None:
-            # The nearest one that does not touch the known days.
-            length = 2 if self.unit == "weekend" else 1
-            gap = (
-                (weekday - after.weekday()) % 7 if sign > 0 else -((first.weekday() - weekday - length) % 7) - length
-            )
-            return stretch(shift(after if sign > 0 else first, gap, "day"), length, "day")
+        # Of weekends and weekdays the nearest one that does not touch the known days.
+        week_before = shift(first, -8 if self.unit == "weekend" else -7, "day")
+        if found := next_such(after if sign > 0 else week_before, self.unit):
+            return found
         if self.unit in DAY_PARTS:
             return period(shift(edge, sign, "day"), self.unit)
         return stretch(after, self.most, self.unit) if sign > 0 else days(shift(first, -self.most, self.unit), first)
@@ -237,11 +235,6 @@ class Relation:
 
 def _widened(span: LocalSpan, reach: int) -> LocalSpan:
     return days(shift(span.start.date(), -reach, "day"), shift(span.end.date(), reach, "day"))
-
-
-def _weekday_of(unit: str) -> int | None:
-    """Return on which day of the week a weekend or a weekday begins."""
-    return WEEKDAYS["sat"] if unit == "weekend" else WEEKDAYS.get(unit[:3]) if unit.endswith("day") else None
 
 
 def _unit_of(span: LocalSpan, unit: str) -> LocalSpan | None:
@@ -271,9 +264,12 @@ def _measured(match: re.Match[str]) -> Relation:
 
 # ------------------------------------------------------------ parts: what stands before an expression and narrows it
 
-_THIRDS = {"early": "early", "start": "early", "beginning": "early", "mid": "mid", "middle": "mid"}
 _NTH = {"1st": 1, "2nd": 2, "3rd": 3, "4th": 4, "last": -1} | ORDINALS
 Narrowing = Callable[[re.Match[str], LocalSpan, QuestionTime], LocalSpan | None]
+
+
+def _part(match: re.Match[str], span: LocalSpan, _: QuestionTime) -> LocalSpan:
+    return part_of(span, match["part"].lower())
 
 
 def _side_of_today(match: re.Match[str], span: LocalSpan, asked: QuestionTime) -> LocalSpan:
@@ -285,29 +281,18 @@ def _side_of_today(match: re.Match[str], span: LocalSpan, asked: QuestionTime) -
 
 
 def _nth(match: re.Match[str], span: LocalSpan, _: QuestionTime) -> LocalSpan | None:
-    """Return "the second week of", "the first Monday of", "the last month of" a span."""
-    unit, nth = match["unit"].lower(), _NTH[match["nth"].lower()]
-    if (weekday := _weekday_of(unit)) is not None:
-        found = stretch(nth_weekday(span, weekday, nth), 2 if unit == "weekend" else 1, "day")
-    else:
-        start = shift(span.end.date(), -1, unit) if nth < 0 else shift(span.start.date(), nth - 1, unit)
-        found = stretch(start, 1, unit)
+    found = nth_of(span, match["unit"].lower(), _NTH[match["nth"].lower()])
     return found if found.meets(span) else None
 
 
 _PARTS: tuple[tuple[re.Pattern[str], Narrowing], ...] = tuple(
     (phrase(rf"(?<!\w)(?:the )?{pattern}(?:the )?$"), part)
     for pattern, part in (
-        (
-            r"(?:(?P<part>early|mid|late)(?:-| (?:in |on )?)|(?:very )?(?P<edge>start|beginning|middle|end) of )",
-            lambda match, span, _: part_of(span, _THIRDS.get((match["part"] or match["edge"]).lower(), "late")),
-        ),
+        (r"(?P<part>early|mid|late)(?:-| (?:in |on )?)", _part),
+        (r"(?:very )?(?P<part>start|beginning|middle|end) of ", _part),
         (r"(?P<part>earlier|later) (?:in |on )?", _side_of_today),
         (rf"(?P<nth>{'|'.join(_NTH)}) (?P<unit>day|week|weekend|month|{WEEKDAY}) (?:of|in) ", _nth),
-        (
-            r"(?P<half>first|second|last) half of ",
-            lambda match, span, _: part_of(span, "first" if match["half"].lower() == "first" else "second"),
-        ),
+        (r"(?P<part>first|second|last) half of ", _part),
         (rf"(?P<of>{_ONE}) of ", lambda match, span, _: _unit_of(span, match["of"].lower())),
     )
 )
@@ -316,8 +301,7 @@ _PARTS: tuple[tuple[re.Pattern[str], Narrowing], ...] = tuple(
 # ------------------------------------------------------------------------------------------ named times
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """One expression: where it stands, what it means, and what it would mean at another time."""
 
     start: int
@@ -522,16 +506,7 @@ _NO_EVENT = frozenset(words("calendar", "no_event"))
 _TAIL = phrase(r" (?:in|to|at|of|with|from|for|on) ")
 
 
-class _Tied(NamedTuple):
-    """Where a text ties its time to an event; the event's words end with the phrase."""
-
-    start: int
-    event_start: int
-    end: int
-    relation: Relation
-
-
-def _tied_to_event(text: str) -> _Tied | None:
+def _tied_to_event(text: str) -> tuple[re.Match[str], Relation] | None:
     """Return the event that the time of a question hangs on: "the week before the trip", "since I moved".
 
     An event is a noun with its article or owner, or a clause in the past. Stretches of a life, the talk itself and
@@ -543,5 +518,5 @@ def _tied_to_event(text: str) -> _Tied | None:
             left, relation = text[: match.start()], relation_of(match)
             of_verb = relation.side == "after" and _VERB_AFTER.search(left)
             if not (head in _NO_EVENT or of_verb or _ASKS_HOW_MUCH.search(left) or _BETWEEN.search(left)):
-                return _Tied(match.start(), match.start("event"), match.end(), relation)
+                return match, relation
     return None

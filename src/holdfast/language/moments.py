@@ -120,8 +120,10 @@ _IN_ROLLING = frozenset({"in", "over", "during", "for", "within", "from"})
 # "The year" alone is no time; its start, its middle and its end are.
 _PART_ONLY = frozenset({"part"})
 
-_TENS = dict(zip(words("calendar", "tens"), range(20, 100, 10), strict=True))
-_SMALL = words("calendar", "numbers")
+_SMALL, _TENS = words("calendar", "numbers"), words("calendar", "tens")
+_NUMBERS = {"a": 1, "an": 1} | {name: number for number, name in enumerate(_SMALL, 1)}
+_NUMBERS |= {ten: 10 * number for number, ten in enumerate(_TENS, 2)}
+_NUMBERS |= {f"{ten} {one}": _NUMBERS[ten] + _NUMBERS[one] for ten in _TENS for one in _SMALL[:9]}
 # A vague amount covers all it may mean.
 _VAGUE = {"couple": (2, 3), "few": (2, 5), "several": (3, 7)}
 _COUNT = rf"(?:\d{{1,5}}|(?:{'|'.join(_TENS)})(?:[\s-](?:{'|'.join(_SMALL[:9])}))?|{'|'.join(reversed(_SMALL))})"
@@ -130,24 +132,14 @@ AMOUNT = rf"(?:\d{{1,5}}[-–]\d{{1,5}}|{_COUNT}(?:(?: or | to ){_COUNT})?|(?:a 
 
 def measure(amount: str, unit: str) -> tuple[int, int, str]:
     """Read the least and the most an `AMOUNT` may mean ("10", "two or three", "a couple of"), and its unit."""
-    least, most = _bounds(plain(amount))
-    unit = unit.lower().removesuffix("s")
-    return (2 * least, 2 * most, "week") if unit == "fortnight" else (least, most, unit)
-
-
-def _bounds(amount: str) -> tuple[int, int]:
-    for word, bounds in _VAGUE.items():
-        if word in amount:
-            return bounds
-    counts = [_count(part) for part in re.split(r" (?:or|to) |(?<=\d)[-–]", amount)]
-    return min(counts), max(counts)
-
-
-def _count(text: str) -> int:
-    if text.isdecimal():
-        return int(text)
-    parts = re.split(r"[ -]", text)
-    return sum(_TENS.get(part) or _SMALL.index(part) + 1 for part in parts if part not in {"a", "an"}) or 1
+    said, unit = plain(amount), unit.lower().removesuffix("s")
+    counts = [count for word, bounds in _VAGUE.items() if word in said for count in bounds]
+    if not counts:
+        parts = re.split(r" (?:or|to) |(?<=\d)[-–]", said)
+        counts = [int(part) if part.isdecimal() else _NUMBERS[part.replace("-", " ")] for part in parts]
+    if unit == "fortnight":
+        return 2 * min(counts), 2 * max(counts), "week"
+    return min(counts), max(counts), unit
 
 
 def _in_a_story(match: re.Match[str], which: str, *, the: bool) -> bool:
