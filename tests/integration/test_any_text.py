@@ -139,7 +139,7 @@ WORDLESS = frozenset(
     calendar.nth_of calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words
     facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
-    facts.phrases.name facts.phrases.phrase_end facts.shifts.shift hypervector.encode_query hypervector.encode_unit
+    facts.phrases.name facts.phrases.phrase_end facts.shifts.shift
     messages.shown_among authoring.checked authoring.refused authoring.units_schema
     blocks.merged pdf.read_pdf tree.grow tokens.checked units.identity
     units.occurrence_id units.sessions_in units.unit_fields
