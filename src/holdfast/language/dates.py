@@ -447,9 +447,9 @@ def _hull(run: Sequence[Moment], asked: QuestionTime, *, chain: bool) -> LocalSp
     if len(run) == 1 or first is None or last is None:
         return first and last
     if run[0].meaning.bare:
-        first = run[0].span_at(asked.at(last.start, "open"))
+        first = run[0].span_at(asked._replace(now=last.start, tense="open"))
     elif run[-1].meaning.bare:
-        last = run[-1].span_at(asked.at(first.start, "ahead"))
+        last = run[-1].span_at(asked._replace(now=first.start, tense="ahead"))
     ordered = first.to_hull(last) if first and last and first.start <= last.start else None
     if chain:
         return ordered

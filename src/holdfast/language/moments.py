@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
@@ -39,8 +38,7 @@ from holdfast.language.calendar import (
 from holdfast.language.words import any_of, words
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionTime:
+class QuestionTime(NamedTuple):
     """The local time a question is asked at, its tense, whether it asks for a habit."""
 
     now: datetime
@@ -56,10 +54,6 @@ class QuestionTime:
     def pick(self) -> Pick:
         """Return which one is meant of what comes round again, when nothing says so."""
         return "coming" if self.tense == "ahead" else "recent"
-
-    def at(self, moment: datetime, tense: Tense) -> QuestionTime:
-        """Return the same question, asked at another time."""
-        return replace(self, now=moment, tense=tense)
 
 
 FREE: frozenset[str] = frozenset()

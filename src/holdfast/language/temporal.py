@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from holdfast.language.calendar import MONTHS
 from holdfast.language.lexical import STOP_WORDS
 from holdfast.language.words import any_of, words
 from holdfast.types import Indicator
@@ -20,7 +19,7 @@ from holdfast.types import Indicator
 # Three anchors say as much about time as a unit can: the reference's normaliser.
 _MOST_ANCHORS = 3
 
-_MONTH = rf"(?:{'|'.join(MONTHS)})"
+_MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in words('calendar', 'months'))}|sept)"
 _WEEKDAY = any_of("calendar", "weekdays")
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?:19|20)\d\d"
