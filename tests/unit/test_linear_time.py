@@ -48,6 +48,6 @@ def test_tags_without_end_are_read_in_one_pass_as_a_document():
 def test_dates_are_told_apart_without_comparing_each_with_each():
     def apart(text):
         found = [Moment(place, place + 4, Meaning(None), lambda _: None) for place in range(0, len(text), 5)]
-        assert len(dates._apart(found)) == len(found)
+        assert len(dates._drop_overlapping(found)) == len(found)
 
     assert growth(apart, "2026 ", 20_000) < MOST_GROWTH

@@ -69,7 +69,7 @@ class TimeRange:
 
     def __post_init__(self) -> None:
         for moment in (self.start, self.end):
-            _aware(moment)
+            _require_zone(moment)
         if not self.start < self.end:
             raise InputError(
                 f"A time range must end after it starts, not {self.start} to {self.end}: swap or widen it."
@@ -77,7 +77,7 @@ class TimeRange:
 
     def holds(self, moment: datetime) -> bool:
         """Return whether `moment` lies in the range."""
-        return self.start <= _aware(moment) < self.end
+        return self.start <= _require_zone(moment) < self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class TimeMention:
         """
         if self.relation is None:
             raise InputError(f"{shown(self.phrase)} is not tied to an event: use its range.")
-        local = _aware(moment).astimezone(self.reference.tzinfo).replace(tzinfo=None)
+        local = _require_zone(moment).astimezone(self.reference.tzinfo).replace(tzinfo=None)
         return _range(self.relation.to_event(local, self.reference.date()), self.reference)
 
 
@@ -116,20 +116,20 @@ def time_mention(question: str, reference: datetime) -> TimeMention | None:
     text = question[:_MOST_CHARACTERS].translate(_PLAIN)
     tense = _tense(text)
     habit = _BORN.search(text) or (tense != "past" and _HABIT.search(text))
-    asked = QuestionTime(_aware(reference).replace(tzinfo=None), tense, bool(habit))
-    if named := list(_named(text, asked)):
+    asked = QuestionTime(_require_zone(reference).replace(tzinfo=None), tense, bool(habit))
+    if named := list(_find_named(text, asked)):
         best = _most_specific(named)
         return best and TimeMention(
-            *_divided(question, best.start, best.end), reference, range=_range(best.span, reference)
+            *_cut_out(question, best.start, best.end), reference, range=_range(best.span, reference)
         )
-    if tied := _tied_to_event(text):
+    if tied := _find_event(text):
         match, relation = tied
         event = question[slice(*match.span("event"))]
-        return TimeMention(*_divided(question, *match.span()), reference, event=event, relation=relation)
+        return TimeMention(*_cut_out(question, *match.span()), reference, event=event, relation=relation)
     return None
 
 
-def _aware(moment: datetime) -> datetime:
+def _require_zone(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
         raise InputError(f"{moment} has no time zone: give an aware time, for instance with tzinfo=UTC.")
     return moment
@@ -139,7 +139,7 @@ def _range(span: LocalSpan, reference: datetime) -> TimeRange:
     return TimeRange(span.start.replace(tzinfo=reference.tzinfo), span.end.replace(tzinfo=reference.tzinfo))
 
 
-def _divided(question: str, start: int, end: int) -> tuple[str, str]:
+def _cut_out(question: str, start: int, end: int) -> tuple[str, str]:
     """Return a phrase of the question, and the question without it."""
     rest = f"{question[:start].rstrip()} {question[end:].lstrip()}".strip(" ,;:")
     return question[start:end], re.sub(r"\s+(?=[?.,;:!])", "", rest)
@@ -198,25 +198,25 @@ class Relation:
     def to(self, known: LocalSpan, today: date) -> LocalSpan:
         """Return the meant span; what is open to the future ends with `today`, if it begins by then."""
         if self.unit:
-            return self._measured(known)
+            return self._measure_off(known)
         if self.side in {"after", "since"}:
             start = known.end if self.side == "after" else known.start
             tomorrow = midnight(shift(today, 1, "day"))
             return LocalSpan(start, tomorrow if start < tomorrow else midnight(LATEST))
         if self.side in {"before", "until"}:
             return LocalSpan(midnight(FIRST), known.start if self.side == "before" else known.end)
-        return _widened(known, max(_NEAR_DAYS, (known.end - known.start).days // 3))
+        return _widen(known, max(_NEAR_DAYS, (known.end - known.start).days // 3))
 
     def to_event(self, moment: datetime, today: date) -> LocalSpan:
         """Return the meant span for something that happened at `moment`."""
         day = period(moment.date(), "day")
         if self.side == "during":
-            return _widened(day, _DURING_DAYS)
+            return _widen(day, _DURING_DAYS)
         if self.unit or self.side in {"since", "until"}:
             return self.to(day, today)
         return self.to(LocalSpan(moment, moment), today)
 
-    def _measured(self, known: LocalSpan) -> LocalSpan:
+    def _measure_off(self, known: LocalSpan) -> LocalSpan:
         if self.side == "of":
             return _unit_of(known, self.unit) or known
         sign = 1 if self.side == "after" else -1
@@ -233,7 +233,7 @@ class Relation:
         return stretch(after, self.most, self.unit) if sign > 0 else days(shift(first, -self.most, self.unit), first)
 
 
-def _widened(span: LocalSpan, reach: int) -> LocalSpan:
+def _widen(span: LocalSpan, reach: int) -> LocalSpan:
     return days(shift(span.start.date(), -reach, "day"), shift(span.end.date(), reach, "day"))
 
 
@@ -254,7 +254,7 @@ _MEASURED = (
 _UNIT_OF = rf"(?:in |during |on |over )?the (?P<of>{_ONE}) of"
 
 
-def _measured(match: re.Match[str]) -> Relation:
+def _read_distance(match: re.Match[str]) -> Relation:
     side = _SIDES[plain(match["side"])]
     if match["one"]:
         return Relation(side, match["one"].lower(), whole=True)
@@ -268,11 +268,11 @@ _NTH = {"1st": 1, "2nd": 2, "3rd": 3, "4th": 4, "last": -1} | ORDINALS
 Narrowing = Callable[[re.Match[str], LocalSpan, QuestionTime], LocalSpan | None]
 
 
-def _part(match: re.Match[str], span: LocalSpan, _: QuestionTime) -> LocalSpan:
+def _take_part(match: re.Match[str], span: LocalSpan, _: QuestionTime) -> LocalSpan:
     return part_of(span, match["part"].lower())
 
 
-def _side_of_today(match: re.Match[str], span: LocalSpan, asked: QuestionTime) -> LocalSpan:
+def _take_side_of_today(match: re.Match[str], span: LocalSpan, asked: QuestionTime) -> LocalSpan:
     today = period(asked.today, "day")
     if not span.meets(today):
         return span
@@ -280,7 +280,7 @@ def _side_of_today(match: re.Match[str], span: LocalSpan, asked: QuestionTime) -
     return LocalSpan(span.start, today.end) if earlier else LocalSpan(today.start, span.end)
 
 
-def _nth(match: re.Match[str], span: LocalSpan, _: QuestionTime) -> LocalSpan | None:
+def _take_nth(match: re.Match[str], span: LocalSpan, _: QuestionTime) -> LocalSpan | None:
     found = nth_of(span, match["unit"].lower(), _NTH[match["nth"].lower()])
     return found if found.meets(span) else None
 
@@ -288,11 +288,11 @@ def _nth(match: re.Match[str], span: LocalSpan, _: QuestionTime) -> LocalSpan | 
 _PARTS: tuple[tuple[re.Pattern[str], Narrowing], ...] = tuple(
     (phrase(rf"(?<!\w)(?:the )?{pattern}(?:the )?$"), part)
     for pattern, part in (
-        (r"(?P<part>early|mid|late)(?:-| (?:in |on )?)", _part),
-        (r"(?:very )?(?P<part>start|beginning|middle|end) of ", _part),
-        (r"(?P<part>earlier|later) (?:in |on )?", _side_of_today),
-        (rf"(?P<nth>{'|'.join(_NTH)}) (?P<unit>day|week|weekend|month|{WEEKDAY}) (?:of|in) ", _nth),
-        (r"(?P<part>first|second|last) half of ", _part),
+        (r"(?P<part>early|mid|late)(?:-| (?:in |on )?)", _take_part),
+        (r"(?:very )?(?P<part>start|beginning|middle|end) of ", _take_part),
+        (r"(?P<part>earlier|later) (?:in |on )?", _take_side_of_today),
+        (rf"(?P<nth>{'|'.join(_NTH)}) (?P<unit>day|week|weekend|month|{WEEKDAY}) (?:of|in) ", _take_nth),
+        (r"(?P<part>first|second|last) half of ", _take_part),
         (rf"(?P<of>{_ONE}) of ", lambda match, span, _: _unit_of(span, match["of"].lower())),
     )
 )
@@ -340,28 +340,28 @@ _ASKS_HOW_MUCH = phrase(r"\bhow (?:many \w+|much \w+|long|soon|far|much)(?: \w+)
 _VERB_AFTER = phrase(r"\b(?:look|take|ask|name|call|run|go)(?:s|d|ed|ing)? $|\b(?:took|ran|went) $")
 
 
-def _named(text: str, asked: QuestionTime) -> Iterator[_Named]:
-    moments = deque(_moments(text, asked))
+def _find_named(text: str, asked: QuestionTime) -> Iterator[_Named]:
+    moments = deque(_find_moments(text, asked))
     while moments:
         run, links = [moments.popleft()], list[re.Match[str]]()
-        while moments and (link := _linked(text, run[-1], moments[0])):
+        while moments and (link := _find_link(text, run[-1], moments[0])):
             run.append(moments.popleft())
             links.append(link)
-        if named := _resolved(text, run, links, asked):
+        if named := _resolve(text, run, links, asked):
             yield named
 
 
-def _moments(text: str, asked: QuestionTime) -> list[Moment]:
+def _find_moments(text: str, asked: QuestionTime) -> list[Moment]:
     """Return what the readers find, in text order."""
-    return _apart(
+    return _drop_overlapping(
         moment
         for pattern, reader in READERS
         for match in pattern.finditer(text)
-        if (moment := _moment(match, reader, asked))
+        if (moment := _read_moment(match, reader, asked))
     )
 
 
-def _apart(found: Iterable[Moment]) -> list[Moment]:
+def _drop_overlapping(found: Iterable[Moment]) -> list[Moment]:
     """Return moments in text order; of two that overlap the longer one stays."""
     kept: list[Moment] = []  # in text order, so that only the one before a place can overlap what is put there
     for moment in sorted(found, key=lambda moment: moment.start - moment.end):
@@ -371,7 +371,7 @@ def _apart(found: Iterable[Moment]) -> list[Moment]:
     return kept
 
 
-def _moment(match: re.Match[str], reader: Reader, asked: QuestionTime) -> Moment | None:
+def _read_moment(match: re.Match[str], reader: Reader, asked: QuestionTime) -> Moment | None:
     """Read a match with what stands before it and narrows it: "early in", "the second week of"."""
     meaning = reader(match, asked)
     if meaning is None:
@@ -395,21 +395,21 @@ def _moment(match: re.Match[str], reader: Reader, asked: QuestionTime) -> Moment
     return Moment(start, match.end(), meaning, span_at)
 
 
-def _linked(text: str, first: Moment, second: Moment) -> re.Match[str] | None:
+def _find_link(text: str, first: Moment, second: Moment) -> re.Match[str] | None:
     link = _LINK.fullmatch(text, first.end, second.start)
     return link if link and (not link["comma"] or (first.meaning.bare and second.meaning.bare)) else None
 
 
-def _resolved(text: str, run: Sequence[Moment], links: Sequence[re.Match[str]], asked: QuestionTime) -> _Named | None:
+def _resolve(text: str, run: Sequence[Moment], links: Sequence[re.Match[str]], asked: QuestionTime) -> _Named | None:
     start, end = run[0].start, run[-1].end
     left = text[max(0, start - _PREFIX_CHARACTERS) : start]
     free = not run[0].meaning.needs and _GONE_BY.match(text, start, end)
-    prefix, length = _preposition(left, free=bool(free)), _MEASURED_PREFIX.search(left)
+    prefix, length = _find_preposition(left, free=bool(free)), _MEASURED_PREFIX.search(left)
     word = plain(prefix["word"]) if prefix else ""
     if not _is_time(run, f"{word} the" if prefix and prefix["the"] else word) or _FROM_LATER.search(left):
         return None
     span = _hull(run, asked, chain=word == "between" or any(link["chain"] for link in links))
-    relation = _measured(length) if length else Relation(_SIDES[word]) if word in _SIDES else None
+    relation = _read_distance(length) if length else Relation(_SIDES[word]) if word in _SIDES else None
     if word == "from" and (onwards := _ONWARDS.match(text, end)):
         relation, end = Relation("since"), onwards.end()
     if opening := length or prefix:
@@ -420,7 +420,7 @@ def _resolved(text: str, run: Sequence[Moment], links: Sequence[re.Match[str]], 
     return _Named(start, end, span, dated) if span and span.start < span.end else None
 
 
-def _preposition(left: str, *, free: bool) -> re.Match[str] | None:
+def _find_preposition(left: str, *, free: bool) -> re.Match[str] | None:
     prefix = _PREFIX.search(left)
     word = plain(prefix["word"]) if prefix else ""
     if prefix and ((free and word in _OF_VERB) or (word == "after" and _VERB_AFTER.search(left[: prefix.start()]))):
@@ -491,7 +491,7 @@ _EVENTS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Relation]], ...]
     for pattern, relation in (
         (
             rf"(?:{_MEASURED}|{_UNIT_OF}) (?P<event>{_HAPPENING}|{_THING})",
-            lambda match: Relation("of", match["of"].lower()) if match["of"] else _measured(match),
+            lambda match: Relation("of", match["of"].lower()) if match["of"] else _read_distance(match),
         ),
         (rf"on (?P<event>{_OWN_DAY})", lambda _: Relation("of", "day")),
         (rf"during (?P<event>{_THING})", lambda _: Relation("during")),
@@ -506,7 +506,7 @@ _NO_EVENT = frozenset(words("calendar", "no_event"))
 _TAIL = phrase(r" (?:in|to|at|of|with|from|for|on) ")
 
 
-def _tied_to_event(text: str) -> tuple[re.Match[str], Relation] | None:
+def _find_event(text: str) -> tuple[re.Match[str], Relation] | None:
     """Return the event that the time of a question hangs on: "the week before the trip", "since I moved".
 
     An event is a noun with its article or owner, or a clause in the past. Stretches of a life, the talk itself and

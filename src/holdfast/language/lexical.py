@@ -67,7 +67,7 @@ def terms(text: str) -> list[str]:
     Stop words leave, the rest is stemmed. Text in a script without spaces is given as characters and pairs of them.
     """
     found: list[str] = []
-    for word in _BREAKS.split(_THOUSANDS.sub("", _unaccented(text))):
+    for word in _BREAKS.split(_THOUSANDS.sub("", _unaccent(text))):
         found.extend(_compound_terms(word))
     return found
 
@@ -80,7 +80,7 @@ def reference_terms(text: str) -> list[str]:
     is given as single characters and overlapping pairs.
     """
     found: list[str] = []
-    for word in _folded(text).split():
+    for word in _fold(text).split():
         found.extend(_reference_terms(word))
     return found
 
@@ -88,12 +88,12 @@ def reference_terms(text: str) -> list[str]:
 TOKENIZERS: Mapping[str, Tokenizer] = {"default": terms, "reference": reference_terms}
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Return the text in one normal form and case; phones type the curly apostrophe, keyboards the straight one."""
     return unicodedata.normalize("NFC", text).lower().replace("\u2019", "'")
 
 
-def _unaccented(text: str) -> str:
+def _unaccent(text: str) -> str:
     """Return the text without accents on Latin, Greek and Cyrillic letters, in one normal form; case stays."""
     if text.isascii():
         return text
@@ -104,7 +104,7 @@ def _unaccented(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """Return the bare words of `text`: lower case, no edge punctuation, no possessive; nothing dropped or stemmed."""
-    return [bare for word in _folded(text).split() if (bare := _bare(word))]
+    return [bare for word in _fold(text).split() if (bare := _bare(word))]
 
 
 def plain_words(text: str) -> frozenset[str]:

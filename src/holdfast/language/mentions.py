@@ -67,7 +67,7 @@ def phrases(text: str) -> tuple[str, ...]:
     It starts and ends with a capital or a digit, and may be a part of a longer name.
     """
     written: list[str] = _WORD.findall(text[:_MOST_CHARACTERS])
-    words = [_folded(word) for word in written]
+    words = [_fold(word) for word in written]
     strong = [at for at, word in enumerate(written) if word[0].isupper() or word[0].isdigit()]
     return tuple(dict.fromkeys(_phrases(words, strong)))
 
@@ -107,12 +107,12 @@ def _key(words: Sequence[str]) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return [_folded(word) for word in _WORD.findall(text)]
+    return [_fold(word) for word in _WORD.findall(text)]
 
 
 # Names repeat: a bounded memo makes folding cheap and cannot grow without limit.
 @lru_cache(maxsize=65_536)
-def _folded(word: str) -> str:
+def _fold(word: str) -> str:
     bare = word.lower().replace("\u2019", "'").removesuffix("'s")
     if bare.isascii():
         return bare

@@ -97,16 +97,16 @@ def profile_query(
     borrowed = previous if previous and len(found) < _FOLLOW_UP_TERMS else None
     if borrowed:
         found = _distinct((*found, *tokenise(borrowed)))
-    participants = _named(text, speakers)
+    participants = _find_participants(text, speakers)
     return QueryProfile(
         text=text,
         terms=found[:_MOST_TERMS],
         act=act,
         needed_roles=frozenset(ROLES_FOR_ACT[act]) if act else frozenset(),
         participants=participants,
-        perspective=_perspective(plain, participants),
+        perspective=_find_perspective(plain, participants),
         borrowed=borrowed,
-        identifiers=_identifiers(text[:_MOST_CHARACTERS], tokenise),
+        identifiers=_find_identifiers(text[:_MOST_CHARACTERS], tokenise),
         years=tuple(term for term in found if _YEAR.fullmatch(term)),
     )
 
@@ -128,12 +128,12 @@ def _distinct(found: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _named(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
+def _find_participants(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
     asked = set(words(text))
     return tuple(name for name in speakers if (parts := words(name)) and asked.issuperset(parts))
 
 
-def _identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
+def _find_identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
     """Return the terms of what names one thing exactly: a code, a path, a name of a program, a word in quotes."""
     named = [word for word in pieces(text) if _IDENTIFIER.search(word)]
     named += [] if text.isupper() else _ACRONYM.findall(text)
@@ -141,7 +141,7 @@ def _identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
     return _distinct(found[0] for word in named if (found := tokenise(word)))
 
 
-def _perspective(text: str, participants: tuple[str, ...]) -> str | None:
+def _find_perspective(text: str, participants: tuple[str, ...]) -> str | None:
     """Return whose words the question asks for: the assistant's, a named speaker's, or the user's own."""
     if _ASSISTANT_WORDS.search(text):
         return "assistant"

@@ -183,12 +183,12 @@ def _names(text: str) -> list[str]:
             if word[:1].isupper() or (run and word in _JOINING):
                 run.append(word)
             elif run:
-                found.append(_trimmed(run))
+                found.append(_trim(run))
                 run = []
     return [name for name in found if _content(name)]
 
 
-def _trimmed(run: list[str]) -> str:
+def _trim(run: list[str]) -> str:
     """Return the run without the empty words at its edges, which began a sentence or joined nothing."""
     telling = [place for place, word in enumerate(run) if not _is_empty(word)]
     return _ENDING.sub("", " ".join(run[telling[0] : telling[-1] + 1])) if telling else ""
