@@ -13,8 +13,8 @@ import numpy as np
 import synthetic
 
 from holdfast import Memory, Settings
+from holdfast.derivation import encode_unit
 from holdfast.language import analyse
-from holdfast.language.hypervector import encode_unit
 from holdfast.language.query import profile_query
 from holdfast.models import build_embedder
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy

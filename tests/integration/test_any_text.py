@@ -122,13 +122,12 @@ _CALLED = {
 # Public functions that read no words of a caller: they get numbers, matches, or values that a reader made.
 WORDLESS = frozenset(
     """
-    changes.changed dates.calendar.choose dates.calendar.date_of dates.calendar.day_part dates.calendar.days
-    dates.calendar.midnight dates.calendar.months_of dates.calendar.period dates.calendar.season_of
-    dates.calendar.shift dates.calendar.third dates.relations.measured dates.relative.window dates.words.measure
-    dates.words.phrase dates.words.word_before facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
-    facts.phrases.name facts.phrases.phrase_end facts.shifts.shift hypervector.encode_query hypervector.encode_unit
-    messages.shown_among messages.identity messages.occurrence_id messages.sessions_in
-    messages.unit_fields pieces.divide text.read_pdf tokens.checked
+    changes.changed calendar.choose calendar.days calendar.each_year calendar.midnight calendar.next_such
+    calendar.nth_of calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
+    moments.phrase words.any_of words.entries words.words facts.grammar.objects facts.grammar.verb_group
+    facts.phrases.lowered facts.phrases.name facts.phrases.phrase_end facts.shifts.shift messages.shown_among
+    messages.identity messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide text.read_pdf
+    tokens.checked
     """.split()
 )
 

@@ -7,7 +7,7 @@ import pytest
 
 from builders import later, opened
 from holdfast import Settings
-from holdfast.language.anchors import anchor_density
+from holdfast.language.temporal import anchor_density
 from holdfast.testing.embedders import HashEmbedder
 
 EMBEDDER = HashEmbedder(64)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from holdfast.store.mentions import leads
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from holdfast.settings import AnalysisSettings, Settings
 from holdfast.store import index
 from holdfast.store import shards as shards_as_one
 from holdfast.store.contract import LexicalQuery
-from holdfast.store.mentions import leads
 from holdfast.store.rows import agent_matches, hidden_by
 from holdfast.types import FIELDS, ROLES
 

@@ -3,14 +3,14 @@
 import dataclasses
 
 import pytest
+from holdfast.ranking.diversity import diversified, same
+from holdfast.ranking.links import linked
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
-from holdfast.ranking.diversity import diversified, same
-from holdfast.ranking.links import linked
 from holdfast.settings import StageSettings
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import Adjustment, Candidate, Mention

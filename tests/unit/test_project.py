@@ -8,7 +8,7 @@ import pytest
 
 from builders import NOW, later, make_unit
 from holdfast.errors import SettingsError
-from holdfast.language.keywords import plain_words
+from holdfast.language.lexical import plain_words
 from holdfast.language.temporal import Indicator
 from holdfast.ranking.discover import Discovery, Fallen, Projected, Prospect, Weighing, discover, hop, widened
 from holdfast.ranking.project import Asked, project

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from holdfast.language.anchors import anchors
-from holdfast.language.dates.words import MONTH_NAMES, MONTHS
+from holdfast.language.calendar import MONTH_NAMES, MONTHS
 from holdfast.language.lexical import STOP_WORDS
 from holdfast.language.negations import is_denied, negations
+from holdfast.language.temporal import anchors
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.kernels import hypervectors as hv
-from holdfast.language.hypervector import encode_query
 from holdfast.retrieval.strategy import Finding
-from holdfast.settings import Settings
+from holdfast.settings import HyperSettings, Settings
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Reading
 from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
 
@@ -60,3 +59,14 @@ class HyperdimensionalStrategy:
 def _shifted(distance: int) -> float:
     """Return max(0, (similarity - ½)·2) of one distance: whole numbers in, so the same on every machine."""
     return max(0.0, ((1.0 - distance / float(hv.BITS)) - 0.5) * 2.0)
+
+
+def encode_query(
+    query: QueryProfile, settings: HyperSettings
+) -> tuple[hv.Hypervector | None, hv.Hypervector | None, hv.Hypervector | None]:
+    """Return the vectors of a question: its needed roles, its words (analysed as those of a unit are), its act."""
+    return (
+        hv.bag(sorted(query.needed_roles)),
+        hv.ngrams(query.terms, positional=settings.positional),
+        hv.random(query.act) if query.act else None,
+    )
