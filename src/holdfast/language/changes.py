@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from holdfast.language.dates.words import MONTHS
 from holdfast.language.facts import Stated, extract, spoken_by, states_nothing
-from holdfast.language.sentences import PROSE, is_asked, read_sentence
+from holdfast.language.sentences import PROSE, is_asked, parts_in, read_sentence
 from holdfast.language.symbols import symbol
 from holdfast.language.words import any_of, words
 
@@ -40,7 +40,8 @@ _MARKER = re.compile(
     r"|changed|these days|rather than|not)\b",
     re.IGNORECASE,
 )
-# Every word that a marker or a pattern below asks for: most turns have none, and need not be read.
+# The first words of every marker, and what the patterns below ask for: most turns have none, and need not be read.
+_CHANGE_WORDS = frozenset(words("changes", "first_words"))
 _ANY_CHANGE = re.compile(
     rf"{_MARKER.pattern}|{_ENDED.pattern}|\b(?:actually|sorry|correction|no|rescheduled|postponed|shifted)\b",
     re.IGNORECASE,
@@ -111,7 +112,7 @@ class Change:
 
 def speaks_of_change(text: str) -> bool:
     """Return whether a text may say that something changed: a cheap look before it is read."""
-    return _ANY_CHANGE.search(text) is not None
+    return not _CHANGE_WORDS.isdisjoint(parts_in(text)) and _ANY_CHANGE.search(text) is not None
 
 
 def read_assertions(text: str, speaker: str) -> tuple[Assertion, ...]:

@@ -39,6 +39,7 @@ from holdfast.language.grammar import (
     is_counted,
     is_vague,
     lower_plural,
+    may_begin_name,
     phrase_end,
     read_name,
     read_objects,
@@ -46,9 +47,9 @@ from holdfast.language.grammar import (
     verb_group,
     word_set,
 )
-from holdfast.language.sentences import PROSE, Sentence, is_asked, read_sentence
+from holdfast.language.sentences import PROSE, Sentence, is_asked, parts_in, read_sentence
 from holdfast.language.symbols import Aliases, symbol
-from holdfast.language.words import words
+from holdfast.language.words import any_of, words
 from holdfast.types import Fact, Unit
 
 # C8's relations: the rules of closure speak about these, and others only take part in hops.
@@ -67,30 +68,47 @@ _STATING = ("user", "document")
 _LONGEST_OBJECT = 200
 
 
-def _any_phrase(phrases: Iterable[tuple[str, ...]]) -> str:
-    return "|".join(r"\s+".join(phrase) for phrase in sorted(phrases, reverse=True))
+def _cues() -> Iterator[tuple[str, str]]:
+    """Yield what every stated fact says somewhere, in lower case, by a word that it begins with: most turns say none.
 
-
-def _worth_reading() -> re.Pattern[str]:
-    """Return what every sentence with a fact says somewhere, in lower case: most turns say none of it."""
+    It may say more than facts do; never less.
+    """
     passed = "|".join((*sorted(PASSED_OVER), r"no\s+longer", "n't"))
-    moving = "|".join(sorted(MOVING | SWITCHING))
-    has = {phrase for phrase, (_, meaning) in VERBS.items() if meaning.shape == "belonging"}
-    kept = "|".join(sorted(words("facts", "belongings")))
-    return re.compile(
-        rf"""
-        \b(?:{_any_phrase(VERBS.keys() - has)})\b
-        | (?:\b(?:am|is|are|was|were)(?:n't)?|'(?:m|re|s))(?:\s+(?:{passed}))*+\s+(?:an?|{_any_phrase(STATES)})\b
-        | (?:\bare|'re)\W+(?:(?:an?|the)\W+)?\w\S*s\b
-        | \b(?:{moving})\s+(?:(?:back|over)\s+)?(?:from|to|away|out)\b | \b(?:replaced|joined|left)\b
-        | \b(?:my|our)\s+(?:(?:new|current)\s+)?(?:favou?rite|birthday|husband|wife|partner|name)\b
-        | (?:\b(?:{_any_phrase(has)})|'ve)\b(?=.{{0,{_LONGEST_OBJECT}}}\b(?:{kept})\b)
-        """,
-        re.VERBOSE | re.DOTALL,
-    )
+    states = "|".join(r"\s+".join(phrase) for phrase in STATES)
+    state = rf"(?:\b(?:am|is|are|was|were)(?:n't)?|'(?:m|re|s))(?:\s+(?:{passed}))*+\s+(?:an?|{states})\b"
+    for word in "am is are was were isn aren wasn weren m re s".split():
+        yield word, state
+    for word in ("are", "re"):
+        yield word, r"(?:\bare|'re)\W+(?:(?:an?|the)\W+)?\w\S*s\b"
+    for word in ("my", "our"):
+        named = "favou?rite|birthday|husband|wife|partner|name"
+        yield word, rf"\b{word}\s+(?:(?:new|current)\s+)?(?:{named})\b"
+    for word in (*MOVING, *SWITCHING):
+        yield word, rf"\b{word}\s+(?:(?:back|over)\s+)?(?:from|to|away|out)\b"
+    for word in ("replaced", "joined", "left"):
+        yield word, word
+    kept = rf"(?=.{{0,{_LONGEST_OBJECT}}}\b{any_of('facts', 'belongings')}\b)"
+    yield "ve", rf"'ve\b{kept}"
+    for phrase, (_, meaning) in VERBS.items():
+        said = r"\s+".join(phrase)
+        yield phrase[0], rf"\b{said}\b{kept if meaning.shape == 'belonging' else ''}"
 
 
-_WORTH_READING = _worth_reading()
+def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, re.Pattern[str]]:
+    found: dict[str, list[str]] = {}
+    for word, pattern in pairs:
+        found.setdefault(word, []).append(pattern)
+    return {word: re.compile("|".join(patterns), re.DOTALL) for word, patterns in found.items()}
+
+
+_CUES = _joined(_cues())
+
+
+def _may_state(text: str) -> bool:
+    """Return whether a text is worth reading: it has a verb that states something."""
+    said = parts_in(text) & _CUES.keys()
+    lowered = text.lower().replace("’", "'")
+    return any(_CUES[word].search(lowered) for word in said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +132,11 @@ def extract(text: str) -> tuple[Stated, ...]:
 
 
 def _extract(text: str) -> tuple[Stated, ...]:
-    if not _is_worth_reading(text):
+    if not _may_state(text):
         return ()
     found: dict[tuple[object, ...], Stated] = {}
     for start, end in PROSE.spans(text):
-        if is_asked(text, start, end) or not _is_worth_reading(text[start:end]):
+        if is_asked(text, start, end) or not _may_state(text[start:end]):
             continue
         for one in _readings(read_sentence(text, start, end)):
             key = (start, symbol(one.subject), one.relation, symbol(one.object), one.negated)
@@ -129,10 +147,6 @@ def _extract(text: str) -> tuple[Stated, ...]:
 
 
 _extract_again = lru_cache(maxsize=512)(_extract)
-
-
-def _is_worth_reading(text: str) -> bool:
-    return _WORTH_READING.search(text.lower().replace("’", "'")) is not None
 
 
 def spoken_by(stated: Iterable[Stated], speaker: str) -> tuple[Stated, ...]:
@@ -221,8 +235,10 @@ def states_nothing(s: Sentence) -> bool:
 
 def _readings(s: Sentence) -> Iterator[_Reading]:
     """Yield what the sentence states or denies; nothing for questions, wishes, reports and suppositions."""
+    if not _UNCERTAIN.isdisjoint(s.words):
+        return
     i = _skip_leads(s)
-    if not _UNCERTAIN.isdisjoint(s.words) or s.at(i) in _ASKING or _is_fictional(s, i):
+    if s.at(i) in _ASKING or _is_fictional(s, i):
         return
     subjects: tuple[Name, ...] = ()
     while i < len(s.words):
@@ -263,6 +279,8 @@ def _next_clause(s: Sentence, i: int) -> int:
 def _clause(s: Sentence, i: int, inherited: tuple[Name, ...]) -> _Clause | None:
     if inherited and (found := _predicate(s, i, inherited)):
         return found
+    if not may_begin_name(s.at(i)):
+        return None
     for v in range(i + 1, min(i + _MOST_SUBJECT_WORDS, len(s.words))):
         if s.at(v) in {";", ":", "because"}:
             return None

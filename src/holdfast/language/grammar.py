@@ -96,6 +96,11 @@ def is_verb(word: str) -> bool:
     return word in _ONLY_VERBS
 
 
+def may_begin_name(word: str) -> bool:
+    """Return whether a subject may begin with a word: pronouns of others, verbs and the like begin none."""
+    return word not in _NO_NAMES or word in _FIRST or word == "neither"
+
+
 def read_name(s: Sentence, i: int, j: int) -> Name | None:
     """Return the name that the words from `i` to before `j` are, or None when they are none."""
     while i < j and s.at(i) in _QUOTES and s.at(j - 1) in _QUOTES:

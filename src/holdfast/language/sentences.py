@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from holdfast.language.words import words
 
@@ -57,6 +57,26 @@ _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？]+
 # Prose, as facts and changes read it; an excerpt is cut at the same marks, abbreviations or not.
 PROSE = Splitter(_END, frozenset(words("sentences", "abbreviations")))
 EXCERPT = Splitter(_END)
+
+# A turn is looked at by several readers of one call; long texts are documents, and looked at once.
+_LONGEST_REMEMBERED, _REMEMBERED = 2_000, 512
+_PART = re.compile(r"[a-z]+|[^a-z\s]")
+
+
+def parts_in(text: str) -> frozenset[str]:
+    """Return the runs of plain letters, and the other characters, of a text in lower case.
+
+    A cheap look for words before anything is read: a word of plain letters that stands in the text is among them,
+    and so are parts of other words.
+    """
+    return _parts_again(text) if len(text) <= _LONGEST_REMEMBERED else _parts(text)
+
+
+def _parts(text: str) -> frozenset[str]:
+    return frozenset(_PART.findall(text.lower()))
+
+
+_parts_again = lru_cache(maxsize=_REMEMBERED)(_parts)
 
 _TITLE = r"(?:dr|mr|mrs|ms|prof|st)\.(?=\s)"
 _TOKEN = re.compile(rf"{_TITLE}|(?:(?<!\S)\.)?\w+(?:['./@&_:-]\w+)*(?:\+\+|#)?|[^\w\s]", re.IGNORECASE)
@@ -106,26 +126,29 @@ def read_sentence(text: str, start: int, end: int) -> Sentence:
     """Return the words of the sentence of `text` at [start, end)."""
     said = text[start:end].replace("’", "'")
     tokens = [(match.group(), start + match.start(), start + match.end()) for match in _TOKEN.finditer(said)]
-    if "'" in said or "cannot" in said.lower():
-        after = [token[0].lower() for token in tokens[1:]] + [""]
-        halves = [half for token, following in zip(tokens, after, strict=True) for half in _halves(*token, following)]
-    else:
-        halves = [(raw.lower(), raw, (first, last)) for raw, first, last in tokens]
+    halves: list[tuple[str, str, tuple[int, int]]] = []
+    for number, (raw, first, last) in enumerate(tokens):
+        word = raw.lower()
+        if "'" in word or word == "cannot":
+            after = tokens[number + 1][0].lower() if number + 1 < len(tokens) else ""
+            halves.extend(_halves(word, raw, first, last, after))
+        else:
+            halves.append((word, raw, (first, last)))
     lowered, written, places = zip(*halves, strict=True) if halves else ((), (), ())
     return Sentence(text, start, end, lowered, written, places)
 
 
-def _halves(raw: str, start: int, end: int, after: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
+def _halves(word: str, raw: str, start: int, end: int, after: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
     """Yield one word, or the two that a contraction stands for."""
-    word, second = _uncontracted(raw.lower(), after)
+    first, second = _uncontracted(word, after)
     if not second:
         yield word, raw, (start, end)
-    elif not word:  # "has n't": split by a tokeniser, the half that is left is the whole word
+    elif not first:  # "has n't": split by a tokeniser, the half that is left is the whole word
         yield second, raw, (start, end)
     else:
         # The name is what was written before the apostrophe.
-        cut = min(end, start + len(word))
-        yield word, raw[: cut - start], (start, cut)
+        cut = min(end, start + len(first))
+        yield first, raw[: cut - start], (start, cut)
         yield second, "", (cut, cut)
 
 

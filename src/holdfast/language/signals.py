@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from holdfast.language.lexical import STOP_WORDS
 from holdfast.language.lexical import words as words_of
-from holdfast.language.sentences import Splitter
+from holdfast.language.sentences import Splitter, parts_in
 from holdfast.language.words import any_of, entries, words
 from holdfast.settings import GateSettings
 
@@ -236,7 +236,7 @@ def _count_addresses(text: str) -> tuple[int, int]:
     """Return how many paths there are, and how many addresses: URLs and whatever starts or continues at a slash."""
     paths = addresses = 0
     if "/" not in text:
-        return paths, addresses
+        return 0, 0
     for url in _URL.finditer(text):
         host_and_more = url.group().split("://", 1)[1].rstrip("/")
         paths += "/" in host_and_more
@@ -268,42 +268,36 @@ def _is_file(segment: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """A pattern with its weight, and texts of which one stands in all that it matches: few turns have to be searched.
-
-    `needs` are in lower case where the pattern is blind to case.
-    """
+    """A pattern with its weight, and words and marks of which all that it matches has one: few turns are searched."""
 
     weight: float
-    needs: tuple[str, ...]
+    needs: frozenset[str]
     pattern: re.Pattern[str]
 
-    def is_in(self, text: str, lowered: str) -> bool:
-        """Return whether the sign stands in a text."""
-        return self._may_be_in(text, lowered) and self.pattern.search(text) is not None
+    def is_in(self, text: str, parts: frozenset[str]) -> bool:
+        """Return whether the sign stands in a text with these parts."""
+        return not self.needs.isdisjoint(parts) and self.pattern.search(text) is not None
 
-    def count(self, text: str, lowered: str) -> int:
-        """Return how often the sign stands in a text."""
-        return sum(1 for _ in self.pattern.finditer(text)) if self._may_be_in(text, lowered) else 0
-
-    def _may_be_in(self, text: str, lowered: str) -> bool:
-        where = lowered if self.pattern.flags & re.IGNORECASE else text
-        return any(need in where for need in self.needs)
+    def count(self, text: str, parts: frozenset[str]) -> int:
+        """Return how often the sign stands in a text with these parts."""
+        return 0 if self.needs.isdisjoint(parts) else sum(1 for _ in self.pattern.finditer(text))
 
 
 def _sign(weight: float, needs: str, pattern: str, flags: re.RegexFlag = re.NOFLAG) -> _Sign:
-    return _Sign(weight, tuple(needs.split()), re.compile(pattern, _A | flags))
+    return _Sign(weight, frozenset(needs.split()), re.compile(pattern, _A | flags))
 
 
-_DIGITS = " ".join("0123456789")
+_DIGITS = "0 1 2 3 4 5 6 7 8 9"
 # A call has no space before its parenthesis; "colleague(s)" is no call.
 _CALL = _sign(0.3, "(", r"(?<![A-Za-z0-9_])(?:func (?=\()|[A-Za-z_]\w*+)\((?!e?s\))")
 # "class" is a lesson too.
 _CLASS = _sign(0.4, "class", r"\bclass\s+[A-Z]\w*+\s*(?:[:({<]|extends\b|implements\b)")
+_ERRNO = " ".join(words("technical", "errno"))
 _ERROR_CODE = _sign(
     0.5,
-    "E 4 5",
+    f"4 5 err e {_ERRNO.lower()}",
     rf"""
-    \bERR_\w+ | \bE_[A-Z]\w* | \bE\d{{3,}}\b | \b{any_of("technical", "errno")}\b
+    \bERR_\w+ | \bE_[A-Z]\w* | \bE\d{{3,}}\b | \b(?:{_ERRNO.replace(" ", "|")})\b
     | \b(?i:http)(?:/\d(?:\.\d)?)?\s?[45]\d\d\b
     | \b(?i:error|status|code)(?:\s(?i:code))?[\s:=(\#]{{1,3}}[45]\d\d\b
     | \b[45]\d\d\s(?i:error|errors|status|response|responses|not\sfound|forbidden|unauthori[sz]ed|bad\sgateway)\b
@@ -314,7 +308,7 @@ _ERROR_CODE = _sign(
 _HASH = r"(?<![A-Za-z0-9_])(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,40}(?![A-Za-z0-9_])|\b0x[0-9a-fA-F]+"
 _HEX = _sign(0.3, _DIGITS, _HASH)
 _REVISION = _sign(
-    0.4, f"{_DIGITS} HEAD origin/ main master", rf"{_HASH}|\bHEAD\b|\borigin/[\w.\-/]+|\b(?:main|master)\b"
+    0.4, f"{_DIGITS} head origin main master", rf"{_HASH}|\bHEAD\b|\borigin/[\w.\-/]+|\b(?:main|master)\b"
 )
 # What follows a verb of English and not a subcommand: "go build a shed", "make all of them".
 _PROSE_OBJECT = (
@@ -322,7 +316,7 @@ _PROSE_OBJECT = (
 )
 _COMMAND = _sign(
     0.4,
-    "$ make yarn git npm docker kubectl go",
+    "$ make yarn git npm pnpm docker kubectl go",
     rf"""
     ^[^\S\n]*\$[^\S\n]+[A-Za-z./~_]                          # a prompt; "$50" is money
     | ^[^\S\n]*(?:make|yarn)[^\S\n]*$
@@ -338,7 +332,7 @@ _COMMAND = _sign(
 # "don't panic: …", "with one exception: …" and "at 5:30" are prose.
 _TRACE = _sign(
     0.5,
-    ": goroutine stack traceback",
+    ": goroutine stack stacktrace traceback",
     r"^[^\S\n]*(?:panic|exception)\s?:|\b[A-Za-z_]\w*(?-i:Exception|Error):|\bgoroutine\s\d|\bstack\s?trace\b"
     r"|\btraceback\b|\bat\s(?=[^\s:]{0,199}[A-Za-z_])[^\s:]{1,200}:\d",
     re.IGNORECASE | re.MULTILINE,
@@ -348,7 +342,8 @@ _FENCE = "```"
 _ACTIONS = (
     _sign(
         0.5,
-        "switched migrated replaced decided standardi instead",
+        "switched migrated replaced decided standardise standardised standardising standardize standardized"
+        " standardizing use",
         r"\b(?:switched\sto|migrated\sto|replaced\swith|decided\sto|standardi[sz](?:ed?|ing)\son"
         r"|use\b[^\n]{0,80}?\binstead)\b",
         re.IGNORECASE,
@@ -367,21 +362,21 @@ _ACTIONS = (
     ),
     _sign(
         0.4,
-        "set configur env",
+        "set configured configuration env environment",
         r"\b(?:set\s\S{1,80}\sto|configured|configuration\schanged|env(?:ironment)?\svar(?:iable)?s?)\b",
         re.IGNORECASE,
     ),
 )
 # Definitions and calls weigh .4 and are counted elsewhere.
 _STRUCTURES = (
-    _sign(0.3, "struct interface type enum map[", r"\b(?:struct|interface|type|enum)\b|\bmap\["),
+    _sign(0.3, "struct interface type enum map", r"\b(?:struct|interface|type|enum)\b|\bmap\["),
     _sign(
         0.3,
-        "import require dependency go.mod package.json depends",
+        "import require dependency go package depends",
         r"\b(?:import|require|dependency)\b|\bgo\.mod\b|\bpackage\.json\b|\bdepends\son\b",
     ),
-    _sign(0.2, "func def describe( it( test(", r"\bfunc Test|\bdef test_|\b(?:describe|it|test)\("),
-    _sign(0.2, "// /**", r"^[^\S\n]*//|/\*\*|///", re.MULTILINE),
+    _sign(0.2, "func def (", r"\bfunc Test|\bdef test_|\b(?:describe|it|test)\("),
+    _sign(0.2, "/", r"^[^\S\n]*//|/\*\*|///", re.MULTILINE),
 )
 
 
@@ -397,29 +392,29 @@ class Technical:
 
 def read_technical(text: str) -> Technical:
     """Return the technical side of `text`."""
-    lowered = text.lower()
+    parts = parts_in(text)
     paths, addresses = _count_addresses(text)
-    calls = _CALL.count(text, lowered)
-    defines = calls > 0 or _CLASS.is_in(text, lowered)
+    calls = _CALL.count(text, parts)
+    defines = calls > 0 or _CLASS.is_in(text, parts)
     marks = (
         (0.5, text.count(_FENCE) > 1),
         (0.4, paths > 0),
         (0.4, defines),
-        (_COMMAND.weight, _COMMAND.is_in(text, lowered)),
+        (_COMMAND.weight, _COMMAND.is_in(text, parts)),
         (0.3, addresses > 0),
-        (_TRACE.weight, _TRACE.is_in(text, lowered)),
-        (_HEX.weight, _HEX.is_in(text, lowered)),
+        (_TRACE.weight, _TRACE.is_in(text, parts)),
+        (_HEX.weight, _HEX.is_in(text, parts)),
     )
     references = (
         (0.4, paths),
         (_CALL.weight, calls),
-        (_ERROR_CODE.weight, _ERROR_CODE.count(text, lowered)),
-        (_REVISION.weight, _REVISION.count(text, lowered)),
+        (_ERROR_CODE.weight, _ERROR_CODE.count(text, parts)),
+        (_REVISION.weight, _REVISION.count(text, parts)),
         (0.3, addresses),
     )
     measures = max(estimate_tokens(text) / _TOKENS_PER_MEASURE, 1.0)
-    actions = ((sign.weight, sign.is_in(text, lowered)) for sign in _ACTIONS)
-    structures = ((0.4, defines), *((sign.weight, sign.is_in(text, lowered)) for sign in _STRUCTURES))
+    actions = ((sign.weight, sign.is_in(text, parts)) for sign in _ACTIONS)
+    structures = ((0.4, defines), *((sign.weight, sign.is_in(text, parts)) for sign in _STRUCTURES))
     return Technical(
         marks=_sum(marks),
         specificity=min(_sum(references) / measures, 1.0),
