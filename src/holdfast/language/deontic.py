@@ -33,7 +33,7 @@ _NONE, _O, _F, _P = Deontic(0), Deontic.OBLIGATION, Deontic.FORBIDDEN, Deontic.P
 # Identifiers, paths and compounds are one word each: `use_tabs` and "use-case" tell nobody to use anything.
 _WORD = re.compile(r"\w+(?:['./_-]\w+)*")
 # Marks of any kind may stand between the end of a sentence and the next: Markdown has many.
-_RULES = Splitter(re.compile(r"[.!?][^\w\s]*\s|\n"), frozenset(words("deontic", "abbreviations")))
+_RULES = Splitter(re.compile(r"[.!?][^\w\s]*(?=\s)|\n"), frozenset(words("deontic", "abbreviations")))
 _CLAUSE_END = re.compile(r"[:;][^\w\s]*\s")
 # What a quotation says is not said to the reader.
 _OPENING_QUOTES = ('"', "'", "“", "‘", "«")

@@ -46,7 +46,7 @@ class Splitter:
         return found
 
     def _is_shortened(self, text: str, match: re.Match[str]) -> bool:
-        if not self.abbreviations or match.group().rstrip(" \t") != ".":  # a line end is one, whatever stands before
+        if not self.abbreviations or text[match.start()] != ".":
             return False
         before = text[max(0, match.start() - self._longest) : match.start()]
         return self._abbreviated.search(before) is not None
