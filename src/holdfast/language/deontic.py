@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntFlag
 
-from holdfast.language.sentences import Splitter
+from holdfast.language.sentences import IRREGULAR, Splitter
 from holdfast.language.words import words
 
 
@@ -38,13 +38,7 @@ _CLAUSE_END = re.compile(r"[:;][^\w\s]*\s")
 # What a quotation says is not said to the reader.
 _OPENING_QUOTES = ('"', "'", "“", "‘", "«")
 _LEADS = frozenset(words("deontic", "leads"))
-_CONTRACTIONS = {
-    "can't": ("can", "not"),
-    "cannot": ("can", "not"),
-    "won't": ("will", "not"),
-    "shan't": ("shall", "not"),
-    "you're": ("you", "are"),
-}
+_CONTRACTIONS = {word: (verb, "not") for word, verb in IRREGULAR.items()} | {"you're": ("you", "are")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from holdfast.language.grammar import (
     ADVERBS,
@@ -94,21 +94,27 @@ def _cues() -> Iterator[tuple[str, str]]:
         yield phrase[0], rf"\b{said}\b{kept if meaning.shape == 'belonging' else ''}"
 
 
-def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, re.Pattern[str]]:
+def _cues_by_word() -> dict[str, str]:
     found: dict[str, list[str]] = {}
-    for word, pattern in pairs:
+    for word, pattern in _cues():
         found.setdefault(word, []).append(pattern)
-    return {word: re.compile("|".join(patterns), re.DOTALL) for word, patterns in found.items()}
+    return {word: "|".join(patterns) for word, patterns in found.items()}
 
 
-_CUES = _joined(_cues())
+_CUES = _cues_by_word()
+
+
+@cache
+def _cue(word: str) -> re.Pattern[str]:
+    """Return the pattern of what begins with a word, compiled when a text first has that word."""
+    return re.compile(_CUES[word], re.DOTALL)
 
 
 def _may_state(text: str) -> bool:
     """Return whether a text is worth reading: it has a verb that states something."""
     said = parts_in(text) & _CUES.keys()
     lowered = text.lower().replace("’", "'")
-    return any(_CUES[word].search(lowered) for word in said)
+    return any(_cue(word).search(lowered) for word in said)
 
 
 @dataclass(frozen=True, slots=True)

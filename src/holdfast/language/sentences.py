@@ -80,7 +80,8 @@ _parts_again = lru_cache(maxsize=_REMEMBERED)(_parts)
 
 _TITLE = r"(?:dr|mr|mrs|ms|prof|st)\.(?=\s)"
 _TOKEN = re.compile(rf"{_TITLE}|(?:(?<!\S)\.)?\w+(?:['./@&_:-]\w+)*(?:\+\+|#)?|[^\w\s]", re.IGNORECASE)
-_IRREGULAR = {"can't": "can", "cannot": "can", "won't": "will", "shan't": "shall"}
+# Contractions of a verb and "not" that do not just end in "n't".
+IRREGULAR = {"can't": "can", "cannot": "can", "won't": "will", "shan't": "shall"}
 _SHORT = {"'m": "am", "'re": "are", "'ve": "have", "'ll": "will", "'d": "would"}
 _WITH_IS = frozenset(words("sentences", "with_is"))
 _AFTER_IS = frozenset({"a", "an", "not"})
@@ -154,8 +155,8 @@ def _halves(word: str, raw: str, start: int, end: int, after: str) -> Iterator[t
 
 def _uncontracted(word: str, after: str) -> tuple[str, str]:
     """Return the two words that a contraction stands for, the second empty where it is none."""
-    if word in _IRREGULAR:
-        return _IRREGULAR[word], "not"
+    if word in IRREGULAR:
+        return IRREGULAR[word], "not"
     if word.endswith("n't"):
         return word[:-3], "not"
     if word == "let's":

@@ -219,7 +219,7 @@ def _names_someone(spaced: str, lowered: str) -> bool:
 
 # ------------------------------------------------------------------------------------------------ technical talk
 
-_A = re.ASCII
+_A, _I = re.ASCII, re.IGNORECASE
 # C17: characters per estimated token, and how many tokens of text one set of references may be spread over.
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_MEASURE = 100
@@ -335,7 +335,7 @@ _TRACE = _sign(
     ": goroutine stack stacktrace traceback",
     r"^[^\S\n]*(?:panic|exception)\s?:|\b[A-Za-z_]\w*(?-i:Exception|Error):|\bgoroutine\s\d|\bstack\s?trace\b"
     r"|\btraceback\b|\bat\s(?=[^\s:]{0,199}[A-Za-z_])[^\s:]{1,200}:\d",
-    re.IGNORECASE | re.MULTILINE,
+    _I | re.MULTILINE,
 )
 _FENCE = "```"
 
@@ -346,25 +346,19 @@ _ACTIONS = (
         " standardizing use",
         r"\b(?:switched\sto|migrated\sto|replaced\swith|decided\sto|standardi[sz](?:ed?|ing)\son"
         r"|use\b[^\n]{0,80}?\binstead)\b",
-        re.IGNORECASE,
+        _I,
     ),
     _sign(
-        0.4,
-        "fixed resolved patched corrected unblocked",
-        r"\b(?:fixed|resolved|patched|corrected|unblocked)\b",
-        re.IGNORECASE,
+        0.4, "fixed resolved patched corrected unblocked", r"\b(?:fixed|resolved|patched|corrected|unblocked)\b", _I
     ),
     _sign(
-        0.3,
-        "deployed merged released shipped rolled",
-        r"\b(?:deployed|merged|released|shipped|rolled\sout)\b",
-        re.IGNORECASE,
+        0.3, "deployed merged released shipped rolled", r"\b(?:deployed|merged|released|shipped|rolled\sout)\b", _I
     ),
     _sign(
         0.4,
         "set configured configuration env environment",
         r"\b(?:set\s\S{1,80}\sto|configured|configuration\schanged|env(?:ironment)?\svar(?:iable)?s?)\b",
-        re.IGNORECASE,
+        _I,
     ),
 )
 # Definitions and calls weigh .4 and are counted elsewhere.
