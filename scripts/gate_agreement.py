@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.language.gate import judge
+from holdfast.lifecycle.gate import judge
 from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings, GateSettings, Settings
 

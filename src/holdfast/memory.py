@@ -31,8 +31,8 @@ from holdfast.inputs.checks import (
     choose,
 )
 from holdfast.inputs.messages import sessions_in
-from holdfast.language.knowledge import aliases_of
 from holdfast.language.rules import read_rules
+from holdfast.language.symbols import aliases_of
 from holdfast.language.tokens import TokenCounter
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser

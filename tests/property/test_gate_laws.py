@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.kernels.gating import frequency, mixed, novelty, repetition, saturation, weighted
-from holdfast.language.gate import NEAREST_DURABLE, judge
+from holdfast.lifecycle.gate import NEAREST_DURABLE, judge
 from holdfast.settings import GateSettings
 from holdfast.types import Gate
 

@@ -14,7 +14,7 @@ from holdfast.documents.core import Desk, check_path, is_folder, keep_units, pri
 from holdfast.errors import BudgetError, InputError, MissingExtraError, NotFoundError, shown
 from holdfast.inputs.messages import read_content
 from holdfast.inputs.sources import read_source, source_units
-from holdfast.language.knowledge import stated_facts
+from holdfast.language.facts import stated_facts
 from holdfast.language.symbols import Aliases, found_aliases
 from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, DocumentRemoval, look
 from holdfast.types import (

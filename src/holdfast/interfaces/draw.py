@@ -15,7 +15,7 @@ from rich.text import Text
 
 from holdfast.assembly.context import Context
 from holdfast.interfaces.parts import Part, parts_of
-from holdfast.language.knowledge import sentences_of
+from holdfast.language.facts import sentences_of
 from holdfast.language.lexical import terms
 from holdfast.settings import Settings
 from holdfast.types import Contribution, Hit, SearchResult, Stats, StrategyStanding, Unit, Why, Written
