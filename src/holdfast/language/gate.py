@@ -22,6 +22,11 @@ from holdfast.types import Gate
 # C17: how many neighbours the signals are made for; further ones would dilute the mean.
 NEAREST_TURNS = 10
 NEAREST_DURABLE = 5
+# C17: the shares of H, R and D_nl in conversation, and of P, A and D_tech in technical talk.
+_CONVERSATIONAL = (0.35, 0.40, 0.25)
+_TECHNICAL = (0.40, 0.35, 0.25)
+# Sum of technical patterns at which a turn counts as wholly technical.
+_TECHNICAL_NORM = 1.5
 # C17, content floor: "ok" and "thanks!" are one term each.
 _FEWEST_TERMS = 2
 
@@ -54,7 +59,7 @@ def signals(text: str, settings: GateSettings) -> Signals:
         return Signals()
     work, stated = technical(text), statement(text, wide=settings.wide)
     return Signals(
-        technical=min(work.marks / settings.technical_norm, 1.0),
+        technical=min(work.marks / _TECHNICAL_NORM, 1.0),
         statement=stated.value,
         specificity=work.specificity,
         action=work.action,
@@ -89,8 +94,8 @@ def judge(text: str, turn_cosines: Sequence[float], durable_cosines: Sequence[fl
     new, often = novelty(durable), frequency(turns, settings.similar)
     held = saturation(durable, settings.saturated)
     again = repetition(often, held)
-    conversational = weighted(settings.conversational, (new, again, found.statement))
-    technical_value = weighted(settings.technical, (found.specificity, found.action, found.structure))
+    conversational = weighted(_CONVERSATIONAL, (new, again, found.statement))
+    technical_value = weighted(_TECHNICAL, (found.specificity, found.action, found.structure))
     score = mixed(found.technical, conversational, technical_value)
     promoted, reason = _decision(text, found, score, settings)
     return Gate(

@@ -13,6 +13,9 @@ from holdfast.kernels.decay import decay
 from holdfast.settings import ScoreSettings
 from holdfast.types import Candidate, Contribution, Unit
 
+# S of a unit of the active session, of a user's promoted unit, and of everything else (C9).
+_SCOPE_ACTIVE, _SCOPE_DURABLE, _SCOPE_REST = 1.0, 0.6, 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
@@ -49,10 +52,10 @@ class Scoring:
         """Return (S, λ) of C1's visibility rule."""
         settings = self.settings
         if unit.scope == "global":
-            return settings.scope_rest, settings.lambda_global
+            return _SCOPE_REST, settings.lambda_global
         if self.session is not None and unit.session == self.session:
-            return settings.scope_active, settings.lambda_session
-        return (settings.scope_durable if unit.scope == "user" else settings.scope_rest), settings.lambda_user
+            return _SCOPE_ACTIVE, settings.lambda_session
+        return (_SCOPE_DURABLE if unit.scope == "user" else _SCOPE_REST), settings.lambda_user
 
 
 def quality(unit: Unit, settings: ScoreSettings) -> float:

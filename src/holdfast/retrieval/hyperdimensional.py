@@ -21,6 +21,10 @@ from holdfast.types import (
     View,
 )
 
+# Weight of each field's similarity (C5): topic, claim, role, acts.
+_WEIGHTS = (0.35, 0.35, 0.2, 0.1)
+_WEIGHT_OF = dict(zip(HYPER_FIELDS, _WEIGHTS, strict=True))
+
 
 class HyperdimensionalStrategy:
     """Similarity of hypervectors of words, role and acts."""
@@ -55,9 +59,7 @@ class HyperdimensionalStrategy:
         return {claim.unit_id: claim for claim in self._claims(view, store, question, ids)}
 
     def _question(self, query: QueryProfile) -> HyperQuery:
-        weights = self._settings.weights
-        shares = (weights["topic"], weights["claim"], weights["role"], weights["acts"])
-        return HyperQuery(*encode_query(query, self._settings), shares)
+        return HyperQuery(*encode_query(query, self._settings), _WEIGHTS)
 
     def _claims(self, view: View, store: Store, question: HyperQuery, ids: Sequence[str]) -> list[StrategyCandidate]:
         evidence = store.hyper_evidence(view, question, ids)
@@ -71,7 +73,7 @@ class HyperdimensionalStrategy:
         distances = dict(zip(HYPER_FIELDS, evidence.distances[row].tolist(), strict=True))
         shifted = {name: _shifted(distance) for name, distance in distances.items() if distance != MISSING_FIELD}
         heard = max(shifted.get("topic", 0.0), shifted.get("claim", 0.0)) >= hv.noise_floor(evidence.unit_count)
-        heard_fields = [(name, value) for name, value in shifted.items() if heard and self._settings.weights[name]]
+        heard_fields = [(name, value) for name, value in shifted.items() if heard]
         parts = [self._part(name, value) for name, value in heard_fields]
         tree = Contribution.of("hypervectors", "sum", *parts)
         return StrategyCandidate(
@@ -79,7 +81,7 @@ class HyperdimensionalStrategy:
         )
 
     def _part(self, name: str, value: float) -> Contribution:
-        weight = Contribution("field weight", self._settings.weights[name])
+        weight = Contribution("field weight", _WEIGHT_OF[name])
         return Contribution.of(f"field {name}", "product", weight, Contribution("above chance", value))
 
 
