@@ -8,6 +8,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
 
@@ -41,8 +42,11 @@ from holdfast.types import AUTHORS, SCOPES, Unit, View
 
 Query = str | Sequence[Mapping[str, Any]]
 Filters = Mapping[str, Any]
+Options = Mapping[str, Any]
 P = ParamSpec("P")
 R = TypeVar("R")
+# What a caller says in seconds is kept as a moment.
+_STORED_AS = {"ttl": "expires_at"}
 # More than a store can hold; a larger number is a slip, and SQLite has no room for it.
 _MOST_ASKED = 2**40
 # A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
@@ -186,7 +190,8 @@ def _keyword(name: str, kind: type) -> inspect.Parameter:
 
 def owner_of(options: UnitOptions | ChangeOptions) -> SessionOptions:
     """Return whose memory is meant, out of all that was given."""
-    return cast("SessionOptions", {name: options[name] for name in SessionOptions.__annotations__ if name in options})  # type: ignore[literal-required]  # its own keys
+    given: Options = {**options}
+    return cast("SessionOptions", {name: given[name] for name in SessionOptions.__annotations__ if name in given})
 
 
 # ------------------------------------------------------------------------------------------- fields of a unit
@@ -194,57 +199,51 @@ def owner_of(options: UnitOptions | ChangeOptions) -> SessionOptions:
 
 def check_unit(settings: IngestSettings, view: View, options: UnitOptions, redact: Redact | None) -> Owned:
     """Return whose the words are, and the fields that hold for all of them."""
-    author, scope, metadata = (options.get(name) for name in ("author", "scope", "metadata"))
-    fields = {
-        "author": None if author is None else choose("author", author, AUTHORS),
-        "speaker": check_name("speaker", options.get("speaker"), optional=True),
-        "metadata": None if metadata is None else check_metadata(metadata, settings),
-        "expires_at": _expiry(options.get("ttl"), view.now),
-        "pinned": check_flag("pinned", options.get("pinned", False)) or None,
-        "valid_from": check_time("valid_from", options.get("valid_from")),
-        "valid_to": check_time("valid_to", options.get("valid_to")),
-        "supersedes": check_targets("supersedes", options.get("supersedes")) or None,
-        "links": check_targets("links", options.get("links")) or None,
-    }
+    given: Options = {name: value for name, value in options.items() if value is not None}
+    checks = {name: check for name, check in _field_checks(settings, view.now).items() if name in given}
+    fields = {name: check(given[name]) for name, check in checks.items()}
     return Owned(
         tenant=view.tenant, user=view.user, session=view.session, agent=view.agent, now=view.now,
-        scope=None if scope is None else choose("scope", scope, SCOPES), at=check_time("at", options.get("at")),
-        id=check_name("id", options.get("id"), optional=True), redact=redact,
-        fields={name: value for name, value in fields.items() if value is not None},
+        scope=choose("scope", given["scope"], SCOPES) if "scope" in given else None,
+        at=check_time("at", options.get("at")), id=check_name("id", options.get("id"), optional=True), redact=redact,
+        fields={_STORED_AS.get(name, name): value for name, value in fields.items() if value not in (False, ())},
     )  # fmt: skip
 
 
 def check_changes(
     settings: IngestSettings, now: datetime, options: ChangeOptions, redact: Redact | None
 ) -> dict[str, Any]:
-    """Return the fields of a unit that a caller wants changed.
+    """Return the fields of a unit that a caller wants changed, without what must not be kept.
 
     Raises:
         InputError: nothing is to be changed, or a value cannot be used.
     """
-
-    def clean(value: Any) -> Any:  # noqa: ANN401 - a text, or JSON with texts in it
-        return value if redact is None else redact_json(value, redact)
-
-    checks: dict[str, Callable[[Any], object]] = {
-        "text": lambda value: clean(check_text(value, settings)),
-        "topic": lambda value: clean(check_note("topic", check_given_text("topic", value))),
-        "metadata": lambda value: clean(check_metadata(value, settings)),
-        "pinned": lambda value: check_flag("pinned", value),
-        "ttl": lambda value: _expiry(value, now),
-        "valid_from": lambda value: check_time("valid_from", value),
-        "valid_to": lambda value: check_time("valid_to", value),
-        "links": lambda value: check_targets("links", value),
-    }
-    changes = {name: check(options[name]) for name, check in checks.items() if name in options}  # type: ignore[literal-required]  # its own keys
+    given: Options = {**options}
+    checks = {
+        "text": lambda value: check_text(value, settings),
+        "topic": lambda value: check_note("topic", check_given_text("topic", value)),
+    } | {name: check for name, check in _field_checks(settings, now).items() if name in _FieldOptions.__annotations__}
+    changes = {name: check(given[name]) for name, check in checks.items() if name in given}
     if not changes:
         raise InputError(f"nothing to change; give update one of {', '.join(checks)}")
-    return {"expires_at" if name == "ttl" else name: value for name, value in changes.items()}
+    for name in {"text", "topic", "metadata"} & changes.keys():
+        changes[name] = changes[name] if redact is None else redact_json(changes[name], redact)
+    return {_STORED_AS.get(name, name): value for name, value in changes.items()}
 
 
-def _expiry(ttl: float | timedelta | None, now: datetime) -> datetime | None:
-    lifetime = check_lifetime(ttl)
-    return None if lifetime is None else now + lifetime
+def _field_checks(settings: IngestSettings, now: datetime) -> dict[str, Callable[[Any], Any]]:
+    """Return, for every field that a caller may give, how it becomes a value of a unit."""
+    return {
+        "metadata": lambda value: check_metadata(value, settings),
+        "pinned": partial(check_flag, "pinned"),
+        "ttl": lambda value: now + lifetime if (lifetime := check_lifetime(value)) else None,
+        "valid_from": partial(check_time, "valid_from"),
+        "valid_to": partial(check_time, "valid_to"),
+        "links": partial(check_targets, "links"),
+        "author": lambda value: choose("author", value, AUTHORS),
+        "speaker": partial(check_name, "speaker"),
+        "supersedes": partial(check_targets, "supersedes"),
+    }
 
 
 # ---------------------------------------------------------------------------------------- question and context

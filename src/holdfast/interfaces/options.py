@@ -92,12 +92,13 @@ _HELP: dict[str, tuple[str, ...]] = {
     "begin.settings_file": ("Settings file for this call, as HOLDFAST_SETTINGS.", "--settings"),
     "begin.show_version": ("Print the version and leave.", "--version"),
 }
-_OPTIONAL: dict[str, tuple[type | Any, object]] = {
-    "only_session": (bool, False), "everything": (bool, False), "filters": (str | None, None),
-    "limit": (int, FIRST_LOOK), "reference_time": (str | None, None), "as_of": (str | None, None),
-    "user": (str | None, None), "session": (str | None, None), "agent": (str | None, None),
-    "tenant": (str | None, None), "db": (str | None, None), "as_json": (bool, False),
-}  # fmt: skip
+# Options of many commands that are not texts, with their type and default.
+_NO_TEXT: dict[str, tuple[type, object]] = {
+    "only_session": (bool, False),
+    "everything": (bool, False),
+    "as_json": (bool, False),
+    "limit": (int, FIRST_LOOK),
+}
 # A parameter of one of these names stands for several options, which the command gets as keywords of `Memory`.
 _GROUPS = {
     "view": ("only_session", "everything", "filters", "reference_time", "as_of"),
@@ -191,7 +192,7 @@ def declare(run: Callable[..., Any], called: str, parameters: Iterable[inspect.P
 
 
 def _common(name: str) -> inspect.Parameter:
-    kind, default = _OPTIONAL[name]
+    kind, default = _NO_TEXT.get(name, (str | None, None))
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
