@@ -29,7 +29,7 @@ from holdfast.inputs.checks import (
     check_time,
     choose,
 )
-from holdfast.inputs.messages import asked_in, said_in, shown_among
+from holdfast.inputs.messages import Query, asked_in, said_in, shown_among
 from holdfast.inputs.redaction import redact_json
 from holdfast.language.tokens import TokenCounter
 from holdfast.recall import Making
@@ -40,9 +40,7 @@ from holdfast.store.contract import Store
 from holdfast.store.filters import parse_filter
 from holdfast.types import AUTHORS, SCOPES, Unit, View
 
-Query = str | Sequence[Mapping[str, Any]]
 Filters = Mapping[str, Any]
-Options = Mapping[str, Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 # What a caller says in seconds is kept as a moment.
@@ -190,7 +188,7 @@ def _keyword(name: str, kind: type) -> inspect.Parameter:
 
 def owner_of(options: UnitOptions | ChangeOptions) -> SessionOptions:
     """Return whose memory is meant, out of all that was given."""
-    given: Options = {**options}
+    given: Mapping[str, Any] = {**options}
     return cast("SessionOptions", {name: given[name] for name in SessionOptions.__annotations__ if name in given})
 
 
@@ -199,7 +197,7 @@ def owner_of(options: UnitOptions | ChangeOptions) -> SessionOptions:
 
 def check_unit(settings: IngestSettings, view: View, options: UnitOptions, redact: Redact | None) -> Owned:
     """Return whose the words are, and the fields that hold for all of them."""
-    given: Options = {name: value for name, value in options.items() if value is not None}
+    given: Mapping[str, Any] = {name: value for name, value in options.items() if value is not None}
     checks = {name: check for name, check in _field_checks(settings, view.now).items() if name in given}
     fields = {name: check(given[name]) for name, check in checks.items()}
     return Owned(
@@ -218,7 +216,7 @@ def check_changes(
     Raises:
         InputError: nothing is to be changed, or a value cannot be used.
     """
-    given: Options = {**options}
+    given: Mapping[str, Any] = {**options}
     checks = {
         "text": lambda value: check_text(value, settings),
         "topic": lambda value: check_note("topic", check_given_text("topic", value)),

@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 from holdfast import arguments, ingest, recall
 from holdfast import why as absence
-from holdfast.arguments import ChangeOptions, OwnerOptions, Query, SessionOptions, UnitOptions, ViewOptions, spell_out
+from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, spell_out
 from holdfast.assembly.budget import choose_budget
 from holdfast.assembly.context import Context
 from holdfast.derivation import derivation
@@ -24,6 +23,7 @@ from holdfast.embedding import Embedding
 from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.ingest import Indexing, Redact
 from holdfast.inputs.checks import check_flag, check_given_text, check_name, check_names, choose
+from holdfast.inputs.messages import Query
 from holdfast.inputs.redaction import redact_text
 from holdfast.inputs.units import sessions_in
 from holdfast.language import analyse
@@ -56,7 +56,7 @@ from holdfast.types import (
 log = logging.getLogger("holdfast")
 Units = list[Unit]  # inside the class, `list` is a verb
 Compactions = list[Compaction]
-Message = str | Unit | Mapping[str, Any]
+Content = str | Unit | Mapping[str, Any]
 Clock = Callable[[], datetime]
 OnProgress = Callable[[int, int], None]
 
@@ -124,9 +124,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -142,7 +140,7 @@ class Memory:
     # -------------------------------------------------------------------------------------------- writing
 
     @spell_out
-    def remember(self, content: Message | Sequence[Message], **options: Unpack[UnitOptions]) -> list[Written]:
+    def remember(self, content: Content | Sequence[Content], **options: Unpack[UnitOptions]) -> list[Written]:
         """Keep `content` word for word; return what was done with each message.
 
         A text, a message (`{"role": …, "content": …}`), a unit, or a list of these. The same message is kept

@@ -108,7 +108,7 @@ def remember(
         batches = _batches(messages, fields.pop("session"))
         shown = track(batches, "remembering", console=err, disable=call.as_json, transient=True)
         written = [item for name, batch in shown for item in call.memory.remember(batch, session=name, **fields)]
-    return Answer(wire.written_json(written), lambda: draw.remembered(written))
+    return Answer(wire.written_json(written), lambda: draw.written(written))
 
 
 def _batches(path: Path, session: str | None) -> list[tuple[str | None, list[Any]]]:
@@ -353,7 +353,7 @@ def ingest(
         if include or exclude:
             raise InputError("--include and --exclude choose files of a folder; this is one document")
         written = memory.ingest(path, name=name, scope=scope, core=core, **tenant_user)
-        return Answer(wire.written_json(written), lambda: draw.ingested(written, path))
+        return Answer(wire.written_json(written), lambda: draw.document(written, path))
     if core or name is not None:
         raise InputError("--core and --name are for one document; a folder has many")
     with Progress(console=err, transient=True) as progress:
@@ -370,7 +370,7 @@ def ingest(
 def widen(call: Call, unit_id: str, *, owner: Options) -> Answer:
     """Show the section of its document that a unit stands in."""
     found = call.memory.widen(unit_id, **owner)
-    return Answer(wire.widened_json(found), lambda: draw.widened(found))
+    return Answer(wire.widened_json(found), lambda: draw.section(found))
 
 
 # ----------------------------------------------------------------------------------------------------- upkeep
@@ -385,7 +385,7 @@ def compact(call: Call, *, session_owner: Options) -> Answer:
         done = memory.compact(
             progress=lambda number, of: progress.update(task, completed=number, total=max(of, 1)), **session_owner
         )
-    return Answer([wire.compaction_json(one) for one in done], lambda: draw.compacted(done))
+    return Answer([wire.compaction_json(one) for one in done], lambda: draw.compactions(done))
 
 
 @command(app)
@@ -431,7 +431,7 @@ def forget(
     if not (dry_run or yes):
         _ask(memory.forget(**named, dry_run=True))
     erasure = memory.forget(**named, dry_run=dry_run)
-    return Answer(wire.erasure_json(erasure), lambda: draw.erased(erasure))
+    return Answer(wire.erasure_json(erasure), lambda: draw.erasure(erasure))
 
 
 def _ask(planned: Erasure) -> None:

@@ -102,7 +102,7 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what if number == 1 else plural}"
 
 
-def indented(text: Text | str, by: int = 3) -> Padding:
+def indent(text: Text | str, by: int = 3) -> Padding:
     """Return a text that keeps its distance from the left, in every line that it is broken into."""
     return Padding.indent(Text(text) if isinstance(text, str) else text, by)
 
@@ -117,10 +117,10 @@ def pairs(rows: Mapping[str, object]) -> Table:
     return table
 
 
-def remembered(written: Sequence[Written]) -> RenderableType:
+def written(items: Sequence[Written]) -> RenderableType:
     """Draw what `remember` did, message by message."""
     lines = []
-    for item in written:
+    for item in items:
         status = f"{item.status}, durable" if item.promoted else item.status
         version = f"  version {item.version}" if item.version > 1 else ""
         lines.append(Text.assemble((status, _STATUS_STYLES[item.status]), f"  {item.id}", (version, "dim")))
@@ -150,12 +150,12 @@ def _hit(hit: Hit, typed: Mapping[str, str], *, tree: bool) -> RenderableType:
         (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f}  ", "bold"), (f"{who(hit.unit)}  ", "cyan"),
         (f"{day(hit.unit)}  {hit.unit.id}", "dim"),
     )  # fmt: skip
-    body: list[RenderableType] = [head, indented(beginning(hit.unit.text))]
+    body: list[RenderableType] = [head, indent(beginning(hit.unit.text))]
     if hit.contributions is not None:
-        body.append(indented(made_of(hit.contributions, hit.unit, typed)))
+        body.append(indent(made_of(hit.contributions, hit.unit, typed)))
         notes = (note for note in hit.notes if tree or note.startswith(_TELLING))
-        body += [indented(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
-        body += [indented(bar(hit.contributions)), Padding.indent(drawn_tree(hit.contributions), 3)] if tree else []
+        body += [indent(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
+        body += [indent(bar(hit.contributions)), Padding.indent(score_tree(hit.contributions), 3)] if tree else []
     return Group(*body)
 
 
@@ -266,9 +266,9 @@ def budget_bar(context: Context) -> Text:
     return drawn + legend + Text(f"  of {context.budget} tokens", "dim")
 
 
-def drawn_tree(node: Contribution) -> RenderableType:
+def score_tree(node: Contribution) -> RenderableType:
     """Draw a contribution and its parts; steps that change nothing are passed over (JSON has them all)."""
-    lines = (indented(label, min(_STEP * depth, _DEEPEST)) for depth, label in _branches(_essence(node), 0))
+    lines = (indent(label, min(_STEP * depth, _DEEPEST)) for depth, label in _branches(_essence(node), 0))
     return Group(*lines)
 
 
@@ -322,7 +322,7 @@ def why(verdict: Why, question: str = "", *, tree: bool = False) -> RenderableTy
         lines.append(Text(f"{name}: {rank}, score {standing.score:.4f}{_words(standing, typed)}"))
     if verdict.contributions is not None:
         lines.append(made_of(verdict.contributions, unit, typed))
-        lines += [drawn_tree(verdict.contributions)] if tree else []
+        lines += [score_tree(verdict.contributions)] if tree else []
     return Group(*lines)
 
 
@@ -340,7 +340,7 @@ def units(found: Iterable[Unit]) -> RenderableType:
     for unit in found:
         session = (f"  {unit.session}", "dim") if unit.session else ""
         head = Text.assemble((when(unit), "dim"), (f"  {who(unit)}", "cyan"), session, (f"  {unit.id}", "dim"))
-        lines += [head, indented(beginning(unit.text, _LISTED))]
+        lines += [head, indent(beginning(unit.text, _LISTED))]
     return Group(*lines)
 
 
@@ -388,7 +388,7 @@ def versions(found: Sequence[Unit]) -> RenderableType:
     for version in found:
         lines += [
             Text(f"version {version.version}  recorded {version.recorded_time:%Y-%m-%d %H:%M}", "dim"),
-            indented(one_line(version.text)),
+            indent(one_line(version.text)),
         ]
     return Group(*lines)
 
@@ -429,18 +429,18 @@ def context(made: Context, *, explain: bool, tree: bool) -> RenderableType:
 def _scores(one: Projected, *, tree: bool) -> list[RenderableType]:
     """Draw the factors of a projected unit's score, in plain words, or the whole tree."""
     if tree:
-        return [Padding.indent(drawn_tree(one.contributions), 3)]
+        return [Padding.indent(score_tree(one.contributions), 3)]
     product = one.contributions.find("ω × sim × keywords × Q")
     if product is None:
         return []
     factors = (f"{_FACTORS[part.name]} {part.value:.2f}" for part in product.parts if part.value != 1.0)
-    return [indented(Text(" × ".join(factors), "green"))]
+    return [indent(Text(" × ".join(factors), "green"))]
 
 
-def ingested(written: list[Written], path: Path) -> RenderableType:
+def document(units: Sequence[Written], path: Path) -> RenderableType:
     """Draw what became of a document's units; one of rules alone has none."""
-    if written:
-        return remembered(written)
+    if units:
+        return written(units)
     return Text(f"{count(0, 'unit')}: {path.name} holds rules alone, and they are in every context now")
 
 
@@ -470,7 +470,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def widened(found: Widened) -> RenderableType:
+def section(found: Widened) -> RenderableType:
     """Draw a section, with the unit that was asked for in bold."""
     at, end = found.unit_start - found.start, found.unit_end - found.start
     text = Text.assemble(found.text[:at], (found.text[at:end], "bold"), found.text[end:])
@@ -478,7 +478,7 @@ def widened(found: Widened) -> RenderableType:
     return Group(Text(where, "dim"), text)
 
 
-def compacted(done: Sequence[Compaction]) -> RenderableType:
+def compactions(done: Sequence[Compaction]) -> RenderableType:
     """Draw what compaction did, session by session."""
     if not any(one.clusters for one in done):
         return Text("nothing to compact: every turn is in the tail, or covered already")
@@ -504,23 +504,23 @@ def _run(one: Compaction) -> str:
     return f"session {one.session}: {summaries} for {turns}, {one.tokens_saved:,} tokens saved{sure}, {one.method}"
 
 
-def erased(erasure: Erasure) -> RenderableType:
+def erasure(done: Erasure) -> RenderableType:
     """Draw what was erased, or would be, and whether anything of it is left."""
-    verb = "would be erased" if erasure.dry_run else "erased"
+    verb = "would be erased" if done.dry_run else "erased"
     parts: list[RenderableType] = []
-    if erasure.dry_run and erasure.units:
-        parts.append(units((*erasure.units, *erasure.summaries)))
-    turns, summaries = count(len(erasure.units), "unit"), count(len(erasure.summaries), "summary")
+    if done.dry_run and done.units:
+        parts.append(units((*done.units, *done.summaries)))
+    turns, summaries = count(len(done.units), "unit"), count(len(done.summaries), "summary")
     parts.append(Text(f"{turns}, {summaries} of them {verb}"))
-    parts += [Text(f"document {name} {verb}") for name in erasure.documents]
-    if erasure.dry_run:
+    parts += [Text(f"document {name} {verb}") for name in done.documents]
+    if done.dry_run:
         return Group(*parts)
-    parts += [Text(f"made again from what is left: {unit_id}") for unit_id in erasure.rebuilt]
-    parts += [Text(f"out of reach: {name}", "yellow") for name in erasure.outside]
-    if erasure.complete:
-        parts.append(Text(f"complete: nothing of it is left in {', '.join(erasure.files) or 'memory'}", "green"))
-    elif erasure.pending:
-        parts.append(Text(f"pending: {erasure.reason}; the next write or open goes on", "yellow"))
+    parts += [Text(f"made again from what is left: {unit_id}") for unit_id in done.rebuilt]
+    parts += [Text(f"out of reach: {name}", "yellow") for name in done.outside]
+    if done.complete:
+        parts.append(Text(f"complete: nothing of it is left in {', '.join(done.files) or 'memory'}", "green"))
+    elif done.pending:
+        parts.append(Text(f"pending: {done.reason}; the next write or open goes on", "yellow"))
     else:
         parts.append(Text("not complete: see what is out of reach", "red"))
     return Group(*parts)
@@ -534,7 +534,7 @@ def settings(found: Settings) -> RenderableType:
         value = ", ".join(row.value) if isinstance(row.value, tuple) else str(row.value)
         lines += [
             Text.assemble(row.key, " = ", (value, "bold"), ("  from ", "dim"), (row.origin, style)),
-            indented(Text(row.doc, "dim")),
+            indent(Text(row.doc, "dim")),
         ]
     return Group(*lines)
 

@@ -38,8 +38,8 @@ _FIXED: Mapping[str, object] = {
     **{f"{profile}.provisional": "without effect" for profile in ("fast", "balanced", "thinking", "hybrid")},
 }  # fmt: skip
 Triple = tuple[float, float, float]
-Group = TypeVar("Group")
-Rule = Callable[[Any], None]
+Keys = TypeVar("Keys")
+GroupRule = Callable[[Any], None]
 
 
 # ------------------------------------------------------------------------------------------------- declaring
@@ -85,7 +85,7 @@ def cosine(default: float, doc: str, *, internal: bool = False) -> Any:  # noqa:
 
 
 @dataclass_transform(frozen_default=True)
-def group(name: str, *rules: Rule) -> Callable[[type[Group]], type[Group]]:
+def group(name: str, *rules: GroupRule) -> Callable[[type[Keys]], type[Keys]]:
     """Make a frozen dataclass of a class of keys; it checks each against its domain, and the rules over several."""
 
     def check(self: Any) -> None:  # noqa: ANN401 - any group
@@ -94,7 +94,7 @@ def group(name: str, *rules: Rule) -> Callable[[type[Group]], type[Group]]:
         for rule in rules:
             rule(self)
 
-    def make(kind: type[Group]) -> type[Group]:
+    def make(kind: type[Keys]) -> type[Keys]:
         kind.__post_init__ = check  # type: ignore[attr-defined]  # what a dataclass calls when it is built
         return dataclasses.dataclass(frozen=True, slots=True)(kind)
 
@@ -196,15 +196,15 @@ def changed_groups(settings: Any, given: Mapping[str, Given]) -> dict[str, Any]:
     """
     changes: dict[str, dict[str, Any]] = {}
     for key, one in given.items():
-        name, field, value = _converted(settings, key, one)
+        name, field, value = _convert(settings, key, one)
         keys = changes.setdefault(name, {})
         # A table keeps the entries that were not named.
         table = keys.get(field, getattr(getattr(settings, name), field))
         keys[field] = {**table, **value} if isinstance(value, dict) else value
-    return {name: _replaced(name, getattr(settings, name), keys) for name, keys in changes.items()}
+    return {name: _replace_keys(name, getattr(settings, name), keys) for name, keys in changes.items()}
 
 
-def _replaced(name: str, group: Any, keys: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any group
+def _replace_keys(name: str, group: Any, keys: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any group
     try:
         return dataclasses.replace(group, **keys)
     except SettingsError as error:
@@ -212,7 +212,7 @@ def _replaced(name: str, group: Any, keys: Mapping[str, Any]) -> Any:  # noqa: A
         raise SettingsError(str(error) if str(error).startswith(name) else f"{name}.{error}") from error
 
 
-def _converted(settings: Any, key: str, given: Given) -> tuple[str, str, object]:  # noqa: ANN401 - it knows the groups
+def _convert(settings: Any, key: str, given: Given) -> tuple[str, str, object]:  # noqa: ANN401 - it knows the groups
     """Find the setting that a dotted key names, and give the value its type."""
     name, _, rest = key.partition(".")
     field, _, entry = rest.partition(".")
@@ -232,13 +232,13 @@ def _converted(settings: Any, key: str, given: Given) -> tuple[str, str, object]
         if not entry:
             example = next(iter(current), "lexical")
             raise SettingsError(f"{key} is a table; set one entry of it, as in {key}.{example}")
-        return name, field, {entry: _typed(key, given.value, 1.0)}
+        return name, field, {entry: _to_type(key, given.value, 1.0)}
     if entry:
         raise SettingsError(f"{name}.{field} is not a table, so there is no {shown(key)}")
-    return name, field, _typed(key, given.value, current, secret=keys[field]["secret"])
+    return name, field, _to_type(key, given.value, current, secret=keys[field]["secret"])
 
 
-def _typed(key: str, value: object, current: object, *, secret: bool = False) -> object:
+def _to_type(key: str, value: object, current: object, *, secret: bool = False) -> object:
     """Return `value` as the type of the setting's present value."""
     if isinstance(value, Unread) and not isinstance(current, str | tuple):
         with contextlib.suppress(ValueError, RecursionError):  # no JSON: then it is text
