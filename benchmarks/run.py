@@ -48,7 +48,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 import holdfast
-import holdfast.opened
+import holdfast.memory
 from holdfast import Memory, Settings
 from holdfast.derivation import derivation
 from holdfast.language import analyse
@@ -249,7 +249,7 @@ def open_memory(path: Path, embedder: Embedder) -> Memory:
 def open_watched(path: Path, embedder: Embedder, stages: Stages) -> Memory:
     """Open a memory that tells its stages apart."""
     store = SqliteStore.open(path, SETTINGS.store, derivation(SETTINGS))
-    with mock.patch.object(holdfast.opened, "analyse", stages.analyse):
+    with mock.patch.object(holdfast.memory, "analyse", stages.analyse):
         return Memory(WatchedStore(store, stages), SETTINGS, lambda: NOW, embedder)
 
 

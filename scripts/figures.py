@@ -155,11 +155,12 @@ def public_name(data: Row) -> str:
 
 def changed_settings(settings: Row) -> dict[str, object]:
     """Return the settings of a run that are not the default recipe's, apart from where its store is."""
-    default = {row.key: _plain(row.value) for row in Settings().describe()}
+    default = {row.key: _plain(row.value) for row in Settings().describe(internal=True)}
     return {
         key: value
         for key, value in settings.items()
-        if not key.startswith("store.") and _plain(value) != default.get(key)
+        # A run of an earlier version may have keys that are constants now.
+        if key in default and not key.startswith("store.") and _plain(value) != default[key]
     }
 
 

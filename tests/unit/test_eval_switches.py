@@ -18,7 +18,7 @@ PROOFS = {"thinkingdb-symbolic", "proof_bonus"}
 
 
 def flat(settings):
-    return {row.key: row.value for row in settings.describe()}
+    return {row.key: row.value for row in settings.describe(internal=True)}
 
 
 def changed(name, settings=None):

@@ -73,14 +73,6 @@ def test_specificity_is_spread_over_long_texts():
     assert signals("see src/a.py " + "word " * 200, PLAIN).specificity == pytest.approx(0.7 / (1012 // 4 / 100))
 
 
-def test_weights_come_from_the_settings():
-    gate = cold("I prefer dark mode", replace(PLAIN, novelty=0.0, repetition=0.0, statement=1.0, threshold=0.41))
-    assert gate.score == 0.4
-    assert gate.reason == "gate .400 < .410"
-    assert not gate.promoted
-    assert cold("see src/a.py", replace(PLAIN, technical_norm=0.7)).technical_density == 1.0
-
-
 def test_policies_decide_alone_and_still_show_the_signals():
     kept, left = cold("ok", GateSettings(policy="all")), cold("I prefer tea", GateSettings(policy="off"))
     assert (kept.promoted, kept.reason, kept.score) == (True, "policy all", 0.35)
@@ -91,7 +83,6 @@ def test_policies_decide_alone_and_still_show_the_signals():
     "wrong",
     [
         {"policy": "maybe"}, {"authors": ("cat",)}, {"threshold": math.nan}, {"threshold": 1.1}, {"similar": -1.5},
-        {"technical_norm": 0.0}, {"novelty": math.nan}, {"structure": math.nan},
     ],
 )  # fmt: skip
 def test_settings_outside_their_domain_are_refused(wrong):

@@ -262,16 +262,10 @@ def test_a_rule_that_is_not_safe_is_refused_with_the_remedy(text, why):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"depth": 0},
-        {"max_seeds": 0},
-        {"fan_out": 0},
-        {"max_facts": -1},
-        {"min_score": float("nan")},
-        {"step_penalty": -0.1},
         {"goal_bonus": 0.9},
         {"seed_bonus": float("inf")},
         {"functional": ("born in",)},
-        {"preferred": ("",)},
+        {"relations": ("",)},
     ],
 )
 def test_settings_outside_their_domain_are_refused(wrong):

@@ -37,7 +37,7 @@ def describe_run(runs: Sequence[Run], sets: Sequence[DataSet], settings: Setting
         "code": code_digest(),
         **facts,
         "machine": machine(),
-        "settings": {row.key: row.value for row in settings.describe()},
+        "settings": {row.key: row.value for row in settings.describe(internal=True)},
         "data": [_described(data) for data in sets],
         "runs": [run.to_json() for run in runs],
     }

@@ -24,6 +24,9 @@ from holdfast.language.sentences import Splitter, parts_in
 from holdfast.language.words import any_of, entries, words
 from holdfast.settings import GateSettings
 
+# Sum of technical patterns at which a turn counts as wholly technical (C17).
+_TECHNICAL_NORM = 1.5
+
 
 @dataclass(frozen=True, slots=True)
 class Signals:
@@ -44,7 +47,7 @@ def signals(text: str, settings: GateSettings) -> Signals:
         return Signals()
     work, stated = read_technical(text), read_statement(text, wide=settings.wide)
     return Signals(
-        technical=min(work.marks / settings.technical_norm, 1.0),
+        technical=min(work.marks / _TECHNICAL_NORM, 1.0),
         statement=stated.value,
         specificity=work.specificity,
         action=work.action,

@@ -22,6 +22,10 @@ from holdfast.types import Gate, Unit, View
 # C17: how many earlier turns and durable units are looked at; further ones would dilute the mean.
 NEAREST_TURNS = 10
 NEAREST_DURABLE = 5
+# C17: the shares of H, R and D_nl in conversation, and of P, A and D_tech in technical talk.
+_CONVERSATIONAL = (0.35, 0.40, 0.25)
+_TECHNICAL = (0.40, 0.35, 0.25)
+
 Vectors = NDArray[np.float32]
 
 
@@ -39,8 +43,8 @@ def judge(text: str, turn_cosines: Sequence[float], durable_cosines: Sequence[fl
     new, often = novelty(durable), frequency(turns, settings.similar)
     held = saturation(durable, settings.saturated)
     again = repetition(often, held)
-    conversational = weighted(settings.conversational, (new, again, found.statement))
-    technical = weighted(settings.technical, (found.specificity, found.action, found.structure))
+    conversational = weighted(_CONVERSATIONAL, (new, again, found.statement))
+    technical = weighted(_TECHNICAL, (found.specificity, found.action, found.structure))
     score = mixed(found.technical, conversational, technical)
     promoted, reason = _decision(text, found, score, settings)
     return Gate(

@@ -10,6 +10,10 @@ from holdfast.settings import HyperSettings, Settings
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Reading
 from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
 
+# Weight of each field's similarity (C5): topic, claim, role, acts.
+_WEIGHTS = (0.35, 0.35, 0.2, 0.1)
+_WEIGHT_OF = dict(zip(HYPER_FIELDS, _WEIGHTS, strict=True))
+
 
 class HyperdimensionalStrategy:
     """Similarity of hypervectors of words, role and acts."""
@@ -38,21 +42,19 @@ class HyperdimensionalStrategy:
         return found | {unit_id: self._account(evidence, row) for row, unit_id in enumerate(evidence.ids)}
 
     def _query(self, query: QueryProfile) -> HyperQuery:
-        weights = self._settings.weights
-        shares = (weights["topic"], weights["claim"], weights["role"], weights["acts"])
-        return HyperQuery(*encode_query(query, self._settings), shares)
+        return HyperQuery(*encode_query(query, self._settings), _WEIGHTS)
 
     def _account(self, evidence: HyperEvidence, row: int) -> Account:
         """Return score = Σ weight·shifted similarity, or 0 when the words do not rise above the noise floor."""
         distances = dict(zip(HYPER_FIELDS, evidence.distances[row].tolist(), strict=True))
         shifted = {name: _shifted(distance) for name, distance in distances.items() if distance != MISSING_FIELD}
         heard = max(shifted.get("topic", 0.0), shifted.get("claim", 0.0)) >= hv.noise_floor(evidence.unit_count)
-        heard_fields = [(name, value) for name, value in shifted.items() if heard and self._settings.weights[name]]
+        heard_fields = [(name, value) for name, value in shifted.items() if heard]
         parts = [self._part(name, value) for name, value in heard_fields]
         return Account(Contribution.of("hypervectors", "sum", *parts), (self.id, *shifted))
 
     def _part(self, name: str, value: float) -> Contribution:
-        weight = Contribution("field weight", self._settings.weights[name])
+        weight = Contribution("field weight", _WEIGHT_OF[name])
         return Contribution.of(f"field {name}", "product", weight, Contribution("above chance", value))
 
 

@@ -16,7 +16,7 @@ from holdfast.kernels.closure import (
     tell_sources,
 )
 from holdfast.kernels.facts import StatedFact
-from holdfast.kernels.neighbourhood import QueryTerms, Reach
+from holdfast.kernels.neighbourhood import QueryTerms
 from holdfast.language.rules import read_rules
 from holdfast.language.symbols import singular, symbol, symbol_tokens
 from holdfast.retrieval.strategy import Finding
@@ -43,19 +43,7 @@ class SymbolicStrategy:
         own = settings.symbolic
         self._rules = (*RULES, *(FURTHER_RULES if own.further_rules else ()), *read_rules(own.rules))
         self._base_facts = own.base_facts
-        self._limits = Limits(
-            reach=Reach(own.max_seeds, own.depth, own.fan_out, own.max_facts),
-            depth=own.depth,
-            derived=own.max_derived,
-            proofs=own.max_proofs,
-            focused=own.max_focused,
-            min_score=own.min_score,
-            step_penalty=own.step_penalty,
-            goal_bonus=own.goal_bonus,
-            seed_bonus=own.seed_bonus,
-            preferred=own.preferred,
-            functional=own.functional,
-        )
+        self._limits = Limits(goal_bonus=own.goal_bonus, seed_bonus=own.seed_bonus, functional=own.functional)
 
     def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:  # noqa: ARG002 - a closure is whole
         """See `Strategy.propose`."""
