@@ -36,11 +36,11 @@ def has_one_thread() -> bool:
     return all(os.environ.get(name) == value for name, value in ONE_THREAD.items())
 
 
-def timed(call: Callable[[], object]) -> float:
+def timed(call: Callable[[], object], clock: Callable[[], float] = perf_counter) -> float:
     """Return the seconds of one call."""
-    began = perf_counter()
+    began = clock()
     call()
-    return perf_counter() - began
+    return clock() - began
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
@@ -54,6 +54,7 @@ def time_by_turns(
     asked: Sequence[Any],
     rounds: int,
     advance: Callable[[], None] = lambda: None,
+    clock: Callable[[], float] = perf_counter,
 ) -> dict[str, list[float]]:
     """Time every system on the same questions, a block of them at a time.
 
@@ -66,7 +67,7 @@ def time_by_turns(
         for place, (name, ask) in enumerate(systems.items()):
             begin = place * len(asked) // len(systems)
             for question in (*asked[begin:], *asked[:begin])[block::rounds]:
-                times[name].append(timed(partial(ask, question)))
+                times[name].append(timed(partial(ask, question), clock))
                 advance()
     return times
 

@@ -233,6 +233,18 @@ def measure_remember(bench: Bench) -> Iterator[Row]:
     )  # fmt: skip
     for name in beside:
         yield row(name, bench.size, **{"units/s": round(speeds[name])}, **percentiles(calls[name]))
+    singles = synthetic.Generator(synthetic.SEED + 2).turns(bench.effort.questions)
+    with open_memory(bench.copy("single.db"), bench.embedder) as memory:
+        memory.search("warm up", user=USER)
+        times = [timed(partial(remember_and_find, memory, turn)) for turn in singles]
+    yield row("one message remembered, and found again (fast)", bench.size, **percentiles(times))
+
+
+def remember_and_find(memory: Memory, turn: synthetic.Turn) -> None:
+    memory.remember(turn.text, user=USER, session="singles")
+    found = memory.search(turn.rare_id, user=USER, profile="fast")
+    if not found or found[0].unit.text != turn.text:
+        raise SystemExit(f"a turn was remembered and not found: {turn.text!r}")
 
 
 def measure_search(bench: Bench) -> Iterator[Row]:
