@@ -119,7 +119,7 @@ def page(result: dict[str, Any], closure: dict[str, Any] | None) -> Iterator[str
     libraries = ", ".join(f"{name} {version}" for name, version in machine["libraries"].items())
     loads = [load for part in parts.values() for load in part["load"]]
     yield "# Speed and size"
-    yield "<!-- Written by `python benchmarks/report.py` from benchmarks/results; run it again instead of editing. -->"
+    yield "<!-- Written by `python benchmarks/report.py` from benchmarks/results; run it instead of editing. -->"
     yield (
         f"Measured at commit {commits} on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, on"
         f" {machine['cores']} cores ({machine['cpu']}, {machine['memory_gib']} GiB, {machine['system']}) with Python"

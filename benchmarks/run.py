@@ -76,6 +76,9 @@ BUDGET = 2_000
 SHIPPED = ("minilm", "potion")
 RARE_SETTINGS = {"fast.strategies": ["hdc-vsa"], "fast.min_score": 0, "fast.gap": 0, "retrieval.timeout_ms": 600_000}
 
+# Opponents that are packages. A look does without those that are not installed; a result to quote does not.
+PACKAGES = ("chromadb", "lancedb", "bm25s", "faiss")
+
 Row = dict[str, Any]
 
 
@@ -100,6 +103,10 @@ def open_memory(path: Path | str, embedder: Any, settings: Settings = SETTINGS) 
 
 def row(label: str, units: int, **values: float) -> Row:
     return {"label": label, "units": units, "values": values}
+
+
+def is_there(peer: str) -> bool:
+    return peer not in PACKAGES or importlib.util.find_spec(peer) is not None
 
 
 def ratio(ours: float, theirs: float) -> float:
@@ -217,7 +224,7 @@ def fill(bench: Bench, beside: Sequence[str]) -> dict[str, list[float]]:
 
 def measure_remember(bench: Bench) -> Iterator[Row]:
     """Remember sessions of 20 messages, vectors given, each call durable."""
-    beside = ("chromadb", "lancedb", "SQLite") if bench.size <= MOST_BY_TURNS else ()
+    beside = [name for name in ("chromadb", "lancedb", "SQLite") if bench.size <= MOST_BY_TURNS and is_there(name)]
     for old in bench.folder.glob("*"):
         shutil.rmtree(old) if old.is_dir() else old.unlink()
     bench.built.clear()
@@ -255,8 +262,8 @@ def measure_search(bench: Bench) -> Iterator[Row]:
             "Holdfast `search`, hybrid": lambda asked: memory.search(asked[0], user=USER, limit=peers.TOP),
             "Holdfast `search`, fast": lambda asked: memory.search(asked[0], user=USER, profile="fast"),
         }
-        for name, label in names.items():
-            systems[label] = partial(_ask_peer, bench.peer(name))
+        for name in filter(is_there, names):
+            systems[names[name]] = partial(_ask_peer, bench.peer(name))
         warm_up, timed_ones = bench.asked[bench.effort.questions :], bench.asked[: bench.effort.questions]
         with bench.steps("search", len(systems) * (len(warm_up) + len(timed_ones))) as advance:
             time_by_turns(systems, warm_up, 1, advance)
@@ -267,7 +274,7 @@ def measure_search(bench: Bench) -> Iterator[Row]:
             f"{point} ÷ {label}": ratio(values[f"{point} ms"], found[label][f"{point} ms"])
             for label in (("lancedb hybrid", "chromadb dense") if "hybrid" in name else ("bm25s",))
             for point in ("p50", "p95")
-            if name.startswith("Holdfast")
+            if name.startswith("Holdfast") and label in found
         }
         yield row(name, bench.size, **values, **own)
 
@@ -470,8 +477,8 @@ def main(arguments: Sequence[str]) -> None:
     if given.probe:
         print(json.dumps(probe(*given.probe)))
         return
-    for package in ("chromadb", "lancedb", "bm25s", "faiss"):
-        if importlib.util.find_spec(package) is None:
+    for package in PACKAGES:
+        if not given.quick and not is_there(package):
             raise SystemExit(f"{package} is not installed; run: {INSTALL}")
     if not has_one_thread():  # numpy reads this once, so it takes a process of its own
         # lancedb would write a line about its own future for every question.
