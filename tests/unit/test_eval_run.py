@@ -353,6 +353,14 @@ def test_copies_that_the_product_shows_as_one_hit_are_all_ranked():
         assert sorted(ask(reader, "otter", 2).ids) == ["a", "b"]
 
 
+def test_a_hit_that_is_no_message_finds_its_session_all_the_same():
+    haystack = told("The otter sleeps here", "The otter woke up", sessions=["a", "b"])
+    with Product("p", Settings(), "hybrid").read(haystack, HashEmbedder()) as reader:
+        assert ask(reader, "otter sleeps", 2).sessions == ()
+        reader.message_of.popitem()  # as a summary would be, which a recipe may make by itself
+        assert ask(reader, "otter sleeps", 2).sessions == ("a", "b")
+
+
 def test_documents_are_found_by_their_titles():
     messages = (
         Message("a", "a", "", AT, "document", title="The heron"),

@@ -36,68 +36,42 @@ _SECRET = re.compile(r"(api_key\s*=).*", re.DOTALL)
 _PAGE = 160  # characters of a table in a file or a pipe, which have no width of their own
 _LABELS, _COLUMN = 42, 12  # characters that set, system and n take, and one metric with its interval
 
-DataFolder = Annotated[Path | None, typer.Option("--data", help="Folder of evaluation data.", show_default=False)]
-Only = Annotated[
-    list[str] | None, typer.Option("--only", help="Sets whose name contains this; repeatable.", show_default=False)
-]
-Baselines = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--baseline", help="Baseline to measure, or `all`; alone, the product is left out.", show_default=False
-    ),
-]
-Profiles = Annotated[
-    list[str] | None, typer.Option("--profile", help="Profile to measure; repeatable.", show_default=False)
-]
-Assigned = Annotated[
-    list[str] | None, typer.Option("--set", help="Setting, as lexical.b=0.35; repeatable.", show_default=False)
-]
-Off = Annotated[list[str] | None, typer.Option("--off", help="Part to switch off; repeatable.", show_default=False)]
-Parts = Annotated[
-    list[str] | None, typer.Option("--part", help="Part to switch off in turn; repeatable.", show_default=False)
-]
-Compacted = Annotated[bool, typer.Option("--compacted", help="Measure again after compacting every session.")]
-Ablate = Annotated[bool, typer.Option("--ablate", help="Switch off every part in turn.")]
-Tune = Annotated[
-    list[str] | None,
-    typer.Option("--tune", help="Values to choose from, as lexical.b=0.35,0.75; repeatable.", show_default=False),
-]
-Metric = Annotated[str, typer.Option(help="What --tune chooses by.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A small part of every set.")]
-AsCited = Annotated[bool, typer.Option("--as-cited", help="Gold as published, without known errata.")]
-Survival = Annotated[
-    bool, typer.Option("--survival/--no-survival", help="Assemble contexts too, and look what reaches them.")
-]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for this run's files.", show_default=False)]
-Workers = Annotated[int, typer.Option(help="Processes; 0 means one for each core.")]
-Against = Annotated[Path | None, typer.Option("--against", help="Earlier run to compare with.", show_default=False)]
-Compared = Annotated[
-    tuple[Path, Path] | None,
-    typer.Option("--compare", help="Two earlier runs to compare; nothing is measured.", show_default=False),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Words = list[str] | None
+Place = Path | None
+
+
+def _option(name: str, help: str) -> Any:  # noqa: A002, ANN401 - as typer has it
+    return typer.Option(name, help=help, show_default=False)
 
 
 def measure(
-    data: DataFolder = None,
-    only: Only = None,
-    baseline: Baselines = None,
-    profile: Profiles = None,
-    setting: Assigned = None,
-    off: Off = None,
-    ablate: Ablate = False,
-    part: Parts = None,
-    compacted: Compacted = False,
-    tune: Tune = None,
-    metric: Metric = "recall@10",
-    quick: Quick = False,
-    as_cited: AsCited = False,
-    survival: Survival = True,
-    out: Out = None,
-    workers: Workers = 0,
-    against: Against = None,
-    compared: Compared = None,
-    as_json: AsJson = False,
+    data: Annotated[Place, _option("--data", "Folder of evaluation data.")] = None,
+    only: Annotated[Words, _option("--only", "Sets whose name contains this; repeatable.")] = None,
+    baseline: Annotated[
+        Words, _option("--baseline", "Baseline to measure, or `all`; alone, the product is left out.")
+    ] = None,
+    profile: Annotated[Words, _option("--profile", "Profile to measure; repeatable.")] = None,
+    setting: Annotated[Words, _option("--set", "Setting, as lexical.b=0.35; repeatable.")] = None,
+    off: Annotated[Words, _option("--off", "Part to switch off; repeatable.")] = None,
+    ablate: Annotated[bool, typer.Option("--ablate", help="Switch off every part in turn.")] = False,
+    part: Annotated[Words, _option("--part", "Part to switch off in turn; repeatable.")] = None,
+    compacted: Annotated[
+        bool, typer.Option("--compacted", help="Measure again after compacting every session.")
+    ] = False,
+    tune: Annotated[Words, _option("--tune", "Values to choose from, as lexical.b=0.35,0.75; repeatable.")] = None,
+    metric: Annotated[str, typer.Option(help="What --tune chooses by.")] = "recall@10",
+    quick: Annotated[bool, typer.Option("--quick", help="A small part of every set.")] = False,
+    as_cited: Annotated[bool, typer.Option("--as-cited", help="Gold as published, without known errata.")] = False,
+    survival: Annotated[
+        bool, typer.Option("--survival/--no-survival", help="Assemble contexts too, and look what reaches them.")
+    ] = True,
+    out: Annotated[Place, _option("--out", "Folder for this run's files.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes; 0 means one for each core.")] = 0,
+    against: Annotated[Place, _option("--against", "Earlier run to compare with.")] = None,
+    compared: Annotated[
+        tuple[Path, Path] | None, _option("--compare", "Two earlier runs to compare; nothing is measured.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Measure retrieval on a folder of data; nothing here calls an LLM."""
     screen = Screen()
