@@ -1,8 +1,10 @@
 """Laws of facts and changes: nothing outside the text, nothing positive from a denial, the same for every order."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.language import facts
 from holdfast.language.changes import find_change, read_assertions
 from holdfast.language.facts import CONFIDENCE, extract, spoken_by
 from holdfast.language.symbols import Aliases, found_aliases, symbol, symbol_tokens
@@ -85,3 +87,11 @@ def test_a_change_takes_a_value_of_the_old_statement(new, old):
                 assert (change.old, change.slot) == (other.value, other.slot)
                 assert symbol(change.new) != symbol(change.old)
                 assert find_change(one, one) is None
+
+
+@given(texts)
+def test_no_fact_is_missed_by_the_quick_look(text):
+    found = facts._extract(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(facts, "_may_state", lambda _: True)
+        assert facts._extract(text) == found

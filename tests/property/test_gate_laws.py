@@ -7,6 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.kernels.gating import frequency, mixed, novelty, repetition, saturation, weighted
+from holdfast.language import signals
+from holdfast.language.sentences import parts_in
 from holdfast.lifecycle.gate import NEAREST_DURABLE, judge
 from holdfast.settings import GateSettings
 from holdfast.types import Gate
@@ -159,3 +161,18 @@ def test_a_long_text_of_anything_is_read(piece, length):
     text = "i" + (piece * length)[:length] + "x"
     gate = judge(text, (), (), GateSettings(wide=True))
     assert 0.0 <= gate.technical_density <= 1.0
+
+
+# ------------------------------------------------------------------------------------------------- quick looks
+
+SIGNS = [
+    *signals._ACTIONS,
+    *signals._STRUCTURES,
+    *(value for value in vars(signals).values() if isinstance(value, signals._Sign)),
+]
+
+
+@given(texts)
+def test_no_sign_is_missed_by_the_quick_look(text):
+    for sign in SIGNS:
+        assert sign.is_in(text, parts_in(text)) == bool(sign.pattern.search(text))

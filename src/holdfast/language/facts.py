@@ -32,8 +32,8 @@ from holdfast.language.grammar import (
     STATES,
     SWITCHING,
     VERBS,
-    Group,
     Name,
+    VerbGroup,
     has_shape,
     is_class,
     is_counted,
@@ -349,7 +349,7 @@ def _predicate(s: Sentence, v: int, subjects: tuple[Name, ...], *, relative: boo
 
 
 def _stated(
-    s: Sentence, group: Group, objects: list[Name], end: int, subjects: tuple[Name, ...], rule: str = ""
+    s: Sentence, group: VerbGroup, objects: list[Name], end: int, subjects: tuple[Name, ...], rule: str = ""
 ) -> _Clause:
     subjects = tuple(lower_plural(one) if _has_plural_verb(group, one) else one for one in subjects)
     negated = group.negated != s.says(end, ("no", "longer"))
@@ -362,7 +362,7 @@ def _stated(
     return _Clause(readings, subjects, end)
 
 
-def _reading(group: Group, one: Name, other: Name, rule: str, *, negated: bool) -> _Reading:
+def _reading(group: VerbGroup, one: Name, other: Name, rule: str, *, negated: bool) -> _Reading:
     subject, relation, value = one.text, group.meaning.relation, other.text
     if group.meaning.inverse:
         subject, value = value, subject
@@ -372,7 +372,7 @@ def _reading(group: Group, one: Name, other: Name, rule: str, *, negated: bool) 
     return _Reading(subject, relation, value, rule, negated or other.denied or one.denied)
 
 
-def _agrees(group: Group, subject: Name) -> bool:
+def _agrees(group: VerbGroup, subject: Name) -> bool:
     """Return whether the verb's form fits: "Redis use" is a noun, "engineers use" is a clause."""
     if group.form == "base":
         # "Sounds like", "themes like": only people are believed to like.
@@ -380,11 +380,11 @@ def _agrees(group: Group, subject: Name) -> bool:
     return group.form != "third" or not subject.first
 
 
-def _has_plural_verb(group: Group, subject: Name) -> bool:
+def _has_plural_verb(group: VerbGroup, subject: Name) -> bool:
     return subject.plural and not subject.first and (group.form == "base" or group.verb in {"are", "do", "have"})
 
 
-def _is_sensible(s: Sentence, group: Group, subjects: tuple[Name, ...], objects: list[Name], end: int) -> bool:
+def _is_sensible(s: Sentence, group: VerbGroup, subjects: tuple[Name, ...], objects: list[Name], end: int) -> bool:
     """Return whether the objects say what the relation needs; each test is a way to say nothing in its words."""
     texts = [one.text for one in objects]
     relation = group.meaning.relation

@@ -15,7 +15,7 @@ from holdfast.language.sentences import Sentence
 from holdfast.language.words import words
 
 # What an object has to look like for the relation to hold: "I live in hope" names no place.
-Shape = Literal["thing", "place", "name", "date", "belonging", "job"]
+ObjectShape = Literal["thing", "place", "name", "date", "belonging", "job"]
 
 # Stands for whoever speaks until the caller puts a name in its place; no text can hold it as a name.
 SPEAKER = "<speaker>"
@@ -140,7 +140,7 @@ def _holds_clause(s: Sentence, i: int, j: int) -> bool:
     )
 
 
-def read_object(s: Sentence, p: int, shape: Shape) -> tuple[Name, int] | None:
+def read_object(s: Sentence, p: int, shape: ObjectShape) -> tuple[Name, int] | None:
     """Return the noun phrase at `p` and where it ends, if it looks as `shape` asks."""
     end = phrase_end(s, p)
     found = read_name(s, p, end)
@@ -155,7 +155,7 @@ def lower_plural(found: Name) -> Name:
     return replace(found, text=text[0].lower() + text[1:])
 
 
-def has_shape(text: str, shape: Shape) -> bool:
+def has_shape(text: str, shape: ObjectShape) -> bool:
     """Return whether an object looks like what its relation is about."""
     if shape == "thing":
         return True
@@ -215,7 +215,7 @@ class Meaning:
     relation: str
     rule: str
     inverse: bool = False
-    shape: Shape = "thing"
+    shape: ObjectShape = "thing"
     denies: bool = False
 
 
@@ -229,7 +229,7 @@ def _verbs() -> Iterator[tuple[tuple[str, ...], tuple[Form, Meaning]]]:
     """Yield every form of every verb phrase, with what it means."""
     for named, verb, particle, shape in _rows("verbs", 4):
         inverse, relation = named == "has_part", named.lstrip("!")
-        kind: Shape = shape or "thing"  # type: ignore[assignment]
+        kind: ObjectShape = shape or "thing"  # type: ignore[assignment]
         meaning = (
             Meaning("part_of", "inverse", inverse=True, shape=kind)
             if inverse
@@ -244,7 +244,7 @@ def _states() -> Iterator[tuple[tuple[str, ...], Meaning]]:
     """Yield what may follow am, is and are, with what it means."""
     for relation, phrases, shape in _rows("states", 3):
         swapped = relation.startswith("~")
-        kind: Shape = shape or "thing"  # type: ignore[assignment]
+        kind: ObjectShape = shape or "thing"  # type: ignore[assignment]
         meaning = Meaning(relation.lstrip("~"), "passive" if swapped else "state", swapped, kind)
         for phrase in phrases.split(" / "):
             yield tuple(phrase.split()), meaning
@@ -294,7 +294,7 @@ _CONTRASTS = (("not",), ("but", "not"), (",", "not"), (",", "but", "not"), ("ins
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class VerbGroup:
     """A verb group: its meaning, where its objects begin, whether it is denied, the form its subject must fit."""
 
     meaning: Meaning
@@ -304,7 +304,7 @@ class Group:
     verb: str = ""
 
 
-def verb_group(s: Sentence, v: int) -> Group | None:
+def verb_group(s: Sentence, v: int) -> VerbGroup | None:
     """Return the verb group that begins at `v` and names a relation, if there is one."""
     p, auxiliary, negated, verb = v, "", False, ""
     while p < len(s.words):
@@ -324,7 +324,7 @@ def verb_group(s: Sentence, v: int) -> Group | None:
         form, meaning = VERBS.get(s.words[p : p + size], (None, _COPULA))
         if form in _FORMS_AFTER.get(auxiliary, ()):
             agrees = form if auxiliary == "" else None
-            return Group(meaning, p + size, negated != meaning.denies, agrees, verb or s.at(p))
+            return VerbGroup(meaning, p + size, negated != meaning.denies, agrees, verb or s.at(p))
     return None
 
 
@@ -349,15 +349,15 @@ def _is_perfect(s: Sentence, p: int) -> bool:
     return s.at(p) in _PERFECTS
 
 
-def _state(s: Sentence, p: int, *, negated: bool, verb: str, now: bool) -> Group | None:
+def _state(s: Sentence, p: int, *, negated: bool, verb: str, now: bool) -> VerbGroup | None:
     for size in range(min(_LONGEST_STATE, len(s.words) - p), 0, -1):
         meaning = STATES.get(s.words[p : p + size])
         if meaning and (now or meaning.relation in _LASTING):
-            return Group(meaning, p + size, negated, None, verb)
-    return Group(_COPULA, p, negated, None, verb) if now and s.at(p) in {"a", "an"} else None
+            return VerbGroup(meaning, p + size, negated, None, verb)
+    return VerbGroup(_COPULA, p, negated, None, verb) if now and s.at(p) in {"a", "an"} else None
 
 
-def read_objects(s: Sentence, p: int, shape: Shape, *, relative: bool) -> tuple[list[Name], int] | None:
+def read_objects(s: Sentence, p: int, shape: ObjectShape, *, relative: bool) -> tuple[list[Name], int] | None:
     """Return the objects that begin at `p` and where they end; None where anything about them is in doubt.
 
     A list is read to its "and"; without one, what follows a comma is an apposition and is left out. "Or" leaves
@@ -408,7 +408,7 @@ def _runs_on(s: Sentence, p: int) -> bool:
 # ------------------------------------------------------------------------------------------------- verbs of change
 
 _LONG_AGO, _COMING_BACK = word_set("long_ago"), word_set("coming_back")
-_Shift = tuple[Group, list[Name], int]
+_Shift = tuple[VerbGroup, list[Name], int]
 
 
 def shift(s: Sentence, v: int) -> _Shift | None:
@@ -423,7 +423,7 @@ def shift(s: Sentence, v: int) -> _Shift | None:
         return _exchange(s, _USES, old, read_object(s, old[1] + 1, "thing"))
     if verb in {"joined", "left"} and (found := read_object(s, p + 1, "name")):
         back = verb == "left" and not _COMING_BACK.isdisjoint(s.words[found[1] :])
-        group = Group(_WORKS, p + 1, negated=verb == "left", verb=verb)
+        group = VerbGroup(_WORKS, p + 1, negated=verb == "left", verb=verb)
         return None if back or _is_long_ago(s, found[1]) else (group, [found[0]], found[1])
     return None
 
@@ -433,16 +433,16 @@ def _move(s: Sentence, p: int, meaning: Meaning) -> _Shift | None:
     if s.at(p) == "from" and (old := read_object(s, p + 1, meaning.shape)) and s.at(old[1]) == "to":
         return _exchange(s, meaning, old, read_object(s, old[1] + 1, meaning.shape))
     if s.at(p) in {"away", "out"} and s.at(p + 1) in {"from", "of"} and (old := read_object(s, p + 2, meaning.shape)):
-        return Group(meaning, p, negated=True, verb="moved"), [old[0]], old[1]
+        return VerbGroup(meaning, p, negated=True, verb="moved"), [old[0]], old[1]
     if s.at(p) == "to" and (new := read_object(s, p + 1, meaning.shape)) and not _is_long_ago(s, new[1]):
-        return Group(meaning, p, negated=False, verb="moved"), [new[0]], new[1]
+        return VerbGroup(meaning, p, negated=False, verb="moved"), [new[0]], new[1]
     return None
 
 
 def _exchange(s: Sentence, meaning: Meaning, old: tuple[Name, int], new: tuple[Name, int] | None) -> _Shift | None:
     if new is None or _is_long_ago(s, new[1]):
         return None
-    return Group(meaning, old[1], negated=False), [new[0], replace(old[0], denied=True)], new[1]
+    return VerbGroup(meaning, old[1], negated=False), [new[0], replace(old[0], denied=True)], new[1]
 
 
 def _is_long_ago(s: Sentence, p: int) -> bool:
