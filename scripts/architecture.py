@@ -1,4 +1,4 @@
-"""Draw the package as its source stands: `picture` of the imports, `packages`, `measures` with limits, `formulas`.
+"""Draw the package as its source stands: `picture` of the imports, `measures` with limits, `formulas`.
 
 `make docs` writes each of them into docs/design/architecture.md, and the picture into CONTRIBUTING.md.
 """
@@ -157,29 +157,16 @@ def _indirect(name: str) -> set[str]:
 
 
 def picture() -> str:
-    """Draw the parts in layers, each with the parts it imports that no other import already brings along."""
+    """Draw the parts in layers: name, modules, lines, and the imports that no other import already brings along."""
     layer = depths(parts())
     lines = []
     for level in sorted(set(layer.values()), reverse=True):
         for name in sorted(each for each in layer if layer[each] == level):
             below = sorted(parts()[name] - _indirect(name), key=lambda each: (-layer[each], each))
-            lines.append(f"{level:>2}  {name:<12}{'→ ' + ', '.join(below) if below else ''}".rstrip())
-        lines.append("")
-    return "```text\n" + "\n".join(lines).strip("\n") + "\n```"
-
-
-def packages() -> Table:
-    """Return size and depth of each package; single modules count together."""
-    deep = depths(imports())
-    groups: dict[str, list[str]] = {}
-    for name, path in modules().items():
-        inside = path.parent != SOURCE
-        groups.setdefault(part_of(name) if inside else "top level", []).append(name)
-    rows: Table = [("package", "modules", "lines", "depth")]
-    for group in sorted(groups, key=lambda each: -_lines(groups[each])):
-        names = groups[group]
-        rows.append((f"`{group}`", str(len(names)), thousands(_lines(names)), str(max(deep[each] for each in names))))
-    return rows
+            inside = [module for module in modules() if part_of(module) == name]
+            size = f"{len(inside):>3} {thousands(_lines(inside)):>6}"
+            lines.append(f"{level:>2}  {name:<12}{size}{'  → ' + ', '.join(below) if below else ''}")
+    return "```text\n    part    modules  lines  imports\n" + "\n".join(lines).rstrip() + "\n```"
 
 
 def _lines(names: list[str]) -> int:
@@ -299,19 +286,17 @@ def _files_run(call: Callable[[], object]) -> set[str]:
         call()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return files
 
 
-def formulas() -> Table:
-    """Return for each section of the contract the modules whose docstring says that they compute it."""
-    rows: Table = [("section", "about", "module")]
+def formulas() -> Iterator[str]:
+    """Yield for each section of the contract the modules whose docstring says that they compute it."""
     for number, about in SECTIONS.items():
         cited = re.compile(rf"\bC{number}\b")
         places = [name for name, path in modules().items() if name and cited.search(_docstring(path))]
-        shown = [f"`{name}`" for name in places if part_of(name) not in NO_FORMULA]
-        rows.append((f"C{number}", about, ", ".join(shown)))
-    return rows
+        shown = [f"`{name.replace('.', '/')}`" for name in places if part_of(name) not in NO_FORMULA]
+        yield f"- C{number}, {about}: {', '.join(shown)}"
 
 
 def _docstring(path: Path) -> str:
@@ -323,7 +308,11 @@ def drawn(table: Table) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, tuple("---" for _ in head), *body))
 
 
+DRAWINGS: dict[str, Callable[[], str]] = {
+    "picture": picture,
+    "measures": lambda: drawn(measures()),
+    "formulas": lambda: "\n".join(formulas()),
+}
+
 if __name__ == "__main__":
-    asked = sys.argv[1]
-    tables = {"packages": packages, "measures": measures, "formulas": formulas}
-    print(picture() if asked == "picture" else drawn(tables[asked]()))
+    print(DRAWINGS[sys.argv[1]]())

@@ -35,7 +35,7 @@ COMMON_OPTIONS = ("--user", "--session", "--agent", "--tenant", "--db", "--json"
 ARGUMENTS = {
     "user": "whose memory; required",
     "tenant": "the space that users live in; `store.tenant`",
-    "session": "`remember`: where it was said; `search`, `assemble`, `why`: the active session; `list`: only this one",
+    "session": "`remember`: where it was said; `list`: only this session; elsewhere: the active one",
     "agent": "`remember`: whose unit it is; elsewhere: hide the units of other agents",
     "content": "see [Contents](#contents)",
     "query": "a text, or messages whose last user message is the question",
@@ -77,11 +77,32 @@ ARGUMENTS = {
 
 
 def verbs() -> Iterator[str]:
-    """Every public verb of Memory with its arguments, owner keys apart."""
-    for name, member in inspect.getmembers(Memory, callable):
-        if not name.startswith("_"):
-            taken = [each for each in _parameters(member) if each not in OWNER]
-            yield f"- `{name}({', '.join(taken)})`: {_first_line(member)}"
+    """Every public verb of Memory and every command, with arguments and options of their own."""
+    members = {name: member for name, member in inspect.getmembers(Memory, callable) if not name.startswith("_")}
+    options = _options()
+    for name in sorted({*members, *options}):
+        taken = [each for each in _parameters(members[name]) if each not in OWNER] if name in members else []
+        called = [f"`{name}({', '.join(taken)})`"] if name in members else []
+        further = [each for each in options[name][1] if not _is_argument(each, taken)] if name in options else []
+        run = [f"`{' '.join([f'holdfast {name}', *further])}`"] if name in options else []
+        yield f"- {', '.join(called + run)}: {_first_line(members[name]) if name in members else options[name][0]}"
+
+
+def _is_argument(option: str, taken: list[str]) -> bool:
+    """Return whether an option is an argument of the verb under the same name; one that repeats is in the plural."""
+    name = option.removeprefix("--").replace("-", "_")
+    return name in taken or f"{name}s" in taken
+
+
+def _options() -> dict[str, tuple[str, list[str]]]:
+    """Return what each command does, and the options that are its own."""
+    group = typer.main.get_command(app)
+    found = {}
+    for name, command in getattr(group, "commands").items():  # noqa: B009 - typed as a plain command
+        given = [each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)]
+        own = [each for each in given if each.startswith("--") and each not in COMMON_OPTIONS]
+        found[name] = (str(command.help).split("\n", 1)[0], own)
+    return found
 
 
 def _parameters(member: Callable[..., object]) -> list[str]:
@@ -103,20 +124,6 @@ def arguments() -> Iterator[str]:
         raise SystemExit(f"ARGUMENTS of scripts/reference.py lacks {', '.join(sorted(missing))}")
     for names, meaning in ARGUMENTS.items():
         yield f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {meaning}"
-
-
-def commands() -> Iterator[str]:
-    """Every command with the options that are its own."""
-    group = typer.main.get_command(app)
-    for name, command in sorted(getattr(group, "commands").items()):  # noqa: B009 - typed as a plain command
-        own = [
-            option
-            for parameter in command.params
-            for option in (*parameter.opts, *parameter.secondary_opts)
-            if option.startswith("--") and option not in COMMON_OPTIONS
-        ]
-        options = f" `{' '.join(own)}`" if own else ""
-        yield f"- `holdfast {name}`: {str(command.help).split(chr(10), 1)[0]}{options}"
 
 
 def settings() -> Iterator[str]:
@@ -233,7 +240,6 @@ def _table(rows: Table) -> Iterator[str]:
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "verbs": verbs,
     "arguments": arguments,
-    "commands": commands,
     "settings": settings,
     "errors": error_tree,
     "names": names,

@@ -15,6 +15,7 @@ UnitVectors = tuple[Hypervector | None, Hypervector | None, Role, tuple[Act, ...
 
 def encode_unit(unit: Unit, analysis: Analysis, settings: HyperSettings) -> UnitVectors:
     """Return the field vectors of a unit; a missing field has none."""
+    # Not bound to the names of their fields: an XOR with the same key on both sides changes no distance.
     statement = FIELDS.index(unit.statement_field)
     return (
         hv.ngrams(analysis.terms[_TOPIC], positional=settings.positional),

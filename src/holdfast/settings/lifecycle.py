@@ -76,6 +76,7 @@ class CompactionSettings:
     last_tokens: int = setting(16, "the same for the last try, which is always extractive")
     min_align: float = setting(0.65, "cosine to the mean of its turns that a written summary must reach")
     model_share: float = setting(0.2, "share of the summariser's own confidence in that of an accepted summary")
+    # Off: one `remember` in many would be much slower, and the host knows when it is idle.
     session_tokens: int = setting(0, "compact a session when this many tokens wait outside its tail; 0 means never")
     covered: str = setting(
         "compete", "`compete`: a covered turn ranks where it beats its summary; `hide`: only the summary ranks"

@@ -445,6 +445,7 @@ class SqliteStore(Upkeep):
 
     def count_access(self, view: View, ids: Sequence[str]) -> None:
         """See `Store.count_access`."""
+        # Own units only: a shared count would tell one user what another reads.
         with self._write():
             keys = self._keys(view, ids)
             self._run("count_access", {"tenant": view.tenant, "user": view.user, "keys": json.dumps([*keys])})
