@@ -43,8 +43,8 @@ bench-check: $(VENV)/.wheel  ## a minute: has anything become twice as slow? wha
 	$(BIN)/python benchmarks/check.py
 
 docs: $(VENV)/.wheel  ## run every command shown in the docs again and write down what it prints
-	$(BIN)/python scripts/docs.py
 	$(BIN)/python tests/docs/blocks.py
+	$(BIN)/python scripts/docs.py
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -34,6 +34,7 @@ def derivation(settings: Settings) -> Derivation:
 def encode_unit(unit: Unit, analysis: Analysis, settings: HyperSettings) -> UnitHypervectors:
     """Return the field vectors of a unit (C5); a missing field has none."""
     topic, statement = (analysis.terms[FIELDS.index(name)] for name in ("topic", unit.statement_field))
+    # Not bound to the names of their fields: an XOR with the same key on both sides changes no distance.
     return UnitHypervectors(
         hv.ngrams(topic, positional=settings.positional),
         hv.ngrams(statement, positional=settings.positional),

@@ -49,6 +49,7 @@ def check_text(text: object, settings: IngestSettings, what: str = "the text") -
 
 
 def _check_characters(what: str, text: str) -> None:
+    # Some databases cannot hold NUL in a text, and some tools cut the text there.
     if "\x00" in text:
         raise InputError(f"{what} holds a NUL character at {text.index(chr(0))}; remove it")
     try:

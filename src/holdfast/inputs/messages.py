@@ -280,6 +280,7 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
     text = check_text(given.get("text") or statement, settings)
     check_text(statement, settings)
     kind = choose("kind", given.get("kind", "knowledge"), KINDS)
+    # Acts are searched words: on every turn, a question with "explain" would match all of them a little.
     default_acts = ACTS_FOR_ROLE[role] if kind == "knowledge" else ()
     fields: dict[str, Any] = {
         "kind": kind,

@@ -371,6 +371,7 @@ class CompactionSettings:
     last_tokens: int = setting(16, "the same for the last try, which is always extractive", ge=1, internal=True)
     min_align: float = cosine(0.65, "cosine to the mean of its turns that a summary must reach", internal=True)
     model_share: float = share(0.2, "share of the summariser's own confidence in a summary's", internal=True)
+    # Off: one `remember` in many would be much slower, and the host knows when it is idle.
     session_tokens: int = setting(
         0, "compact a session when this many tokens wait outside its tail; 0 means never", ge=0
     )
