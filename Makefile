@@ -9,7 +9,7 @@ SOURCE := $(shell find src -type f -not -path '*/__pycache__/*')
 # A new one for every long run; `make test-long SEED=…` repeats one.
 SEED   := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(2**31))'))
 
-.PHONY: demo test test-long test-loaded check format bench docs clean
+.PHONY: demo test test-long test-loaded check format bench bench-check docs clean
 
 demo: $(VENV)/.demo  ## remember, search, explain and "why not" on a sample history
 	$(BIN)/holdfast demo
@@ -34,13 +34,17 @@ format: $(VENV)/.check
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.wheel $(VENV)/.bench  ## measure, and write docs/benchmarks.md
-	$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.wheel $(VENV)/.bench  ## measure beside chromadb, lancedb and others, and write docs/benchmarks.md; ONLY=search for a part
+	$(BIN)/python benchmarks/run.py $(foreach part,$(ONLY),--only $(part))
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/check.py
+
+bench-check: $(VENV)/.wheel  ## a minute: has anything become twice as slow? what passes is written down for the tests
+	$(BIN)/python benchmarks/check.py
 
 docs: $(VENV)/.wheel  ## run every command shown in the docs again and write down what it prints
-	$(BIN)/python scripts/docs.py
 	$(BIN)/python tests/docs/blocks.py
+	$(BIN)/python scripts/docs.py
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

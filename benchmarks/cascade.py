@@ -20,7 +20,7 @@ import numpy as np
 from rich.progress import track
 
 from holdfast.kernels import vectors
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.store.dense import TIERS, DenseBlock
 

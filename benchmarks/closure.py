@@ -25,7 +25,7 @@ import report
 
 from holdfast.kernels.closure import RULES, Limits, close
 from holdfast.kernels.facts import FactIndex, Key
-from holdfast.kernels.neighbourhood import Wanted
+from holdfast.kernels.neighbourhood import QueryTerms
 
 Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,7 +59,7 @@ def indexed(facts: Iterable[Key]) -> FactIndex:
 
 
 def ours(index: FactIndex) -> tuple[bool, int]:
-    wanted = Wanted(frozenset(ASKED), " ".join(ASKED), str.split)
+    wanted = QueryTerms(frozenset(ASKED), " ".join(ASKED), str.split)
     closure = close(index, wanted, RULES, Limits(), lambda: False)
     return GOAL in {standing.proof.key for standing in closure.standings}, closure.facts
 
@@ -126,29 +126,24 @@ def percentiles(values: list[float]) -> dict[str, float]:
 
 
 def plot(result: dict, file: Path) -> None:
-    from matplotlib.ticker import FuncFormatter
-
-    plt = report.prepare_plots()
-    figure, axes = plt.subplots(figsize=(report.WIDTH_INCHES, report.FRAME_INCHES + report.ROW_INCHES * 6))
     lines = (
         ("hub", "ours_ms", "closure, facts on one symbol", "ours", "-"),
         ("elsewhere", "ours_ms", "closure, facts elsewhere", "ours_light", "-"),
         ("hub", "peer_ms", "every pair, facts on one symbol", "peer", "--"),
         ("elsewhere", "peer_ms", "every pair, facts elsewhere", "rest", "--"),
     )
-    for part, name, label, colour, style in lines:
-        points = [(int(n), row[name]["p50"]) for n, row in result[part].items()]
-        axes.plot(
-            *zip(*points, strict=True), style, color=report.COLOURS[colour], marker="o", linewidth=2, label=label
-        )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel("further facts")
-    axes.set_ylabel("milliseconds of one core, p50")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-    report._save(figure, axes, plt, file)  # noqa: SLF001 - one look for all plots
+
+    def draw_on(axes) -> None:
+        for part, name, label, colour, style in lines:
+            points = zip(*((int(n), row[name]["p50"]) for n, row in result[part].items()), strict=True)
+            axes.plot(*points, style, color=report.COLOURS[colour], marker="o", linewidth=2, label=label)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("further facts")
+        axes.set_ylabel("milliseconds of one core, p50")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+
+    report.draw(6, file, draw_on)
 
 
 def main() -> None:

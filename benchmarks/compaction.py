@@ -17,7 +17,7 @@ from holdfast import Settings
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.systems import Product, ProductReader
 from holdfast.eval.vectors import CachedEmbedder
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.types import digest
 
 RESULTS = Path(__file__).resolve().parent / "results" / "compaction.json"
@@ -42,7 +42,7 @@ def main() -> None:
             file = given.vectors / f"{digest(data.name, haystack.id, haystack.messages[0].text)}.npz"
             cache = given.vectors / digest(real.space) / file.name
             with (
-                CachedEmbedder(lambda: real, real.space, real.dims, cache) as embedder,
+                CachedEmbedder.open(real, cache) as embedder,
                 Product("compacted", settings, compacted=True).read(haystack, embedder) as reader,
             ):
                 assert isinstance(reader, ProductReader)

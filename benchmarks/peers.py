@@ -1,66 +1,141 @@
-"""The lexical engines that Holdfast is measured beside, each set up the way its own documentation advises."""
+"""What Holdfast is measured beside, each set up the way its own documentation advises, with the vectors given."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
-import bm25s
 import numpy as np
+from numpy.typing import NDArray
 
-from holdfast.language.lexical import STOP_WORDS
+Matrix = NDArray[np.float32]
+# As many as are asked of every system, Holdfast included.
+TOP = 10
+FUNCTION_WORDS = frozenset(
+    "the to i and a you it that of is in was my for on have me so be with but not are just this at we if what about"
+    " from all they when your can would there how an or been he she had which some do us".split()
+)
 
-# `search` with the hybrid profile returns at most this many.
-TOP = 20
+
+class Peer(Protocol):
+    """A system that keeps texts and finds them again. Ids are places, counted from 0."""
+
+    def add(self, start: int, texts: Sequence[str], vectors: Matrix) -> None:
+        """Keep some texts, durably."""
+
+    def finish(self) -> None:
+        """Do what is left before the first question."""
+
+    def search(self, question: str, vector: Matrix) -> list[int]:
+        """Return the places of the best."""
+
+
+class Chroma:
+    """chromadb in a folder: cosine, HNSW, defaults. It finds by vector alone."""
+
+    def __init__(self, folder: Path) -> None:
+        import chromadb
+
+        quiet = chromadb.config.Settings(anonymized_telemetry=False)
+        client = chromadb.PersistentClient(str(folder), settings=quiet)
+        cosine = {"hnsw": {"space": "cosine"}}
+        self._collection = client.create_collection("memory", embedding_function=None, configuration=cosine)
+
+    def add(self, start: int, texts: Sequence[str], vectors: Matrix) -> None:
+        ids = [str(start + place) for place in range(len(texts))]
+        self._collection.add(
+            ids=ids, embeddings=vectors, documents=list(texts), metadatas=[{"user": "ada"} for _ in ids]
+        )
+
+    def finish(self) -> None:
+        """Nothing is left."""
+
+    def search(self, question: str, vector: Matrix) -> list[int]:  # noqa: ARG002 - no words are looked up
+        found = self._collection.query(query_embeddings=[vector], n_results=TOP, where={"user": "ada"})
+        return [int(each) for each in found["ids"][0]]
+
+
+class Lance:
+    """lancedb in a folder: exact vectors and its own full text, joined by reciprocal ranks."""
+
+    def __init__(self, folder: Path) -> None:
+        import lancedb
+        import pyarrow as pa
+
+        vector = pa.list_(pa.float32(), 384)
+        schema = pa.schema([("id", pa.int64()), ("user", pa.string()), ("text", pa.string()), ("vector", vector)])
+        self._table: Any = lancedb.connect(str(folder)).create_table("memory", schema=schema)
+
+    def add(self, start: int, texts: Sequence[str], vectors: Matrix) -> None:
+        rows = enumerate(zip(texts, vectors, strict=True), start)
+        self._table.add([{"id": i, "user": "ada", "text": text, "vector": row} for i, (text, row) in rows])
+
+    def finish(self) -> None:
+        """Build the index of words, which is no part of adding."""
+        self._table.create_fts_index("text", stem=True, remove_stop_words=True, replace=True)
+
+    def search(self, question: str, vector: Matrix) -> list[int]:
+        asked = self._table.search(query_type="hybrid").vector(vector).text(question.rstrip("?"))
+        found = asked.where("user = 'ada'").limit(TOP).select(["id"])
+        return [row["id"] for row in found.to_list()]
 
 
 class Bm25s:
-    """bm25s with its numpy backend, on Holdfast's own stems: no word is analysed twice, and both index the same."""
+    """bm25s in memory, with its own stems and stop words. It finds by words alone."""
 
-    def __init__(self, documents: Sequence[Sequence[str]], k1: float, b: float) -> None:
-        self._index = bm25s.BM25(k1=k1, b=b, method="lucene", backend="numpy")
-        self._index.index([list(terms) for terms in documents], show_progress=False)
-        self._top = min(TOP, len(documents))
+    def __init__(self) -> None:
+        self._texts: list[str] = []
 
-    def search(self, terms: Sequence[str]) -> list[int]:
-        """Return the places of the best documents."""
-        found, _ = self._index.retrieve([list(terms)], k=self._top, show_progress=False, backend_selection="numpy")
+    def add(self, start: int, texts: Sequence[str], vectors: Matrix) -> None:  # noqa: ARG002 - no vectors
+        self._texts += texts
+
+    def finish(self) -> None:
+        import bm25s
+
+        self._index = bm25s.BM25(method="lucene", backend="numpy")
+        self._index.index(self._tokenize(self._texts), show_progress=False)
+
+    def search(self, question: str, vector: Matrix) -> list[int]:  # noqa: ARG002 - no vectors
+        words = self._tokenize([question])
+        found, _ = self._index.retrieve(words, k=TOP, show_progress=False, backend_selection="numpy")
         return [int(place) for place in found[0]]
 
-    def search_selecting(self, terms: Sequence[str]) -> list[int]:
-        """Return the same from bm25s's scores, choosing the best among the documents that have one.
+    @staticmethod
+    def _tokenize(texts: list[str]) -> Any:
+        import bm25s
+        from Stemmer import Stemmer
 
-        `retrieve` lets numpy choose among all, and numpy is slow when most scores are equal, as the zeros are.
-        This is what its scoring could do with another selection: the hardest opponent, though nobody ships it.
-        """
-        scores = self._index.get_scores(list(terms))
-        places = np.flatnonzero(scores)
-        top = min(self._top, len(places))
-        best = places[np.argpartition(scores[places], len(places) - top)[len(places) - top :]]
-        return [int(place) for place in best[np.argsort(-scores[best], kind="stable")]]
+        return bm25s.tokenize(texts, stemmer=Stemmer("english"), return_ids=False, show_progress=False)
 
 
-class Fts5:
-    """SQLite's full-text index with the porter tokenizer, contentless, in a file; the best by its own bm25()."""
+class Sqlite:
+    """A plain table with vectors as blobs and SQLite's full-text index beside it; cosine by numpy over all rows."""
 
-    def __init__(self, texts: Sequence[str], path: Path) -> None:
-        self._connection = sqlite3.connect(path)
-        self._connection.execute("CREATE VIRTUAL TABLE turns USING fts5(text, content='', tokenize='porter')")
-        with self._connection:
-            self._connection.executemany("INSERT INTO turns (rowid, text) VALUES (?, ?)", enumerate(texts))
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("CREATE TABLE turns (id INTEGER PRIMARY KEY, text TEXT, vector BLOB)")
+        self._connection.execute("CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='porter')")
+        self._vectors: list[Matrix] = []
 
-    def search(self, match: str) -> list[int]:
-        """Return the row ids of the best documents."""
-        query = "SELECT rowid FROM turns WHERE turns MATCH ? ORDER BY rank LIMIT ?"
-        return [rowid for (rowid,) in self._connection.execute(query, (match, TOP))]
+    def add(self, start: int, texts: Sequence[str], vectors: Matrix) -> None:
+        rows = [(start + i, text, row.tobytes()) for i, (text, row) in enumerate(zip(texts, vectors, strict=True))]
+        self._connection.execute("BEGIN")
+        self._connection.executemany("INSERT INTO turns VALUES (?, ?, ?)", rows)
+        self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", [row[:2] for row in rows])
+        self._connection.execute("COMMIT")
+        self._vectors.append(vectors)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+    def finish(self) -> None:
+        self._matrix = np.concatenate(self._vectors)
 
-
-def match_any(question: str) -> str:
-    """Return a MATCH expression for any word of the question; function words would make it several times slower."""
-    words = dict.fromkeys(question.lower().rstrip("?").split())
-    return " OR ".join(f'"{word}"' for word in words if word not in STOP_WORDS)
+    def search(self, question: str, vector: Matrix) -> list[int]:
+        near = np.argpartition(-(self._matrix @ vector), TOP)[:TOP].tolist()
+        # Function words would make it several times slower.
+        words = dict.fromkeys(word for word in question.lower().rstrip("?").split() if word not in FUNCTION_WORDS)
+        match = " OR ".join(f'"{word}"' for word in words) or '"nothing"'
+        query = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"
+        return [*near, *(rowid for (rowid,) in self._connection.execute(query, (match, TOP)))]

@@ -1,7 +1,9 @@
 """Made-up chat for the speed benchmarks: the same words for everybody, from one seed, with no data set to fetch.
 
-A turn has 10 to 40 words. Nearly half are English function words; the rest are made-up words whose frequencies
-fall like those of real chat; one is a rare id that no other turn has. A question is 5 to 10 words of one turn.
+A turn is one to three English sentences, as people write to each other: plans, dates, places, changes of mind,
+numbers. So every rule that reads language has something to read. What the sentences are about are made-up words
+whose frequencies fall like those of real chat; one is a rare id that no other turn has. A question is 5 to 10 words
+of one turn.
 
 Vectors are made up too, where a model would take hours: unit vectors in clusters, and a question near its own turn.
 """
@@ -17,19 +19,51 @@ from numpy.typing import NDArray
 
 # Any number would do; a fixed one makes two runs comparable.
 SEED = 20260301
-WORDS_PER_TURN = (10, 40)
 WORDS_PER_QUESTION = (5, 10)
-# Measured on LoCoMo's 5,882 turns: 46 % of the words are function words.
-FUNCTION_SHARE = 0.46
-# LoCoMo holds 3,811 stems. Zipf's law shifted by ten ranks follows its frequencies: 1.5 % of the content words
-# for the most frequent stem (LoCoMo 1.6 %), 0.84 % for the tenth (0.87 %), 0.04 % for the 400th (0.05 %).
+# Chat data hold about 4,000 stems. Zipf's law shifted by ten ranks follows their frequencies: 1.5 % of the content
+# words for the most frequent stem, 0.8 % for the tenth, 0.04 % for the 400th.
 CONTENT_WORDS = 4000
 RANK_SHIFT = 10
-# In the order of how common they are in speech; each is a stop word of every system measured here.
-FUNCTION_WORDS = (
-    "the to i and a you it that of is in was my for on have me so be with but not are just this at we if what about"
-    " from all they when your can would there how an or been he she had which some"
-).split()
+# One sentence is a short message, three are a long one.
+SENTENCES = (1, 3)
+# A sentence is a subject, a verb, a thing and two endings, each drawn by itself: fixed sentences would be near
+# duplicates of each other, which chat is not. `#` is a made-up word, `@` a person, `%` a number, `~` a time.
+SUBJECTS = (
+    "I", "I", "I", "We", "We", "You", "They", "She", "He", "@", "@", "My sister", "Our neighbour", "The team",
+    "Somebody", "My boss", "The # company", "Nobody in #", "The kids", "A friend from #",
+)  # fmt: skip
+VERBS = tuple(
+    """
+    liked|bought|sold|lost|found|painted|repaired|cancelled|forgot|wanted|needed|mentioned|tried|opened|closed
+    moved to|started with|stopped using|talked about|read about|heard of|saw|visited|drove to|cooked|planned|finished
+    borrowed|returned|preferred|hated|explained|changed|dropped|installed|deployed|tested|reviewed|signed|paid for
+    dreamt of|would love to see|could not find|never understood|always enjoyed|is thinking about|has been learning
+    did not like
+    """.replace("\n", "|").split("|")
+)
+THINGS = (
+    "the #",
+    "a #",
+    "my #",
+    "her #",
+    "the # of @",
+    "some # and #",
+    "that old #",
+    "# and the #",
+    "it in #",
+    "this",
+)
+ENDINGS = (
+    "", "", "", "~", "~", "with @", "for @", "for % minutes", "in #", "at the #", "because the # was too #",
+    "and then the # broke", "before the # was ready", "which cost % euros", "but it felt like a #", "near #",
+    "although @ was against it", "so we took the # home", "as @ had said", "instead of the #", "to help with the #",
+    "and it was great", "when I was in #", "after % years", "without a #",
+)  # fmt: skip
+PEOPLE = "Ada Bruno Chiara Dmitri Elif Farid Greta Hugo Ines Jonas Keiko Lena Mateo Nadia Oskar Priya".split()
+TIMES = (
+    "yesterday", "last Tuesday", "on 3 March", "in June 2023", "two weeks ago", "this morning", "last summer",
+    "on Friday evening", "in 2019", "tomorrow",
+)  # fmt: skip
 # Consonants and vowels in turn can be said aloud, so that the stemmer treats the words like English ones.
 ONSETS = tuple("b d f g h k l m n p r s t v w z br dr gr kl pl st tr".split())
 VOWELS = tuple("a e i o u ai ea oo".split())
@@ -38,6 +72,7 @@ SYLLABLES = (2, 3)
 # No vowels, so that no made-up word can equal an id; six places hold 480 million of them.
 ID_LETTERS = "bcdfghjkmnpqrstvwxyz23456789"
 ID_LENGTH = 6
+_MARKS = str.maketrans("", "", ",.:?!")
 
 # As many as the shipped model gives.
 DIMS = 384
@@ -48,6 +83,7 @@ TURNS_PER_TOPIC = 50
 # give the cosines of real chat: .8 with the turn itself, about .5 with the others of its topic.
 TURN_SPREAD = 0.75
 QUESTION_SPREAD = 0.75
+ANYWHERE = np.eye(1, DIMS, dtype=np.float32)[0]
 # Vectors made in one piece: small enough that a million of them never lie in memory twice.
 PIECE = 50_000
 
@@ -72,14 +108,9 @@ class Generator:
 
     def __init__(self, seed: int = SEED) -> None:
         self._random = np.random.default_rng(seed)
-        content = self._made_up_words(CONTENT_WORDS)
-        weights = [
-            FUNCTION_SHARE * _zipf(len(FUNCTION_WORDS), 0),
-            (1.0 - FUNCTION_SHARE) * _zipf(len(content), RANK_SHIFT),
-        ]
-        self._words = np.array([*FUNCTION_WORDS, *content])
-        self._ladder = np.cumsum(np.concatenate(weights))
-        self._function_words = frozenset(FUNCTION_WORDS)
+        self._content = self._made_up_words(CONTENT_WORDS)
+        self._ladder = np.cumsum(_zipf(CONTENT_WORDS, RANK_SHIFT))
+        self._known = frozenset(self._content)
         self._used: set[str] = set()
 
     def turns(self, count: int) -> list[Turn]:
@@ -91,18 +122,31 @@ class Generator:
 
         The rare id stays out: it would decide the search on its own, and people do not ask that way.
         """
-        asked = [turn for turn in turns if not set(turn.words) <= self._function_words]
-        return [(self._question(asked[i]), asked[i]) for i in self._random.integers(len(asked), size=count)]
+        return [(self._question(turns[i]), turns[i]) for i in self._random.integers(len(turns), size=count)]
 
     def _turn(self) -> Turn:
-        low, high = WORDS_PER_TURN
-        length = int(self._random.integers(low, high + 1)) - 1  # the id is a word too
-        picks = np.searchsorted(self._ladder, self._random.random(length) * self._ladder[-1])
-        words = tuple(self._words[picks].tolist())
+        low, high = SENTENCES
+        text = " ".join(self._sentence() for _ in range(int(self._random.integers(low, high + 1))))
         rare_id = self._rare_id()
-        place = int(self._random.integers(length + 1))
-        text = " ".join((*words[:place], rare_id, *words[place:]))
-        return Turn(f"{text[0].upper()}{text[1:]}.", words, rare_id)
+        return Turn(f"{text} Reference {rare_id}.", tuple(text.lower().translate(_MARKS).split()), rare_id)
+
+    def _sentence(self) -> str:
+        parts = [self._pick(each) for each in (SUBJECTS, VERBS, THINGS, ENDINGS, ENDINGS)]
+        return self._fill(" ".join(part.strip() for part in parts if part)) + self._pick((".", ".", ".", "!", "?"))
+
+    def _fill(self, template: str) -> str:
+        filled = []
+        for letter in template:
+            if letter == "#":
+                place = int(np.searchsorted(self._ladder, self._random.random() * self._ladder[-1]))
+                filled.append(self._content[place])
+            elif letter == "@":
+                filled.append(self._pick(PEOPLE))
+            elif letter == "~":
+                filled.append(self._pick(TIMES))
+            else:
+                filled.append(str(self._random.integers(2, 90)) if letter == "%" else letter)
+        return "".join(filled)
 
     def _question(self, turn: Turn) -> str:
         low, high = WORDS_PER_QUESTION
@@ -110,7 +154,8 @@ class Generator:
             count = min(int(self._random.integers(low, high + 1)), len(turn.words))
             places = np.sort(self._random.choice(len(turn.words), size=count, replace=False))
             words = [turn.words[place] for place in places]
-            if not set(words) <= self._function_words:  # a question of function words alone asks for nothing
+            # A question of function words alone asks for nothing.
+            if not self._known.isdisjoint(words) or self._known.isdisjoint(turn.words):
                 return " ".join(words) + "?"
 
     def _rare_id(self) -> str:
@@ -122,7 +167,7 @@ class Generator:
                 return rare_id
 
     def _made_up_words(self, count: int) -> list[str]:
-        taken = set(FUNCTION_WORDS)
+        taken: set[str] = set()
         words: list[str] = []
         while len(words) < count:
             syllables = int(self._random.integers(SYLLABLES[0], SYLLABLES[1] + 1))
@@ -132,7 +177,7 @@ class Generator:
                 words.append(word)
         return words
 
-    def _pick(self, choices: tuple[str, ...]) -> str:
+    def _pick(self, choices: Sequence[str]) -> str:
         return choices[int(self._random.integers(len(choices)))]
 
 
@@ -197,30 +242,20 @@ class StandIn:
     space = f"stand-in/{DIMS}/made-up/1"
 
     def __init__(self, table: dict[str, NDArray[np.float32]]) -> None:
-        self._table = table
+        self.table = table
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row for each text."""
-        return np.array([self._table[text] for text in texts], dtype=np.float32).reshape(len(texts), DIMS)
+        return np.array([self.table.get(text, ANYWHERE) for text in texts], dtype=np.float32).reshape(-1, DIMS)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question; one that was not made up beforehand lies anywhere."""
-        found = self._table.get(text)
-        return self._table.setdefault(text, _anywhere()) if found is None else found
+        return self.table.get(text, ANYWHERE)
 
 
-def _anywhere() -> NDArray[np.float32]:
-    vector = np.zeros(DIMS, dtype=np.float32)
-    vector[0] = 1.0
-    return vector
-
-
-def stand_in(turns: Sequence[Turn], asked: Sequence[tuple[str, Turn]], singles: Sequence[Turn]) -> StandIn:
-    """Return an embedder for these turns and questions; a single turn's rare id lies where the turn does."""
+def stand_in(turns: Sequence[Turn], asked: Sequence[tuple[str, Turn]]) -> StandIn:
+    """Return an embedder for these turns and questions."""
     generator = VectorGenerator()
-    texts = [turn.text for turn in (*turns, *singles)]
-    table = dict(zip(texts, np.concatenate([*generator.turns(len(texts))]), strict=True))
+    table = dict(zip((turn.text for turn in turns), np.concatenate([*generator.turns(len(turns))]), strict=True))
     near = generator.questions(np.array([table[turn.text] for _, turn in asked]))
-    table |= dict(zip((text for text, _ in asked), near, strict=True))
-    table |= {turn.rare_id: table[turn.text] for turn in singles}
-    return StandIn(table)
+    return StandIn(table | dict(zip((text for text, _ in asked), near, strict=True)))

@@ -126,10 +126,12 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def markdown(result: dict[str, Any], split: str) -> str:
-    """Return the table of one split in Markdown."""
-    lines = [columns(), ["---"] + ["---:"] * (len(columns()) - 1)]
-    lines += [cells(row) for row in result["classes"] if row["split"] == split]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """Return the table of one split in Markdown, of the default recipe: the terminal has room for both."""
+    kept = [place for place, head in enumerate(columns()) if not head.startswith(("characters", "reference"))]
+    lines = [columns(), *(cells(row) for row in result["classes"] if row["split"] == split)]
+    shown = [[line[place] for place in kept] for line in lines]
+    shown.insert(1, ["---", *["---:"] * (len(kept) - 1)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in shown)
 
 
 def show(result: dict[str, Any], split: str) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 
 PAIRS = Path(__file__).resolve().parent / "gate_pairs.json"

@@ -1,14 +1,14 @@
-"""Write into the docs what the commands they show really print, and the reference tables that settings generate.
+"""Write into the docs what the commands they show really print, and what scripts generate.
 
-A block in a Markdown file:
+Every console block of a page is run: what follows a line that starts with `$ ` is replaced by what that command
+prints. Two comments do more:
 
-    <!-- run: holdfast search "oven" --db sample.db -->
-    (replaced)
-    <!-- end -->
+    <!-- quietly: holdfast demo --db sample.db -->      runs and shows nothing
+    <!-- table: python scripts/reference.py verbs -->   is followed by the Markdown that the script prints,
+    <!-- end -->                                        up to this line
 
-`python scripts/docs.py` rewrites every block; `--check` fails when one is stale. Blocks of one page run in order in
-one empty folder, on a terminal of fixed width without colours. `quietly …` runs and is not shown, `table …` is shown
-as the Markdown it prints.
+`python scripts/docs.py` rewrites every page; `--check` fails when one is stale. The commands of one page run in order
+in one empty folder, on a terminal of fixed width without colours.
 """
 
 from __future__ import annotations
@@ -23,37 +23,44 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"<!-- run: (?P<command>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
-# Wide enough for tables, narrow enough for a page.
+BLOCK = re.compile(
+    r"<!-- quietly: (?P<quiet>.+?) -->"
+    r"|<!-- table: (?P<table>.+?) -->\n.*?<!-- end -->"
+    r"|^```console\n(?P<console>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
 # A page shows the same on a busy machine: no strategy is cut short.
 PATIENT = {"HOLDFAST_RETRIEVAL__TIMEOUT_MS": "600000", "HOLDFAST_RETRIEVAL__ESCALATION_TIMEOUT_MS": "600000"}
+# Wide enough for tables, narrow enough for a page.
 COLUMNS = "100"
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Return every page; one that measures the others comes last."""
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return sorted(found, key=lambda page: "scripts/architecture.py measures" in page.read_text(encoding="utf-8"))
 
 
 def rewritten(page: Path) -> str:
     """Return the page with every block run again."""
     text = page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="holdfast-docs-") as folder:
-        return BLOCK.sub(lambda match: _block(match["command"], Path(folder)), text)
+        return BLOCK.sub(lambda match: _block(match, Path(folder)), text)
 
 
-def _block(command: str, folder: Path) -> str:
-    output = _run(command, folder)
-    if command.startswith("table "):
-        shown = f"{output}\n"
-    elif command.startswith("quietly "):
-        shown = ""
-    else:
-        shown = f"```console\n$ {command}\n{output}\n```\n"
-    return f"<!-- run: {command} -->\n{shown}<!-- end -->"
+def _block(match: re.Match[str], folder: Path) -> str:
+    if match["quiet"]:
+        _run(match["quiet"], folder)
+        return match[0]
+    if match["table"]:
+        return f"<!-- table: {match['table']} -->\n{_run(match['table'], folder)}\n<!-- end -->"
+    commands = [line.removeprefix("$ ") for line in match["console"].splitlines() if line.startswith("$ ")]
+    shown = (f"$ {command}\n{_run(command, folder)}".rstrip() for command in commands)
+    return "```console\n" + "\n".join(shown) + "\n```"
 
 
 def _run(command: str, folder: Path) -> str:
-    words = shlex.split(command.removeprefix("table ").removeprefix("quietly "))
+    words = shlex.split(command)
     program = str(Path(sys.executable).with_name("holdfast")) if words[0] == "holdfast" else sys.executable
     arguments = words[1:] if words[0] == "holdfast" else [str(ROOT / words[1]), *words[2:]]
     keep = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "FORCE_COLOR"))}

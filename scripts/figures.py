@@ -6,8 +6,8 @@ A place for a table:
     (replaced)
     <!-- end -->
 
-`python scripts/figures.py RUN…` reads the manifest and the journal of each run's folder, and rewrites every table
-that these runs have figures for; the others stay as they are. Where two runs measured the same, the later counts.
+`python scripts/figures.py RUN…` reads the manifest and the journal of each run's folder, and puts their figures into
+the tables; rows that these runs did not measure stay as they are. Where two runs measured the same, the later counts.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Settings
-from holdfast.eval.manifest import Kept
-from holdfast.eval.report import figure, signed
-from holdfast.eval.summary import paired_interval
+from holdfast.eval.journal import StoredRun
+from holdfast.eval.report import Table, figure, metric_cell, paired_cell, signed
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "evaluation.md"
 PLACE = re.compile(r"<!-- figures: (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
@@ -94,6 +93,7 @@ PACKED = ("survival@1k", "survival@2k", "survival@4k", "survival@8k")
 PACKED_SETS = ("LoCoMo", "LongMemEval")
 PACKINGS = ("prefix", "skip", "excerpt")
 GROWTH = ("lost_by_growing", "ever_lost_by_growing")
+POOLED = "all"
 COMPACTED = "hybrid compacted"
 COMPARED = ("recall@10", "ndcg@10", "session_hit@1", "survival@1k", "survival@2k", "survival@4k")
 COUNTED = PAGE.parent.parent / "benchmarks" / "results" / "compaction.json"
@@ -120,14 +120,11 @@ class Measured:
     system: str
     row: Row
     changed: Mapping[str, object]
-    kept: Kept
+    kept: StoredRun
 
     def shown(self, metric: str) -> str:
         """Return a metric with its interval, or nothing."""
-        if metric not in self.row["metrics"]:
-            return ""
-        ends = self.row["ci"].get(metric)
-        return figure(self.row["metrics"][metric]) + (f" ({figure(ends[0])}–{figure(ends[1])})" if ends else "")
+        return metric_cell(self.row, metric)
 
 
 def read_runs(places: Iterable[Path]) -> list[Measured]:
@@ -138,7 +135,7 @@ def read_runs(places: Iterable[Path]) -> list[Measured]:
     """
     found = []
     for place in places:
-        kept = Kept.read(place)
+        kept = StoredRun.read(place)
         if kept.manifest.get("quick"):
             raise SystemExit(f"{place} is a quick run, over a part of the data; measure the whole of it")
         changed = changed_settings(kept.manifest["settings"])
@@ -155,11 +152,12 @@ def public_name(data: Row) -> str:
 
 def changed_settings(settings: Row) -> dict[str, object]:
     """Return the settings of a run that are not the default recipe's, apart from where its store is."""
-    default = {row.key: _plain(row.value) for row in Settings().describe()}
+    default = {row.key: _plain(row.value) for row in Settings().describe(internal=True)}
     return {
         key: value
         for key, value in settings.items()
-        if not key.startswith("store.") and _plain(value) != default.get(key)
+        # A run of an earlier version may have keys that are constants now.
+        if key in default and not key.startswith("store.") and _plain(value) != default[key]
     }
 
 
@@ -176,15 +174,12 @@ def latest(found: Iterable[Measured]) -> dict[tuple[str, str], Measured]:
 
 # ------------------------------------------------------------------------------------------------------ tables
 
-Lines = list[str]
+Tables = list[Table]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> Lines:
-    """Return a Markdown table whose first `texts` columns are words; nothing without rows."""
-    if not rows:
-        return []
-    rule = ["---"] * texts + ["---:"] * (len(head) - texts)
-    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> Tables:
+    """Return one table; none without rows."""
+    return [Table("", head, rows, texts)] if rows else []
 
 
 def group_mean(row: Row, metric: str, categories: Sequence[str]) -> float | None:
@@ -201,7 +196,7 @@ def group_mean(row: Row, metric: str, categories: Sequence[str]) -> float | None
     return sum(n * value for n, value in found) / questions if questions else None
 
 
-def baselines(found: Sequence[Measured]) -> Lines:
+def baselines(found: Sequence[Measured]) -> Tables:
     """Return published figures of plain BM25 beside ours."""
     measured = latest(each for each in found if each.system == BASELINE)
     rows = []
@@ -230,7 +225,7 @@ EXPLORED = (
 )  # fmt: skip
 
 
-def explored(found: Sequence[Measured]) -> Lines:
+def explored(found: Sequence[Measured]) -> Tables:
     """Return the figures of an exploration beside ours."""
     measured = latest(found)
     rows = []
@@ -242,7 +237,7 @@ def explored(found: Sequence[Measured]) -> Lines:
     return table(("set", "baseline", "metric", "explored", "ours", "difference"), rows, texts=3)
 
 
-def sets(found: Sequence[Measured]) -> Lines:
+def sets(found: Sequence[Measured]) -> Tables:
     """Return the default recipe on every set, between plain BM25 and the reference recipe."""
     measured = latest(each for each in found if each.system in SYSTEMS and not each.changed)
     metrics = [name for name in OVERVIEW if any(name in each.row["metrics"] for each in measured.values())]
@@ -255,9 +250,9 @@ def sets(found: Sequence[Measured]) -> Lines:
     return table(("set", "questions", "system", *metrics), rows, texts=1)
 
 
-def ablation(found: Sequence[Measured]) -> Lines:
+def ablation(found: Sequence[Measured]) -> Tables:
     """Return what switching each part off does, question by question, on three chat sets."""
-    lines: Lines = []
+    made: Tables = []
     plain = [each for each in found if not each.changed]
     whole = {(each.set, id(each.kept)): each for each in plain if each.system == PRODUCT}
     off = latest(
@@ -274,9 +269,8 @@ def ablation(found: Sequence[Measured]) -> Lines:
             if any(cells):
                 label = SYSTEMS.get(system) or f"`{system.removeprefix(WITHOUT)}`"
                 rows.append((label, *cells))
-        made = table((f"off: {metric}", *names), rows, texts=1)
-        lines += ["", *made] if lines and made else made
-    return lines
+        made += table((f"off: {metric}", *names), rows, texts=1)
+    return made
 
 
 def _paired(own: Measured | None, whole: Mapping[tuple[str, int], Measured], metric: str) -> str:
@@ -284,11 +278,10 @@ def _paired(own: Measured | None, whole: Mapping[tuple[str, int], Measured], met
         return ""
     base = whole[(own.set, id(own.kept))]
     before, after = (own.kept.records.get((each.row["set"], each.system), []) for each in (base, own))
-    paired = paired_interval(before, after, metric)
-    return "" if paired is None else f"{signed(paired[0])} ({signed(paired[1][0])} to {signed(paired[1][1])})"
+    return paired_cell(before, after, metric)
 
 
-def packing(found: Sequence[Measured]) -> Lines:
+def packing(found: Sequence[Measured]) -> Tables:
     """Return what of the evidence survives each way of packing, on two chat sets."""
     rows = []
     plain = latest(each for each in found if each.system == BASELINE and PACKED[0] in each.row["metrics"])
@@ -310,7 +303,7 @@ def packing(found: Sequence[Measured]) -> Lines:
     return table(("set", "packing", *PACKED), rows, texts=2)
 
 
-def growth(found: Sequence[Measured]) -> Lines:
+def growth(found: Sequence[Measured]) -> Tables:
     """Return how much evidence larger contexts lose, by set and over all sets."""
     rows = []
     for system in (BASELINE, PRODUCT):
@@ -318,7 +311,7 @@ def growth(found: Sequence[Measured]) -> Lines:
         own = [each for each in own if GROWTH[0] in each.row["metrics"]]
         rows += [(each.set, SYSTEMS[system], *(each.shown(metric) for metric in GROWTH)) for each in own]
         if own:
-            rows.append(("all", SYSTEMS[system], *(figure(_pooled(own, metric)) for metric in GROWTH)))
+            rows.append((POOLED, SYSTEMS[system], *(figure(_pooled(own, metric)) for metric in GROWTH)))
     return table(("set", "system", *GROWTH), rows, texts=2)
 
 
@@ -329,7 +322,7 @@ def _pooled(found: Sequence[Measured], metric: str) -> float:
     return float(sum(count * each.row["metrics"][metric] for count, each in pairs) / sum(counts))
 
 
-def compacted(found: Sequence[Measured]) -> Lines:
+def compacted(found: Sequence[Measured]) -> Tables:
     """Return every chat set before and after its sessions were compacted, and the difference question by question."""
     after = latest(each for each in found if each.system == COMPACTED and not each.changed)
     whole = {(each.set, id(each.kept)): each for each in found if each.system == PRODUCT}
@@ -346,7 +339,7 @@ def compacted(found: Sequence[Measured]) -> Lines:
     return table(("set", "metric", "plain BM25", "before", "after", "difference"), rows, texts=2)
 
 
-def compaction(_: Sequence[Measured]) -> Lines:
+def compaction(_: Sequence[Measured]) -> Tables:
     """Return how many summaries stand for how many turns, from `benchmarks/compaction.py`."""
     if not COUNTED.exists():
         return []
@@ -361,7 +354,7 @@ def compaction(_: Sequence[Measured]) -> Lines:
     return table(head, rows, texts=1)
 
 
-def hops(found: Sequence[Measured]) -> Lines:
+def hops(found: Sequence[Measured]) -> Tables:
     """Return the profiles on questions that need two or more passages."""
     measured = latest(each for each in found if each.set in HOP_SETS and not each.changed)
     rows = [
@@ -373,20 +366,73 @@ def hops(found: Sequence[Measured]) -> Lines:
     return table(("set", "profile", *HOP_METRICS), rows, texts=2)
 
 
-TABLES: Mapping[str, Callable[[Sequence[Measured]], Lines]] = {
-    "baselines": baselines,
-    "explored": explored,
-    "sets": sets,
-    "ablation": ablation,
-    "packing": packing,
-    "growth": growth,
-    "compacted": compacted,
-    "compaction": compaction,
-    "hops": hops,
+# Each table, and which of its columns say what a row is of.
+TABLES: Mapping[str, tuple[Callable[[Sequence[Measured]], Tables], tuple[int, ...]]] = {
+    "baselines": (baselines, (0, 1, 2)),
+    "explored": (explored, (0, 1, 2)),
+    "sets": (sets, (0, 2)),
+    "ablation": (ablation, (0,)),
+    "packing": (packing, (0, 1)),
+    "growth": (growth, (0, 1)),
+    "compacted": (compacted, (0, 1)),
+    "compaction": (compaction, (0,)),
+    "hops": (hops, (0, 1)),
 }
 
 
-def rewritten(text: str, found: Sequence[Measured]) -> tuple[str, list[str]]:
+# ------------------------------------------------------------------------------------------------------ the page
+
+Cells = dict[str, str]  # a row, by the head of its column
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """A table as it stands on a page: its head, the rule under it, and its rows by what they are of."""
+
+    head: list[str]
+    rule: list[str]
+    rows: dict[tuple[str, ...], Cells]
+
+    @classmethod
+    def read(cls, text: str, keys: Sequence[int]) -> PageTable:
+        """Read the lines of a Markdown table."""
+        head, rule, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in text.split("\n"))
+        return cls(head, rule, {tuple(row[k] for k in keys): dict(zip(head, row, strict=True)) for row in rows})
+
+    def update(self, new: PageTable) -> PageTable:
+        """Return the table with what was measured anew; rows and columns that were not stay as they are.
+
+        A figure over all sets would no longer be one of the rows beside it, and goes.
+        """
+        head, rule = list(self.head), list(self.rule)
+        for place, name in enumerate(new.head):
+            if name not in head:
+                head.insert(place, name)
+                rule.insert(place, new.rule[place])
+        order = list(self.rows)
+        for place, key in enumerate(new.rows):
+            if key not in order:
+                order.insert(order.index(list(new.rows)[place - 1]) + 1 if place else 0, key)
+        if not self.rows.keys() <= new.rows.keys():
+            order = [key for key in order if POOLED not in key]
+        return PageTable(head, rule, {key: self.rows.get(key, {}) | new.rows.get(key, {}) for key in order})
+
+    def markdown(self) -> str:
+        """Write the table down again."""
+        rows = ([row.get(name, "") for name in self.head] for row in self.rows.values())
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in (self.head, self.rule, *rows))
+
+
+def merge_tables(old: str, made: Tables, keys: Sequence[int]) -> str:
+    """Return the new tables, each with what the page's table of the same first heading has beyond it."""
+    places = [PageTable.read(text, keys) for text in old.strip().split("\n\n") if text.startswith("|")]
+    known = {place.head[0]: place for place in places}
+    fresh = [PageTable.read(table.markdown(), keys) for table in made]
+    known |= {new.head[0]: known[new.head[0]].update(new) if new.head[0] in known else new for new in fresh}
+    return "\n\n".join(place.markdown() for place in known.values())
+
+
+def rewrite(text: str, found: Sequence[Measured]) -> tuple[str, list[str]]:
     """Return the page with its tables, and the names of those that these runs have no figures for."""
     without = []
 
@@ -394,11 +440,12 @@ def rewritten(text: str, found: Sequence[Measured]) -> tuple[str, list[str]]:
         name = match["name"]
         if name not in TABLES:
             raise SystemExit(f"there is no table {name!r}; choose from {', '.join(TABLES)}")
-        lines = TABLES[name](found)
-        if not lines:
+        build, keys = TABLES[name]
+        made = build(found)
+        if not made:
             without.append(name)
             return match.group()
-        return f"<!-- figures: {name} -->\n" + "\n".join(lines) + "\n<!-- end -->"
+        return f"<!-- figures: {name} -->\n{merge_tables(match['body'], made, keys)}\n<!-- end -->"
 
     return PLACE.sub(place, text), without
 
@@ -410,7 +457,7 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=PAGE, help="the page with the places")
     options = parser.parse_args()
     found = read_runs(options.runs)
-    text, without = rewritten(options.page.read_text(encoding="utf-8"), found)
+    text, without = rewrite(options.page.read_text(encoding="utf-8"), found)
     options.page.write_text(text, encoding="utf-8")
     for changed in dict.fromkeys(", ".join(each.changed) for each in found if each.changed):
         print(f"a run with other settings than the default recipe is in no table but its own: {changed}")

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.language.gate import judge
-from holdfast.models.embedders import build_embedder
+from holdfast.lifecycle.gate import judge
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings, GateSettings, Settings
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "tests" / "data" / "gate_examples.json"

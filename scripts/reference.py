@@ -1,97 +1,204 @@
-"""Print one generated reference table as Markdown: settings, errors, commands, verbs, models, refusal or cascade."""
+"""Print one generated part of the reference as Markdown: see `PARTS`."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from holdfast import HoldfastError, Memory, Settings, errors
+import holdfast
+from holdfast import Memory, ProfileSettings, Settings, errors
 from holdfast.interfaces.cli import app
-from holdfast.models.shipped import SHIPPED, read_provenance, shipped_folder
+from holdfast.models.embedder import SHIPPED, read_provenance, shipped_folder
+from holdfast.store.filters import FIELD_DEFAULTS
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
+EVALUATION = Path(__file__).resolve().parent.parent / "docs" / "evaluation.md"
 Table = list[tuple[str, ...]]
 
+# What the README shows of the evaluation, and of which systems.
+HEADLINES = ("recall@10", "survival@2k")
+SYSTEMS = ("plain BM25", "Holdfast")
 
-def settings() -> Table:
-    """Both recipes side by side: a value in bold differs from the contract's."""
-    reference = {row.key: row.value for row in Settings.reference().describe()}
-    rows: Table = [("key", "default", "reference", "what it does")]
-    for row in Settings().describe():
-        ours, theirs = f"`{row.value}`", f"`{reference[row.key]}`"
-        rows.append((f"`{row.key}`", ours if ours == theirs else f"**{ours}**", theirs, row.doc))
-    return rows
+# Taken by every verb and command that has them; said once instead of each time.
+OWNER = ("user", "session", "agent", "tenant")
+COMMON_OPTIONS = ("--user", "--session", "--agent", "--tenant", "--db", "--json")
+
+# What each argument means, and what happens without it; `arguments` fails when a verb takes one that is not here.
+ARGUMENTS = {
+    "user": "whose memory; required",
+    "tenant": "the space that users live in; `store.tenant`",
+    "session": "`remember`: where it was said; `list`: only this session; elsewhere: the active one",
+    "agent": "`remember`: whose unit it is; elsewhere: hide the units of other agents",
+    "content": "see [Contents](#contents)",
+    "query": "a text, or messages whose last user message is the question",
+    "id": "of a unit; `remember`: an id of your own for one message",
+    "scope": "`session`, `user` or `global`; `session` when one is named, else `user`",
+    "at": "when it was said; now",
+    "author, speaker": "the kind of author, and a name; `user`, none",
+    "metadata": "a JSON object of yours",
+    "ttl": "lifetime in seconds or as a `timedelta`; none",
+    "pinned": "never expires, is never summarised or replaced by a later statement",
+    "valid_from, valid_to": "when the statement holds; always",
+    "supersedes": "id or ids that this replaces",
+    "links": "ids that `assemble` follows once from this unit",
+    "profile": "`hybrid` (default), `thinking`, `balanced`, `fast`, or an installed one",
+    "limit": "most hits or units; the profile's maximum, and 50 in `list`",
+    "filters": "see [Filters](#filters)",
+    "only_session": "hide everything outside `session`",
+    "current_only": "hide units that are superseded, or not valid at `reference_time`; true",
+    "order": "`newest` (default) or `oldest`",
+    "reference_time": "the moment the question is asked about; now",
+    "as_of": "answer from what had been recorded by then",
+    "explain": "let each hit carry its tree",
+    "budget": "most tokens of a context; `why`: answer for that context",
+    "window": "a model's window, of which `assembly.window_fraction` becomes the budget",
+    "counter": "a function from text to a number of tokens; the estimate",
+    "strict": "refuse a context that lacks one of the last turns",
+    "track_access": "count which of the user's own units a context used; true",
+    "text, topic": "`update`: the new words",
+    "by": "`supersede`: the unit that takes over",
+    "source, name, core": "`ingest`: a path or a text, its name, and whether its rules go into every context",
+    "folder, include, exclude": "`ingest_folder`: where, and patterns such as `*.md` or `drafts/*`",
+    "ids, document, all": "`forget`: what to erase; so are `session` and `filters`",
+    "dry_run": "`forget`: report, and change nothing",
+    "whole": "`stats`: also count the store of all users",
+    "progress": "a function that is told how far the work is",
+    "path": "of the store, or of the backup",
+    "settings, now, embedder, redactor, summariser": "`open`: values of yours instead of the configured ones",
+}
 
 
-def error_tree() -> Table:
-    """Every error with its exit code."""
-    rows: Table = [("error", "exit code", "meaning")]
-    for name in errors.__all__:
-        kind = getattr(errors, name)
-        assert issubclass(kind, HoldfastError)
-        rows.append((f"`{name}`", str(kind.exit_code), str(inspect.getdoc(kind))))
-    return rows
+def verbs() -> Iterator[str]:
+    """Every public verb of Memory and every command, with arguments and options of their own."""
+    members = {name: member for name, member in inspect.getmembers(Memory, callable) if not name.startswith("_")}
+    options = _options()
+    for name in sorted({*members, *options}):
+        taken = [each for each in _parameters(members[name]) if each not in OWNER] if name in members else []
+        called = [f"`{name}({', '.join(taken)})`"] if name in members else []
+        further = [each for each in options[name][1] if not _is_argument(each, taken)] if name in options else []
+        run = [f"`{' '.join([f'holdfast {name}', *further])}`"] if name in options else []
+        yield f"- {', '.join(called + run)}: {_first_line(members[name]) if name in members else options[name][0]}"
 
 
-def commands() -> Table:
-    """Every command with its options."""
+def _is_argument(option: str, taken: list[str]) -> bool:
+    """Return whether an option is an argument of the verb under the same name; one that repeats is in the plural."""
+    name = option.removeprefix("--").replace("-", "_")
+    return name in taken or f"{name}s" in taken
+
+
+def _options() -> dict[str, tuple[str, list[str]]]:
+    """Return what each command does, and the options that are its own."""
     group = typer.main.get_command(app)
-    rows: Table = [("command", "does", "options")]
-    for name, command in sorted(getattr(group, "commands").items()):  # noqa: B009 - typed as a plain command
-        options = ", ".join(
-            f"`{option}`"
-            for param in command.params
-            for option in (*param.opts, *param.secondary_opts)
-            if option.startswith("--")
-        )
-        rows.append((f"`holdfast {name}`", str(command.help).split("\n", 1)[0], options))
-    return rows
+    found = {}
+    for name, command in getattr(group, "commands").items():  # noqa: B009 - typed as a plain command
+        given = [each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)]
+        own = [each for each in given if each.startswith("--") and each not in COMMON_OPTIONS]
+        found[name] = (str(command.help).split("\n", 1)[0], own)
+    return found
 
 
-def verbs() -> Table:
-    """Every public verb of Memory with its signature."""
-    rows: Table = [("verb", "does")]
-    for name, member in inspect.getmembers(Memory, callable):
-        if not name.startswith("_"):
-            names = [n for n in inspect.signature(member).parameters if n not in ("self", "cls")]
-            rows.append((f"`{name}({', '.join(names)})`", str(inspect.getdoc(member)).split("\n", 1)[0]))
-    return rows
+def _parameters(member: Callable[..., object]) -> list[str]:
+    # Keywords that several verbs share arrive as one; they are owner keys.
+    taken = inspect.signature(member).parameters.values()
+    return [each.name for each in taken if each.name not in ("self", "cls") and each.kind is not each.VAR_KEYWORD]
 
 
-def models() -> Table:
+def _first_line(member: object) -> str:
+    return str(inspect.getdoc(member)).split("\n", 1)[0]
+
+
+def arguments() -> Iterator[str]:
+    """What each argument of a verb means."""
+    known = {name for names in ARGUMENTS for name in names.split(", ")}
+    public = [member for name, member in inspect.getmembers(Memory, callable) if not name.startswith("_")]
+    missing = {name for member in public for name in _parameters(member)} - known
+    if missing:
+        raise SystemExit(f"ARGUMENTS of scripts/reference.py lacks {', '.join(sorted(missing))}")
+    for names, meaning in ARGUMENTS.items():
+        yield f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {meaning}"
+
+
+def settings() -> Iterator[str]:
+    """Every documented setting: its default, the reference recipe's value where it differs, and what it does."""
+    ours, reference = Settings(), Settings.reference()
+    yield f"- `recipe` ({ours.recipe}): {_field(Settings, 'recipe').metadata['doc']}"
+    groups = [each.name for each in dataclasses.fields(Settings) if each.name not in ("recipe", "origins")]
+    for group in groups:
+        if not isinstance(getattr(ours, group), ProfileSettings):
+            yield from _group(group, getattr(ours, group), getattr(reference, group))
+    profiles = [group for group in groups if isinstance(getattr(ours, group), ProfileSettings)]
+    yield from _profiles({name: getattr(ours, name) for name in profiles})
+
+
+def _group(name: str, ours: object, reference: object) -> Iterator[str]:
+    for field in _public_fields(type(ours)):
+        value, theirs = getattr(ours, field.name), getattr(reference, field.name)
+        apart = "" if value == theirs else f"; reference {_shown(theirs)}"
+        yield f"- `{name}.{field.name}` ({_shown(value)}{apart}): {field.metadata['doc']}"
+
+
+def _profiles(profiles: Mapping[str, ProfileSettings]) -> Iterator[str]:
+    """One line for a key of all profiles: they have the same."""
+    for field in _public_fields(ProfileSettings):
+        values = {name: _shown(getattr(profile, field.name)) for name, profile in profiles.items()}
+        apart = "; ".join(f"{name} {value}" for name, value in values.items())
+        shown = next(iter(values.values())) if len(set(values.values())) == 1 else apart
+        yield f"- `PROFILE.{field.name}` ({shown}): {field.metadata['doc']}"
+
+
+def _public_fields(group: type) -> list[dataclasses.Field[Any]]:
+    return [each for each in dataclasses.fields(group) if not each.metadata.get("internal")]
+
+
+def _field(group: type, name: str) -> dataclasses.Field[Any]:
+    return next(each for each in dataclasses.fields(group) if each.name == name)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return str(value) if value != "" else "none"
+
+
+def error_tree() -> Iterator[str]:
+    """The tree that the module draws."""
+    yield "```text"
+    yield textwrap.dedent(str(errors.__doc__).split("::")[1].split("A message")[0]).strip()
+    yield "```"
+
+
+def names() -> Iterator[str]:
+    """Every promised name."""
+    yield ", ".join(f"`{name}`" for name in holdfast.__all__ if name not in errors.__all__)
+
+
+def fields() -> Iterator[str]:
+    """Every unit field that a filter may name."""
+    yield ", ".join(f"`{name}`" for name in FIELD_DEFAULTS)
+
+
+def models() -> Iterator[str]:
     """Every shipped model, as its own record describes it."""
-    rows: Table = [("name", "model", "dims", "format", "size", "licence", "what was changed")]
+    rows: Table = [("name", "model", "dims", "format", "size", "licence")]
     for name in SHIPPED:
         record = read_provenance(shipped_folder(name))
         size = sum(file["bytes"] for file in record["files"].values()) / 1e6
-        made = (str(record["dims"]), record["format"], f"{size:.0f} MB", record["licence"], record["changes"])
+        made = (str(record["dims"]), record["format"], f"{size:.0f} MB", record["licence"])
         rows.append((f"`{name}`", record["upstream"], *made))
-    return rows
+    return _table(rows)
 
 
-def refusal() -> Table:
-    """What the no-answer rule keeps and refuses, as measured; the first row is in force."""
-    measured = _result("refusal.json")
-    others = [
-        choice for choice in measured.get("other choices", {}).values() if _in_force(choice) != _in_force(measured)
-    ]
-    rows: Table = [("`coverage`", "`cosine`", "answerable questions kept", "unanswerable ones refused", "in force")]
-    for number, choice in enumerate((measured, *others)):
-        shares = (f"{choice['odd'][name]:.1%}" for name in ("kept", "refused"))
-        rows.append((str(choice["coverage"]), str(choice["cosine"]), *shares, "" if number else "yes"))
-    return rows
-
-
-def _in_force(choice: dict[str, Any]) -> tuple[float, float]:
-    return choice["coverage"], choice["cosine"]
-
-
-def cascade() -> Table:
+def cascade() -> Iterator[str]:
     """How much of the exact top ten the funnel finds, and the first tiers by themselves."""
     rows: Table = [("model", "the funnel", "64 dimensions alone", "256 dimensions alone")]
     for name in SHIPPED:
@@ -99,7 +206,24 @@ def cascade() -> Table:
         tiers = measured["early exit"]
         alone = (f"{tiers[t]['overlap@10 of all questions']:.3f}" if t in tiers else "all" for t in ("64", "256"))
         rows.append((f"`{name}`", f"{measured['funnel recall@10']:.3f}", *alone))
-    return rows
+    return _table(rows)
+
+
+def headline() -> Iterator[str]:
+    """The two figures that matter most, of each set that has both, from the table of the evaluation page."""
+    page = EVALUATION.read_text(encoding="utf-8")
+    lines = page.split("<!-- figures: sets -->\n")[1].split("<!-- end -->")[0].splitlines()
+    head, _, *body = [[cell.strip() for cell in line.strip("| ").split(" |")] for line in lines]
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in body:
+        cells = dict(zip(head, [*row, *[""] * len(head)], strict=False))
+        found.setdefault(cells["set"], {})[cells["system"]] = [cells[name].split(" (")[0] for name in HEADLINES]
+    rows: Table = [("set", *(f"{name}, {system}" for name in HEADLINES for system in SYSTEMS))]
+    for data, systems in found.items():
+        figures = [systems.get(system, [""] * len(HEADLINES))[i] for i in range(len(HEADLINES)) for system in SYSTEMS]
+        if all(figures):
+            rows.append((data, *figures))
+    return _table(rows)
 
 
 def _result(name: str) -> dict[str, Any]:
@@ -107,17 +231,23 @@ def _result(name: str) -> dict[str, Any]:
     return found
 
 
-TABLES = {
+def _table(rows: Table) -> Iterator[str]:
+    head, *body = rows
+    for row in (head, tuple("---" for _ in head), *body):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+PARTS: dict[str, Callable[[], Iterator[str]]] = {
+    "verbs": verbs,
+    "arguments": arguments,
     "settings": settings,
     "errors": error_tree,
-    "commands": commands,
-    "verbs": verbs,
+    "names": names,
+    "fields": fields,
     "models": models,
-    "refusal": refusal,
     "cascade": cascade,
+    "headline": headline,
 }
 
 if __name__ == "__main__":
-    head, *body = TABLES[sys.argv[1]]()
-    for row in (head, tuple("---" for _ in head), *body):
-        print("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
+    print("\n".join(PARTS[sys.argv[1]]()))

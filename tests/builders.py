@@ -13,6 +13,8 @@ import pytest
 
 import holdfast.memory
 from holdfast import Memory, Settings
+from holdfast.assembly.pack import fill
+from holdfast.assembly.plan import plan_tail
 from holdfast.ranking.pool import Pool
 from holdfast.retrieval.strategy import retrieve as look_for
 from holdfast.settings import EmbeddingSettings
@@ -165,3 +167,8 @@ def read_shards(shards, view=None, allowed=None, space="s"):
 def waiting(memory, space):
     """Return how many units, of any owner, wait for their vectors."""
     return len(memory.store.waiting(space, ALL))
+
+
+def assemble(request, projection, sentence_score=None):
+    """Plan and fill in one step, for a projection that was made without knowing the tail."""
+    return fill(plan_tail(request), projection, sentence_score)

@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict
 from functools import partial
 
+from holdfast.kernels import hypervectors as hv
 from holdfast.language import analyse
-from holdfast.language.hypervector import encode_unit
 from holdfast.language.symbols import symbol_tokens
-from holdfast.settings import Settings
+from holdfast.settings import HyperSettings, Settings
 from holdfast.store.contract import Derivation, UnitHypervectors
-from holdfast.types import Analysis, Unit
+from holdfast.types import FIELDS, Analysis, Unit
 
 # Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.
 _ANALYSIS_VERSION = 5
@@ -21,11 +21,23 @@ def derivation(settings: Settings) -> Derivation:
     """Return the derivation the settings describe."""
 
     def hypervectors(unit: Unit, analysis: Analysis) -> UnitHypervectors:
-        return UnitHypervectors(*encode_unit(unit, analysis, settings.hyper))
+        return encode_unit(unit, analysis, settings.hyper)
 
     return Derivation(
         analyse=partial(analyse, settings=settings.analysis),
         hypervectors=hypervectors,
         fingerprint=json.dumps([_ANALYSIS_VERSION, asdict(settings.analysis)]),
         tokens=symbol_tokens,
+    )
+
+
+def encode_unit(unit: Unit, analysis: Analysis, settings: HyperSettings) -> UnitHypervectors:
+    """Return the field vectors of a unit (C5); a missing field has none."""
+    topic, statement = (analysis.terms[FIELDS.index(name)] for name in ("topic", unit.statement_field))
+    # Not bound to the names of their fields: an XOR with the same key on both sides changes no distance.
+    return UnitHypervectors(
+        hv.ngrams(topic, positional=settings.positional),
+        hv.ngrams(statement, positional=settings.positional),
+        unit.role,
+        unit.utility_acts,
     )

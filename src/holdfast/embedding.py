@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from holdfast.errors import EmbedderError, EmbeddingSpaceError
 from holdfast.ingest import Indexing, embed_waiting
-from holdfast.models.embedders import Embedder, build_embedder
+from holdfast.models import build_embedder
+from holdfast.models.embedder import Embedder
 from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.contract import SpaceChange, Store
 

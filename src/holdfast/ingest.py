@@ -12,11 +12,11 @@ from typing import Any
 
 from holdfast.errors import EmbedderError, NotFoundError, StoreError
 from holdfast.inputs.checks import choose_scope
+from holdfast.inputs.messages import Said, identity, occurrence_id, read_content
 from holdfast.inputs.redaction import redact_json
-from holdfast.inputs.units import Said, identity, occurrence_id, read_content
-from holdfast.lifecycle.gate import judged, judged_by_words
-from holdfast.lifecycle.supersede import superseded
-from holdfast.models.embedder import Embedder, checked
+from holdfast.lifecycle.gate import judge_by_words, judge_units
+from holdfast.lifecycle.supersede import find_superseded
+from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.settings import GateSettings, Settings
 from holdfast.store.contract import ALL, Analyse, Promotion, Store, Supersession
 from holdfast.types import Draft, Gate, Scope, Unit, Written
@@ -102,13 +102,13 @@ def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
         return Indexed()
     try:
         if embedder is None:
-            gates = judged_by_words(units, indexing.gate)
+            gates = judge_by_words(units, indexing.gate)
             if gates:
                 store.mark([Promotion(*gate) for gate in gates])
             return Indexed(0, {unit.id: gate for unit, gate in gates})
         given = embedder.embed_documents([unit.text for unit in units])
-        vectors = checked(given, len(units), embedder.dims, embedder.space)
-        gates = judged(store, embedder.space, units, vectors, indexing.gate)
+        vectors = check_vectors(given, len(units), embedder.dims, embedder.space)
+        gates = judge_units(store, embedder.space, units, vectors, indexing.gate)
         written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])
     except (EmbedderError, StoreError) as error:
         log.warning("%d units are kept and wait for their vectors or the gate: %s", len(units), error)
@@ -123,7 +123,7 @@ def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -
         return {}
     replaced: dict[str, tuple[str, ...]] = {}
     try:
-        for one in superseded(store, units, settings):
+        for one in find_superseded(store, units, settings):
             with suppress(NotFoundError):  # erased by somebody meanwhile: there is nothing left to replace
                 store.mark([Supersession(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)])
                 replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)

@@ -2,77 +2,87 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
-from holdfast import ingest, recall
+from holdfast import arguments, ingest, recall
 from holdfast import why as absence
-from holdfast.assembly.budget import choose_budget
+from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, spell_out
 from holdfast.assembly.context import Context
+from holdfast.assembly.plan import choose_budget
 from holdfast.derivation import derivation
 from holdfast.documents import core as documents
-from holdfast.documents import knowledge as library
-from holdfast.errors import InputError, shown
-from holdfast.inputs.checks import (
-    check_flag,
-    check_given_text,
-    check_lifetime,
-    check_metadata,
-    check_name,
-    check_names,
-    check_note,
-    check_targets,
-    check_text,
-    check_time,
-    choose,
-)
-from holdfast.inputs.units import sessions_in
-from holdfast.language.knowledge import aliases_of
+from holdfast.documents import knowledge
+from holdfast.embedding import Embedding
+from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
+from holdfast.ingest import Indexing, Redact
+from holdfast.inputs.checks import check_flag, check_given_text, check_name, check_names, choose
+from holdfast.inputs.messages import Query, sessions_in
+from holdfast.inputs.redaction import redact_text
+from holdfast.language import analyse
 from holdfast.language.rules import read_rules
-from holdfast.language.tokens import TokenCounter
+from holdfast.language.symbols import aliases_of
+from holdfast.language.tokens import RATIOS, Estimator, TokenCounter
+from holdfast.lifecycle import compact as compaction
+from holdfast.lifecycle.forget import ForgetRequest, select
+from holdfast.models import open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
-from holdfast.opened import Filters, Moment, checked_limit, checked_path, checked_user
+from holdfast.query import Engine, Question
 from holdfast.settings import Settings
-from holdfast.store.contract import Access, Order, Store, look
+from holdfast.store.contract import Access, Order, Reinstatement, Store, Supersession, look
 from holdfast.store.sqlite import SqliteStore
 from holdfast.types import (
-    AUTHORS,
-    SCOPES,
-    CoreDocument,
+    Compaction,
+    Document,
+    Erasure,
     SearchResult,
     SourceLimits,
     Stats,
     Unit,
+    View,
     Why,
     Widened,
     Written,
 )
-from holdfast.upkeep import Upkeep
 
+log = logging.getLogger("holdfast")
 Units = list[Unit]  # inside the class, `list` is a verb
-_KEEP: Any = object()  # "leave this as it is", which None cannot say
+Compactions = list[Compaction]
+Content = str | Unit | Mapping[str, Any]
+Clock = Callable[[], datetime]
+OnProgress = Callable[[int, int], None]
 
 
-class Memory(Upkeep):
+class Memory:
     """A long-term memory. Open it with `Memory.open`; share it between threads, not across a fork."""
 
     def __init__(
         self,
         store: Store,
         settings: Settings,
-        now: Callable[[], datetime],
+        now: Clock,
         embedder: Embedder | None = None,
         counter: TokenCounter | None = None,
         *,
-        redactor: Callable[[str], str] | None = None,
+        redactor: Redact | None = None,
         summariser: Summariser | None = None,
     ) -> None:
-        super().__init__(store, settings, now, time.perf_counter, embedder, counter, redactor, summariser)
+        self._store = store
+        self._settings = settings
+        self._now = now
+        self._analyse = partial(analyse, settings=settings.analysis)
+        self._vectors = Embedding(store, settings.embedding, settings.gate, embedder)
+        self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
+        self._redact = redactor or (redact_text if settings.ingest.redact else None)
+        self._summariser = summariser
+        self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder)
 
     @classmethod
     def open(
@@ -80,10 +90,10 @@ class Memory(Upkeep):
         path: str | Path | None = None,
         *,
         settings: Settings | None = None,
-        now: Callable[[], datetime] | None = None,
+        now: Clock | None = None,
         embedder: Embedder | None = None,
         counter: TokenCounter | None = None,
-        redactor: Callable[[str], str] | None = None,
+        redactor: Redact | None = None,
         summariser: Summariser | None = None,
     ) -> Self:
         """Open or create the memory at `path` (`./holdfast.db` by default; `:memory:` keeps nothing).
@@ -97,7 +107,7 @@ class Memory(Upkeep):
             StoreError: the file cannot be used; the message says why and what to do.
         """
         settings = Settings.load() if settings is None else settings
-        location = checked_path("path", settings.store.path if path is None else path)
+        location = arguments.check_location("path", settings.store.path if path is None else path)
         # Refused before a file is made, not at the first question or word.
         read_rules(settings.symbolic.rules)
         aliases_of(settings.analysis.aliases)
@@ -105,29 +115,31 @@ class Memory(Upkeep):
         clock = now or (lambda: datetime.now(UTC))
         return cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)
 
+    def close(self) -> None:
+        """Release the store."""
+        self._vectors.close()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings in force."""
+        return self._settings
+
+    @property
+    def store(self) -> Store:
+        """Return the store, for tools that check or inspect it."""
+        return self._store
+
     # -------------------------------------------------------------------------------------------- writing
 
-    def remember(
-        self,
-        content: str | Unit | Mapping[str, Any] | Sequence[str | Unit | Mapping[str, Any]],
-        *,
-        user: str,
-        session: str | None = None,
-        agent: str | None = None,
-        tenant: str | None = None,
-        scope: str | None = None,
-        at: Moment | None = None,
-        id: str | None = None,
-        author: str | None = None,
-        speaker: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        ttl: float | timedelta | None = None,
-        pinned: bool = False,
-        valid_from: Moment | None = None,
-        valid_to: Moment | None = None,
-        supersedes: str | Sequence[str] | None = None,
-        links: str | Sequence[str] | None = None,
-    ) -> list[Written]:
+    @spell_out
+    def remember(self, content: Content | Sequence[Content], **options: Unpack[UnitOptions]) -> list[Written]:
         """Keep `content` word for word; return what was done with each message.
 
         A text, a message (`{"role": …, "content": …}`), a unit, or a list of these. The same message is kept
@@ -138,59 +150,21 @@ class Memory(Upkeep):
         Raises:
             InputError: something given cannot be used; nothing was written.
         """
-        now = self._now()
-        session = check_name("session", session, optional=True)
-        lifetime = check_lifetime(ttl)
-        fields: dict[str, Any] = {
-            "author": None if author is None else choose("author", author, AUTHORS),
-            "speaker": check_name("speaker", speaker, optional=True),
-            "metadata": None if metadata is None else check_metadata(metadata, self._settings.ingest),
-            "expires_at": None if lifetime is None else now + lifetime,
-            "pinned": check_flag("pinned", pinned) or None,
-            "valid_from": check_time("valid_from", valid_from),
-            "valid_to": check_time("valid_to", valid_to),
-            "supersedes": check_targets("supersedes", supersedes) or None,
-            "links": check_targets("links", links) or None,
-        }
-        given_id = check_name("id", id, optional=True)
-        if given_id is not None and not isinstance(content, str | Unit | Mapping):
-            raise InputError(f"id = {shown(given_id)} cannot name every message of a list; give each its own id")
-        owned = ingest.Owned(
-            tenant=self._tenant(tenant),
-            user=checked_user(user),
-            session=session,
-            agent=check_name("agent", agent, optional=True),
-            scope=None if scope is None else choose("scope", scope, SCOPES),
-            now=now,
-            at=check_time("at", at),
-            id=given_id,
-            fields={name: value for name, value in fields.items() if value is not None},
-            redact=self._redact,
-        )
+        owner = arguments.owner_of(options)
+        owned = arguments.check_unit(self._settings.ingest, self._view(**owner), options, self._redact)
+        if owned.id is not None and not isinstance(content, str | Unit | Mapping):
+            raise InputError(f"id = {shown(owned.id)} cannot name every message of a list; give each its own id")
         written = ingest.remember(
             content, owned, store=self._store, settings=self._settings, analyse=self._analyse,
             indexing=self._vectors.indexing(),
         )  # fmt: skip
-        for name in {session, *sessions_in(content)}:
-            self._compact_when_due(owned.tenant, owned.user, name, agent)
+        if self._settings.compaction.session_tokens:
+            for name in {owned.session, *sessions_in(content)} - {None}:
+                self._compact_when_due({**owner, "session": name})
         return written
 
-    def update(
-        self,
-        id: str,
-        *,
-        user: str,
-        agent: str | None = None,
-        tenant: str | None = None,
-        text: str = _KEEP,
-        topic: str = _KEEP,
-        metadata: Mapping[str, Any] = _KEEP,
-        pinned: bool = _KEEP,
-        ttl: float | timedelta | None = _KEEP,
-        valid_from: Moment | None = _KEEP,
-        valid_to: Moment | None = _KEEP,
-        links: str | Sequence[str] = _KEEP,
-    ) -> Unit:
+    @spell_out
+    def update(self, id: str, **options: Unpack[ChangeOptions]) -> Unit:
         """Make a new version of one unit and return it; `history` keeps the old ones.
 
         `ttl=None` lets the unit live for ever again; `metadata` replaces the whole object.
@@ -199,20 +173,8 @@ class Memory(Upkeep):
             NotFoundError: the owner has no such unit.
         """
         now = self._now()
-        checks: dict[str, tuple[object, Callable[[Any], object]]] = {
-            "text": (text, lambda value: self._clean(check_text(value, self._settings.ingest))),
-            "topic": (topic, lambda value: self._clean(check_note("topic", check_given_text("topic", value)))),
-            "metadata": (metadata, lambda value: self._clean(check_metadata(value, self._settings.ingest))),
-            "pinned": (pinned, lambda value: check_flag("pinned", value)),
-            "expires_at": (ttl, lambda value: now + life if (life := check_lifetime(value)) else None),
-            "valid_from": (valid_from, lambda value: check_time("valid_from", value)),
-            "valid_to": (valid_to, lambda value: check_time("valid_to", value)),
-            "links": (links, lambda value: check_targets("links", value)),
-        }
-        changes = {name: check(value) for name, (value, check) in checks.items() if value is not _KEEP}
-        if not changes:
-            raise InputError(f"nothing to change; give update one of {', '.join(checks)}")
-        view = self._view(user=user, agent=agent, tenant=tenant)
+        changes = arguments.check_changes(self._settings.ingest, now, options, self._redact)
+        view = self._view(**arguments.owner_of(options))
         indexing = self._vectors.indexing()
         unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, now, self._analyse))
         ingest.embed([unit], self._store, indexing)
@@ -238,25 +200,19 @@ class Memory(Upkeep):
             InputError: it cannot be read as a document; nothing was written.
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
-        path = documents.check_path(checked_path("source", source)) if isinstance(source, Path) else None
+        path = documents.check_path(arguments.check_location("source", source)) if isinstance(source, Path) else None
         if path is not None and documents.is_folder(path):
             raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
-        owner = None if choose("scope", scope, ("user", "global")) == "global" else checked_user(user)
+        owner = None if choose("scope", scope, ("user", "global")) == "global" else arguments.check_user(user)
         view = self._view(user=user, tenant=tenant)
         desk = self._desk(writing=True)
         most = self._settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
         body = check_given_text("source", source).encode() if path is None else documents.read_file(path, most)
-        document = CoreDocument(
-            tenant=view.tenant,
-            user=owner,
-            name=documents.document_name(desk, view, owner, name, path),
-            body=body,
-            path=str(path.resolve()) if path is not None else "",
-            core=core,
-        )
+        called, place = documents.document_name(desk, view, owner, name, path), str(path.resolve()) if path else ""
+        document = Document(tenant=view.tenant, user=owner, name=called, body=body, path=place, core=core)
         if not document.core:
-            return library.take_in(desk, document)
-        return documents.ingest(desk, replace(document, body=desk.clean(body)), view)
+            return knowledge.take_in(desk, document)
+        return documents.ingest(desk, dataclasses.replace(document, body=desk.clean(body)), view)
 
     def ingest_folder(
         self,
@@ -265,10 +221,10 @@ class Memory(Upkeep):
         user: str,
         tenant: str | None = None,
         scope: str = "user",
-        include: Sequence[str] = library.INCLUDED,
-        exclude: Sequence[str] = library.EXCLUDED,
-        progress: Callable[[int, int], None] = lambda _done, _of: None,
-    ) -> library.FolderReport:
+        include: Sequence[str] = knowledge.INCLUDED,
+        exclude: Sequence[str] = knowledge.EXCLUDED,
+        progress: OnProgress = lambda _done, _of: None,
+    ) -> knowledge.FolderReport:
         """Take in the documents of a folder: what is new or changed; what is gone ends. Patterns are as in a shell.
 
         A file that cannot be read is reported, and the others go on; what is skipped is reported too. Links that lead
@@ -279,20 +235,21 @@ class Memory(Upkeep):
         """
         owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
-        wanted = library.Folder(
-            checked_path("folder", folder), view.tenant, None if owner == "global" else view.user,
+        wanted = knowledge.Folder(
+            arguments.check_location("folder", folder), view.tenant, None if owner == "global" else view.user,
             check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
         )  # fmt: skip
-        return library.take_in_folder(self._desk(writing=True), wanted, view)
+        return knowledge.take_in_folder(self._desk(writing=True), wanted, view)
 
-    def widen(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Widened:
+    @spell_out
+    def widen(self, id: str, **owner: Unpack[OwnerOptions]) -> Widened:
         """Return the section of its document that a unit stands in.
 
         Raises:
             NotFoundError: the owner has no such unit, or it is of no document.
         """
-        view = self._view(user=user, agent=agent, tenant=tenant)
-        return library.widen(self._desk(), view, self._found(view, id))
+        view = self._view(**owner)
+        return knowledge.widen(self._desk(), view, self._unit(view, id))
 
     def reembed(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Give every unit a vector of the embedder in force, in its space; return how many still wait.
@@ -306,53 +263,36 @@ class Memory(Upkeep):
 
     # -------------------------------------------------------------------------------------------- reading
 
+    @spell_out
     def search(
         self,
-        query: str | Sequence[Mapping[str, Any]],
+        query: Query,
         *,
-        user: str,
-        session: str | None = None,
-        agent: str | None = None,
-        tenant: str | None = None,
         profile: str = "hybrid",
         limit: int | None = None,
-        filters: Filters | None = None,
-        only_session: bool = False,
-        current_only: bool = True,
-        reference_time: Moment | None = None,
-        as_of: Moment | None = None,
         explain: bool = False,
+        **view: Unpack[ViewOptions],
     ) -> SearchResult:
         """Return ranked hits; with `explain`, each carries the tree its score is composed of.
 
         `query` is a question, or a message list whose last user message is the question. `as_of` answers from what
         had been recorded by then and was not yet superseded.
         """
-        view = self._view(
-            user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
-            current_only=current_only, reference_time=reference_time, as_of=as_of,
-        )  # fmt: skip
-        return recall.search(self._engine, self._question(query, profile, limit), view, explain=explain)
+        seen = self._view(**view)
+        return recall.search(self._engine, self._question(query, profile, limit), seen, explain=explain)
 
+    @spell_out
     def assemble(
         self,
-        query: str | Sequence[Mapping[str, Any]],
+        query: Query,
         *,
-        user: str,
-        session: str | None = None,
-        agent: str | None = None,
-        tenant: str | None = None,
         profile: str = "hybrid",
         budget: int | None = None,
         window: int | None = None,
-        filters: Filters | None = None,
-        only_session: bool = False,
-        current_only: bool = True,
-        reference_time: Moment | None = None,
-        as_of: Moment | None = None,
         strict: bool = False,
         track_access: bool = True,
         counter: TokenCounter | None = None,
+        **view: Unpack[ViewOptions],
     ) -> Context:
         """Return a context for a prompt: rules, the session's last turns, and what the question brings up.
 
@@ -364,97 +304,254 @@ class Memory(Upkeep):
             BudgetError: the hard rules alone pass the budget.
             InputError: an argument or the counter cannot be used.
         """
-        view = self._view(
-            user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
-            current_only=current_only, reference_time=reference_time, as_of=as_of,
-        )  # fmt: skip
+        seen = self._view(**view)
         tokens = choose_budget(self._settings.assembly, budget, window)
         question = self._question(query, profile, None)
-        making, warnings = self._making(query, view, tokens, counter, strict=strict)
-        context = recall.assemble(self._engine, question, view, making)
+        request, warnings = arguments.make_request(self._desk(), query, seen, tokens, counter, strict=strict)
+        context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
-            self._store.mark([Access(view, tuple([item.id for item in context.section("projection").items]))])
+            self._store.mark([Access(seen, tuple([item.id for item in context.section("projection").items]))])
         return context.with_warnings(warnings)
 
+    @spell_out
     def why(
         self,
-        query: str | Sequence[Mapping[str, Any]],
+        query: Query,
         id: str,
         *,
-        user: str,
-        session: str | None = None,
-        agent: str | None = None,
-        tenant: str | None = None,
         profile: str = "hybrid",
         limit: int | None = None,
-        filters: Filters | None = None,
-        only_session: bool = False,
-        current_only: bool = True,
-        reference_time: Moment | None = None,
-        as_of: Moment | None = None,
         budget: int | None = None,
+        **view: Unpack[ViewOptions],
     ) -> Why:
         """Say why one unit is, or is not, among the hits that `search` gives for the same arguments.
 
         With a `budget`, say why it is, or is not, in the context that `assemble` makes of them.
         """
-        view = self._view(
-            user=user, session=session, agent=agent, tenant=tenant, filters=filters, only_session=only_session,
-            current_only=current_only, reference_time=reference_time, as_of=as_of,
-        )  # fmt: skip
-        question, unit = self._question(query, profile, limit), self._found(view, id)
+        seen = self._view(**view)
+        question, unit = self._question(query, profile, limit), self._unit(seen, id)
         if budget is None:
-            return absence.why(self._engine, question, unit, view)
-        making, _ = self._making(query, view, choose_budget(self._settings.assembly, budget), None, strict=False)
-        return absence.why_in_context(self._engine, question, unit, view, making)
+            return absence.why(self._engine, question, unit, seen)
+        tokens = choose_budget(self._settings.assembly, budget)
+        request, _ = arguments.make_request(self._desk(), query, seen, tokens, None, strict=False)
+        return absence.why_in_context(self._engine, question, unit, seen, request)
 
-    def get(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Unit:
+    @spell_out
+    def get(self, id: str, **owner: Unpack[OwnerOptions]) -> Unit:
         """Return one unit.
 
         Raises:
             NotFoundError: the owner has no such unit.
         """
-        view = self._view(user=user, agent=agent, tenant=tenant)
-        unit = self._found(view, id)
+        view = self._view(**owner)
+        unit = self._unit(view, id)
         counted = look(self._store, view, lambda reading: reading.columns([unit.id], ("access_count",)))
         return unit.evolve(access_count=int(counted["access_count"][0]))
 
+    @spell_out
     def list(
         self,
         *,
-        user: str,
-        session: str | None = None,
-        agent: str | None = None,
-        tenant: str | None = None,
         limit: int | None = 50,
-        filters: Filters | None = None,
+        filters: arguments.Filters | None = None,
         current_only: bool = True,
         order: Order = "newest",
+        **owner: Unpack[SessionOptions],
     ) -> Units:
         """Return units by time, newest first; with `session`, those of that session."""
-        view = self._view(
-            user=user, session=session, agent=agent, tenant=tenant, filters=filters,
-            only_session=session is not None, current_only=current_only,
-        )  # fmt: skip
+        only_session = owner.get("session") is not None
+        view = self._view(**owner, filters=filters, only_session=only_session, current_only=current_only)
         return [
             *look(
                 self._store,
                 view,
                 lambda reading: reading.scan(
-                    order=choose("order", order, ("newest", "oldest")), limit=checked_limit(limit)
+                    order=choose("order", order, ("newest", "oldest")), limit=arguments.check_limit(limit)
                 ),
             )
         ]
 
-    def history(self, id: str, *, user: str, agent: str | None = None, tenant: str | None = None) -> Units:
+    @spell_out
+    def history(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
         """Return every version of one unit, oldest first.
 
         Raises:
             NotFoundError: the owner has no such unit.
         """
-        view = self._view(user=user, agent=agent, tenant=tenant)
-        return look(self._store, view, lambda reading: reading.history(self._found(view, id).id))
+        view = self._view(**owner)
+        return look(self._store, view, lambda reading: reading.history(self._unit(view, id).id))
 
     def stats(self, *, user: str, tenant: str | None = None, whole: bool = False) -> Stats:
         """Return how much one user has remembered; with `whole`, also how large the store of all users is."""
         return self._store.stats(self._view(user=user, tenant=tenant), whole=check_flag("whole", whole))
+
+    # ------------------------------------------------------------------------------------------- upkeep
+
+    @spell_out
+    def compact(
+        self, *, progress: OnProgress = lambda _done, _of: None, **owner: Unpack[SessionOptions]
+    ) -> Compactions:
+        """Let summaries stand for old turns of one session, or of all; `expand` gives the turns back.
+
+        The turns that a context would show as its tail are left alone. What is covered already is not done again.
+
+        Raises:
+            EmbedderError: there is no embedder, or it cannot be used.
+        """
+        view = self._view(**owner)
+        kit = self._compactor()
+        names = (
+            [view.session]
+            if view.session is not None
+            else look(self._store, view, lambda reading: reading.names("session"))
+        )
+        views = [dataclasses.replace(view, session=name) for name in names]
+        done = []
+        for number, one in enumerate(views):
+            progress(number, len(views))
+            # One session counts its clusters, several count themselves.
+            part = progress if len(views) == 1 else lambda _done, _of, number=number: progress(number, len(views))
+            done.append(compaction.compact(kit, one, self._protected(one), progress=part))
+        progress(len(views), len(views))
+        return done
+
+    @spell_out
+    def expand(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
+        """Return the raw turns that a summary stands for, in their order.
+
+        Raises:
+            NotFoundError: the owner has no such summary.
+            InputError: it is not a summary.
+        """
+        return compaction.expand(self._store, self._view(**owner), check_name("id", id) or "")
+
+    @spell_out
+    def supersede(self, id: str, *, by: str, **owner: Unpack[OwnerOptions]) -> Unit:
+        """Let the unit `by` take the place of `id`, which stays in history; return the one that no longer counts.
+
+        Raises:
+            NotFoundError: the owner does not have one of them.
+            InputError: it would supersede itself in a circle.
+        """
+        view = self._view(**owner)
+        old, new = check_name("id", id) or "", check_name("by", by) or ""
+        self._store.mark([Supersession(view, old, new, self._now())])
+        return self._unit(view, old)
+
+    @spell_out
+    def reinstate(self, id: str, **owner: Unpack[OwnerOptions]) -> Unit:
+        """Let a superseded unit count again.
+
+        Raises:
+            NotFoundError: the owner has no such unit.
+        """
+        view = self._view(**owner)
+        self._store.mark([Reinstatement(view, check_name("id", id) or "", self._now())])
+        return self._unit(view, id)
+
+    @spell_out
+    def forget(
+        self,
+        *,
+        ids: str | Sequence[str] | None = None,
+        filters: arguments.Filters | None = None,
+        document: str | None = None,
+        all: bool = False,
+        dry_run: bool = False,
+        **owner: Unpack[SessionOptions],
+    ) -> Erasure:
+        """Erase units for good: their words, versions, vectors, and every summary made of them, in every file.
+
+        Summaries are made again from what is left. `dry_run` lists what would go and changes nothing.
+
+        Raises:
+            InputError: nothing is named, or the filter matches everything and `all` is not given.
+            NotFoundError: the owner does not have what is named; nothing is erased.
+        """
+        view = self._view(**owner, filters=filters)
+        wanted = ForgetRequest(
+            ids=check_names("ids", ids) or (), session=view.session, filtered=view.filters is not None,
+            document=check_name("document", document, optional=True), everything=check_flag("all", all),
+        )  # fmt: skip
+        chosen = select(self._store, view, wanted)
+        view = dataclasses.replace(view, user="") if chosen.everyones else view
+        erasure = self._store.forget(
+            view, chosen.ids, chosen.documents, dry_run=check_flag("dry_run", dry_run),
+            owner=wanted.everything and view.agent is None,
+        )  # fmt: skip
+        if chosen.documents:
+            documents.drop_readings()
+        erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
+        if dry_run or not erasure.uncovered:
+            return erasure
+        try:
+            rebuilt = compaction.rebuild(self._compactor(), view, erasure.summaries, self._protected)
+        except HoldfastError as error:
+            # What was to go is gone; the turns that are left are found by themselves until the next compaction.
+            log.warning("summaries of what is left are not made now: %s", error)
+            return erasure
+        return dataclasses.replace(erasure, rebuilt=tuple(rebuilt))
+
+    def backup(self, path: str | Path) -> int:
+        """Copy the store to a new file while it is in use, and read the copy back; return how many units it holds.
+
+        The engine remembers where its copies lie, so that `forget` reaches them.
+
+        Raises:
+            InputError: the file exists, or its folder does not.
+        """
+        return self._store.backup(arguments.check_location("path", path), self._now())
+
+    # --------------------------------------------------------------------------------------------- wiring
+
+    def _view(self, **options: Unpack[ViewOptions]) -> View:
+        return arguments.make_view(self._settings, self._now(), **options)
+
+    def _question(self, query: Query, profile: str, limit: int | None) -> Question:
+        return arguments.make_question(self._settings, query, profile, limit, dense=self._vectors.wanted)
+
+    def _unit(self, view: View, unit_id: str) -> Unit:
+        name = check_name("id", unit_id) or ""
+        unit = look(self._store, view, lambda reading: reading.units([name])).get(name)
+        if unit is None:
+            raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
+        return unit
+
+    def _desk(self, *, writing: bool = False) -> documents.Desk:
+        indexing = self._vectors.indexing() if writing else Indexing(self._vectors.embedder(), self._settings.gate)
+        return documents.Desk(
+            self._store, self._settings, self._analyse, indexing, self._counter, self._now(), self._redact
+        )
+
+    def _compactor(self) -> compaction.Compactor:
+        embedder = self._vectors.embedder()
+        if embedder is None:
+            raise EmbedderError("compaction compares turns by their vectors; set embedding.embedder to something")
+        if self._summariser is None:
+            self._summariser = open_summariser(self._settings.summariser)
+        return compaction.Compactor(
+            self._store, self._settings.compaction, self._analyse, embedder, self._counter, self._summariser,
+            self._now(),
+        )  # fmt: skip
+
+    def _protected(self, view: View) -> frozenset[str]:
+        """Return T_recent and T_base of a context of the full budget: they are never compacted (law 7).
+
+        Each agent has a tail of its own.
+        """
+        agents = compaction.agents(self._store, view) | {view.agent, None}
+        tails = (arguments.tail_of(self._desk(), dataclasses.replace(view, agent=agent)) for agent in agents)
+        return frozenset().union(*tails)
+
+    def _compact_when_due(self, owner: SessionOptions) -> None:
+        """Compact the session when enough tokens wait outside its tail; what was remembered is safe either way."""
+        view, due = self._view(**owner), self._settings.compaction.session_tokens
+        try:
+            waiting = compaction.eligible(self._store, view, frozenset())
+            if sum(self._counter(turn.text) for turn in waiting) < due:  # the tail included: cheap, never too early
+                return
+            protected = self._protected(view)
+            if sum(self._counter(turn.text) for turn in waiting if turn.id not in protected) >= due:
+                compaction.compact(self._compactor(), view, protected)
+        except HoldfastError as error:  # the words that were to be remembered are: whatever this is can wait
+            log.warning("session %s is not compacted now: %s", view.session, error)

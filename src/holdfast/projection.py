@@ -9,10 +9,8 @@ import numpy as np
 
 from holdfast.candidates import Found, join
 from holdfast.kernels import vectors
-from holdfast.language.anchors import DENSITIES
-from holdfast.language.keywords import plain_words
-from holdfast.language.lexical import terms
-from holdfast.language.temporal import event_slots, indicator
+from holdfast.language.lexical import plain_words, terms
+from holdfast.language.temporal import DENSITIES, event_slots, indicator
 from holdfast.query import Engine, Question
 from holdfast.ranking.pool import Pool
 from holdfast.ranking.project import Prospects

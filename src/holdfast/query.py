@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.language.dates import TimeMention, TimeRange, time_mention
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.language.query import asks_for_nothing, profile_query, without_names
-from holdfast.models.embedder import Embedder, checked
+from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.store.contract import Reading, Store
@@ -67,7 +67,7 @@ def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfil
     text = f"{query.borrowed}\n{query.text}" if query.borrowed else query.text
     if engine.settings.stages.names_leave:
         text = without_names(text, query.participants)
-    [vector] = checked([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
+    [vector] = check_vectors([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
     return dataclasses.replace(query, vector=vector, space=embedder.space)
 
 

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Context, Recalled
-from holdfast.assembly.excerpt import term_overlap
-from holdfast.assembly.plan import Plan, Request, plan_tail
+from holdfast.assembly.pack import fill, term_overlap
+from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.candidates import Found, collect, join
 from holdfast.language.lexical import TOKENIZERS
-from holdfast.language.tokens import TokenCounter
 from holdfast.projection import Shown, enter, look_up, recover
 from holdfast.query import Engine, Question, profile
 from holdfast.ranking.discover import widened
@@ -27,7 +25,6 @@ from holdfast.settings import Settings
 from holdfast.store.contract import Reading
 from holdfast.types import (
     Account,
-    AuthoredText,
     CutRows,
     Hit,
     QueryProfile,
@@ -50,32 +47,15 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
         return SearchResult(hits, _trace(question, query, found, view, (*cuts, beyond)))
 
 
-@dataclass(frozen=True, slots=True)
-class Making:
-    """What a context is made of besides the answer to its question.
-
-    `hidden` are units that the host shows already, `hidden_words` what it shows of no known session.
-    """
-
-    budget: int
-    counter: TokenCounter
-    hard: Sequence[AuthoredText] = ()
-    soft: Sequence[AuthoredText] = ()
-    session_turns: Sequence[Unit] = ()
-    hidden: frozenset[str] = frozenset()
-    hidden_words: frozenset[tuple[str, str]] = frozenset()
-    strict: bool = False
-
-
-def assemble(engine: Engine, question: Question, view: View, making: Making) -> Context:
+def assemble(engine: Engine, question: Question, view: View, request: ContextRequest) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
     with engine.store.reading(view) as reading:
         query = profile(engine, question, reading)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
-        first = _first_hit(engine, question, found, making, reading)
-        plan = _plan(engine, making, first.unit if first else None)
+        first = _first_hit(engine, question, found, request, reading)
+        plan = plan_tail(dataclasses.replace(request, first=first.unit if first else None))
         settings = dataclasses.replace(engine.settings, projection=widened(engine.settings.projection, plan.room))
-        shown = Shown(plan.tail_ids | making.hidden, making.hidden_words)
+        shown = Shown(plan.tail_ids | request.hidden, request.hidden_words)
         found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
         rest = dataclasses.replace(found, pool=shown.without(found.pool, reading))
         kept, cuts = settle(engine, question, rest)
@@ -191,29 +171,17 @@ class FirstHit:
     pool: Pool
 
 
-def _first_hit(engine: Engine, question: Question, found: Found, making: Making, reading: Reading) -> FirstHit | None:
+def _first_hit(
+    engine: Engine, question: Question, found: Found, request: ContextRequest, reading: Reading
+) -> FirstHit | None:
     """Return the first hit, unless the host shows it already."""
     if not engine.settings.assembly.first_hit:
         return None
     kept, _ = settle(engine, question, found)
     ranked, _ = rank(engine, question, kept, reading.view)
-    shown = Shown(making.hidden, making.hidden_words)
+    shown = Shown(request.hidden, request.hidden_words)
     units = [unit for unit in reading.units(ranked.ids[:1]).values() if not shown.holds(unit)]
     return FirstHit(units[0], ranked.take([0])) if units else None
-
-
-def _plan(engine: Engine, making: Making, first: Unit | None) -> Plan:
-    request = Request(
-        budget=making.budget,
-        counter=making.counter,
-        settings=engine.settings.assembly,
-        hard=making.hard,
-        soft=making.soft,
-        session_turns=making.session_turns,
-        first=first,
-        strict=making.strict,
-    )
-    return plan_tail(request)
 
 
 def _depth(settings: Settings, hidden: frozenset[str]) -> int:

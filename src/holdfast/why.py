@@ -6,9 +6,10 @@ import dataclasses
 from functools import partial
 
 from holdfast.assembly.context import Context
+from holdfast.assembly.plan import ContextRequest
 from holdfast.candidates import search_strategies
 from holdfast.query import Engine, Question
-from holdfast.recall import Making, assemble, search
+from holdfast.recall import assemble, search
 from holdfast.retrieval.strategy import Strategy
 from holdfast.store.contract import Reading
 from holdfast.types import QueryProfile, RetrievalResult, SearchResult, StrategyStanding, Unit, View, Why
@@ -28,13 +29,13 @@ def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
         return _verdict(engine, result, unit, standings)
 
 
-def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, making: Making) -> Why:
+def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, request: ContextRequest) -> Why:
     """Say why `unit` is, or is not, in the context of a question; what the budget dropped comes with its tokens."""
     with engine.store.reading(view) as reading:
         found = why(engine, question, unit, view)
         if (hidden := _why_hidden(reading, unit)) is not None:
             return dataclasses.replace(found, verdict=f"not searched: {hidden}")
-        context = assemble(engine, question, view, making)
+        context = assemble(engine, question, view, request)
     pool = context.trace.candidates if context.trace is not None else ()
     copies = {candidate.unit_id for candidate in pool if unit.id in candidate.merged_ids}
     for section in context.sections:
@@ -44,7 +45,7 @@ def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, m
                 return dataclasses.replace(
                     found, returned=True, verdict=f"in the context, in its {section.name}{copy}"
                 )
-    verdict, short = _why_left_out(context, unit, making) or (found.verdict, None)
+    verdict, short = _why_left_out(context, unit, request) or (found.verdict, None)
     return dataclasses.replace(found, returned=False, verdict=verdict, tokens_short=short)
 
 
@@ -53,8 +54,8 @@ def _why_hidden(reading: Reading, unit: Unit) -> str | None:
     return hidden
 
 
-def _why_left_out(context: Context, unit: Unit, making: Making) -> tuple[str, int | None] | None:
-    if unit.id in making.hidden:
+def _why_left_out(context: Context, unit: Unit, request: ContextRequest) -> tuple[str, int | None] | None:
+    if unit.id in request.hidden:
         return "not needed: the host shows this message already", None
     for left in context.left_out:
         if left.id == unit.id:

@@ -6,8 +6,8 @@ from functools import cache
 import pytest
 
 from endpoint import EmbeddingServer
-from holdfast.models.embedders import build_embedder
-from holdfast.models.shipped import shipped_folder
+from holdfast.models import build_embedder
+from holdfast.models.embedder import shipped_folder
 from holdfast.settings import EmbeddingSettings
 from holdfast.testing import EmbedderContract
 from holdfast.testing.embedders import HashEmbedder

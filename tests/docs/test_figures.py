@@ -25,7 +25,7 @@ def row(system, value, data="talk", **more):
 def write_run(folder, runs, *, data=(CHATS,), quick=False, changed=None, records=None):
     """Write a run's folder: its manifest, and the single questions of each system as {question: recall@10}."""
     folder.mkdir()
-    settings = {each.key: each.value for each in Settings().describe()} | (changed or {})
+    settings = {each.key: each.value for each in Settings().describe(internal=True)} | (changed or {})
     manifest = {"quick": quick, "settings": settings, "data": list(data), "runs": runs}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     lines = [
@@ -43,7 +43,8 @@ def write_run(folder, runs, *, data=(CHATS,), quick=False, changed=None, records
 
 
 def lines_of(name, *folders):
-    return figures.TABLES[name](figures.read_runs(folders))
+    build, _ = figures.TABLES[name]
+    return "\n\n".join(table.markdown() for table in build(figures.read_runs(folders))).split("\n")
 
 
 def test_a_group_of_categories_is_weighted_by_its_questions(tmp_path):
@@ -121,16 +122,47 @@ def test_packing_tells_runs_apart_by_that_setting_alone(tmp_path):
 def test_places_are_filled_and_those_without_figures_stay(tmp_path):
     found = figures.read_runs([write_run(tmp_path / "run", [row("hybrid", 0.5)])])
     page = "<!-- figures: sets -->\nstale\n<!-- end -->\n<!-- figures: packing -->\nstale\n<!-- end -->\n"
-    text, without = figures.rewritten(page, found)
+    text, without = figures.rewrite(page, found)
     assert "| LoCoMo | 4 |" in text
     assert text.count("stale") == 1
     assert without == ["packing"]
-    assert figures.rewritten(text, found) == (text, without)
+    assert figures.rewrite(text, found) == (text, without)
+
+
+def test_rows_and_columns_that_a_run_did_not_measure_stay(tmp_path):
+    both = [row("hybrid", 0.5), row("hybrid", 0.3, "probes")]
+    first = figures.read_runs([write_run(tmp_path / "first", both, data=(CHATS, LONG_CHATS))])
+    page, _ = figures.rewrite("<!-- figures: sets -->\n<!-- end -->", first)
+    later = [row("hybrid", 0.9, metrics={"recall@10": 0.9, "hit@1": 0.4}, ci={}), row("bm25", 0.1)]
+    text, _ = figures.rewrite(page, figures.read_runs([write_run(tmp_path / "second", later)]))
+    assert text.split("\n")[1:-1] == [
+        "| set | questions | system | hit@1 | recall@10 |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| LoCoMo | 4 | plain BM25 |  | .100 (.000–.200) |",
+        "| LoCoMo | 4 | Holdfast | .400 | .900 |",
+        "| BEAM 100K | 4 | Holdfast |  | .300 (.200–.400) |",
+    ]
+
+
+def test_a_figure_over_all_sets_goes_when_only_some_were_measured(tmp_path):
+    def lost(data, value):
+        metrics = dict.fromkeys(figures.GROWTH, value)
+        return row("hybrid", 0.5, data, metrics=metrics, ci={}, counts=dict.fromkeys(metrics, 10))
+
+    both = [lost("talk", 0.0), lost("probes", 0.2)]
+    first = figures.read_runs([write_run(tmp_path / "first", both, data=(CHATS, LONG_CHATS))])
+    page, _ = figures.rewrite("<!-- figures: growth -->\n<!-- end -->", first)
+    assert "| all | Holdfast | .100 | .100 |" in page
+    second = figures.read_runs([write_run(tmp_path / "second", [lost("talk", 0.4)])])
+    text, _ = figures.rewrite(page, second)
+    assert "| all |" not in text
+    assert "| LoCoMo | Holdfast | .400 | .400 |" in text
+    assert "| BEAM 100K | Holdfast | .200 | .200 |" in text
 
 
 def test_an_unknown_place_and_a_quick_run_are_refused(tmp_path):
     with pytest.raises(SystemExit, match="there is no table 'speed'"):
-        figures.rewritten("<!-- figures: speed -->\n<!-- end -->", [])
+        figures.rewrite("<!-- figures: speed -->\n<!-- end -->", [])
     with pytest.raises(SystemExit, match="quick run"):
         figures.read_runs([write_run(tmp_path / "run", [row("hybrid", 0.5)], quick=True)])
 

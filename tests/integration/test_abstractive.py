@@ -13,7 +13,7 @@ from builders import NOW, later
 from endpoint import EmbeddingServer
 from histories import SMALL
 from holdfast import Memory, Settings
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 
 TINY_T5 = Path(__file__).parents[1] / "fixtures" / "tiny_t5"

@@ -11,47 +11,28 @@ import holdfast.inputs
 import holdfast.language
 from builders import NOW, make_unit, opened
 from holdfast import HoldfastError
-from holdfast.inputs import (
-    authored,
-    authoring,
-    blocks,
-    located,
-    markdown,
-    messages,
-    plain,
-    recognise,
-    records,
-    redaction,
-    roles,
-    sources,
-    units,
-)
+from holdfast.inputs import markdown, messages, pieces, records, redaction, roles, sources
+from holdfast.inputs import text as plain_text
 from holdfast.language import (
     analyse,
     changes,
-    clauses,
     dates,
     facts,
-    gate,
-    knowledge,
-    negations,
+    grammar,
     preservation,
     query,
     rules,
-    statements,
+    sentences,
+    signals,
     symbols,
     temporal,
     tokens,
 )
-from holdfast.language.facts import phrases
-from holdfast.language.facts.reading import readings
-from holdfast.language.facts.sentences import sentences
+from holdfast.lifecycle import gate
 from holdfast.settings import Settings
-from holdfast.types import SourceLimits
 from texts import corpus_texts, many_texts, own_texts
 
 SETTINGS = Settings()
-LIMITS = SourceLimits()
 WIDE = Settings().gate
 NOT_WIDE = Settings.reference().gate
 FEW = [text for text in own_texts() if len(text.split()) > 5][:40]
@@ -62,11 +43,15 @@ def _source(name):
 
 
 def _partition(text):
-    return authored.partition("a.md", text.encode())
+    return markdown.partition("a.md", text.encode())
 
 
 def _unit(text):
     return make_unit(text=text, topic=text, speaker=text)
+
+
+def _sentences(text):
+    return [sentences.read_sentence(text, *span) for span in sentences.PROSE.spans(text)]
 
 
 def _message(text):
@@ -76,36 +61,34 @@ def _message(text):
 # Public functions that read words and want more than a text, called as their callers do.
 _CALLED = {
     "analyse": lambda text: analyse(_unit(text), SETTINGS.analysis),
-    "authored.partition": _partition,
-    "changes.statements": lambda text: changes.changes(
-        changes.statements(text, "Ana"), changes.statements("I live in Lisbon. We use Redis.", "Ana")
+    "markdown.partition": _partition,
+    "changes.read_assertions": lambda text: changes.find_changes(
+        changes.read_assertions(text, "Ana"), changes.read_assertions("I live in Lisbon. We use Redis.", "Ana")
     ),
-    "changes.changes": lambda text: changes.changes(
-        changes.statements("I live in Lisbon. We use Redis.", "Ana"), changes.statements(text, "Ana")
+    "changes.find_changes": lambda text: changes.find_changes(
+        changes.read_assertions("I live in Lisbon. We use Redis.", "Ana"), changes.read_assertions(text, "Ana")
     ),
-    "clauses.sentences": lambda text: list(clauses.sentences(text)),
     "dates.time_mention": lambda text: dates.time_mention(text, NOW),
     "facts.spoken_by": lambda text: facts.spoken_by(facts.extract(text), "Ana"),
-    "facts.phrases.has_shape": lambda text: [
-        phrases.has_shape(text, shape) for shape in ("place", "name", "date", "belonging", "job", "thing")
+    "facts.sentences_of": lambda text: facts.sentences_of(_unit(text)),
+    "facts.speaker_of": lambda text: facts.speaker_of(_unit(text)),
+    "facts.stated_facts": lambda text: facts.stated_facts(_unit(text), symbols.Aliases()),
+    "facts.states_nothing": lambda text: [facts.states_nothing(s) for s in _sentences(text)],
+    "grammar.has_shape": lambda text: [
+        grammar.has_shape(text, shape) for shape in ("place", "name", "date", "belonging", "job", "thing")
     ],
-    "facts.reading.readings": lambda text: [list(readings(s)) for s in sentences(text)],
-    "facts.sentences.sentences": lambda text: list(sentences(text)),
-    "gate.signals": lambda text: gate.has_content(text, gate.signals(text, WIDE), wide=True),
-    "gate.has_content": lambda text: gate.has_content(text, gate.signals(text, NOT_WIDE)),
-    "gate.judge": lambda text: gate.judge(text, [0.5], [0.2], WIDE),
+    "sentences.is_asked": lambda text: [sentences.is_asked(text, *span) for span in sentences.PROSE.spans(text)],
+    "sentences.read_sentence": _sentences,
+    "signals.signals": lambda text: signals.has_content(text, signals.signals(text, WIDE), wide=True),
+    "signals.has_content": lambda text: signals.has_content(text, signals.signals(text, NOT_WIDE)),
+    "signals.read_statement": lambda text: (signals.read_statement(text), signals.read_statement(text, wide=True)),
     "preservation.invented": lambda text: preservation.invented([text], "Ana met Rui on 3 May."),
     "preservation.missing": lambda text: preservation.missing(
         preservation.essentials("Ana did not meet Rui on 3 May."), text
     ),
-    "knowledge.aliases_of": lambda text: knowledge.aliases_of((f"{text} = tea",)),
-    "knowledge.sentences_of": lambda text: knowledge.sentences_of(_unit(text)),
-    "knowledge.speaker_of": lambda text: knowledge.speaker_of(_unit(text)),
-    "knowledge.stated_facts": lambda text: knowledge.stated_facts(_unit(text), symbols.Aliases()),
+    "symbols.aliases_of": lambda text: symbols.aliases_of((f"{text} = tea",)),
     "messages.asked_in": lambda text: messages.asked_in([_message(text), _message(text)]),
     "messages.said_in": lambda text: messages.said_in([_message(text)]),
-    "negations.negations": lambda text: list(negations.negations(text)),
-    "negations.is_denied": lambda text: negations.is_denied(text, [frozenset({"tea"})]),
     "query.profile_query": lambda text: query.profile_query(text, previous=text, speakers=[text]),
     "query.without_names": lambda text: query.without_names(text, [text, "Ana"]),
     "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
@@ -113,36 +96,35 @@ _CALLED = {
     "rules.read_rules": lambda text: rules.read_rules([text]),
     "sources.read_source": _source("a.md"),
     "sources.source_units": _source("a.txt"),
-    "authoring.located_units": lambda text: authoring.located_units(text, "yaml", "a.yaml"),
-    "authoring.read_units": lambda text: authoring.read_units(text, "json", "a.json"),
-    "blocks.plainly": lambda text: blocks.plainly(text, [0, len(text)]),
-    "blocks.stripped": lambda text: blocks.stripped(text, 0, len(text)),
-    "located.read_json": lambda text: located.read_json("a.json", text),
-    "located.read_yaml": lambda text: located.read_yaml("a.yaml", text),
-    "markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text, LIMITS),
-    "plain.read_plain": lambda text: list(plain.read_plain(text)),
-    "recognise.decode": lambda text: recognise.decode("a.txt", text.encode("utf-16")),
-    "recognise.kind_of": lambda text: recognise.kind_of(text, text.encode()),
+    "markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text),
+    "pieces.render_plain": lambda text: pieces.render_plain(text, [0, len(text)]),
+    "pieces.strip_place": lambda text: pieces.strip_place(text, 0, len(text)),
+    "records.read_json": lambda text: records.read_json("a.json", text),
     "records.read_records": lambda text: records.read_records(text, "a.jsonl"),
+    "records.read_unit_records": lambda text: records.read_unit_records(text, "yaml", "a.yaml"),
+    "records.read_units": lambda text: records.read_units(text, "json", "a.json"),
+    "records.read_yaml": lambda text: records.read_yaml("a.yaml", text),
+    "sources.decode": lambda text: sources.decode("a.txt", text.encode("utf-16")),
+    "sources.kind_of": lambda text: sources.kind_of(text, text.encode()),
+    "text.read_plain": lambda text: list(plain_text.read_plain(text)),
     "roles.role_of": lambda text: roles.role_of(text, lead=text, heading=text),
-    "statements.statement": lambda text: (statements.statement(text), statements.statement(text, wide=True)),
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
-    "units.message_words": lambda text: units.message_words(_message(text)),
-    "units.read_message": lambda text: units.read_message(_message(text) | {"further": text}, SETTINGS.ingest),
-    "units.read_content": lambda text: units.read_content([text, _message(text), {"claim": text}], SETTINGS.ingest),
+    "messages.message_words": lambda text: messages.message_words(_message(text)),
+    "messages.read_message": lambda text: messages.read_message(_message(text) | {"further": text}, SETTINGS.ingest),
+    "messages.read_content": lambda text: messages.read_content(
+        [text, _message(text), {"claim": text}], SETTINGS.ingest
+    ),
 }
 # Public functions that read no words of a caller: they get numbers, matches, or values that a reader made.
 WORDLESS = frozenset(
     """
-    changes.changed dates.calendar.choose dates.calendar.date_of dates.calendar.day_part dates.calendar.days
-    dates.calendar.midnight dates.calendar.months_of dates.calendar.period dates.calendar.season_of
-    dates.calendar.shift dates.calendar.third dates.relations.measured dates.relative.window dates.words.measure
-    dates.words.phrase dates.words.word_before facts.grammar.objects facts.grammar.verb_group facts.phrases.lowered
-    facts.phrases.name facts.phrases.phrase_end facts.shifts.shift hypervector.encode_query hypervector.encode_unit
-    messages.shown_among authoring.checked authoring.refused authoring.units_schema
-    blocks.merged pdf.read_pdf tree.grow tokens.checked units.identity
-    units.occurrence_id units.sessions_in units.unit_fields
+    calendar.choose calendar.days calendar.each_year calendar.midnight calendar.next_such calendar.nth_of
+    calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
+    moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
+    messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide text.read_pdf tokens.checked
+    changes.find_change grammar.lower_plural grammar.phrase_end grammar.read_name grammar.read_object
+    grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
     """.split()
 )
 
@@ -222,6 +204,10 @@ def _tried(call, *arguments, **named):
     except UnicodeEncodeError:
         assert any("\ud800" <= character <= "\udfff" for character in arguments[0])
         return None
+
+
+def test_any_text_can_be_judged():
+    _sweep(lambda text: gate.judge(text, [0.5], [0.2], WIDE), many_texts(each=5) + corpus_texts(most=300))
 
 
 def test_any_text_can_be_remembered_and_is_kept_to_the_letter():

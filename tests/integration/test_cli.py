@@ -16,7 +16,7 @@ import pytest
 from builders import PATIENT
 from holdfast import Contribution, Memory
 from holdfast.interfaces import cli, doctor
-from holdfast.models import shipped
+from holdfast.models import embedder as shipped
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 

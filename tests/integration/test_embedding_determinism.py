@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from holdfast import sample
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 
 TEXTS = [message["content"] for _, messages in sample.sessions() for message in messages][:60]
@@ -17,7 +17,7 @@ TEXTS = [message["content"] for _, messages in sample.sessions() for message in 
 PROGRAM = """
 import hashlib, sys
 from holdfast import sample
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 texts = [message["content"] for _, messages in sample.sessions() for message in messages][:60]
 embedder = build_embedder(EmbeddingSettings(embedder=sys.argv[1], threads=int(sys.argv[2])))

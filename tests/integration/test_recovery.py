@@ -7,7 +7,7 @@ import pytest
 
 from builders import later, opened
 from holdfast import Settings
-from holdfast.language.anchors import anchor_density
+from holdfast.language.temporal import anchor_density
 from holdfast.store.contract import DenseQuery
 from holdfast.store.reading import SqliteReading
 from holdfast.testing.embedders import HashEmbedder

@@ -10,8 +10,9 @@ import pytest
 
 from endpoint import EmbeddingServer
 from holdfast import InputError, SettingsError, SummariserError
-from holdfast.models.endpoint_summariser import NEUTRAL_CONFIDENCE
-from holdfast.models.summarisers import Writing, open_summariser
+from holdfast.models import open_summariser
+from holdfast.models.endpoint import NEUTRAL_CONFIDENCE
+from holdfast.models.summariser import Writing
 from holdfast.settings import SummariserSettings
 
 KEY = "sk-very/secret+0123"

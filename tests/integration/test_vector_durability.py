@@ -22,7 +22,7 @@ from test_processes import Peer
 from builders import ask, make_view, opened, propose, waiting
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, EmbeddingSpaceError, HoldfastError, Memory, Settings
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.store import snapshot, sync
 from holdfast.store.contract import DenseQuery, LexicalQuery
@@ -71,7 +71,7 @@ def vectors_of(memory, space, ids, user="ana"):
 DYING = """
 import os, signal, sys
 from holdfast import Memory, Settings
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.testing.embedders import HashEmbedder
 

@@ -9,11 +9,10 @@ from functools import partial
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builders import NOW, make_unit
-from holdfast.assembly.assemble import assemble, fill
+from builders import NOW, assemble, make_unit
 from holdfast.assembly.context import Recalled, node_id
-from holdfast.assembly.excerpt import sentences
-from holdfast.assembly.plan import Request, plan_tail
+from holdfast.assembly.pack import fill, sentences
+from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.assembly.render import (
     GUIDANCE,
     LINE_BREAKS,
@@ -31,7 +30,7 @@ from holdfast.assembly.render import (
 )
 from holdfast.assembly.tail import base_start, safe_starts
 from holdfast.errors import BudgetError
-from holdfast.language.tokens import REFERENCE_RATIOS, estimate
+from holdfast.language.tokens import REFERENCE_RATIOS, Estimator, estimate
 from holdfast.settings import AssemblySettings
 from holdfast.types import AuthoredText
 
@@ -62,6 +61,7 @@ MONOTONE = {
     **ADDITIVE,
     "default": estimate,
     "reference": partial(estimate, ratios=REFERENCE_RATIOS),
+    "by lines": Estimator(),
     "swelling": swelling,
 }
 COUNTERS = {**MONOTONE, "scattered": scattered, "shrinking": shrinking, "seven": lambda _: 7, "free": lambda _: 0}
@@ -145,7 +145,7 @@ def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS):
     others = draw(units("r", st.sampled_from([None, "now", "s1", "s2"]), 8))
     mixed = draw(st.permutations([*others, *session[:2], *others[:1]]))
     projection = [Recalled(unit, 1.0 - index / 100) for index, unit in enumerate(mixed)]
-    request = Request(
+    request = ContextRequest(
         draw(BUDGETS),
         COUNTERS[draw(st.sampled_from(counters))],
         draw(settings),
@@ -427,7 +427,9 @@ def test_the_text_follows_from_the_items_alone(case):
     known = {recalled.unit.id: recalled.unit for recalled in projection}
     pieces, cursor = [], Cursor(numbered=True)
     for item in context.section("projection").items:
-        piece, cursor = quote(Quote(known[item.id], item.text, excerpt=item.kind == "excerpt"), cursor)
+        unit = known[item.id]
+        quoted = Quote.whole(unit) if item.kind == "whole" else Quote.part(unit, item.text)
+        piece, cursor = quote(quoted, cursor)
         pieces.append(piece)
     assert context.section("projection").text == section_text(RECALLED, pieces)
     start = len(request.session_turns) - len(shown(context, "tail"))

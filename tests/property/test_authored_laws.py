@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from holdfast.errors import InputError
-from holdfast.inputs.authored import partition
+from holdfast.inputs.markdown import partition
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 

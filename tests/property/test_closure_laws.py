@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from holdfast.kernels.closure import FURTHER_RULES, RULES, Limits, Pattern, Rule, close
 from holdfast.kernels.facts import FactIndex
-from holdfast.kernels.neighbourhood import Reach, Wanted
+from holdfast.kernels.neighbourhood import QueryTerms, Reach
 
 SYMBOLS = [f"s{i}" for i in range(6)]
 RELATIONS = sorted({pattern.relation for rule in RULES for pattern in (*rule.body, rule.head)} | {"mentions"})
@@ -39,7 +39,7 @@ def index(facts):
 
 def closed(facts, names, rules=ALL_RULES, limits=NO_BOUND, expired=lambda: False):
     facts = facts.items() if isinstance(facts, dict) else facts
-    wanted = Wanted(frozenset(names), " ".join(sorted(names)), str.split)
+    wanted = QueryTerms(frozenset(names), " ".join(sorted(names)), str.split)
     return close(index(facts), wanted, rules, limits, expired)
 
 

@@ -37,7 +37,7 @@ from holdfast.assembly.render import (
 )
 from holdfast.documents.core import unit_id
 from holdfast.errors import BudgetError
-from holdfast.inputs.authored import partition
+from holdfast.inputs.markdown import partition
 from holdfast.language import analyse
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import AuthoredText, Contribution, Draft, Lineage

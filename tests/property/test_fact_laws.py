@@ -1,9 +1,11 @@
 """Laws of facts and changes: nothing outside the text, nothing positive from a denial, the same for every order."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.language.changes import changed, statements
+from holdfast.language import facts
+from holdfast.language.changes import find_change, read_assertions
 from holdfast.language.facts import CONFIDENCE, extract, spoken_by
 from holdfast.language.symbols import Aliases, found_aliases, symbol, symbol_tokens
 
@@ -33,7 +35,7 @@ def test_what_is_read_stands_in_its_sentence(text):
 def test_no_text_is_too_odd_to_read(text):
     stated = extract(text)
     assert spoken_by(stated, "Vera") == spoken_by(extract(text), "Vera")
-    assert all(one.speaker == "Vera" for one in statements(text, "Vera"))
+    assert all(one.speaker == "Vera" for one in read_assertions(text, "Vera"))
     assert isinstance(found_aliases(text), tuple)
 
 
@@ -78,10 +80,18 @@ def test_aliases_do_not_depend_on_order(pairs, random):
 
 @given(texts, texts)
 def test_a_change_takes_a_value_of_the_old_statement(new, old):
-    for one in statements(new, "Vera"):
-        for other in statements(old, "Vera"):
-            change = changed(one, other)
+    for one in read_assertions(new, "Vera"):
+        for other in read_assertions(old, "Vera"):
+            change = find_change(one, other)
             if change:
                 assert (change.old, change.slot) == (other.value, other.slot)
                 assert symbol(change.new) != symbol(change.old)
-                assert changed(one, one) is None
+                assert find_change(one, one) is None
+
+
+@given(texts)
+def test_no_fact_is_missed_by_the_quick_look(text):
+    found = facts._extract(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(facts, "_may_state", lambda _: True)
+        assert facts._extract(text) == found

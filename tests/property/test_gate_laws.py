@@ -7,7 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.kernels.gating import frequency, mixed, novelty, repetition, saturation, weighted
-from holdfast.language.gate import NEAREST_DURABLE, judge
+from holdfast.language import signals
+from holdfast.language.sentences import parts_in
+from holdfast.lifecycle.gate import NEAREST_DURABLE, judge
 from holdfast.settings import GateSettings
 from holdfast.types import Gate
 
@@ -25,13 +27,6 @@ gates = st.builds(
     GateSettings,
     policy=st.sampled_from(["gate", "all", "off"]),
     threshold=unit,
-    novelty=unit,
-    repetition=unit,
-    statement=unit,
-    specificity=unit,
-    action=unit,
-    structure=unit,
-    technical_norm=st.floats(0.1, 5.0),
     similar=cosine,
     saturated=cosine,
     wide=st.booleans(),
@@ -166,3 +161,18 @@ def test_a_long_text_of_anything_is_read(piece, length):
     text = "i" + (piece * length)[:length] + "x"
     gate = judge(text, (), (), GateSettings(wide=True))
     assert 0.0 <= gate.technical_density <= 1.0
+
+
+# ------------------------------------------------------------------------------------------------- quick looks
+
+SIGNS = [
+    *signals._ACTIONS,
+    *signals._STRUCTURES,
+    *(value for value in vars(signals).values() if isinstance(value, signals._Sign)),
+]
+
+
+@given(texts)
+def test_no_sign_is_missed_by_the_quick_look(text):
+    for sign in SIGNS:
+        assert sign.is_in(text, parts_in(text)) == bool(sign.pattern.search(text))

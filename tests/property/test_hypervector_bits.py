@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import make_unit
+from holdfast.derivation import encode_unit
 from holdfast.kernels import hypervectors as hv
 from holdfast.language import analyse
-from holdfast.language.hypervector import encode_query, encode_unit
 from holdfast.language.query import profile_query
+from holdfast.retrieval.hyperdimensional import encode_query
 from holdfast.settings import Settings
 
 BITS = 4096
@@ -145,9 +146,9 @@ def test_binding_both_sides_to_the_name_of_a_field_changes_no_distance(field, un
 def test_units_and_questions_bound_to_the_names_of_their_fields_are_as_far_apart(said, asked):
     settings = Settings.reference()
     unit = make_unit(text=" ".join(said), topic=" ".join(asked))
-    topic, claim, _, _ = encode_unit(unit, analyse(unit, settings.analysis), settings.hyper)
+    found = encode_unit(unit, analyse(unit, settings.analysis), settings.hyper)
     _, question, _ = encode_query(profile_query(" ".join(asked)), settings.hyper)
-    for field, vector in (("topic", topic), ("claim", claim)):
+    for field, vector in (("topic", found.topic), ("claim", found.claim)):
         if vector is not None and question is not None:
             name = hv.random(field)
             apart = hv.hamming(vector[None, :], question)

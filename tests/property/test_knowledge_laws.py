@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from builders import NOW, ask, known_facts, later, make_view, opened
 from holdfast import Contribution, Settings
+from holdfast.kernels.closure import Limits
+from holdfast.kernels.neighbourhood import Reach
 from holdfast.language.symbols import symbol, symbol_tokens
 from holdfast.retrieval.symbolic import SymbolicStrategy
 from holdfast.store import sync
@@ -181,12 +183,14 @@ GOAL = ("tide tables", "relevant_for", "night sailing", 0.9)
 
 
 def test_a_bridge_from_ones_own_hub_to_what_is_everyones_is_kept():
-    settings = Settings.load(WIDE | {"symbolic.fan_out": 4}, environ={}).unhurried()
+    settings = Settings.load(WIDE, environ={}).unhurried()
+    strategy = SymbolicStrategy(settings)
+    strategy._limits = Limits(reach=Reach(fan_out=4))  # of the crowd, few are read
     found = []
     for own, everyones in (([*CROWD, *WAY, GOAL], []), ([*CROWD, *WAY], [GOAL])):
         with of_both(own, everyones, settings) as memory:
             query = asked(memory, "thinking", "What is the heron desk good for?").trace.query
-            derived = SymbolicStrategy(settings).prove(query, make_view(), memory.store).derived
+            derived = strategy.prove(query, make_view(), memory.store).derived
             found.append(("heron desk", "relevant_for", "night sailing") in [proof.key for proof in derived])
     assert found[0]
     assert found[1]

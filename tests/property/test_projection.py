@@ -66,7 +66,6 @@ def recipes(draw):
     projection = ProjectionSettings(
         first=draw(st.integers(second, 9)), second=second, min_similarity=bar, floor=draw(fractions),
         share_recency=draw(weights), share_frequency=draw(weights), share_authority=draw(weights),
-        rates=dict.fromkeys(("turn", "knowledge", "summary"), draw(st.floats(1e-9, 1.0))),
         keyword_weight=draw(st.floats(0.0, 50.0)), hop_share=draw(st.floats(0.01, 0.99)), hop_floor=draw(fractions),
     )  # fmt: skip
     temporal = TemporalSettings(

@@ -10,7 +10,8 @@ from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 
 from holdfast.errors import InputError
-from holdfast.inputs.sources import RELATIONS, read_source, read_units, source_units
+from holdfast.inputs.sources import read_source, read_units, source_units
+from holdfast.language.facts import RELATIONS
 from holdfast.types import ACTS, ROLES, SourceLimits
 
 WORD = re.compile(r"\w+")

@@ -27,8 +27,8 @@ LONG_SPEAKER = "Wilhelmina Featherstonehaugh-Cholmondeley"
 ENVIRON = {
     "NO_COLOR": "1",
     "HOLDFAST_EMBEDDING__EMBEDDER": "none",
-    "HOLDFAST_FAST__GAP": "0",
-    "HOLDFAST_FAST__MIN_SCORE": "0",
+    "HOLDFAST_HYBRID__GAP": "0",
+    "HOLDFAST_HYBRID__MIN_SCORE": "0",
 }
 QUESTION = "Where is the lighthouse keeper?"
 HOSTILE = (
@@ -75,7 +75,7 @@ def store(tmp_path_factory):
 def shown_by(db, ids, part):
     """Return, for every command that draws, what it has to show."""
     everything = (*TEXTS, *ids, LONG_SPEAKER)
-    searched = ("--limit", "20", "--profile", "fast")
+    searched = ("--limit", "20")
     keys = [row.key for row in Settings().describe()]
     return {
         ("search", QUESTION, *searched): everything,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from builders import make_unit
 from holdfast.language import analyse
-from holdfast.language.anchors import anchor_density, anchors
+from holdfast.language.temporal import anchor_density, anchors
 from holdfast.settings import AnalysisSettings
 
 # One anchor each, by pattern group.

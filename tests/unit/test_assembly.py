@@ -9,13 +9,18 @@ import weakref
 
 import pytest
 
-from builders import later, make_unit
-from holdfast.assembly.assemble import assemble, fill
-from holdfast.assembly.budget import Shares, check_hard, choose_budget, counting, share_of
+from builders import assemble, later, make_unit
 from holdfast.assembly.context import LeftOut, Recalled
-from holdfast.assembly.excerpt import excerpts, sentences, term_overlap
-from holdfast.assembly.packing import longest_prefix
-from holdfast.assembly.plan import Request, plan_tail
+from holdfast.assembly.pack import excerpts, fill, sentences, term_overlap
+from holdfast.assembly.plan import (
+    ContextRequest,
+    check_hard,
+    choose_budget,
+    counting,
+    longest_prefix,
+    plan_tail,
+    share_of,
+)
 from holdfast.errors import BudgetError, InputError, SettingsError
 from holdfast.language.tokens import estimate
 from holdfast.settings import AssemblySettings, Settings
@@ -52,7 +57,7 @@ def ranked(*costs):
 
 
 def request(budget, counter=marks, settings=REFERENCE, **given):
-    return Request(budget, counter, settings, **given)
+    return ContextRequest(budget, counter, settings, **given)
 
 
 def ids(context, section):
@@ -108,9 +113,15 @@ def test_shares_are_exact_in_decimals():
     ],
 )
 def test_bounds_of_a_thousand_tokens(hard, soft, base, tail_share, soft_bound, tail_bound):
-    shares = Shares.of(1000, AssemblySettings(soft_share=0.3, tail_share=tail_share))
-    assert shares.soft_bound(hard, base) == soft_bound
-    assert shares.tail_bound(hard, soft, base) == tail_bound
+    given = {
+        "settings": AssemblySettings(soft_share=0.3, tail_share=tail_share, min_turns=1),
+        "hard": [rule(0, hard)],
+        "session_turns": turns(*[1] * 200, base),
+    }
+    many = plan_tail(request(1000, soft=[rule(i, document="B.md") for i in range(400)], **given))
+    assert many.sections[1].tokens == soft_bound
+    one = plan_tail(request(1000, soft=[rule(0, soft, document="B.md")], **given))
+    assert one.sections[2].tokens == tail_bound
 
 
 def test_hard_rules_are_checked_at_the_start_and_the_heaviest_are_named():

@@ -1,13 +1,13 @@
 """Authored documents (C14): nodes, tiers, front matter, and what is refused."""
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
 from builders import opened
 from holdfast.errors import InputError, SettingsError
-from holdfast.inputs.authored import partition
+from holdfast.inputs.markdown import partition
+from holdfast.inputs.sources import read_source
 from holdfast.settings import AuthoredSettings, Settings
 from reference import vectors
 
@@ -142,13 +142,18 @@ def test_every_node_of_an_excerpt_has_the_tier_a_reviewer_gave_it(name):
 
 
 @pytest.mark.parametrize("name", EXCERPTS)
-def test_a_document_knows_its_name_its_digest_and_its_hop_targets(name):
+def test_a_document_knows_its_name_and_its_hop_targets(name):
     raw = (DATA / name).read_bytes()
     document = partition(name, raw)
     assert document.name == name
-    assert document.sha256 == hashlib.sha256(raw).hexdigest()
     assert document.hop_targets == LINKS.get(name, ())
     assert [node.ordinal for node in document.nodes] == list(range(len(document.nodes)))
+
+
+def test_a_tag_that_begins_like_a_line_break_reads_as_in_units_that_exist():
+    text = b"Push to origin/<branch>, then wait<br>a minute.\n"
+    assert partition("a.md", text).nodes[0].text == "Push to origin/ , then wait a minute."
+    assert read_source("a.md", text).pieces[0].text == "Push to origin/, then wait a minute."
 
 
 # ----------------------------------------------------------------------------------------------------- source lines

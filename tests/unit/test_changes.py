@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.language.changes import Change, changed, changes, statements
+from holdfast.language.changes import Change, find_change, find_changes, read_assertions
 from holdfast.language.symbols import symbol
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "changed_facts.json").read_text(encoding="utf-8"))
@@ -16,7 +16,7 @@ DECLARED = frozenset({"lives_in", "works_at", "works_as", "married_to", "has car
 
 
 def found(new, old, speaker="Vera", functional=frozenset()):
-    return changes(statements(new, speaker), statements(old, "Vera"), functional)
+    return find_changes(read_assertions(new, speaker), read_assertions(old, "Vera"), functional)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row["change"] is None], ids=lambda row: row["new"])
@@ -67,9 +67,9 @@ def test_a_change_says_its_slot_its_values_its_rule_and_its_words():
 
 
 def test_which_relations_have_one_value_is_the_callers_choice():
-    (new,), (old,) = statements("I speak Basque.", "Vera"), statements("I speak Catalan.", "Vera")
-    assert changed(new, old) is None
-    assert changed(new, old, frozenset({"speaks"})) == Change("speaks", "Catalan", "Basque", "functional", "")
+    (new,), (old,) = read_assertions("I speak Basque.", "Vera"), read_assertions("I speak Catalan.", "Vera")
+    assert find_change(new, old) is None
+    assert find_change(new, old, frozenset({"speaks"})) == Change("speaks", "Catalan", "Basque", "functional", "")
 
 
 def test_a_denial_without_words_of_change_ends_nothing():
@@ -77,7 +77,7 @@ def test_a_denial_without_words_of_change_ends_nothing():
 
 
 def test_without_a_speaker_the_first_person_states_nothing():
-    assert statements("I live in Lisbon. My phone is a Pixel.", "") == ()
+    assert read_assertions("I live in Lisbon. My phone is a Pixel.", "") == ()
 
 
 def test_a_meeting_moved_to_another_day_keeps_its_hour():

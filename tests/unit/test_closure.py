@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from holdfast.kernels.closure import FURTHER_RULES, RULES, Limits, Pattern, Rule, close, draw
+from holdfast.kernels.closure import FURTHER_RULES, RULES, Limits, Pattern, Rule, close, tell, tell_sources
 from holdfast.kernels.facts import FactIndex
-from holdfast.kernels.neighbourhood import Reach, Wanted, explore
+from holdfast.kernels.neighbourhood import QueryTerms, Reach, explore
 
 STOP_WORDS = {"why", "is", "for", "the", "of", "what", "a", "from"}
 MANY = 10_000
@@ -25,7 +25,7 @@ def index(*facts, confidence=0.9):
 
 
 def ask(facts, question, rules=RULES, expired=lambda: False, **limits):
-    wanted = Wanted(frozenset(tokens(question)), question.lower(), tokens)
+    wanted = QueryTerms(frozenset(tokens(question)), question.lower(), tokens)
     return close(facts, wanted, rules, Limits(**limits), expired)
 
 
@@ -200,7 +200,7 @@ def test_the_quieter_end_is_searched_first():
     busy = [("harbour", "uses", f"x{i}", 0.95) for i in range(1000)]
     busy += [(f"x{i}", "provides", f"y{i}", 0.95) for i in range(1000)]
     checks = itertools.count()
-    wanted = Wanted(frozenset({"harbour", "trade"}), "harbour trade", tokens)
+    wanted = QueryTerms(frozenset({"harbour", "trade"}), "harbour trade", tokens)
     # Looking around a few symbols is all there is time for.
     around = explore(index(*busy, *BRIDGE), wanted, Reach(), lambda: next(checks) >= 8)
     assert around.exhausted
@@ -220,11 +220,11 @@ def test_a_busy_symbol_does_not_take_all_seeds():
 def test_a_name_is_found_at_word_boundaries_only():
     facts = index(("c++", "uses", "llvm"), ("c", "uses", "make"), ("rust", "uses", "cargo"))
     assert ask(facts, "describe the architecture").seeds == ()
-    wanted = Wanted(frozenset({"c"}), "is c++ fast, or vitamin c?", tokens)
+    wanted = QueryTerms(frozenset({"c"}), "is c++ fast, or vitamin c?", tokens)
     assert wanted.names("c++")
     assert wanted.names("c")
-    assert not Wanted(frozenset(), "is c++ fast", tokens).names("c")
-    assert not Wanted(frozenset(), "the architecture", tokens).names("c")
+    assert not QueryTerms(frozenset(), "is c++ fast", tokens).names("c")
+    assert not QueryTerms(frozenset(), "the architecture", tokens).names("c")
     assert not wanted.names("")
 
 
@@ -354,18 +354,19 @@ def test_a_derived_fact_can_contradict_a_stated_one():
     assert closure.rivals["lamp", "part_of", "shelf"] == (("lamp", "part_of", "desk"),)
 
 
-# ----------------------------------------------------------------------------------------------- drawing
+# ------------------------------------------------------------------------------------------ proofs in words
 
 
-def test_a_proof_is_drawn_as_a_tree():
+def test_a_proof_is_a_tree_of_rules_over_stated_facts():
     closure = ask(index(*WORKSHOP), "why bakery is relevant for safe bread")
     bridge = next(p for p in closure.derived if p.key == ("bakery", "relevant_for", "safe bread"))
-    assert draw(bridge).splitlines() == [
-        "bakery relevant_for safe bread  [0.623295] by capability_to_relevance (weight 0.9)",
-        "├─ bakery has_capability heat  [0.7695] by tool_to_capability (weight 0.95)",
-        "│  ├─ bakery uses oven  [0.9] from u0",
-        "│  └─ oven provides heat  [0.9] from u1",
-        "└─ heat relevant_for safe bread  [0.9] from u2",
+    told = [(tell(step.key), step.rule and step.rule.name) for step in bridge.tree()]
+    assert told == [
+        ("bakery uses oven", None),
+        ("oven provides heat", None),
+        ("bakery has_capability heat", "tool_to_capability"),
+        ("heat relevant_for safe bread", None),
+        ("bakery relevant_for safe bread", "capability_to_relevance"),
     ]
 
 
@@ -375,7 +376,7 @@ def test_a_fact_that_many_state_shows_a_few_of_them():
         facts.add(f"s{number}", ("mira", "likes", "jazz"), 0.5 + number / 10)
     [standing] = ask(facts, "mira").standings
     assert standing.proof.raw == 0.9
-    assert draw(standing.proof) == "mira likes jazz  [0.9] from s0, s1, s2 and 2 more"
+    assert tell_sources(standing.proof.fact) == "s0, s1, s2 and 2 more"
 
 
 # ------------------------------------------------------------------------------------------- fact index
@@ -421,7 +422,7 @@ def test_the_facts_of_a_busy_symbol_come_with_those_that_lead_on_first():
 
 
 def test_a_detour_is_counted_in_facts():
-    wanted = Wanted(frozenset(tokens("bakery safe bread")), "bakery safe bread", tokens)
+    wanted = QueryTerms(frozenset(tokens("bakery safe bread")), "bakery safe bread", tokens)
     around = explore(index(*WORKSHOP, ("oven", "provides", "smell")), wanted, Reach(), lambda: False)
     assert around.detour(("oven", "provides", "heat")) == 0
     assert around.detour(("oven", "depends_on", "gas")) == 1

@@ -7,13 +7,11 @@ import pytest
 
 from holdfast.kernels.clustering import (
     accepted_confidence,
-    cluster_sizes,
     clusters,
     decay_rate,
     pick_count,
-    picks,
     preservation,
-    ranked,
+    rank_central,
 )
 from reference import vectors
 
@@ -34,7 +32,7 @@ from reference import vectors
     ],
 )
 def test_cluster_sizes_are_the_worked_numbers(n, k, sizes):
-    assert cluster_sizes(n, k) == sizes
+    assert tuple(map(len, clusters(n, k))) == sizes
     assert [place for places in clusters(n, k) for place in places] == list(range(n))
 
 
@@ -42,10 +40,15 @@ def rows(*values):
     return np.array(values, dtype=np.float32)
 
 
+def picks(vectors, density):
+    """Return the places of the most central rows in their own order, as an extractive summary takes them."""
+    return tuple(sorted(rank_central(vectors)[: pick_count(len(vectors), density)]))
+
+
 def test_picks_are_the_closest_to_the_mean_in_time_order():
     assert picks(rows((1, 0), (1, 0), (0, 1)), 2 / 3) == (0, 1)
     assert picks(rows((0, 1), (1, 0), (1, 0)), 0.4) == (1, 2)
-    assert ranked(rows((1, 0), (0.9, 0.1), (0, 1))) == (1, 0, 2)
+    assert rank_central(rows((1, 0), (0.9, 0.1), (0, 1))) == (1, 0, 2)
 
 
 def test_equal_cosines_are_told_apart_by_time():
@@ -54,7 +57,7 @@ def test_equal_cosines_are_told_apart_by_time():
 
 
 def test_a_turn_without_direction_stands_between_near_and_opposite_ones():
-    assert ranked(rows((-1, 0), (0, 0), (1, 0), (1, 0))) == (2, 3, 1, 0)
+    assert rank_central(rows((-1, 0), (0, 0), (1, 0), (1, 0))) == (2, 3, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ def test_confidence_of_an_accepted_summary_is_the_worked_number():
 @pytest.mark.parametrize("odd", [0.0, np.inf, -np.inf, np.nan, 3e38, 1e-45])
 def test_no_vector_leads_to_nan(odd):
     strange = rows((odd, odd), (odd, -odd), (1, 0))
-    assert sorted(ranked(strange)) == [0, 1, 2]
+    assert sorted(rank_central(strange)) == [0, 1, 2]
     for summary in strange:
         align, cover = preservation(summary, strange)
         assert -1.0 <= align <= 1.0

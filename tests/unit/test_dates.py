@@ -147,6 +147,7 @@ RANGES = {
         "What did I say Tuesday last week?": "2023-05-23/2023-05-24",
         "What did I say on Monday of last week?": "2023-05-22/2023-05-23",
         "What did I say last week on Thursday?": "2023-05-25/2023-05-26",
+        "What did I say last week on Thurs?": "2023-05-25/2023-05-26",
         # days and nights
         "What did I eat yesterday?": "2023-05-29/2023-05-30",
         "What did I eat yesterday evening?": "2023-05-29T18:00/2023-05-30",
@@ -406,6 +407,7 @@ NOTHING = [
     "Where do I run on Mondays?",
     "What do I usually do in summer?",
     "What do I always eat on Monday?",
+    "What do I always eat on 4/25?",
     "What does Ben like to eat at Christmas?",
     "What did I wear on Friday the 13th?",
     "Whose birthday is in June?",

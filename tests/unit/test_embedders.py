@@ -12,13 +12,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tokenizers import Tokenizer
 
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, InputError, SettingsError
-from holdfast.models import shipped
-from holdfast.models.embedder import Preparation, unit_vector
-from holdfast.models.embedders import build_embedder, verify_shipped
-from holdfast.models.shipped import PROVENANCE, SHIPPED, shipped_folder
+from holdfast.models import build_embedder
+from holdfast.models import embedder as shipped
+from holdfast.models.embedder import PROVENANCE, SHIPPED, Preparation, shipped_folder, unit_vector, verify_shipped
 from holdfast.settings import EmbeddingSettings
 from holdfast.testing.embedders import HashEmbedder
 
@@ -51,7 +51,7 @@ def test_an_endpoint_needs_a_model():
 
 def test_importing_and_choosing_no_embedder_imports_no_model_library():
     program = (
-        "import sys, holdfast, holdfast.models.embedders as e; from holdfast.settings import EmbeddingSettings as S; "
+        "import sys, holdfast, holdfast.models as e; from holdfast.settings import EmbeddingSettings as S; "
         "e.build_embedder(S(embedder='none')); e.build_embedder(S(embedder='ollama', url='http://h', model='m')); "
         "print([m for m in ('onnxruntime', 'tokenizers') if m in sys.modules])"
     )
@@ -63,7 +63,7 @@ def test_a_missing_library_is_named_with_its_install_line():
     # In a process of its own: in this one, another test may have imported the library's reader already.
     program = (
         "import sys; sys.modules['onnxruntime'] = None; "
-        "from holdfast.models.embedders import build_embedder; from holdfast.settings import EmbeddingSettings as S; "
+        "from holdfast.models import build_embedder; from holdfast.settings import EmbeddingSettings as S; "
         "build_embedder(S(embedder='minilm'))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -133,8 +133,9 @@ def test_long_texts_are_cut_at_the_token_limit():
 
 
 def test_the_static_model_is_the_mean_of_its_tokens():
-    embedder = build("potion")
-    tea, cup = (embedder._table[embedder._tokenizer.token_to_id(word)].astype(float) for word in ("tea", "cup"))
+    embedder, folder = build("potion"), shipped_folder("potion")
+    table, tokenizer = np.load(folder / "embeddings.npy"), Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tea, cup = (table[tokenizer.token_to_id(word)].astype(float) for word in ("tea", "cup"))
     expected = (tea + cup) / np.linalg.norm(tea + cup)
     assert embedder.embed_query("Tea 🎉 cup").tolist() == pytest.approx(expected.tolist(), abs=1e-6)
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import InputError, MissingExtraError
 from holdfast.eval import baselines
 from holdfast.eval.baselines import BASELINES, Baseline, plain_text, plain_words
-from holdfast.eval.data import Haystack, Message, Question
+from holdfast.eval.data import GoldQuestion, Haystack, Message
 from holdfast.testing.embedders import HashEmbedder
 
 AT = datetime(2024, 3, 5, 9, 0, tzinfo=UTC)
@@ -35,7 +35,7 @@ def stack(texts, level="message", sessions=None, participants=()):
 
 
 def asking(text, visible):
-    return Question("q", text, "all", AT, visible)
+    return GoldQuestion("q", text, "all", AT, visible)
 
 
 def read(recipe, haystack, embedder=None):

@@ -6,14 +6,14 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.eval.journal import Journal, begin, finish
-from holdfast.eval.summary import Record
+from holdfast.eval.metrics import Measurement
 
 MANIFEST = json.dumps({"holdfast": "0", "runs": []})
 
 
 def test_a_line_separator_inside_an_id_survives_the_journal(tmp_path):
     journal = Journal(tmp_path / "journal.jsonl")
-    journal.write(("set", "system", "page\u2028one"), [Record("page\u2028one", "q\x85", "c", {"x": 1.0})])
+    journal.write(("set", "system", "page\u2028one"), [Measurement("page\u2028one", "q\x85", "c", {"x": 1.0})])
     assert list(journal.read()) == [("set", "system", "page\u2028one")]
 
 
@@ -33,7 +33,7 @@ def test_reading_changes_nothing_and_mending_cuts_the_last_line(tmp_path):
     journal.path.write_bytes(whole + whole[:-3])
     assert list(journal.read()) == [("set", "system", "one")]
     assert journal.path.read_bytes() == whole + whole[:-3]
-    journal.mend()
+    assert list(journal.read(mend=True)) == [("set", "system", "one")]
     assert journal.path.read_bytes() == whole
 
 
@@ -79,7 +79,7 @@ def test_a_finished_run_of_before_there_were_fingerprints_makes_way(tmp_path):
     assert not (tmp_path / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "journal.jsonl", "report.html"])
+@pytest.mark.parametrize("name", ["manifest.json", "journal.jsonl", "report.md"])
 @pytest.mark.parametrize("content", ['{"name": "a web page"}', "\udcff", '{"holdfast": 1, "runs": 3}'])
 def test_files_of_others_are_refused_and_stay(tmp_path, name, content):
     written = content.encode("utf-8", "surrogateescape")

@@ -11,11 +11,9 @@ import pytest
 
 import evaldata as made
 from holdfast.errors import InputError
-from holdfast.eval.chats import read_date
-from holdfast.eval.corpora import read_qrels
-from holdfast.eval.data import UNDATED, Message
+from holdfast.eval.data import UNDATED, Message, Notes
 from holdfast.eval.datasets import load_sets
-from holdfast.eval.reading import Notes
+from holdfast.eval.readers import read_date, read_qrels
 
 
 def one_set(root, **options):
@@ -168,7 +166,7 @@ def test_a_row_without_a_key_of_its_schema_is_an_error_that_names_both(tmp_path)
 def test_oddities_are_counted_by_kind(tmp_path):
     chat = made.talk()
     chat["qa"] += [made.asked(" "), made.asked(""), made.asked("Anything else?")]
-    counted = loaded(tmp_path, [chat]).counted_oddities()
+    counted = loaded(tmp_path, [chat]).count_oddities()
     assert counted == {"empty question": 2, "no gold": 1, "no index beside it": 1}
 
 
@@ -712,13 +710,13 @@ HERE = Path("qrels.tsv")
     ids=["header", "no header", "windows", "four columns", "blank lines", "mark before the header"],
 )
 def test_judgements_are_read_in_every_usual_spelling(text):
-    assert read_qrels(text, HERE) == JUDGED
+    assert read_qrels(text, HERE, Notes()) == JUDGED
 
 
 @pytest.mark.parametrize("line", ["q1\td1", "q1\td1\thigh", "q1 0 d1 1", "\td1\t1"])
 def test_a_judgement_that_cannot_be_read_is_named_by_its_line(line):
     with pytest.raises(InputError, match=r"qrels\.tsv, line 3"):
-        read_qrels(f"query_id\tdoc_id\tscore\nq0\td0\t1\n{line}\n", HERE)
+        read_qrels(f"query_id\tdoc_id\tscore\nq0\td0\t1\n{line}\n", HERE, Notes())
 
 
 def test_negative_grades_are_no_gold(tmp_path):

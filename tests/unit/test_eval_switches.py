@@ -9,8 +9,8 @@ import pytest
 from holdfast.errors import InputError, SettingsError
 from holdfast.eval import plan
 from holdfast.eval.baselines import BASELINES
-from holdfast.eval.data import DataSet, Haystack, Message, Question
-from holdfast.eval.switches import SWITCHES, ablations, switched_off
+from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message
+from holdfast.eval.plan import SWITCHES, find_ablations, switch_off
 from holdfast.settings import PROFILES, ProfileSettings, Settings
 
 # Proofs are no part of hybrid.
@@ -18,13 +18,13 @@ PROOFS = {"thinkingdb-symbolic", "proof_bonus"}
 
 
 def flat(settings):
-    return {row.key: row.value for row in settings.describe()}
+    return {row.key: row.value for row in settings.describe(internal=True)}
 
 
 def changed(name, settings=None):
     """Return the keys that a switch changes, with their new values."""
     before = settings or Settings()
-    after = flat(switched_off(before, [name]))
+    after = flat(switch_off(before, [name]))
     return {key: after[key] for key, value in flat(before).items() if after[key] != value}
 
 
@@ -51,8 +51,8 @@ def test_every_boost_bonus_and_share_is_changed_by_some_switch():
 @pytest.mark.parametrize("name", SWITCHES)
 def test_every_switch_changes_the_default_settings_and_does_so_once(name):
     assert changed(name)
-    once = switched_off(Settings(), [name])
-    assert switched_off(once, [name]) == once
+    once = switch_off(Settings(), [name])
+    assert switch_off(once, [name]) == once
 
 
 def test_a_switch_changes_its_own_part_only():
@@ -71,7 +71,7 @@ def test_a_switch_changes_its_own_part_only():
 
 @pytest.mark.parametrize("strategy", ["lexical", "dense", "hdc-vsa"])
 def test_a_strategy_leaves_every_profile_that_has_another(strategy):
-    off = switched_off(Settings(), [strategy])
+    off = switch_off(Settings(), [strategy])
     for profile in PROFILES:
         before, after = getattr(Settings(), profile), getattr(off, profile)
         assert strategy not in after.escalation
@@ -82,24 +82,26 @@ def test_a_strategy_leaves_every_profile_that_has_another(strategy):
 
 
 def test_switches_add_up():
-    off = switched_off(Settings(), ["recency", "scope"])
+    off = switch_off(Settings(), ["recency", "scope"])
     assert (off.score.beta, off.score.gamma) == (0.0, 0.0)
     assert off.score.shares == (1.0, 0.0, 0.0)
 
 
 def test_an_unknown_switch_is_refused_with_the_known_ones():
     with pytest.raises(SettingsError, match="there is no switch 'telepathy'; choose from lexical, dense"):
-        switched_off(Settings(), ["recency", "telepathy"])
+        switch_off(Settings(), ["recency", "telepathy"])
 
 
 def test_an_ablation_has_a_row_for_every_switch_that_changes_something():
     # Proofs are no part of hybrid; of thinking they are.
-    assert list(ablations(Settings(), "hybrid")) == [f"without {name}" for name in SWITCHES if name not in PROOFS]
-    assert {name.removeprefix("without ") for name in ablations(Settings(), "thinking")} >= PROOFS
-    assert "without refusal" not in ablations(Settings.reference(), "hybrid")
-    already = switched_off(Settings(), ["recency"])
-    assert "without recency" not in ablations(already, "hybrid")
-    assert not {"without lexical", "without dense", "without hdc-vsa"} & set(ablations(Settings(), "fast"))
+    assert list(find_ablations(Settings(), "hybrid")) == [
+        f"without {name}" for name in SWITCHES if name not in PROOFS
+    ]
+    assert {name.removeprefix("without ") for name in find_ablations(Settings(), "thinking")} >= PROOFS
+    assert "without refusal" not in find_ablations(Settings.reference(), "hybrid")
+    already = switch_off(Settings(), ["recency"])
+    assert "without recency" not in find_ablations(already, "hybrid")
+    assert not {"without lexical", "without dense", "without hdc-vsa"} & set(find_ablations(Settings(), "fast"))
 
 
 # --------------------------------------------------------------------------------------------------- plans
@@ -111,34 +113,36 @@ def names(asked):
 
 def test_what_is_measured_follows_from_what_was_asked():
     base = Settings()
-    assert names(plan.systems(base)) == ["hybrid"]
-    assert names(plan.systems(base, baselines=["bm25", "bm25"])) == ["bm25"]
-    assert names(plan.systems(base, baselines=["all"])) == [*BASELINES, "reference"]
-    assert names(plan.systems(base, baselines=["bm25"], profiles=["fast"])) == ["bm25", "fast"]
-    assert names(plan.systems(base, off=["recency", "scope"])) == ["hybrid without recency without scope"]
-    assert names(plan.systems(base, ablate=True)) == [
+    assert names(plan.select_systems(base)) == ["hybrid"]
+    assert names(plan.select_systems(base, baselines=["bm25", "bm25"])) == ["bm25"]
+    assert names(plan.select_systems(base, baselines=["all"])) == [*BASELINES, "reference"]
+    assert names(plan.select_systems(base, baselines=["bm25"], profiles=["fast"])) == ["bm25", "fast"]
+    assert names(plan.select_systems(base, off=["recency", "scope"])) == ["hybrid without recency without scope"]
+    assert names(plan.select_systems(base, ablate=True)) == [
         "hybrid",
         *(f"hybrid without {name}" for name in SWITCHES if name not in PROOFS),
     ]
 
 
 def test_the_settings_measured_are_those_named():
-    [fast, off] = plan.systems(Settings(), profiles=["fast"], baselines=["reference"], off=["recency"]).systems[::-1]
+    [fast, off] = plan.select_systems(
+        Settings(), profiles=["fast"], baselines=["reference"], off=["recency"]
+    ).systems[::-1]
     assert (fast.profile, fast.settings.score.beta) == ("fast", 0.0)
     assert off.settings == Settings.reference()
 
 
 def test_unknown_names_are_refused():
     with pytest.raises(InputError, match=r"there is no baseline 'bm26'; choose from bm25, .*reference, all"):
-        plan.systems(Settings(), baselines=["bm26"])
+        plan.select_systems(Settings(), baselines=["bm26"])
     with pytest.raises(SettingsError, match="there is no switch 'everything'"):
-        plan.systems(Settings(), off=["everything"])
+        plan.select_systems(Settings(), off=["everything"])
     with pytest.raises(SettingsError, match=r"there is no setting 'lexical\.zeal'"):
-        plan.systems(Settings(), tune={"lexical.zeal": ["1"]})
+        plan.select_systems(Settings(), tune={"lexical.zeal": ["1"]})
 
 
 def test_variants_are_every_combination_and_are_known_as_such():
-    asked = plan.systems(Settings(), tune={"hybrid.rank_by": ["fused", "score"]}, off=["scope"])
+    asked = plan.select_systems(Settings(), tune={"hybrid.rank_by": ["fused", "score"]}, off=["scope"])
     assert asked.variants == ("hybrid.rank_by=fused", "hybrid.rank_by=score")
     assert names(asked) == ["hybrid without scope", *asked.variants]
     assert [system.settings.hybrid.rank_by for system in asked.systems[1:]] == ["fused", "score"]
@@ -146,10 +150,10 @@ def test_variants_are_every_combination_and_are_known_as_such():
 
 
 def test_assignments_are_pairs():
-    assert plan.assignments(["a.b = 1", "c=x=y"]) == {"a.b": "1", "c": "x=y"}
+    assert plan.read_assignments(["a.b = 1", "c=x=y"]) == {"a.b": "1", "c": "x=y"}
     for wrong in ("a.b", "=1"):
         with pytest.raises(SettingsError, match=r"is not KEY=VALUE"):
-            plan.assignments([wrong])
+            plan.read_assignments([wrong])
 
 
 # --------------------------------------------------------------------------------------------------- quick
@@ -164,11 +168,11 @@ def stack(count, questions, name="h", sessions=10):
 
 def asking(number, visible, *gold):
     sessions = frozenset(f"s{int(item[1:]) // 10}" for item in gold)
-    return Question(f"q{number}", "?", "all", MOMENT, visible, dict.fromkeys(gold, 1), sessions)
+    return GoldQuestion(f"q{number}", "?", "all", MOMENT, visible, dict.fromkeys(gold, 1), sessions)
 
 
 def quick(*haystacks):
-    return plan.quick(DataSet("d", "x", True, haystacks, {}))
+    return plan.take_quick_part(DataSet("d", "x", True, haystacks, {}))
 
 
 def test_a_quick_run_keeps_small_haystacks_whole():
@@ -210,23 +214,25 @@ def test_the_profiles_that_switches_reach_are_all_there_are():
 
 
 def test_an_ablation_names_everything_that_is_off():
-    systems = plan.systems(Settings(), off=["dense"], ablate=True).systems
+    systems = plan.select_systems(Settings(), off=["dense"], ablate=True).systems
     assert all("dense" in system.name for system in systems)
 
 
 def test_a_switch_that_cannot_be_thrown_is_refused():
     with pytest.raises(SettingsError, match="switching off 'lexical' changes nothing in profile fast"):
-        plan.systems(Settings(), profiles=["fast"], off=["lexical"])
+        plan.select_systems(Settings(), profiles=["fast"], off=["lexical"])
 
 
 def test_tuned_variants_differ_from_the_product_in_what_is_tuned_only(monkeypatch):
     monkeypatch.setenv("HOLDFAST_LEXICAL__K1", "0.5")
-    asked = plan.systems(Settings.load(), tune={"hybrid.rank_by": ["fused"]})
+    asked = plan.select_systems(Settings.load(), tune={"hybrid.rank_by": ["fused"]})
     assert [system.settings.lexical.k1 for system in asked.systems] == [0.5, 0.5]
 
 
 def test_an_ablation_knows_its_whole():
-    asked = plan.systems(Settings(), baselines=["bm25"], profiles=["fast", "hybrid"], off=["scope"], ablate=True)
+    asked = plan.select_systems(
+        Settings(), baselines=["bm25"], profiles=["fast", "hybrid"], off=["scope"], ablate=True
+    )
     names = [system.name for system in asked.systems]
     assert set(asked.ablated) < set(names)
     for name, whole in asked.ablated.items():
@@ -240,16 +246,16 @@ def test_an_ablation_knows_its_whole():
 @pytest.mark.parametrize("key", ["embedding.embedder", "embedding.api_key"])
 def test_the_embedder_is_not_tuned(key):
     with pytest.raises(SettingsError, match=rf"{key} cannot be tuned"):
-        plan.systems(Settings(), tune={key: ["a", "b"]})
+        plan.select_systems(Settings(), tune={key: ["a", "b"]})
 
 
 def test_a_profile_or_a_switch_named_twice_counts_once():
-    asked = plan.systems(Settings(), profiles=["fast", "fast"], off=["scope", "scope"])
+    asked = plan.select_systems(Settings(), profiles=["fast", "fast"], off=["scope", "scope"])
     assert [system.name for system in asked.systems] == ["fast without scope"]
 
 
 def test_a_quick_run_keeps_the_gold_sessions():
-    question = Question("q", "?", "all", MOMENT, 600, {"m0": 1}, frozenset({"s0", "s299"}))
+    question = GoldQuestion("q", "?", "all", MOMENT, 600, {"m0": 1}, frozenset({"s0", "s299"}))
     [small] = quick(stack(600, [question], sessions=2)).haystacks
     assert small.questions[0].gold_sessions == {"s0", "s299"}
     assert {"m598", "m599"} <= {message.id for message in small.messages}

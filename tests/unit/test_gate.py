@@ -8,9 +8,8 @@ from dataclasses import fields, replace
 import pytest
 
 from holdfast.errors import InputError, SettingsError
-from holdfast.language.gate import has_content, judge, signals
-from holdfast.language.statements import LANGUAGES, only_asks, statement
-from holdfast.language.technical import tokens
+from holdfast.language.signals import LANGUAGES, estimate_tokens, has_content, only_asks, read_statement, signals
+from holdfast.lifecycle.gate import judge
 from holdfast.settings import GateSettings, Settings
 from holdfast.types import Gate
 from reference import vectors
@@ -67,19 +66,11 @@ def test_a_cosine_that_is_no_number_is_refused():
 
 
 def test_specificity_is_spread_over_long_texts():
-    assert tokens("") == 1
-    assert tokens("漢" * 11) == 2
+    assert estimate_tokens("") == 1
+    assert estimate_tokens("漢" * 11) == 2
     short = signals("see src/a.py", PLAIN).specificity
     assert short == 0.7
     assert signals("see src/a.py " + "word " * 200, PLAIN).specificity == pytest.approx(0.7 / (1012 // 4 / 100))
-
-
-def test_weights_come_from_the_settings():
-    gate = cold("I prefer dark mode", replace(PLAIN, novelty=0.0, repetition=0.0, statement=1.0, threshold=0.41))
-    assert gate.score == 0.4
-    assert gate.reason == "gate .400 < .410"
-    assert not gate.promoted
-    assert cold("see src/a.py", replace(PLAIN, technical_norm=0.7)).technical_density == 1.0
 
 
 def test_policies_decide_alone_and_still_show_the_signals():
@@ -92,7 +83,6 @@ def test_policies_decide_alone_and_still_show_the_signals():
     "wrong",
     [
         {"policy": "maybe"}, {"authors": ("cat",)}, {"threshold": math.nan}, {"threshold": 1.1}, {"similar": -1.5},
-        {"technical_norm": 0.0}, {"novelty": math.nan}, {"structure": math.nan},
     ],
 )  # fmt: skip
 def test_settings_outside_their_domain_are_refused(wrong):
@@ -209,12 +199,12 @@ STATED = [
 
 @pytest.mark.parametrize(("text", "expected"), STATED)
 def test_what_a_text_states(text, expected):
-    assert statement(text).value == pytest.approx(expected)
+    assert read_statement(text).value == pytest.approx(expected)
 
 
 def test_no_statement_counts_more_than_everything():
     everything = "On 2026-01-02 my friend Ana said: I like tea, I am 7."
-    assert statement(everything).value == 1.0
+    assert read_statement(everything).value == 1.0
 
 
 SAID = {
@@ -239,8 +229,8 @@ def test_every_language_has_its_own_words():
 @pytest.mark.parametrize("language", SAID)
 def test_the_plainest_statements_are_read_in_every_language(language):
     preference, identity = SAID[language]
-    assert statement(preference).value == 0.4
-    assert statement(identity).value == 0.3
+    assert read_statement(preference).value == 0.4
+    assert read_statement(identity).value == 0.3
 
 
 @pytest.mark.parametrize(
@@ -318,9 +308,9 @@ def test_the_wide_reading_leaves_courtesies_and_bare_questions_out():
 
 def test_the_wide_reading_counts_what_is_resolved():
     for text in RESOLVED:
-        assert statement(text, wide=True).value - statement(text).value == pytest.approx(0.3), text
+        assert read_statement(text, wide=True).value - read_statement(text).value == pytest.approx(0.3), text
     for text in ("never mind", "Don't worry", "the weather is fine", "I want tea"):
-        assert statement(text, wide=True).value == 0.0, text
+        assert read_statement(text, wide=True).value == 0.0, text
 
 
 # ------------------------------------------------------------------------------------------------ what it must equal

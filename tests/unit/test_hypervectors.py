@@ -7,11 +7,11 @@ import pytest
 
 from builders import ask, make_unit, make_view, opened, patient, retrieve
 from holdfast import Settings
+from holdfast.derivation import encode_unit
 from holdfast.kernels import hypervectors as hv
 from holdfast.language import analyse
-from holdfast.language.hypervector import encode_query, encode_unit
 from holdfast.language.query import profile_query
-from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
+from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy, encode_query
 from holdfast.settings import AnalysisSettings, HyperSettings
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
 from holdfast.store.hyper import HyperCache
@@ -137,24 +137,24 @@ def test_the_noise_floor_is_four_sigma_up_to_457_units_and_rises_from_there():
 
 def test_a_unit_has_a_vector_for_each_field_it_fills():
     unit = make_unit(text="the oven is cold", topic="kitchen oven", role="Definition", utility_acts=("define",))
-    topic, claim, role, acts = encode_unit(unit, analyse(unit, AnalysisSettings()), HyperSettings())
-    assert np.array_equal(topic, hv.ngrams(["kitchen", "oven"], positional=False))
-    assert np.array_equal(claim, hv.ngrams(["oven", "cold"], positional=False))
-    assert (role, acts) == ("Definition", ("define",))
+    found = encode_unit(unit, analyse(unit, AnalysisSettings()), HyperSettings())
+    assert np.array_equal(found.topic, hv.ngrams(["kitchen", "oven"], positional=False))
+    assert np.array_equal(found.claim, hv.ngrams(["oven", "cold"], positional=False))
+    assert (found.role, found.acts) == ("Definition", ("define",))
 
 
 def test_a_procedure_is_read_where_a_claim_would_be():
     unit = make_unit(text="heat the oven", role="Procedure")
-    topic, claim, *_ = encode_unit(unit, analyse(unit, AnalysisSettings()), HyperSettings(positional=True))
-    assert topic is None
-    assert np.array_equal(claim, hv.ngrams(["heat", "oven"], positional=True))
+    found = encode_unit(unit, analyse(unit, AnalysisSettings()), HyperSettings(positional=True))
+    assert found.topic is None
+    assert np.array_equal(found.claim, hv.ngrams(["heat", "oven"], positional=True))
 
 
 def test_a_question_is_analysed_like_a_unit():
     query = profile_query("Why are the ovens baking?")
     role, text, act = encode_query(query, HyperSettings())
     unit = make_unit(text="the oven bakes")
-    assert np.array_equal(text, encode_unit(unit, analyse(unit, AnalysisSettings()), HyperSettings())[1])
+    assert np.array_equal(text, encode_unit(unit, analyse(unit, AnalysisSettings()), HyperSettings()).claim)
     assert np.array_equal(role, hv.bag(sorted(query.needed_roles)))
     assert np.array_equal(act, hv.random("explain"))
 

@@ -7,7 +7,8 @@ import pytest
 from holdfast.inputs.html import read_html
 from holdfast.inputs.sources import read_source
 from holdfast.language import dates
-from holdfast.language.dates.words import Moment
+from holdfast.language.dates import Moment
+from holdfast.language.moments import Meaning
 
 # Work that grows with the square of the text is at 64, linear work at 8: what a busy machine adds lies far below.
 LONGER, MOST_GROWTH = 8, 28
@@ -46,7 +47,7 @@ def test_tags_without_end_are_read_in_one_pass_as_a_document():
 
 def test_dates_are_told_apart_without_comparing_each_with_each():
     def apart(text):
-        found = [Moment(place, place + 4, lambda _: None) for place in range(0, len(text), 5)]
-        assert len(dates._apart(found)) == len(found)
+        found = [Moment(place, place + 4, Meaning(None), lambda _: None) for place in range(0, len(text), 5)]
+        assert len(dates._drop_overlapping(found)) == len(found)
 
     assert growth(apart, "2026 ", 20_000) < MOST_GROWTH

@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 import holdfast
-from holdfast import HoldfastError, errors
+from holdfast import HoldfastError, Settings, errors
 from holdfast.store.queries import migrations, queries
 
 SOURCE = Path(holdfast.__file__).parent
@@ -47,6 +47,10 @@ def test_every_named_query_is_used():
     code = "".join(path.read_text() for path in (SOURCE / "store").glob("*.py"))
     for name in queries():
         assert f'"{name}"' in code or f'f"{name.rsplit("_", 1)[0]}_' in code, name
+
+
+def test_the_settings_stay_few():
+    assert len(Settings().describe()) <= 100
 
 
 def test_modules_and_functions_stay_readable():

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from builders import NOW, make_claims, make_pool, make_unit
 from holdfast import Contribution, Memory, sample
 from holdfast.interfaces.demo import TODAY
-from holdfast.interfaces.draw import made_of, typed_words
-from holdfast.interfaces.parts import Part, parts_of
+from holdfast.interfaces.draw import ScorePart, made_of, parts_of, typed_words
 from holdfast.ranking.fuse import Fusion, explain_rel
 from holdfast.ranking.pool import Effect
 from holdfast.ranking.score import Scoring
@@ -54,9 +53,9 @@ def test_a_stage_is_shown_by_what_it_changed():
     )
     after = Contribution.of("rel with neighbours", "minimum", mixed, Contribution("ceiling", 1.0))
     assert parts_of(after) == (
-        Part("lexical", 0.4),
-        Part("dense", 0.2),
-        Part("neighbours", pytest.approx(0.1), change=True),
+        ScorePart("lexical", 0.4),
+        ScorePart("dense", 0.2),
+        ScorePart("neighbours", pytest.approx(0.1), change=True),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from builders import NOW, later, make_unit
 from holdfast.errors import SettingsError
-from holdfast.language.keywords import plain_words
+from holdfast.language.lexical import plain_words
 from holdfast.language.temporal import Indicator
 from holdfast.ranking.discover import Discovery, Fallen, Projected, Prospect, Weighing, discover, hop, widened
 from holdfast.ranking.project import Asked, project
@@ -137,18 +137,11 @@ def test_a_summarys_quality_is_part_of_the_final_score():
     assert final(summary(0.0)).find("r").value == 1.0  # as old as its last source
 
 
-def test_an_authored_unit_does_not_age_and_every_other_kind_has_its_own_rate():
-    settings = changed(rates={"turn": 1e-5, "knowledge": 1e-6, "summary": 1e-7})
+def test_an_authored_unit_does_not_age_and_every_other_kind_does():
     old = aged(10 * DAY)
-    recency = {
-        kind: final(prospect(kind=kind, **old), settings=settings).find("r").value
-        for kind in ("turn", "knowledge", "authored")
-    }
-    assert recency == {
-        "turn": math.exp(-1e-5 * 10 * DAY),
-        "knowledge": math.exp(-1e-6 * 10 * DAY),
-        "authored": 1.0,
-    }
+    recency = {kind: final(prospect(kind=kind, **old)).find("r").value for kind in ("turn", "knowledge", "authored")}
+    aged_by_then = math.exp(-1e-5 * 10 * DAY)
+    assert recency == {"turn": aged_by_then, "knowledge": aged_by_then, "authored": 1.0}
 
 
 def test_age_is_counted_from_the_given_moment_and_the_future_is_new():
@@ -328,7 +321,7 @@ def test_plain_words_are_three_characters_long_distinct_and_neither_stopped_nor_
 CONTRACT = {
     "first": 16, "second": 8, "growth": 0, "min_similarity": 0.2, "floor": 0.0, "keyword_weight": 0.3,
     "share_recency": 0.5, "share_frequency": 0.2, "share_authority": 0.3, "hop_share": 0.5, "hop_floor": 0.15,
-    "rates": {"turn": 1e-5, "knowledge": 1e-5, "summary": 1e-5}, "keywords": "words",
+    "keywords": "words",
 }  # fmt: skip
 
 
@@ -346,8 +339,7 @@ def test_the_default_recipe_differs_in_the_floor_the_growth_and_in_what_a_keywor
         ("first", 0), ("second", 0), ("second", 17), ("growth", -1), ("min_similarity", 1.1),
         ("min_similarity", -1.1), ("floor", -0.1), ("floor", 1.1), ("keyword_weight", -3.0),
         ("keyword_weight", math.inf), ("hop_share", 0.0), ("hop_share", 1.0), ("hop_floor", 1.5),
-        ("hop_floor", -0.1), ("rates.turn", 0.0), ("rates.summary", -1e-5), ("rates.knowledge", math.inf),
-        ("keywords", "letters"),
+        ("hop_floor", -0.1), ("keywords", "letters"),
     ],
 )  # fmt: skip
 def test_a_value_outside_its_domain_is_refused_with_its_key_and_value(key, value):
@@ -355,12 +347,6 @@ def test_a_value_outside_its_domain_is_refused_with_its_key_and_value(key, value
         Settings.load({f"projection.{key}": value}, environ={})
     assert f"projection.{key} = " in str(refusal.value)
     assert str(value) in str(refusal.value)
-
-
-@pytest.mark.parametrize("kind", ["authored", "dream"])
-def test_a_rate_for_a_kind_that_does_not_age_is_refused(kind):
-    with pytest.raises(SettingsError, match=rf"'{kind}'.*turn, knowledge, summary"):
-        Settings.load({f"projection.rates.{kind}": 1e-5}, environ={})
 
 
 @pytest.mark.parametrize("key", [key for key, value in CONTRACT.items() if isinstance(value, float)])

@@ -1,6 +1,7 @@
 """Settings: two recipes, four origins, and a refusal that names the key and the value."""
 
 import dataclasses
+import json
 import math
 import os
 
@@ -35,9 +36,6 @@ REFERENCE = {
     "score.lambda_session": 1e-4,
     "score.lambda_user": 1e-5,
     "score.lambda_global": 2e-6,
-    "score.scope_active": 1.0,
-    "score.scope_durable": 0.6,
-    "score.scope_rest": 0.3,
     "score.delta": 0.5,
     "fast.max_results": 3,
     "fast.min_score": 0.30,
@@ -55,11 +53,11 @@ def load(overrides=None, *, file=None, **environ):
 
 
 def values(settings):
-    return {row.key: row.value for row in settings.describe()}
+    return {row.key: row.value for row in settings.describe(internal=True)}
 
 
 def origin(settings, key):
-    return next(row.origin for row in settings.describe() if row.key == key)
+    return next(row.origin for row in settings.describe(internal=True) if row.key == key)
 
 
 @pytest.fixture
@@ -106,7 +104,7 @@ def test_every_named_profile_is_a_group_of_settings():
 
 
 def test_every_key_is_described_once_with_its_value_and_its_origin():
-    rows = Settings().describe()
+    rows = Settings().describe(internal=True)
     assert len({row.key for row in rows}) == len(rows)
     assert all(row.doc.strip() for row in rows)
     assert all(row.origin in ("default", "default recipe") for row in rows)
@@ -114,7 +112,7 @@ def test_every_key_is_described_once_with_its_value_and_its_origin():
 
 def test_every_field_of_every_group_is_described():
     settings = Settings()
-    described = {row.key for row in settings.describe()}
+    described = {row.key for row in settings.describe(internal=True)}
     for group in dataclasses.fields(settings):
         if dataclasses.is_dataclass(getattr(settings, group.name)):
             for field in dataclasses.fields(getattr(settings, group.name)):
@@ -123,7 +121,7 @@ def test_every_field_of_every_group_is_described():
 
 
 def test_every_described_key_can_be_set_to_the_value_it_has():
-    for row in Settings().describe():
+    for row in Settings().describe(internal=True):
         assert load({row.key: row.value}) == Settings(), row.key
 
 
@@ -131,20 +129,20 @@ def test_every_described_key_can_be_set_to_the_value_it_has():
 
 
 def test_argument_beats_environment_beats_file_beats_recipe(written):
-    file = written("[lexical]\nk1 = 1.1\nb = 0.6\nrole_boost = 1.5\n")
+    file = written("[lexical]\nk1 = 1.1\nb = 0.6\n[score]\nalpha = 0.5\n")
     settings = load(
         {"lexical.k1": 1.9},
         file=file,
         HOLDFAST_LEXICAL__K1="1.8",
         HOLDFAST_LEXICAL__B="0.5",
-        HOLDFAST_FAST__GAP="0.4",
+        HOLDFAST_HYBRID__GAP="0.4",
     )
-    assert (settings.lexical.k1, settings.lexical.b, settings.lexical.role_boost) == (1.9, 0.5, 1.5)
-    assert settings.fast.gap == 0.4
+    assert (settings.lexical.k1, settings.lexical.b, settings.score.alpha) == (1.9, 0.5, 0.5)
+    assert settings.hybrid.gap == 0.4
     assert origin(settings, "lexical.k1") == "argument"
     assert origin(settings, "lexical.b") == "environment HOLDFAST_LEXICAL__B"
-    assert origin(settings, "lexical.role_boost") == f"file {file}"
-    assert origin(settings, "hybrid.gap") == "default recipe"
+    assert origin(settings, "score.alpha") == f"file {file}"
+    assert origin(settings, "score.beta") == "default recipe"
 
 
 def test_the_file_is_the_named_one_or_the_environments_or_the_users_own(written, tmp_path):
@@ -187,7 +185,7 @@ def test_only_a_file_that_is_passed_over_is_unread(written, tmp_path, monkeypatc
 def test_keys_are_never_shown(tmp_path):
     settings = load({"embedding.api_key": "sk-one", "summariser.api_key": "sk-two"})
     assert (settings.embedding.api_key, settings.summariser.api_key) == ("sk-one", "sk-two")
-    shown = repr(settings) + str(settings) + repr(settings.describe())
+    shown = repr(settings) + str(settings) + repr(settings.describe(internal=True))
     assert "sk-" not in shown
     with pytest.raises(SettingsError) as refusal:
         load({"embedding.api_key": ["sk-three"]})
@@ -292,7 +290,7 @@ def test_a_value_of_a_wrong_type_is_refused_with_its_key(key, value):
     assert key in str(refusal.value)
 
 
-NUMBERS = [row.key for row in Settings().describe() if isinstance(row.value, float)]
+NUMBERS = [row.key for row in Settings().describe(internal=True) if isinstance(row.value, float)]
 
 
 @pytest.mark.parametrize("key", NUMBERS)
@@ -302,7 +300,7 @@ def test_not_a_number_is_refused_everywhere_with_its_key(key):
     assert key in str(refusal.value)
     assert "nan" in str(refusal.value) or "not a number" in str(refusal.value)
     name = f"HOLDFAST_{key.upper().replace('.', '__')}"
-    with pytest.raises(SettingsError):
+    with pytest.raises(SettingsError, match=key):
         load(**{name: "NaN"})
 
 
@@ -321,7 +319,6 @@ def test_not_a_number_is_refused_everywhere_with_its_key(key):
         ("score.lambda_user", -1e-5),
         ("score.lambda_global", math.inf),
         ("score.delta", 1.5),
-        ("score.scope_rest", -0.3),
         ("retrieval.timeout_ms", 0.0),
         ("retrieval.max_candidates", 0),
         ("fast.max_results", 0),
@@ -348,6 +345,48 @@ def test_a_value_outside_its_domain_is_refused_with_key_and_value(key, value):
         return
     assert key in message
     assert str(value) in message or "empty" in message or "()" in message
+
+
+@pytest.mark.parametrize("key", [row.key for row in Settings().describe()])
+def test_a_public_key_may_stand_in_the_environment(key):
+    value = values(Settings())[key]
+    text = ",".join(value) if isinstance(value, tuple) else json.dumps(value) if not isinstance(value, str) else value
+    if "-" in key or value == ():  # a shell knows no such name, and an empty list has no text
+        return
+    assert load(**{f"HOLDFAST_{key.upper().replace('.', '__')}": text}) == Settings()
+
+
+@pytest.mark.parametrize(
+    "key", ["dense.exit_64", "temporal.picks", "hybrid.rank_by", "fast.gap", "thinking.mix.dense"]
+)
+def test_a_key_of_the_recipe_is_set_by_python_code_and_by_nothing_else(key, written):
+    value = values(Settings()).get(key, 0.5)
+    assert values(load({key: value}))[key] == value
+    group, _, name = key.rpartition(".")
+    file = written(f"[{group}]\n{name} = {json.dumps(value)}\n")
+    variable = f"HOLDFAST_{key.upper().replace('.', '__')}"
+    for refused, place in (({"file": file}, f"file {file}"), ({variable: "1"}, f"environment {variable}")):
+        with pytest.raises(SettingsError) as refusal:
+            load(**refused)
+        assert f"{key} (from {place}) belongs to the recipe" in str(refusal.value)
+    assert key not in {row.key for row in Settings().describe()}
+
+
+@pytest.mark.parametrize(
+    ("key", "became"),
+    [("symbolic.depth", "3"), ("hyper.weights.topic", "0.35"), ("gate.novelty", "0.35"), ("score.scope_rest", "0.3"),
+     ("projection.rates.turn", "1e-05"), ("hybrid.provisional", "without effect")],
+)  # fmt: skip
+def test_a_key_of_an_earlier_version_says_what_became_of_it(key, became, written):
+    group, _, name = key.rpartition(".")
+    file = written(f"[{group}]\n{name} = 1\n")
+    with pytest.raises(SettingsError) as refusal:
+        load(file=file)
+    assert str(refusal.value) == (
+        f"{key} (from file {file}) is no longer a setting: it is always {became}; take it out"
+    )
+    with pytest.raises(SettingsError, match="is no longer a setting"):
+        load({key: 1})
 
 
 def test_settings_built_directly_are_validated_too():

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.inputs.sources import RELATIONS, read_records, read_source, read_units, source_units, units_schema
+from holdfast.inputs.checks import MAX_IDS, MAX_NAME, MAX_NOTE
+from holdfast.inputs.records import UNIT_FIELDS
+from holdfast.inputs.sources import read_records, read_source, read_units, source_units
+from holdfast.language.facts import RELATIONS
 from holdfast.settings import IngestSettings
 from holdfast.types import ACTS, ROLES, AuthoredUnit, Fact
 
@@ -199,16 +202,21 @@ def test_there_are_two_formats():
         read_units("", "toml", "a")
 
 
-def test_the_schema_beside_the_code_is_the_one_in_force():
-    kept = json.loads(files("holdfast.inputs.sources").joinpath("units.schema.json").read_text())
-    assert kept == units_schema(), "if the new schema is right, write it down"
-    unit = kept["$defs"]["unit"]
-    assert unit["properties"]["role"]["enum"] == list(ROLES)
-    assert unit["properties"]["utility_acts"]["items"]["enum"] == list(ACTS)
+def test_the_schema_for_editors_says_what_the_reader_checks():
+    schema = json.loads(files("holdfast.inputs").joinpath("units.schema.json").read_text())
+    unit = schema["$defs"]["unit"]
+    fields = unit["properties"]
     # What the schema has for a field, a file may give; what it has not is refused.
-    assert {name for name in AuthoredUnit.__dataclass_fields__ if name not in ("fact", "line", "id_given")} == set(
-        unit["properties"]
-    ) - {"subject", "relation", "object", "confidence"}
+    assert list(fields) == list(UNIT_FIELDS)
+    assert unit["additionalProperties"] is False
+    assert fields["role"]["enum"] == list(ROLES)
+    assert fields["utility_acts"]["items"]["enum"] == list(ACTS)
+    assert fields["id"]["maxLength"] == fields["links"]["items"]["maxLength"] == MAX_NAME
+    assert {fields[name]["maxLength"] for name in ("topic", "condition", "utility_note", "subject")} == {MAX_NOTE}
+    assert fields["links"]["maxItems"] == MAX_IDS
+    assert unit["dependentRequired"]["confidence"] == ["subject", "relation", "object"]
+    kept = {name for name in AuthoredUnit.__dataclass_fields__ if name not in ("fact", "line", "id_given")}
+    assert kept == fields.keys() - {"subject", "relation", "object", "confidence"}
 
 
 def test_the_relations_are_those_of_the_contract():

@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 from onnx import numpy_helper
 
 from holdfast import InputError, SettingsError, SummariserError
+from holdfast.models import open_summariser
 from holdfast.models import t5 as t5_module
-from holdfast.models.shipped import shipped_folder
-from holdfast.models.summarisers import open_summariser
-from holdfast.models.t5_folder import ENCODER, FIRST, LATER, MERGED, Part, Parts
+from holdfast.models.embedder import shipped_folder
+from holdfast.models.t5 import ENCODER, FIRST, LATER, MERGED, T5File, T5Model
 from holdfast.settings import SummariserSettings
 
 TINY = Path(__file__).parents[1] / "fixtures" / "tiny_t5"
@@ -95,7 +95,7 @@ def test_one_model_is_shared():
 
 def test_choosing_no_model_imports_no_model_library():
     program = (
-        "import sys; from holdfast.models.summarisers import open_summariser as o; "
+        "import sys; from holdfast.models import open_summariser as o; "
         "from holdfast.settings import SummariserSettings as S; "
         "o(S()); o(S(summariser='openai', url='http://h', model='m')); "
         "print([m for m in ('onnxruntime', 'tokenizers') if m in sys.modules])"
@@ -107,7 +107,7 @@ def test_choosing_no_model_imports_no_model_library():
 def test_a_missing_library_is_named_with_its_install_line():
     program = (
         "import sys; sys.modules['onnxruntime'] = None; "
-        "from holdfast.models.summarisers import open_summariser as o; "
+        "from holdfast.models import open_summariser as o; "
         "from holdfast.settings import SummariserSettings as S; o(S(summariser='onnx', folder='.'))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -184,13 +184,13 @@ def test_with_a_cache_it_writes_what_it_writes_without(read, max_tokens):
 
 
 def test_each_step_reads_one_token_and_the_text_is_read_once(folder, monkeypatch):
-    calls, run = [], Part.run
+    calls, run = [], T5File.run
 
     def spy(part, feeds):
         calls.append((part.path.name, feeds))
         return run(part, feeds)
 
-    monkeypatch.setattr(Part, "run", spy)
+    monkeypatch.setattr(T5File, "run", spy)
     assert t5(folder).summarise(TURNS, max_tokens=64).text == SUMMARY
     names = [name for name, _ in calls]
     first, later = (MERGED, MERGED) if (folder / MERGED).exists() else (FIRST, LATER)
@@ -225,10 +225,10 @@ def test_a_blank_prefix_is_none(prefix):
 def test_long_input_is_cut():
     long = ["Ana moved to Lisbon in March.", *["What a lovely day it is."] * 40_000, "Ivo works in Porto."]
     summariser = t5(max_input_tokens=24)
-    lengths, run = [], Part.run
+    lengths, run = [], T5File.run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            Part, "run", lambda part, feeds: lengths.append(feeds["input_ids"].shape[1]) or run(part, feeds)
+            T5File, "run", lambda part, feeds: lengths.append(feeds["input_ids"].shape[1]) or run(part, feeds)
         )
         cut = summariser.summarise(long, max_tokens=64)
     assert lengths[0] == 24
@@ -273,13 +273,13 @@ def test_whatever_it_reads_it_writes_a_little_or_says_why_not(turns, max_tokens)
 
 
 def test_many_threads_load_once_and_write_the_same(folder, monkeypatch):
-    loads, load = [], Parts.load
+    loads, load = [], T5Model.load
 
-    def counting(path):
+    def counting(path, max_tokens):
         loads.append(path)
-        return load(path)
+        return load(path, max_tokens)
 
-    monkeypatch.setattr(t5_module.Parts, "load", counting)
+    monkeypatch.setattr(t5_module.T5Model, "load", counting)
     cases = [case for case in ORACLE if case["text"].strip()] * 4
     alone = t5(folder)
     expected = [alone.summarise(case["turns"], max_tokens=case["max_tokens"]) for case in cases]
@@ -444,7 +444,7 @@ def test_a_model_that_ends_at_once_wrote_nothing(folder):
 
 
 def test_of_equally_likely_tokens_the_lowest_is_taken():
-    part = Part(Path("decoder"), None, {}, ())
+    part = T5File(Path("decoder"), None, {}, ())
     assert t5_module._likeliest(np.array([[[0.0, 7.0, 7.0, -np.inf]]]), part) == (
         1,
         pytest.approx(7 - math.log(1 + 2 * math.exp(7))),

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 from builders import program
 from holdfast.errors import InputError
-from holdfast.language import tokens
 from holdfast.language.tokens import (
     DEFAULT_RATIOS,
     REFERENCE_RATIOS,
+    Estimator,
     checked,
     class_of,
     estimate,
-    gate_length,
 )
 from reference import vectors
 
@@ -135,6 +134,15 @@ def test_it_equals_the_obvious_loop(ratios, text):
     assert estimate(text, ratios) == oracle(text, ratios)
 
 
+@pytest.mark.parametrize("ratios", RECIPES, ids=RECIPE_IDS)
+@given(lines=st.lists(st.lists(mixed, max_size=4), max_size=4))
+def test_counting_by_lines_equals_counting_the_whole(ratios, lines):
+    count = Estimator(ratios).by_lines()
+    for texts in lines:
+        text = "\n".join(texts)
+        assert count(text) == estimate(text, ratios)
+
+
 @given(text=st.text(st.characters(max_codepoint=127)))
 def test_ascii_equals_the_obvious_loop(text):
     assert estimate(text, REFERENCE_RATIOS) == math.ceil(Fraction(len(text), 4))
@@ -191,11 +199,6 @@ def test_latin_letters_digits_and_signs_are_told_apart():
         assert {class_of(character) for character in characters} == {name}
 
 
-@pytest.mark.parametrize(("text", "length"), [("", 1), ("abc", 1), ("abcd", 1), ("漢" * 8, 2), ("a" * 403, 100)])
-def test_the_gates_length_is_another_measure(text, length):
-    assert gate_length(text) == length
-
-
 def test_a_checked_counter_passes_good_numbers_through():
     assert checked(len)("four") == 4
     assert checked(lambda text: 0)("four") == 0
@@ -234,14 +237,6 @@ def test_the_committed_measurement_is_of_these_prices_and_the_page_shows_it():
     prices = {"reference": asdict(REFERENCE_RATIOS), "default": asdict(DEFAULT_RATIOS)}
     assert result["price_per_character_in_thousandths"] == prices
     assert program("benchmarks/token_ratios.py").markdown(result, "check") in PAGE.read_text("utf-8")
-
-
-def test_the_module_shows_the_prices_it_uses():
-    """The table in the docstring is read by people; it must not drift."""
-    for name, price in asdict(DEFAULT_RATIOS).items():
-        row = next(line for line in tokens.__doc__.splitlines() if line.startswith(f"{name} "))
-        reference = getattr(REFERENCE_RATIOS, name)
-        assert row.split()[-2:] == [f"{1000 / reference:.2f}" if reference else "-", f"{1000 / price:.2f}"]
 
 
 def test_text_of_one_script_costs_what_the_seeds_computed():

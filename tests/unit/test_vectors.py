@@ -10,7 +10,7 @@ import pytest
 from builders import ask, opened, patient, retrieve
 from holdfast import Settings
 from holdfast.kernels import topk, vectors
-from holdfast.models.embedders import build_embedder
+from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
 from holdfast.store import dense

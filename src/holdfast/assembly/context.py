@@ -40,7 +40,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ContextSection:
     """One part of a context. `tokens` is the growth of the whole text's count when it was added."""
 
     name: SectionName
@@ -63,7 +63,7 @@ class LeftOut:
 class Context:
     """The assembled context (C16). `tokens` is the count of `text`, and the sum of the sections' tokens."""
 
-    sections: tuple[Section, ...]
+    sections: tuple[ContextSection, ...]
     tokens: int
     budget: int
     degraded: str = ""
@@ -81,7 +81,7 @@ class Context:
         """Return everything that is injected, in the order of the text."""
         return tuple(item for section in self.sections for item in section.items)
 
-    def section(self, name: SectionName) -> Section:
+    def section(self, name: SectionName) -> ContextSection:
         """Return one section; it is there also when it is empty."""
         return next(section for section in self.sections if section.name == name)
 

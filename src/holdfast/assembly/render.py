@@ -26,12 +26,13 @@ nothing. No origin means conversation.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal, NamedTuple
 
-from holdfast.assembly.names import looks_like_a_role, plain_name
-from holdfast.types import AuthoredText, Unit
+from holdfast.inputs.checks import CONTROLS
+from holdfast.types import AUTHORS, AuthoredText, Unit
 
 RULES = "[rules]\n"
 GUIDANCE = "[guidance]\n"
@@ -47,14 +48,31 @@ _BREAK = re.compile("\r?\n")
 _MARKED_BREAK = re.compile(f"(\r?\n){_MARK}")
 # Around the number of a character that is spelled out. A quote's own `⟦` is spelled out too: every other is ours.
 _OPENS, _CLOSES = "⟦", "⟧"
-# Joiners, soft hyphens and the marks of single letters stay: whole scripts, and emoji, are written with them.
-_OBEYED = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\U000e0000-\U000e007f"
-_HIDDEN = re.compile(rf"[{_OBEYED}{_OPENS}]|\r(?!\n)")
+_HIDDEN = re.compile(rf"[{CONTROLS}{_OPENS}]|\r(?!\n)")
 _SPELLED = re.compile(rf"{_OPENS}U\+([0-9A-F]{{4,6}}){_CLOSES}")
 
-Shown = frozenset[tuple[str, int]]
+HeadingsShown = frozenset[tuple[str, int]]
+
 # Who speaks in a summary.
 _SUMMARY = "summary"
+# What a reader may take for the one who has the say: our authors, and the other words that hosts have for them.
+_ROLE_WORDS = (*AUTHORS, "summary", "human", "ai", "developer", "function")
+
+# What a name may not hold: white space and what looks like it, what is not drawn at all, and what would end the name
+# or begin a line of ours. Other scripts have colons that look like ours.
+_NOT_IN_NAMES = re.compile(
+    rf"[\s\u115f\u1160\u2800\u3164\uffa0{CONTROLS}\xad\u061c\u180e\u200b\u200e\u200f\u2060-\u2065\ufeff"
+    r":>\[\]⟦⟧\u02d0\u0589\u05c3\u2236\ua789\ufe13\ufe55\uff1a]+"
+)
+# Letters that are drawn like those of the role words and are none to Unicode's decompositions. Capitals stand apart:
+# some are drawn like another letter than their small form is.
+_DRAWN_LIKE = {
+    "A": "АΑ", "C": "С", "D": "ᎠⅮ", "E": "ЕΕ", "F": "Ϝ", "H": "НΗ", "I": "ІΙӀ", "L": "Ꮮ", "M": "МΜ", "N": "Ν",
+    "O": "ОΟՕ", "P": "РΡ", "R": "Ꭱ", "S": "Ѕ", "T": "ТΤ", "U": "Ս", "V": "Ѵ", "Y": "УΥҮ",
+    "a": "аɑαᴀ", "c": "сᴄ", "d": "ԁᴅđ", "e": "еᴇєҽ", "f": "ꜰƒ", "h": "һհʜħ", "i": "іıɪι", "l": "ӏʟł", "m": "мᴍ",
+    "n": "ոɴŋ", "o": "оοօᴏø", "p": "рρᴘ", "r": "гʀᴦ", "s": "ѕꜱ", "t": "тτᴛŧ", "u": "υսᴜ", "v": "νѵᴠ", "y": "уγүʏ",
+}  # fmt: skip
+_SKELETON = str.maketrans({twin: letter for letter, twins in _DRAWN_LIKE.items() for twin in twins})
 
 
 def escape(text: str) -> str:
@@ -82,7 +100,9 @@ def section_text(heading: str, pieces: Iterable[str]) -> str:
 # ------------------------------------------------------------------------------------------------- rules
 
 
-def authored_pieces(nodes: Sequence[AuthoredText], shown: Shown = frozenset()) -> tuple[list[str], Shown]:
+def authored_pieces(
+    nodes: Sequence[AuthoredText], shown: HeadingsShown = frozenset()
+) -> tuple[list[str], HeadingsShown]:
     """Return the text of each node, with the headings above it that were not shown before; and all headings shown.
 
     Rules are trusted: they are rendered as they were written.
@@ -102,22 +122,37 @@ def _ended(text: str) -> str:
 # ------------------------------------------------------------------------------------------------- quotes
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """A unit as it is shown: whole, or as an excerpt with other words than all of its own."""
+class Quote(NamedTuple):
+    """A unit as it is shown: rendered, but for what the lines before it may have said already.
+
+    `text` holds the raw words, which are not all of its own in an excerpt; `line` holds who speaks, and the words.
+    """
 
     unit: Unit
     text: str
-    excerpt: bool = False
+    kind: Literal["whole", "excerpt"]
+    place: tuple[str, str | None, str]
+    minute: str
+    line: str
+
+    @property
+    def cursor(self) -> Cursor:
+        """Return the cursor behind this quote where sessions have no numbers."""
+        return Cursor(place=self.place, minute=self.minute)
 
     @classmethod
     def whole(cls, unit: Unit) -> Quote:
         """Return the quote of all words of a unit."""
-        return cls(unit, unit.text)
+        return cls(unit, unit.text, "whole", *_place_and_minute(unit), f"{name_of(unit)}: {escape(unit.text)}\n")
+
+    @classmethod
+    def part(cls, unit: Unit, words: str) -> Quote:
+        """Return the quote of some words of a unit."""
+        line = f"{name_of(unit)} (excerpt of {plain_name(unit.id)}): {escape(words)}\n"
+        return cls(unit, words, "excerpt", *_place_and_minute(unit), line)
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(NamedTuple):
     """What the lines so far have said, so that the next one need not repeat it."""
 
     numbered: bool = False
@@ -128,21 +163,16 @@ class Cursor:
 
 def quote(quoted: Quote, cursor: Cursor) -> tuple[str, Cursor]:
     """Return the lines of one quote behind those that `cursor` has seen, and the cursor behind them."""
-    unit = quoted.unit
-    day, minute = _when(unit)
-    place = (day, unit.session, _origin(unit))
-    sessions = cursor.sessions
-    if cursor.numbered and unit.session is not None and unit.session not in sessions:
-        sessions = (*sessions, unit.session)
+    (day, session, origin), minute, sessions = quoted.place, quoted.minute, cursor.sessions
+    if cursor.numbered and session is not None and session not in sessions:
+        sessions = (*sessions, session)
     before = ""
-    if place != cursor.place:
-        number = f"#{sessions.index(unit.session) + 1}" if unit.session in sessions else ""
-        before = " ".join(part for part in (day, minute, number, place[2]) if part) + "\n"
+    if quoted.place != cursor.place:
+        number = f"#{sessions.index(session) + 1}" if session in sessions else ""
+        before = " ".join(filter(None, (day, minute, number, origin))) + "\n"
     elif minute != cursor.minute:
         before = f"{minute} "
-    excerpt = f" (excerpt of {plain_name(unit.id)})" if quoted.excerpt else ""
-    line = f"{before}{name_of(unit)}{excerpt}: {escape(quoted.text)}\n"
-    return line, Cursor(cursor.numbered, place, minute, sessions)
+    return before + quoted.line, Cursor(cursor.numbered, quoted.place, minute, sessions)
 
 
 def quotes(units: Iterable[Unit]) -> list[str]:
@@ -154,20 +184,20 @@ def quotes(units: Iterable[Unit]) -> list[str]:
     return pieces
 
 
-def _when(unit: Unit) -> tuple[str, str]:
-    """Return day and minute; a summary spans a range, which is shown as a whole."""
+def _place_and_minute(unit: Unit) -> tuple[tuple[str, str | None, str], str]:
+    """Return place (day, session, origin) and minute; a summary spans a range, which is shown as a whole."""
+    origin = "" if unit.origin == "conversation" else unit.origin
     if unit.lineage is not None:
-        return f"{_stamp(unit.lineage.starts)} to {_stamp(unit.lineage.ends)}", ""
+        return (f"{_stamp(unit.lineage.starts)} to {_stamp(unit.lineage.ends)}", unit.session, origin), ""
     day, minute = _stamp(unit.event_time).split()
-    return day, minute
+    return (day, unit.session, origin), minute
 
 
 def _stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(" ", "minutes")[:16]
 
 
-def _origin(unit: Unit) -> str:
-    return "" if unit.origin == "conversation" else unit.origin
+# -------------------------------------------------------------------------------------------------- names
 
 
 def name_of(unit: Unit) -> str:
@@ -176,3 +206,24 @@ def name_of(unit: Unit) -> str:
         return _SUMMARY
     name = plain_name(unit.speaker)
     return unit.author if not name or looks_like_a_role(name) else name
+
+
+def plain_name(name: str) -> str:
+    """Return a name, or an id, without whatever could end it or be taken for a line of ours."""
+    return _NOT_IN_NAMES.sub(" ", name).strip()
+
+
+def looks_like_a_role(name: str) -> bool:
+    """Return whether a reader could take a name for a role: with other letters, accents or hidden marks."""
+    return _drawn(name) in _ROLES
+
+
+def _drawn(name: str) -> str:
+    """Return the letters of a name as they are seen: one case, one script, no accents and nothing between them."""
+    if not name.isascii():
+        name = unicodedata.normalize("NFKD", name).translate(_SKELETON)
+    letters = name.casefold()
+    return letters if letters.isalnum() else "".join(filter(str.isalnum, letters))
+
+
+_ROLES = frozenset(map(_drawn, _ROLE_WORDS))

@@ -1,7 +1,7 @@
-"""Core documents (C14): kept with the store, read again when their file changes, partitioned once for each content.
+"""Documents that are kept, and core ones among them (C14): read again when their file changes.
 
-The rules of a document are not units: hard and soft nodes go into contexts as they stand, and only variant nodes are
-remembered, searched and recalled.
+The rules of a core document are not units: hard and soft nodes go into contexts as they stand, and only variant nodes
+are remembered, searched and recalled.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from holdfast.assembly.budget import check_hard
+from holdfast.assembly.plan import check_hard
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
-from holdfast.inputs.authored import Document, Node, partition
 from holdfast.inputs.checks import check_name
+from holdfast.inputs.markdown import Node, Partition, Tier, partition
 from holdfast.inputs.sources import refuse_foreign
 from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.forget import has_ended
 from holdfast.settings import Settings
 from holdfast.store.contract import ALL, NO_HURRY, Analyse, DocumentQuery, Store, look
-from holdfast.types import AuthoredText, CoreDocument, Draft, Unit, View, Written
+from holdfast.types import AuthoredText, Document, Draft, Unit, View, Written
 
 # A file may be saved while it is read; a second look finds it whole.
 _READINGS = 2
@@ -65,58 +65,15 @@ class Desk:
         except UnicodeDecodeError:
             return body
 
-
-# Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.budget`, by counter too.
-_partitioned = lru_cache(maxsize=256)(partition)
-
-
-def drop_readings() -> None:
-    """Let go of the partitions that are kept in memory: what was forgotten is not to be among them."""
-    _partitioned.cache_clear()
-
-
-def ingest(desk: Desk, document: CoreDocument, view: View) -> list[Written]:
-    """Keep a core document: its rules for every context, and what else it says as units.
-
-    Raises:
-        InputError: it cannot be read as a document.
-        BudgetError: with it, the hard rules that its owner sees would pass their share of `assembly.budget`.
-    """
-    read = _read(document, desk.settings)
-    if not read.nodes:
-        raise InputError(
-            f"{shown(document.name)} has {len(document.body)} bytes and no content; write some text, or leave it out"
+    def find(self, view: View, name: str, user: str | None) -> Document | None:
+        """Return the document of a name that is kept for one user, or for everyone."""
+        return next(
+            (one for one in look(self.store, view, lambda reading: reading.documents(name=name)) if one.user == user),
+            None,
         )
-    others = [
-        kept
-        for kept in look(desk.store, view, lambda reading: reading.documents(core=True))
-        if not _same(kept, document)
-    ]
-    present = [*(_present(desk, other)[0] for other in others), document]
-    hard = [text for one in present for text in _texts(_read(one, desk.settings), "hard")]
-    check_hard(hard, desk.counter, desk.settings.assembly)
-    # Units first: whoever is interrupted in between reads the document again, and finds it changed.
-    written = _remember(desk, document, read)
-    desk.store.put_document(document)
-    return written
 
 
-def rules(desk: Desk, view: View) -> Rules:
-    """Return the rules in force: each document as it now stands, in the order in which they were declared."""
-    hard: list[AuthoredText] = []
-    soft: list[AuthoredText] = []
-    warnings: list[str] = []
-    core = look(desk.store, view, lambda reading: reading.documents(core=True))
-    own = {kept.name for kept in core if kept.user is not None}
-    for kept in core:
-        document, warning = _followed(desk, kept)
-        read = _read(document, desk.settings)
-        # Two documents of one name are told apart: one is the user's, one is everyone's.
-        label = f"{document.name} of everyone" if document.user is None and document.name in own else document.name
-        hard += _texts(read, "hard", label)
-        soft += _texts(read, "soft", label)
-        warnings += [warning] if warning else []
-    return Rules(tuple(hard), tuple(soft), tuple(warnings))
+# ----------------------------------------------------------------------------------------------------------- files
 
 
 def read_file(path: Path, most: int) -> bytes:
@@ -154,167 +111,6 @@ def _refuse_unreadable(path: Path, found: os.stat_result, most: int) -> None:
         raise InputError(f"{shown(str(path))} has {found.st_size:,} bytes, more than {most:,}; split it")
 
 
-def unit_id(document: Document, node: Node) -> str:
-    """Return the id of a document's node as a unit."""
-    return f"{document.name}#{node.ordinal:06d}"
-
-
-# ---------------------------------------------------------------------------------------------- one document
-
-
-def _same(one: CoreDocument, other: CoreDocument) -> bool:
-    return (one.name, one.user) == (other.name, other.user)
-
-
-def _read(document: CoreDocument, settings: Settings) -> Document:
-    return _partitioned(document.name, document.body, max_bytes=settings.authored.max_bytes)
-
-
-def _followed(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
-    """Take in what a document's file now says, and return it; one whose units cannot be kept stays as it was."""
-    document, warning = _present(desk, kept)
-    if document.body == kept.body:
-        return document, warning
-    try:
-        _remember(desk, document, _read(document, desk.settings))
-    except InputError as error:  # somebody's unit has the id of a new part: that must not end everyone's contexts
-        return kept, _as_last_read(kept, error)
-    desk.store.put_document(document)
-    return document, warning
-
-
-def _present(desk: Desk, kept: CoreDocument) -> tuple[CoreDocument, str]:
-    """Return a document as its file now has it, and a word when that is not what somebody might expect.
-
-    One whose file is empty or gone says nothing any more; one that cannot be read stays as it was.
-    """
-    if not kept.path:
-        return kept, ""
-    if not kept.here:
-        return kept, f"{kept.name} is used as it was last read: its store lies elsewhere now; ingest the file again"
-    try:
-        body = desk.clean(read_file(Path(kept.path), desk.settings.authored.max_bytes))
-        fresh = dataclasses.replace(kept, body=body)
-        said = _read(fresh, desk.settings).nodes
-    except InputError as error:
-        if not isinstance(error.__cause__, _GONE):
-            return kept, _as_last_read(kept, error)
-        return dataclasses.replace(kept, body=b""), _ended(kept, "gone")
-    return fresh, "" if said else _ended(kept, "empty")
-
-
-def _as_last_read(kept: CoreDocument, why: InputError) -> str:
-    return f"{kept.name} is used as it was last read: {why}"
-
-
-def _ended(kept: CoreDocument, how: str) -> str:
-    return f"{kept.name} has no rules any more: its file is {how}; write it again, or forget the document"
-
-
-def _texts(document: Document, tier: str, label: str | None = None) -> list[AuthoredText]:
-    by_ordinal = {node.ordinal: node for node in document.nodes}
-    return [
-        AuthoredText(
-            label or document.name,
-            node.position,
-            node.markdown,
-            tuple((ordinal, by_ordinal[ordinal].markdown) for ordinal in node.headings),
-        )
-        for node in document.nodes
-        if node.tier == tier
-    ]
-
-
-def _recalled(node: Node) -> bool:
-    """Return whether a node is remembered: what is no rule, and never what is blank."""
-    return bool(node.text.strip()) and node.kind != "heading" and node.tier == "variant"
-
-
-def _remember(desk: Desk, document: CoreDocument, read: Document) -> list[Written]:
-    """Remember the nodes that are no rules."""
-    return keep_units(desk, document, [_unit(desk, document, read, node) for node in read.nodes if _recalled(node)])
-
-
-def keep_units(desk: Desk, document: CoreDocument, units: Sequence[Unit]) -> list[Written]:
-    """Remember what a document says; what an earlier reading had and this one has not expires."""
-    gone = _gone(desk, document, {unit.id for unit in units})
-    # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
-    drafts = [Draft(unit, desk.analyse, id_given=True, document=document.name) for unit in (*units, *gone)]
-    written = desk.store.put(drafts) if drafts else []
-    embed_all(fresh_units(drafts, written), desk.store, desk.indexing)
-    return written[: len(units)]
-
-
-def _gone(desk: Desk, document: CoreDocument, present: set[str]) -> list[Unit]:
-    view = View(tenant=document.tenant, user=document.user or "", now=desk.now, reference_time=desk.now)
-    absent = [
-        name
-        for name in look(
-            desk.store, view, lambda reading: reading.propose(DocumentQuery(document.name), ALL, NO_HURRY).ids
-        )
-        if name not in present
-    ]
-    known = look(desk.store, view, lambda reading: reading.units(absent))
-    return [
-        unit.evolve(expires_at=desk.now, recorded_time=desk.now)
-        for _, unit in sorted(known.items())
-        if unit.user == document.user and not has_ended(unit)
-    ]
-
-
-def _unit(desk: Desk, document: CoreDocument, read: Document, node: Node) -> Unit:
-    by_ordinal = {other.ordinal: other for other in read.nodes}
-    return Unit(
-        id=unit_id(read, node),
-        text=node.markdown.strip() if node.kind in ("code", "table") else node.text,
-        claim=node.text,
-        topic=" › ".join(by_ordinal[ordinal].text for ordinal in node.headings),
-        tenant=document.tenant,
-        user=document.user,
-        scope="global" if document.user is None else "user",
-        kind="authored",
-        author="document",
-        origin="authored",
-        authority=1.0,
-        links=read.hop_targets,
-        event_time=desk.now,
-        recorded_time=desk.now,
-    )
-
-
-def document_name(desk: Desk, view: View, user: str | None, name: str | None, path: Path | None) -> str:
-    """Return how a document is called: by the name given, by the name its file has had, else by its file's.
-
-    Two files of one name are told apart by as much of their paths as it takes.
-    """
-    if name is not None:
-        return check_name("name", name) or ""
-    if path is None:
-        raise InputError("a text needs a name; pass name=…, so that ingesting it again replaces it")
-    known = [
-        (called, where)
-        for called, owner, where in [
-            (one.name, one.user, one.path)
-            for one in look(desk.store, view, lambda reading: reading.documents(bodies=False))
-        ]
-        if owner == user
-    ]
-    whole = Path.cwd() / path
-    for called, where in known:
-        if where in (str(whole), str(path.resolve())):
-            return called
-    taken = {called for called, _ in known}
-    names = ["/".join(whole.parts[-length:]) for length in range(1, len(whole.parts))]
-    free = (one for one in names if one not in taken or _given_elsewhere(desk, view, user, one))
-    return check_name("name", next(free, whole.as_posix())) or ""
-
-
-def _given_elsewhere(desk: Desk, view: View, user: str | None, name: str) -> bool:
-    """Return whether a document's file was given where its store no longer lies: the file of that name takes over."""
-    kept = [one for one in look(desk.store, view, lambda reading: reading.documents(name=name)) if one.user == user]
-    return any(one.path and not one.here for one in kept)
-
-
 def check_path(path: Path) -> Path:
     """Return a path unless its name cannot be kept.
 
@@ -325,7 +121,7 @@ def check_path(path: Path) -> Path:
         whole = str(path.resolve())
     except RuntimeError as error:  # what Python 3.11 and 3.12 raise for a link that leads to itself
         raise InputError(f"{shown(printable(str(path)))} is a link that leads to itself; name a file") from error
-    if not _is_text(whole):
+    if printable(whole) != whole:
         raise InputError(f"the name {shown(printable(str(path)))} is not UTF-8; rename the file")
     return path
 
@@ -343,5 +139,195 @@ def printable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _is_text(name: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in name)
+def document_name(desk: Desk, view: View, user: str | None, name: str | None, path: Path | None) -> str:
+    """Return how a document is called: by the name given, by the name its file has had, else by its file's.
+
+    Two files of one name are told apart by as much of their paths as it takes.
+    """
+    if name is not None:
+        return check_name("name", name) or ""
+    if path is None:
+        raise InputError("a text needs a name; pass name=…, so that ingesting it again replaces it")
+    kept = look(desk.store, view, lambda reading: reading.documents(bodies=False))
+    known = {one.name: one.path for one in kept if one.user == user}
+    whole = Path.cwd() / path
+    for called, where in known.items():
+        if where in (str(whole), str(path.resolve())):
+            return called
+    names = ["/".join(whole.parts[-length:]) for length in range(1, len(whole.parts))]
+    free = (one for one in names if one not in known or _is_left_behind(desk.find(view, one, user)))
+    return check_name("name", next(free, whole.as_posix())) or ""
+
+
+def _is_left_behind(kept: Document | None) -> bool:
+    """Return whether a document's file was given where its store no longer lies: the file of that name takes over."""
+    return kept is not None and bool(kept.path) and not kept.here
+
+
+# ----------------------------------------------------------------------------------------------------------- units
+
+
+def unit_of(desk: Desk, document: Document, **fields: Any) -> Unit:  # noqa: ANN401 - the fields of a unit
+    """Return a unit that a document says: its owner's, and of now unless `fields` say otherwise."""
+    base = {
+        "tenant": document.tenant,
+        "user": document.user,
+        "scope": "global" if document.user is None else "user",
+        "author": "document",
+        "event_time": desk.now,
+        "recorded_time": desk.now,
+    }
+    return Unit(**{**base, **fields})
+
+
+def keep_units(desk: Desk, document: Document, units: Sequence[Unit]) -> list[Written]:
+    """Remember what a document says; what an earlier reading had and this one has not expires."""
+    gone = _gone(desk, document, {unit.id for unit in units})
+    # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
+    drafts = [Draft(unit, desk.analyse, id_given=True, document=document.name) for unit in (*units, *gone)]
+    written = desk.store.put(drafts) if drafts else []
+    embed_all(fresh_units(drafts, written), desk.store, desk.indexing)
+    return written[: len(units)]
+
+
+def _gone(desk: Desk, document: Document, present: set[str]) -> list[Unit]:
+    view = View(tenant=document.tenant, user=document.user or "", now=desk.now, reference_time=desk.now)
+    with desk.store.reading(view) as reading:
+        parts = reading.propose(DocumentQuery(document.name), ALL, NO_HURRY).ids
+        known = reading.units([name for name in parts if name not in present])
+    return [
+        unit.evolve(expires_at=desk.now, recorded_time=desk.now)
+        for _, unit in sorted(known.items())
+        if unit.user == document.user and not has_ended(unit)
+    ]
+
+
+# -------------------------------------------------------------------------------------------------- core documents
+
+# Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.budget`, by counter too.
+_partitioned = lru_cache(maxsize=256)(partition)
+
+
+def drop_readings() -> None:
+    """Let go of the partitions that are kept in memory: what was forgotten is not to be among them."""
+    _partitioned.cache_clear()
+
+
+def ingest(desk: Desk, document: Document, view: View) -> list[Written]:
+    """Keep a core document: its rules for every context, and what else it says as units.
+
+    Raises:
+        InputError: it cannot be read as a document.
+        BudgetError: with it, the hard rules that its owner sees would pass their share of `assembly.budget`.
+    """
+    if not _read(desk, document).nodes:
+        raise InputError(
+            f"{shown(document.name)} has {len(document.body)} bytes and no content; write some text, or leave it out"
+        )
+    core = look(desk.store, view, lambda reading: reading.documents(core=True))
+    others = [kept for kept in core if (kept.name, kept.user) != (document.name, document.user)]
+    present = [*(_present(desk, other)[0] for other in others), document]
+    hard = [text for one in present for text in _texts(_read(desk, one), "hard", one.name)]
+    check_hard(hard, desk.counter, desk.settings.assembly)
+    return _keep(desk, document)
+
+
+def rules(desk: Desk, view: View) -> Rules:
+    """Return the rules in force: each document as it now stands, in the order in which they were declared."""
+    hard: list[AuthoredText] = []
+    soft: list[AuthoredText] = []
+    warnings: list[str] = []
+    core = look(desk.store, view, lambda reading: reading.documents(core=True))
+    own = {kept.name for kept in core if kept.user is not None}
+    for kept in core:
+        document, warning = _follow(desk, kept)
+        read = _read(desk, document)
+        # Two documents of one name are told apart: one is the user's, one is everyone's.
+        label = f"{document.name} of everyone" if document.user is None and document.name in own else document.name
+        hard += _texts(read, "hard", label)
+        soft += _texts(read, "soft", label)
+        warnings += [warning] if warning else []
+    return Rules(tuple(hard), tuple(soft), tuple(warnings))
+
+
+def unit_id(document: Partition, node: Node) -> str:
+    """Return the id of a document's node as a unit."""
+    return f"{document.name}#{node.ordinal:06d}"
+
+
+def _read(desk: Desk, document: Document) -> Partition:
+    return _partitioned(document.name, document.body, max_bytes=desk.settings.authored.max_bytes)
+
+
+def _keep(desk: Desk, document: Document) -> list[Written]:
+    """Keep a document and those of its nodes that are no rules, nor blank, as units."""
+    read = _read(desk, document)
+    said = [one for one in read.nodes if one.tier == "variant" and one.kind != "heading" and one.text.strip()]
+    # Units first: whoever is interrupted in between reads the document again, and finds it changed.
+    written = keep_units(desk, document, [_unit(desk, document, read, node) for node in said])
+    desk.store.put_document(document)
+    return written
+
+
+def _follow(desk: Desk, kept: Document) -> tuple[Document, str]:
+    """Take in what a document's file now says, and return it; one whose units cannot be kept stays as it was."""
+    document, warning = _present(desk, kept)
+    if document.body == kept.body:
+        return document, warning
+    try:
+        _keep(desk, document)
+    except InputError as error:  # somebody's unit has the id of a new part: that must not end everyone's contexts
+        return kept, _as_last_read(kept, error)
+    return document, warning
+
+
+def _present(desk: Desk, kept: Document) -> tuple[Document, str]:
+    """Return a document as its file now has it, and a word when that is not what somebody might expect.
+
+    One whose file is empty or gone says nothing any more; one that cannot be read stays as it was.
+    """
+    if not kept.path:
+        return kept, ""
+    if not kept.here:
+        return kept, f"{kept.name} is used as it was last read: its store lies elsewhere now; ingest the file again"
+    try:
+        body = desk.clean(read_file(Path(kept.path), desk.settings.authored.max_bytes))
+        fresh = dataclasses.replace(kept, body=body)
+        said = _read(desk, fresh).nodes
+    except InputError as error:
+        if not isinstance(error.__cause__, _GONE):
+            return kept, _as_last_read(kept, error)
+        return dataclasses.replace(kept, body=b""), _ended(kept, "gone")
+    return fresh, "" if said else _ended(kept, "empty")
+
+
+def _as_last_read(kept: Document, why: InputError) -> str:
+    return f"{kept.name} is used as it was last read: {why}"
+
+
+def _ended(kept: Document, how: str) -> str:
+    return f"{kept.name} has no rules any more: its file is {how}; write it again, or forget the document"
+
+
+def _texts(document: Partition, tier: Tier, label: str) -> list[AuthoredText]:
+    lines = [node.markdown for node in document.nodes]
+    return [
+        AuthoredText(label, node.position, node.markdown, tuple((one, lines[one]) for one in node.headings))
+        for node in document.nodes
+        if node.tier == tier
+    ]
+
+
+def _unit(desk: Desk, document: Document, read: Partition, node: Node) -> Unit:
+    return unit_of(
+        desk,
+        document,
+        id=unit_id(read, node),
+        text=node.markdown.strip() if node.kind in ("code", "table") else node.text,
+        claim=node.text,
+        topic=" › ".join(read.nodes[ordinal].text for ordinal in node.headings),
+        kind="authored",
+        origin="authored",
+        authority=1.0,
+        links=read.hop_targets,
+    )

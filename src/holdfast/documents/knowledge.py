@@ -8,21 +8,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from holdfast.documents import core as documents
-from holdfast.documents.core import Desk, check_path, is_folder, keep_units, printable, read_file
+from holdfast.documents.core import Desk, check_path, is_folder, keep_units, printable, read_file, unit_of
 from holdfast.errors import BudgetError, InputError, MissingExtraError, NotFoundError, shown
+from holdfast.inputs.messages import read_content
 from holdfast.inputs.sources import read_source, source_units
-from holdfast.inputs.units import read_content
-from holdfast.language.knowledge import stated_facts
+from holdfast.language.facts import stated_facts
 from holdfast.language.symbols import Aliases, found_aliases
 from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, DocumentRemoval, look
 from holdfast.types import (
-    AuthoredUnit,
-    CoreDocument,
+    Document,
     Fact,
-    Piece,
     Record,
     Source,
     SourceLimits,
@@ -36,9 +33,11 @@ from holdfast.types import (
 
 # What people keep text in; units and records are taken in when they are named, because any JSON could be meant.
 INCLUDED = ("*.md", "*.markdown", "*.txt", "*.html", "*.htm", "*.pdf")
-_LEADS_OUT = "it is a link to outside of the folder"
 # Hidden files, and folders that tools fill.
 EXCLUDED = (".*", "*/.*", "node_modules/*", "*/node_modules/*", "__pycache__/*", "*/__pycache__/*")
+_LEADS_OUT = "it is a link to outside of the folder"
+_FROM_SOURCE = ("id", "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "links")
+_FROM_FILE_OF_UNITS = (*_FROM_SOURCE[1:], "utility_note", "fact", "valid_from", "valid_to", "metadata")
 
 Progress = Callable[[int, int], None]
 
@@ -59,14 +58,14 @@ class FolderReport:
     units: int = 0
 
 
-def take_in(desk: Desk, document: CoreDocument) -> list[Written]:
+def take_in(desk: Desk, document: Document) -> list[Written]:
     """Keep a document, and what it says as units.
 
     Raises:
         InputError: it cannot be read; nothing is written.
     """
     document = dataclasses.replace(document, body=desk.clean(document.body))
-    source = read_source(document.name, document.body, relations=desk.settings.symbolic.relations)
+    source = _read(desk, document)
     if desk.redact is not None and desk.redact(source.text) != source.text:
         raise InputError(
             f"{shown(document.name)} holds what must not be kept, in a format that it cannot be taken out of; "
@@ -78,36 +77,27 @@ def take_in(desk: Desk, document: CoreDocument) -> list[Written]:
     return written
 
 
-def units_of(desk: Desk, document: CoreDocument, source: Source) -> list[Unit]:
+def _read(desk: Desk, document: Document) -> Source:
+    return read_source(document.name, document.body, relations=desk.settings.symbolic.relations)
+
+
+def units_of(desk: Desk, document: Document, source: Source) -> list[Unit]:
     """Return what a source says as units of its owner."""
     if source.records:
-        units = [_of_record(desk, document, record) for record in source.records]
+        units = [_unit_of_record(desk, document, record) for record in source.records]
     else:
         aliases = Aliases.of(found_aliases(source.text))
-        units = [_of_source(desk, document, unit, aliases) for unit in source_units(source)]
+        units = [_unit_of_piece(desk, document, unit, aliases) for unit in source_units(source)]
     return [unit.evolve(position=place) for place, unit in enumerate(units)]
 
 
-def _base(desk: Desk, document: CoreDocument) -> dict[str, Any]:
-    return {
-        "tenant": document.tenant,
-        "user": document.user,
-        "scope": "global" if document.user is None else "user",
-        "kind": "knowledge",
-        "author": "document",
-        "origin": "document",
-        "event_time": desk.now,
-        "recorded_time": desk.now,
-    }
+def _unit_of_piece(desk: Desk, document: Document, read: SourceUnit, aliases: Aliases) -> Unit:
+    fields = {name: getattr(read, name) for name in _FROM_SOURCE}
+    unit = unit_of(desk, document, kind="knowledge", origin="document", **fields)
+    return unit.evolve(fact=_fact_of_alias(unit, aliases)) if aliases.canonical else unit
 
 
-def _of_source(desk: Desk, document: CoreDocument, read: SourceUnit, aliases: Aliases) -> Unit:
-    fields = ("id", "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "links")
-    unit = Unit(**{**_base(desk, document), **{name: getattr(read, name) for name in fields}})
-    return unit.evolve(fact=_renamed(unit, aliases))
-
-
-def _renamed(unit: Unit, aliases: Aliases) -> Fact | None:
+def _fact_of_alias(unit: Unit, aliases: Aliases) -> Fact | None:
     """Return the one fact that a unit states of something that its document also calls by another name.
 
     What it states otherwise is read when it is indexed; a name that only this document explains is not known then.
@@ -116,25 +106,19 @@ def _renamed(unit: Unit, aliases: Aliases) -> Fact | None:
     return known[0] if len(known) == 1 and known != plain else None
 
 
-def _of_record(desk: Desk, document: CoreDocument, record: Record) -> Unit:
+def _unit_of_record(desk: Desk, document: Document, record: Record) -> Unit:
     if record.unit is not None:
-        return _of_authored(desk, document, record.unit)
+        given = record.unit
+        # The document's name leads: an id of somebody else's unit cannot be taken over by a file.
+        name = given.id if given.id.startswith(f"{document.name}#") else f"{document.name}#{given.id}"
+        fields = {field: getattr(given, field) for field in _FROM_FILE_OF_UNITS}
+        return unit_of(desk, document, kind="knowledge", origin="document", **fields, id=name)
     [said] = read_content(record.message, desk.settings.ingest)
-    fields = {**_base(desk, document), "kind": "turn", "origin": "conversation", "claim": said.text, **said.fields}
+    fields = {"kind": "turn", "origin": "conversation", "claim": said.text, **said.fields}
     fields |= {"text": said.text, "author": said.author, "event_time": said.at or desk.now, "session": said.session}
     if said.session is not None and document.user is not None:
         fields["scope"] = "session"
-    return Unit(**{**fields, "id": f"{document.name}#{digest('message', record.line, said.text)}"})
-
-
-def _of_authored(desk: Desk, document: CoreDocument, given: AuthoredUnit) -> Unit:
-    fields = (
-        "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "utility_note", "fact", "links",
-        "valid_from", "valid_to", "metadata",
-    )  # fmt: skip
-    # The document's name leads: an id of somebody else's unit cannot be taken over by a file.
-    name = given.id if given.id.startswith(f"{document.name}#") else f"{document.name}#{given.id}"
-    return Unit(**{**_base(desk, document), **{field: getattr(given, field) for field in fields}, "id": name})
+    return unit_of(desk, document, **{**fields, "id": f"{document.name}#{digest('message', record.line, said.text)}"})
 
 
 # ------------------------------------------------------------------------------------------------- folders
@@ -158,121 +142,81 @@ def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
     A file that cannot be read is reported, and the others go on. Interrupted, it goes on where it stopped.
     """
     found = listing(folder)
-    names = _names(desk, folder, view)
+    # A file is known by the folder's own place; a link inside it may lead elsewhere.
+    root = folder.root.resolve()
+    kept = _own_documents(desk, folder, view)
+    label, known = _label(root, kept), {path: name for name, path in kept if path}
     done: dict[str, list[str]] = {"added": [], "changed": [], "unchanged": []}
-    failed = [*found.failed]
     units = 0
-    for number, (name, path) in enumerate(found.files.items()):
+    for number, (relative, path) in enumerate(found.files.items()):
         folder.progress(number, len(found.files))
+        place = str(root / relative)
+        name = known.get(place, f"{label}/{relative}")
         try:
             body = read_file(path, SourceLimits().max_bytes)
-            place = _place(folder, name)
-            document = CoreDocument(folder.tenant, folder.user, names(name), body, place, core=False)
-            status, count = _taken_in(desk, document, view)
+            status, count = _take_in_file(
+                desk, Document(folder.tenant, folder.user, name, body, place, core=False), view
+            )
         except (InputError, MissingExtraError, BudgetError) as error:
-            failed.append((name, str(error)))
+            found.failed.append((relative, str(error)))
             continue
-        done[status].append(name)
+        done[status].append(relative)
         units += count
     folder.progress(len(found.files), len(found.files))
-    removed = _remove_missing(desk, folder, found.files, view)
+    present = {str(root / relative) for relative in found.files}
     return FolderReport(
         **{k: tuple(v) for k, v in done.items()},
-        removed=removed,
-        failed=tuple(failed),
+        removed=tuple(_remove_missing(desk, folder, view, root, present)),
+        failed=tuple(found.failed),
         skipped=tuple(found.skipped),
         units=units,
     )
 
 
-def _names(desk: Desk, folder: Folder, view: View) -> Callable[[str], str]:
-    """Return how the documents of a folder are called: as they were, else by the folder's name and their own."""
-    label = _labelled(desk, folder, view)
-    known = {
-        path: name
-        for name, user, path in [
-            (one.name, one.user, one.path)
-            for one in look(desk.store, view, lambda reading: reading.documents(bodies=False))
-        ]
-        if path and user == folder.user
-    }
-    return lambda relative: known.get(_place(folder, relative), f"{label}/{relative}")
+def _own_documents(desk: Desk, folder: Folder, view: View) -> list[tuple[str, str]]:
+    """Return name and path of the documents that are kept for the owner of a folder."""
+    kept = look(desk.store, view, lambda reading: reading.documents(bodies=False))
+    return [(one.name, one.path) for one in kept if one.user == folder.user]
 
 
-def _labelled(desk: Desk, folder: Folder, view: View) -> str:
+def _label(root: Path, kept: Sequence[tuple[str, str]]) -> str:
     """Return the name that leads those of a folder's documents: as much of its path as tells it from others."""
-    root = folder.root.resolve()
-    known = [
-        (name, path)
-        for name, user, path in [
-            (one.name, one.user, one.path)
-            for one in look(desk.store, view, lambda reading: reading.documents(bodies=False))
-        ]
-        if user == folder.user
-    ]
     parts = [part for part in root.parts if part != root.anchor]
     for length in range(1, len(parts) + 1):
         label = "/".join(parts[-length:])
-        inside = f"{root}{os.sep}"
-        if all(path.startswith(inside) for name, path in known if name.startswith(f"{label}/")):
+        if all(path.startswith(f"{root}{os.sep}") for name, path in kept if name.startswith(f"{label}/")):
             return label
     return "/".join(parts)
 
 
-def _taken_in(desk: Desk, document: CoreDocument, view: View) -> tuple[str, int]:
+def _take_in_file(desk: Desk, document: Document, view: View) -> tuple[str, int]:
     """Take in one document of a folder; one that was declared core stays core."""
-    kept = next(
-        (
-            one
-            for one in look(desk.store, view, lambda reading: reading.documents(name=document.name))
-            if one.user == document.user
-        ),
-        None,
-    )
+    kept = desk.find(view, document.name, document.user)
     body = desk.clean(document.body)
     if kept is not None and kept.body == body:
         if not kept.here:
             desk.store.put_document(dataclasses.replace(kept, path=document.path, here=True))
         owner = dataclasses.replace(view, user=document.user or "")
-        return "unchanged", len(
-            look(
-                desk.store,
-                owner,
-                lambda reading: reading.propose(DocumentQuery(document.name, ended=False), ALL, NO_HURRY).ids,
-            )
-        )
-    if kept is not None and not kept.core and not body.strip():  # emptied: it says nothing any more
+        lasting = DocumentQuery(document.name, ended=False)
+        return "unchanged", len(look(desk.store, owner, lambda reading: reading.propose(lasting, ALL, NO_HURRY).ids))
+    if kept is not None and kept.core:
+        return "changed", len(documents.ingest(desk, dataclasses.replace(document, body=body, core=True), view))
+    if kept is not None and not body.strip():  # emptied: it says nothing any more
         keep_units(desk, kept, [])
         desk.store.put_document(dataclasses.replace(document, body=body))
         return "changed", 0
-    if kept is not None and kept.core:
-        return "changed", len(documents.ingest(desk, dataclasses.replace(document, body=body, core=True), view))
     return ("changed" if kept else "added"), len(take_in(desk, document))
 
 
-def _place(folder: Folder, relative: str) -> str:
-    """Return where a file of a folder lies, by the folder's own place; a link inside it may lead elsewhere."""
-    return str(folder.root.resolve() / relative)
-
-
-def _remove_missing(desk: Desk, folder: Folder, files: dict[str, Path], view: View) -> tuple[str, ...]:
-    """End the units of files that were taken in from this folder and are there no longer."""
-    root = f"{folder.root.resolve()}{os.sep}"
-    present = {_place(folder, name) for name in files}
-    gone = [
-        (name, path)
-        for name, user, path in [
-            (one.name, one.user, one.path)
-            for one in look(desk.store, view, lambda reading: reading.documents(bodies=False))
-        ]
-        if user == folder.user and path.startswith(root) and path not in present and not Path(path).exists()
-    ]
-    for name, _ in gone:
-        for document in look(desk.store, view, lambda reading: reading.documents(name=name)):
-            if document.user == folder.user:
-                keep_units(desk, document, [])
-                desk.store.mark([DocumentRemoval(document)])
-    return tuple(Path(path.removeprefix(root)).as_posix() for _, path in gone)
+def _remove_missing(desk: Desk, folder: Folder, view: View, root: Path, present: set[str]) -> Iterator[str]:
+    """End the units of files that were taken in from this folder and are there no longer; yield their names in it."""
+    for name, path in _own_documents(desk, folder, view):
+        if not path.startswith(f"{root}{os.sep}") or path in present or Path(path).exists():
+            continue
+        if (document := desk.find(view, name, folder.user)) is not None:
+            keep_units(desk, document, [])
+            desk.store.mark([DocumentRemoval(document)])
+        yield Path(path).relative_to(root).as_posix()
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +243,7 @@ def listing(folder: Folder) -> Listing:
             continue
         if printable(relative) != relative:
             found.failed.append((printable(relative), "its name is not UTF-8; rename the file"))
-        elif reason := _skipped(path, relative, folder):
+        elif reason := _why_skipped(path, relative, folder):
             found.skipped.append((relative, reason))
         else:
             found.files[relative] = path
@@ -318,13 +262,14 @@ def _walk(folder: Folder, skipped: list[tuple[str, str]]) -> Iterator[tuple[str,
         entered.add((status.st_dev, status.st_ino))
         inner = {name: (here / name).relative_to(folder.root).as_posix() for name in sorted(folders)}
         wanted = {name: relative for name, relative in inner.items() if not _matches(f"{relative}/", folder.exclude)}
-        skipped += [(printable(wanted[name]), _LEADS_OUT) for name in wanted if _leads_out(here / name, folder)]
-        folders[:] = [name for name in wanted if not _leads_out(here / name, folder)]
+        leading_out = [name for name in wanted if _leads_out(here / name, folder)]
+        skipped += [(printable(wanted[name]), _LEADS_OUT) for name in leading_out]
+        folders[:] = [name for name in wanted if name not in leading_out]
         for name in sorted(names):
             yield (here / name).relative_to(folder.root).as_posix(), here / name
 
 
-def _skipped(path: Path, relative: str, folder: Folder) -> str:
+def _why_skipped(path: Path, relative: str, folder: Folder) -> str:
     """Return why a file is not read, or nothing."""
     if _leads_out(path, folder):
         return _LEADS_OUT
@@ -354,25 +299,15 @@ def widen(desk: Desk, view: View, unit: Unit) -> Widened:
     Raises:
         NotFoundError: the unit is of no document, or the document no longer has it.
     """
-    name = dict(
-        zip(
-            [unit.id],
-            look(desk.store, view, lambda reading: reading.columns([unit.id], ("document",)))["document"],
-            strict=True,
-        )
-    ).get(unit.id)
-    kept = (
-        [one for one in look(desk.store, view, lambda reading: reading.documents(name=name)) if one.user == unit.user]
-        if name
-        else []
-    )
-    if not kept:
+    name = look(desk.store, view, lambda reading: reading.columns([unit.id], ("document",)))["document"][0]
+    kept = desk.find(view, name, unit.user) if name else None
+    if kept is None:
         raise NotFoundError(f"{shown(unit.id)} is of no document that is kept; only a document's unit can be widened")
-    source = read_source(kept[0].name, kept[0].body, relations=desk.settings.symbolic.relations)
-    read = _places(desk, kept[0], source)
-    if unit.id not in read:
+    source = _read(desk, kept)
+    places = {one.id: piece for one, piece in zip(units_of(desk, kept, source), source.pieces, strict=True)}
+    if unit.id not in places:
         raise NotFoundError(f"{shown(name)} no longer says {shown(unit.id)}; ingest it again, or read its history")
-    piece = read[unit.id]
+    piece = places[unit.id]
     section = next(one for one in source.sections if one.id == piece.section)
     return Widened(
         unit=unit,
@@ -384,11 +319,5 @@ def widen(desk: Desk, view: View, unit: Unit) -> Widened:
         unit_start=piece.start,
         unit_end=piece.end,
         page=section.page,
-        units=tuple(unit_id for unit_id, one in read.items() if one.section == section.id),
+        units=tuple(unit_id for unit_id, one in places.items() if one.section == section.id),
     )
-
-
-def _places(desk: Desk, document: CoreDocument, source: Source) -> dict[str, Piece]:
-    """Return where each unit of a document stands in it."""
-    units = units_of(desk, document, source)
-    return {unit.id: piece for unit, piece in zip(units, source.pieces, strict=True)}

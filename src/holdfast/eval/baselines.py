@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from Stemmer import Stemmer
 
-from holdfast.assembly.assemble import fill
 from holdfast.assembly.context import Recalled
-from holdfast.assembly.plan import Request, plan_tail
+from holdfast.assembly.pack import fill
+from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.errors import InputError, MissingExtraError, shown
-from holdfast.eval.data import Haystack, Message, Question
+from holdfast.eval.data import GoldQuestion, Haystack, Message
 from holdfast.eval.systems import Prompt, Ranking, Reader, as_unit
 from holdfast.language.query import without_names
 from holdfast.language.tokens import estimate
@@ -96,7 +96,7 @@ class _BaselineReader:
         single = [[message] for message in self.haystack.messages] if self.haystack.level == "message" else []
         self.messages = _Documents(self.recipe, single, self.embedder)
 
-    def rank(self, question: Question) -> Ranking:
+    def rank(self, question: GoldQuestion) -> Ranking:
         """Order all that the question may see by score; equal ones keep their order."""
         text = question.text if self.recipe.names else without_names(question.text, self.haystack.participants)
         seen = self.haystack.messages[: question.visible]
@@ -106,13 +106,13 @@ class _BaselineReader:
             tuple(group[0].id for group in messages), sessions=tuple(group[0].session for group in sessions)
         )
 
-    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:
+    def prompts(self, question: GoldQuestion, budgets: Sequence[int]) -> Mapping[int, Prompt]:
         """Render the ranking as the product renders what it recalls, skipping what does not fit."""
         by_id = {message.id: message for message in self.haystack.messages}
         ranked = [Recalled(as_unit(by_id[item]), 0.0) for item in self.rank(question).ids[:_MOST_RENDERED]]
         found = {}
         for budget in budgets:
-            plan = plan_tail(Request(budget, estimate, AssemblySettings(packing="skip")))
+            plan = plan_tail(ContextRequest(budget, estimate, AssemblySettings(packing="skip")))
             context = fill(plan, ranked)
             found[budget] = Prompt(context.text, frozenset(item.id for item in context.items))
         return found

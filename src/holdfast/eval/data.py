@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-Level = Literal["message", "session"]
-
 # For data without dates: any fixed moment serves, as long as it is the same in every run.
 UNDATED = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
 
@@ -34,7 +32,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class GoldQuestion:
     """One question and what its answer rests on.
 
     `gold` holds message ids with their grade (1 where the data knows no grades), `gold_sessions` session ids.
@@ -64,9 +62,9 @@ class Haystack:
 
     id: str
     messages: tuple[Message, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[GoldQuestion, ...]
     participants: tuple[str, ...] = ()
-    level: Level = "message"  # the finest thing that the gold names
+    level: Literal["message", "session"] = "message"  # the finest thing that the gold names
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +74,17 @@ class Oddity:
     kind: str
     where: str
     handling: str
+
+
+@dataclass(slots=True)
+class Notes:
+    """What a reader met on its way. Nothing is dropped without a note."""
+
+    oddities: list[Oddity] = field(default_factory=list)
+
+    def add(self, kind: str, where: object, handling: str) -> None:
+        """Write down one oddity."""
+        self.oddities.append(Oddity(kind, str(where), handling))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +98,6 @@ class DataSet:
     checksums: Mapping[str, str]
     oddities: tuple[Oddity, ...] = ()
 
-    def counted_oddities(self) -> dict[str, int]:
+    def count_oddities(self) -> dict[str, int]:
         """Return how often each kind of oddity was met."""
         return dict(sorted(Counter(oddity.kind for oddity in self.oddities).items()))

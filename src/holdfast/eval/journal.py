@@ -1,7 +1,8 @@
-"""What has been measured so far, on disk: a line for each haystack and system, and what they are lines of."""
+"""The files of a run: a line for each haystack and system that is measured, and in the end a manifest."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.eval.summary import Record
+from holdfast.eval.metrics import Measurement
 
-MANIFEST, JOURNAL, REPORT = "manifest.json", "journal.jsonl", "report.html"
+MANIFEST, JOURNAL, REPORT = "manifest.json", "journal.jsonl", "report.md"
 # While a run is not finished, this says what its journal's lines are of; lines of anything else are not gone on with.
-FINGERPRINT = "fingerprint.txt"
+_FINGERPRINT = "fingerprint.txt"
 
 Key = tuple[str, str, str]  # set, system, haystack
+Pair = tuple[str, str]  # set and system
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,37 +26,31 @@ class Journal:
 
     path: Path
 
-    def write(self, key: Key, records: Sequence[Record]) -> None:
+    def write(self, key: Key, records: Sequence[Measurement]) -> None:
         """Add one line."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"key": key, "records": [record.to_json() for record in records]}, ensure_ascii=False)
+        line = {"key": key, "records": [dataclasses.asdict(record) for record in records]}
         with self.path.open("ab") as out:
-            out.write(line.encode("utf-8", "surrogatepass") + b"\n")
+            out.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
 
-    def read(self) -> dict[Key, list[Record]]:
-        """Return every whole line.
+    def read(self, *, mend: bool = False) -> dict[Key, list[Measurement]]:
+        """Return every whole line; `mend` removes a last one that was cut short from the file.
 
         Raises:
             InputError: a line is not what was written.
         """
-        done: dict[Key, list[Record]] = {}
-        for number, line in enumerate(self._whole().split(b"\n")[:-1], start=1):
+        written = self.path.read_bytes() if self.path.exists() else b""
+        whole = written[: written.rfind(b"\n") + 1]
+        if mend and whole != written:
+            self.path.write_bytes(whole)
+        done: dict[Key, list[Measurement]] = {}
+        for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
             try:
                 row = json.loads(line.decode("utf-8", "surrogatepass"))
-                done[tuple(row["key"])] = [Record.from_json(record) for record in row["records"]]
+                done[tuple(row["key"])] = [Measurement(**record) for record in row["records"]]
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(f"{self.path} is damaged at line {number}; remove it and measure again") from error
         return done
-
-    def mend(self) -> None:
-        """Remove a last line that was cut short."""
-        whole = self._whole()
-        if self.path.exists() and self.path.stat().st_size != len(whole):
-            self.path.write_bytes(whole)
-
-    def _whole(self) -> bytes:
-        written = self.path.read_bytes() if self.path.exists() else b""
-        return written[: written.rfind(b"\n") + 1]
 
 
 def begin(folder: Path, fingerprint: str) -> bool:
@@ -67,14 +63,14 @@ def begin(folder: Path, fingerprint: str) -> bool:
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give --out a folder")
-    mark = folder / FINGERPRINT
-    there = [name for name in (MANIFEST, JOURNAL, REPORT) if (folder / name).exists()]
-    if there and not mark.exists() and not _is_ours(_parsed(folder / MANIFEST)):
-        raise InputError(f"{folder / there[0]} was not written by a run; give --out a folder of its own")
+    mark = folder / _FINGERPRINT
+    present = [name for name in (MANIFEST, JOURNAL, REPORT) if (folder / name).exists()]
+    if present and not mark.exists() and not _is_ours(folder / MANIFEST):
+        raise InputError(f"{folder / present[0]} was not written by a run; give --out a folder of its own")
     same = mark.exists() and mark.read_text(encoding="utf-8", errors="replace").strip() == fingerprint
-    if same and JOURNAL in there and MANIFEST not in there:
+    if same and JOURNAL in present and MANIFEST not in present:
         return True
-    for name in there:
+    for name in present:
         (folder / name).unlink()
     folder.mkdir(parents=True, exist_ok=True)
     mark.write_text(fingerprint + "\n", encoding="utf-8")
@@ -83,32 +79,69 @@ def begin(folder: Path, fingerprint: str) -> bool:
 
 def finish(folder: Path) -> None:
     """Say that a run is over: from here on its manifest says what it was."""
-    (folder / FINGERPRINT).unlink(missing_ok=True)
+    (folder / _FINGERPRINT).unlink(missing_ok=True)
 
 
-def has_runs(value: Any) -> bool:  # noqa: ANN401 - any JSON
+def _is_ours(path: Path) -> bool:
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return _lists_runs(manifest) and "holdfast" in manifest
+
+
+def _lists_runs(manifest: Any) -> bool:  # noqa: ANN401 - any JSON
     """Return whether a JSON value lists runs, as the manifest of an evaluation does."""
-    return (
-        isinstance(value, dict) and isinstance(value.get("runs"), list) and all(_is_run(row) for row in value["runs"])
-    )
-
-
-def _is_run(row: Any) -> bool:  # noqa: ANN401 - any JSON
-    return (
+    runs = manifest.get("runs") if isinstance(manifest, dict) else None
+    return isinstance(runs, list) and all(
         isinstance(row, dict)
-        and all(isinstance(row.get(name), str) for name in ("set", "system"))
+        and isinstance(row.get("set"), str)
+        and isinstance(row.get("system"), str)
+        and isinstance(row.get("n"), int)
         and isinstance(row.get("metrics"), dict)
         and all(isinstance(value, int | float) for value in row["metrics"].values())
-        and isinstance(row.get("n"), int)
+        for row in runs
     )
 
 
-def _is_ours(manifest: object) -> bool:
-    return has_runs(manifest) and isinstance(manifest, dict) and "holdfast" in manifest
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run that was written down: its manifest and its single questions."""
 
+    manifest: dict[str, Any]
+    records: dict[Pair, list[Measurement]]
 
-def _parsed(path: Path) -> object:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
+    @classmethod
+    def read(cls, place: Path) -> StoredRun:
+        """Read a run's folder, or its manifest.
+
+        Raises:
+            InputError: there is no manifest, or it is damaged.
+        """
+        path = place / MANIFEST if place.is_dir() else place
+        try:
+            manifest = json.loads(path.read_bytes())
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be read: {error.strerror}; name a run's folder or its manifest"
+            ) from error
+        except ValueError as error:
+            raise InputError(f"{path} is not a manifest: {error}") from error
+        if not isinstance(manifest, dict) or "runs" not in manifest:
+            raise InputError(f"{path} is not a manifest: it has no runs")
+        if not _lists_runs(manifest):
+            raise InputError(f"{path} is not a manifest: its runs are not those of an evaluation")
+        records: dict[Pair, list[Measurement]] = {}
+        for (data, system, _), measured in Journal(path.parent / JOURNAL).read().items():
+            records.setdefault((data, system), []).extend(measured)
+        return cls(manifest, records)
+
+    def runs(self) -> dict[Pair, dict[str, Any]]:
+        """Return what was measured, by set and system."""
+        return {(run["set"], run["system"]): run for run in self.manifest["runs"]}
+
+    def checksums(self) -> dict[str, object]:
+        """Return the checksums of each set's files, as far as the manifest has them."""
+        rows = self.manifest.get("data")
+        known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return {str(row.get("set")): row.get("checksums") for row in known}

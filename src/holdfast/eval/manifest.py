@@ -9,7 +9,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,19 @@ from typing import Any
 import holdfast
 from holdfast.errors import InputError
 from holdfast.eval.data import DataSet
-from holdfast.eval.journal import JOURNAL, MANIFEST, Journal, has_runs
-from holdfast.eval.run import Run
-from holdfast.eval.summary import Interval, Record, in_common, means, paired_interval
+from holdfast.eval.journal import MANIFEST, Pair, StoredRun
+from holdfast.eval.metrics import Interval, find_common, means, paired_interval
+from holdfast.eval.run import SystemRun
 from holdfast.settings import Settings
-
-Pair = tuple[str, str]  # set and system
 
 _LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "PyStemmer", "bm25s")
 # So many oddities of one set are listed one by one; all of them are counted.
 _LISTED = 50
 
 
-def describe_run(runs: Sequence[Run], sets: Sequence[DataSet], settings: Settings, **facts: object) -> dict[str, Any]:
+def describe_run(
+    runs: Sequence[SystemRun], sets: Sequence[DataSet], settings: Settings, **facts: object
+) -> dict[str, Any]:
     """Return the manifest of a finished run; `facts` are whatever else a reader should know."""
     return {
         "holdfast": holdfast.__version__,
@@ -37,13 +37,13 @@ def describe_run(runs: Sequence[Run], sets: Sequence[DataSet], settings: Setting
         "code": code_digest(),
         **facts,
         "machine": machine(),
-        "settings": {row.key: row.value for row in settings.describe()},
-        "data": [_described(data) for data in sets],
-        "runs": [run.to_json() for run in runs],
+        "settings": {row.key: row.value for row in settings.describe(internal=True)},
+        "data": [_describe_set(data) for data in sets],
+        "runs": [{"set": run.set, "system": run.system, **run.summary} for run in runs],
     }
 
 
-def _described(data: DataSet) -> dict[str, Any]:
+def _describe_set(data: DataSet) -> dict[str, Any]:
     listed = [f"{oddity.kind}: {oddity.where} ({oddity.handling})" for oddity in data.oddities]
     return {
         "set": data.name,
@@ -52,7 +52,7 @@ def _described(data: DataSet) -> dict[str, Any]:
         "messages": sum(len(haystack.messages) for haystack in data.haystacks),
         "questions": sum(len(haystack.questions) for haystack in data.haystacks),
         "checksums": dict(data.checksums),
-        "oddities": data.counted_oddities(),
+        "oddities": data.count_oddities(),
         "oddities_listed": listed[:_LISTED],
     }
 
@@ -121,104 +121,69 @@ class Difference:
     before: float
     after: float
     questions: int
-    interval: Interval | None
+    ci: Interval | None
 
     @property
     def clear(self) -> bool:
         """Return whether the interval of the difference leaves out 0."""
-        return self.interval is not None and (self.interval[0] > 0.0 or self.interval[1] < 0.0)
+        return self.ci is not None and (self.ci[0] > 0.0 or self.ci[1] < 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """Return the difference as JSON."""
-        return {
-            "set": self.set, "system": self.system, "metric": self.metric, "before": self.before, "after": self.after,
-            "difference": self.after - self.before, "questions": self.questions,
-            "ci": list(self.interval) if self.interval else None, "clear": self.clear,
-        }  # fmt: skip
+        return {**asdict(self), "difference": self.after - self.before, "clear": self.clear}
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A run that was written down: its manifest and its single questions."""
+class Comparison:
+    """What two runs differ in, and what to know about it."""
 
-    manifest: dict[str, Any]
-    records: dict[Pair, list[Record]]
+    differences: Sequence[Difference] = ()
+    remarks: Sequence[str] = ()
 
-    @classmethod
-    def read(cls, place: Path) -> Kept:
-        """Read a run's folder, or its manifest.
-
-        Raises:
-            InputError: there is no manifest, or it is damaged.
-        """
-        path = place / MANIFEST if place.is_dir() else place
-        try:
-            manifest = json.loads(path.read_bytes())
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be read: {error.strerror}; name a run's folder or its manifest"
-            ) from error
-        except ValueError as error:
-            raise InputError(f"{path} is not a manifest: {error}") from error
-        if not isinstance(manifest, dict) or "runs" not in manifest:
-            raise InputError(f"{path} is not a manifest: it has no runs")
-        if not has_runs(manifest):
-            raise InputError(f"{path} is not a manifest: its runs are not those of an evaluation")
-        records: dict[Pair, list[Record]] = {}
-        for (data, system, _), found in Journal(path.parent / JOURNAL).read().items():
-            records.setdefault((data, system), []).extend(found)
-        return cls(manifest, records)
-
-    def runs(self) -> dict[Pair, dict[str, Any]]:
-        """Return what was measured, by set and system."""
-        return {(run["set"], run["system"]): run for run in self.manifest["runs"]}
-
-    def checksums(self) -> dict[str, object]:
-        """Return the checksums of each set's files, as far as the manifest has them."""
-        rows = self.manifest.get("data")
-        known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        return {str(row.get("set")): row.get("checksums") for row in known}
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON."""
+        return {"compared": [each.to_json() for each in self.differences], "remarks": list(self.remarks)}
 
 
-def compare(before: Kept, after: Kept) -> list[Difference]:
-    """Return every metric that both runs have; where both hold the same single system, their names may differ.
+def compare(before: StoredRun, after: StoredRun) -> Comparison:
+    """Compare every metric that both runs have; where both hold the same single system, their names may differ.
 
     Raises:
         InputError: they have nothing in common.
     """
     old, new = before.runs(), after.runs()
+    twins = _find_twins(old, new)
     differences = [
-        _difference(metric, (before, twin), (after, key))
-        for key, twin in _twins(old, new).items()
+        _compare_metric(metric, (before, twin), (after, key))
+        for key, twin in twins.items()
         for metric in new[key]["metrics"]
         if metric in old[twin]["metrics"]
     ]
     if not differences:
         raise InputError("the two runs have no set and system in common; nothing can be compared")
-    return differences
+    return Comparison(differences, _find_remarks(before, after, twins))
 
 
-def _difference(metric: str, before: tuple[Kept, Pair], after: tuple[Kept, Pair]) -> Difference:
+def _compare_metric(metric: str, before: tuple[StoredRun, Pair], after: tuple[StoredRun, Pair]) -> Difference:
     (kept, twin), (there, key) = before, after
     records, later = kept.records.get(twin, []), there.records.get(key, [])
     run = there.runs()[key]
-    old, new = in_common(records, later, metric)
+    old, new = find_common(records, later, metric)
     if not new:
         return Difference(*key, metric, kept.runs()[twin]["metrics"][metric], run["metrics"][metric], run["n"], None)
     paired = paired_interval(old, new, metric)
     return Difference(*key, metric, means(old)[metric], means(new)[metric], len(new), paired and paired[1])
 
 
-def remarks(before: Kept, after: Kept) -> list[str]:
+def _find_remarks(before: StoredRun, after: StoredRun, twins: dict[Pair, Pair]) -> list[str]:
     """Return what a reader of the comparison should know: what was not compared, and where the data differ."""
     old, new = before.runs(), after.runs()
-    twins = _twins(old, new)
-    found = [f"{_named(key)}: only in the earlier run, not compared" for key in old if key not in twins.values()]
-    found += [f"{_named(key)}: only in the later run, not compared" for key in new if key not in twins]
+    found = [f"{_name(key)}: only in the earlier run, not compared" for key in old if key not in twins.values()]
+    found += [f"{_name(key)}: only in the later run, not compared" for key in new if key not in twins]
     for key, twin in twins.items():
         once = sorted(old[twin]["metrics"].keys() ^ new[key]["metrics"].keys())
         if once:
-            found.append(f"{_named(key)}: in one of the runs only, not compared: {', '.join(once)}")
+            found.append(f"{_name(key)}: in one of the runs only, not compared: {', '.join(once)}")
     first, second = before.checksums(), after.checksums()
     for name in dict.fromkeys(name for name, _ in twins):
         if name in first and name in second and first[name] != second[name]:
@@ -229,11 +194,11 @@ def remarks(before: Kept, after: Kept) -> list[str]:
     return found
 
 
-def _named(key: Pair) -> str:
+def _name(key: Pair) -> str:
     return f"{key[0]}, {key[1]}"
 
 
-def _twins(old: dict[Pair, Any], new: dict[Pair, Any]) -> dict[Pair, Pair]:
+def _find_twins(old: dict[Pair, Any], new: dict[Pair, Any]) -> dict[Pair, Pair]:
     """Return which run of the earlier ones each later one is compared with."""
     twins = {}
     for key in new:

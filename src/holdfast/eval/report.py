@@ -1,78 +1,50 @@
-"""A manifest → one HTML page that can be mailed: tables, and pictures of what lies between which bounds."""
+"""A manifest → tables, as a terminal, a page of Markdown and the documentation show them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from dataclasses import dataclass
 from typing import Any
 
-from holdfast.eval.manifest import Difference
+from holdfast.eval.manifest import Comparison
+from holdfast.eval.metrics import Interval, Measurement, paired_interval
 
 # What people look for first, in this order; a set shows those that it has.
 HEADLINES = (
-    "recall@10", "recall_all@10", "recall_all@5", "hit@1", "ndcg@10", "mrr", "session_hit@1", "session_recall_all@5",
-    "survival@1k", "survival@2k", "survival@4k", "survival@8k", "lost_by_growing", "ever_lost_by_growing",
-    "refused_strangers", "kept",
+    "recall@10", "recall_all@10", "survival@2k", "ndcg@10", "recall_all@5", "hit@1", "session_hit@1", "recall@5",
+    "refused_strangers", "kept", "mrr", "session_recall_all@5", "survival@1k", "survival@4k", "survival@8k",
+    "lost_by_growing", "ever_lost_by_growing",
 )  # fmt: skip
-# What is drawn in the bootstrap.
-OVER = "over conversations, or over questions where there is one"
-# Pictures: the wider ones would only repeat these.
-_DRAWN = ("recall@10", "recall_all@10", "ndcg@10", "session_hit@1", "survival@2k")
-_WIDTH, _ROW, _LABEL, _RIGHT = 760, 26, 220, 60
+_ABLATED = ("recall@10", "recall_all@10", "ndcg@10", "survival@2k", "refused_strangers")
+_OVER = "95 % intervals by bootstrap over conversations, or over questions where there is one"
+# What Markdown or a page would obey inside a cell.
+_OBEYED = str.maketrans({"|": "\\|", "<": "&lt;", "&": "&amp;"})
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #5d6873; --line: #d5dae0; --dot: #0b6b5c; --page: #fff; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8eaed; --soft: #9aa4af; --line: #3a424b; --dot: #4cc3ac; --page: #14181c; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 62rem;
-  margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { margin-top: 2.5rem; font-size: 1.2rem; border-bottom: 1px solid var(--line); }
-h3 { font-size: 1rem; margin-bottom: .2rem; } p, dd { color: var(--soft); } .wide { overflow-x: auto; }
-table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: .2rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child, td.text, th.text { text-align: left; } small { color: var(--soft); }
-svg { width: 100%; height: auto; display: block; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
-svg .soft { fill: var(--soft); } svg line { stroke: var(--line); } svg .bar { stroke: var(--dot); stroke-width: 2.5; }
-svg circle { fill: var(--dot); } dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
-dd { margin: 0; overflow-wrap: anywhere; }
-"""
+Row = Mapping[str, Any]
 
 
-def render_report(
-    manifest: Mapping[str, Any], differences: Sequence[Difference] = (), remarks: Sequence[str] = ()
-) -> str:
-    """Return the page."""
-    runs = manifest["runs"]
-    sets = list(dict.fromkeys(run["set"] for run in runs))
-    body = [
-        "<h1>Holdfast evaluation</h1>",
-        f"<p>{escape(_subtitle(manifest))}</p>",
-        "<h2>All sets</h2>",
-        _overview(runs),
-        *(_set_section(name, [run for run in runs if run["set"] == name], manifest) for name in sets),
-        *([_differences(differences, remarks)] if differences else []),
-        *([_tuned(manifest["tuned"])] if manifest.get("tuned") else []),
-        "<h2>How it was made</h2>",
-        _provenance(manifest),
-    ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Holdfast evaluation</title><style>{_STYLE}</style></head><body>\n"
-        + "\n".join(body)
-        + "\n</body></html>\n"
-    )
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a head; the first `texts` columns are words, the others figures.
+
+    A second line of a cell says more about the first, as an interval does.
+    """
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: int = 1
+
+    def markdown(self) -> str:
+        """Return the table without its title; nothing without rows."""
+        rule = ["---"] * self.texts + ["---:"] * (len(self.head) - self.texts)
+        rows = (self.head, rule, *(map(_escape, row) for row in self.rows))
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in rows) if self.rows else ""
 
 
-def _subtitle(manifest: Mapping[str, Any]) -> str:
-    quick = "A quick run over a part of the data: for a look, not for a claim. " if manifest.get("quick") else ""
-    return f"{quick}Means over questions; 95 % intervals by bootstrap {OVER}. No LLM takes part."
-
-
-def headline_metrics(runs: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return which headline metrics any of the runs has."""
-    runs = list(runs)
-    return [name for name in HEADLINES if any(name in run["metrics"] for run in runs)]
+def _escape(cell: str) -> str:
+    first, _, second = cell.translate(_OBEYED).partition("\n")
+    return f"{first} ({second})" if second else first
 
 
 def figure(value: float) -> str:
@@ -85,159 +57,112 @@ def signed(value: float) -> str:
     return f"{'+' if value >= 0 else '−'}{figure(abs(value))}"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
-    def line(cells: Sequence[str], tag: str) -> str:
-        made = (f"<{tag}{' class=text' if place < texts else ''}>{cell}</{tag}>" for place, cell in enumerate(cells))
-        return f"<tr>{''.join(made)}</tr>"
-
-    heading = line([escape(cell) for cell in head], "th")
-    return f'<div class="wide"><table>{heading}{"".join(line(row, "td") for row in rows)}</table></div>'
-
-
-def _cell(run: Mapping[str, Any], name: str) -> str:
-    if name not in run["metrics"]:
+def metric_cell(row: Row, name: str) -> str:
+    """Return a metric, and below it its interval; nothing where it was not measured."""
+    ends = row.get("ci", {}).get(name)
+    if name not in row["metrics"]:
         return ""
-    ends = run.get("ci", {}).get(name)
-    return figure(run["metrics"][name]) + (f" <small>{figure(ends[0])}–{figure(ends[1])}</small>" if ends else "")
+    return figure(row["metrics"][name]) + (f"\n{figure(ends[0])}–{figure(ends[1])}" if ends else "")
 
 
-def _overview(runs: Sequence[Mapping[str, Any]]) -> str:
+def paired_cell(before: Sequence[Measurement], after: Sequence[Measurement], name: str) -> str:
+    """Return the mean difference of one metric, question by question, and below it its interval."""
+    paired = paired_interval(before, after, name)
+    return "" if paired is None else f"{signed(paired[0])}\n{_spread(paired[1])}"
+
+
+def _spread(ends: Interval) -> str:
+    return f"{signed(ends[0])} to {signed(ends[1])}"
+
+
+def headline_metrics(rows: Iterable[Row]) -> list[str]:
+    """Return which headline metrics any of the rows has."""
+    rows = list(rows)
+    return [name for name in HEADLINES if any(name in row["metrics"] for row in rows)]
+
+
+# --------------------------------------------------------------------------------------- tables of a manifest
+
+
+def overview(manifest: Row) -> Table:
+    """Return every set and system."""
+    runs = manifest["runs"]
     metrics = headline_metrics(runs)
-    rows = (
-        [escape(run["set"]), escape(run["system"]), str(run["n"]), *(_cell(run, name) for name in metrics)]
-        for run in runs
-    )
-    return _table(["set", "system", "questions", *metrics], rows, texts=2)
+    rows = [[run["set"], run["system"], str(run["n"]), *(metric_cell(run, name) for name in metrics)] for run in runs]
+    title = "A part of every set, for a look" if manifest.get("quick") else "All questions with gold"
+    return Table(f"{title}; {_OVER}", ["set", "system", "n", *metrics], rows, texts=2)
 
 
-def _set_section(name: str, runs: Sequence[Mapping[str, Any]], manifest: Mapping[str, Any]) -> str:
-    parts = [f"<h2>{escape(name)}</h2>"]
-    for metric in _DRAWN:
-        marks = [
-            (run["system"], run["metrics"][metric], run.get("ci", {}).get(metric))
-            for run in runs
-            if metric in run["metrics"]
-        ]
-        if marks:
-            parts += [f"<h3>{escape(metric)}</h3>", dot_plot(marks)]
-    for run in runs:
-        if len(run["by_category"]) > 1:
-            metrics = headline_metrics(run["by_category"].values())
-            parts.append(f"<h3>{escape(run['system'])}, by category</h3>")
-            parts.append(
-                _table(
-                    ["category", "questions", *metrics],
-                    (
-                        [escape(category), str(row["n"]), *(_cell(row, metric) for metric in metrics)]
-                        for category, row in run["by_category"].items()
-                    ),
-                )
-            )
-            marks = [
-                (category, row["metrics"][metrics[0]], row["ci"].get(metrics[0]))
-                for category, row in run["by_category"].items()
-                if metrics[0] in row["metrics"]
-            ]
-            parts += [f"<h3>{escape(metrics[0])} by category</h3>", dot_plot(marks)]
-        if run["halves"]:
-            metrics = [metric for metric in headline_metrics([run]) if metric in run["halves"]["odd"]]
-            parts.append(
-                _table(
-                    [f"{run['system']}: conversations", *metrics],
-                    (
-                        [half, *(figure(values[metric]) if metric in values else "" for metric in metrics)]
-                        for half, values in run["halves"].items()
-                    ),
-                )
-            )
-    data = next((row for row in manifest["data"] if row["set"] == name), None)
-    if data is not None:
-        odd = "; ".join(f"{kind} × {count}" for kind, count in data["oddities"].items()) or "none"
-        parts.append(
-            f"<p>{data['haystacks']} haystacks, {data['messages']} messages, {data['questions']} questions. "
-            f"Oddities: {escape(odd)}.{escape(_skipped(runs))}</p>"
-        )
-    return "\n".join(parts)
+def ablation(records: Mapping[tuple[str, str], Sequence[Measurement]], ablated: Mapping[str, str]) -> Table:
+    """Return what each part adds: the difference that switching it off makes, question by question.
+
+    `ablated` names, for each system that lacks a part, the same system with that part.
+    """
+    measured = {name for own in records.values() for record in own for name in record.metrics}
+    metrics = [name for name in _ABLATED if name in measured]
+    rows = [
+        [data, system, *(paired_cell(records[data, ablated[system]], own, name) for name in metrics)]
+        for (data, system), own in records.items()
+        if system in ablated
+    ]
+    return Table("What switching each part off does", ["set", "system", *metrics], rows, texts=2)
 
 
-def _skipped(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Say which questions were asked, but have no gold to be judged by; they are the same for every system."""
-    skipped = runs[0].get("skipped", {}) if runs else {}
-    counted = "; ".join(f"{category} × {count}" for category, count in skipped.items())
-    return f" Asked without counting in recall: {counted}." if counted else ""
-
-
-def dot_plot(marks: Sequence[tuple[str, float, Sequence[float] | None]]) -> str:
-    """Draw a dot for each value and a line for its interval, on a scale from 0 to 1."""
-    inner = _WIDTH - _LABEL - _RIGHT
-    height = _ROW * len(marks) + 24
-
-    def x(value: float) -> str:
-        return f"{_LABEL + inner * min(max(value, 0.0), 1.0):.1f}"
-
-    lines = []
-    for tick in range(0, 11, 2):
-        at = x(tick / 10)
-        lines.append(f'<line x1="{at}" x2="{at}" y1="0" y2="{height - 20}"/>')
-        lines.append(f'<text class="soft" x="{at}" y="{height - 5}" text-anchor="middle">{tick / 10:g}</text>')
-    for place, (label, value, ends) in enumerate(marks):
-        y = _ROW * place + _ROW / 2
-        shown = f"{label}: {figure(value)}" + (f" ({figure(ends[0])}–{figure(ends[1])})" if ends else "")
-        bar = f'<line class="bar" x1="{x(ends[0])}" x2="{x(ends[1])}" y1="{y}" y2="{y}"/>' if ends else ""
-        lines.append(
-            f'<g><title>{escape(shown)}</title><text x="{_LABEL - 10}" y="{y + 4}" text-anchor="end">'
-            f'{escape(_short(label))}</text>{bar}<circle cx="{x(value)}" cy="{y}" r="4.5"/>'
-            f'<text x="{_WIDTH - _RIGHT + 8}" y="{y + 4}">{figure(value)}</text></g>'
-        )
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img">{"".join(lines)}</svg>'
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= 32 else label[:31] + "…"
-
-
-def _differences(differences: Sequence[Difference], remarks: Sequence[str]) -> str:
-    rows = (
-        [
-            escape(row.set), escape(row.system), escape(row.metric), figure(row.before), figure(row.after),
-            signed(row.after - row.before)
-            + (f" <small>{signed(row.interval[0])} to {signed(row.interval[1])}</small>" if row.interval else ""),
-            "clear" if row.clear else "",
-        ]
-        for row in differences
-        if row.metric in HEADLINES
-    )  # fmt: skip
-    head = ["set", "system", "metric", "before", "after", "difference", ""]
-    said = "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
-    return "<h2>Compared with</h2>" + _table(head, rows, texts=3) + said
-
-
-def _tuned(rows: Sequence[Mapping[str, Any]]) -> str:
-    made = (
-        [
-            escape(row["set"]), escape(row["metric"]), figure(row["cross_validated"]),
-            f"{figure(row['ci'][0])}–{figure(row['ci'][1])}", figure(row["in_sample"]), escape(row["best"]),
-        ]
+def tuning(rows: Sequence[Row]) -> Table:
+    """Return what tuning chose."""
+    made = [
+        [row["set"], row["best"], row["metric"], figure(row["cross_validated"]),
+         f"{figure(row['ci'][0])}–{figure(row['ci'][1])}", figure(row["in_sample"])]
         for row in rows
-    )  # fmt: skip
-    head = ["set", "metric", "held out", "95 %", "in sample", "best on all"]
-    return "<h2>Tuned, leaving one conversation out</h2>" + _table(head, made, texts=2)
+    ]  # fmt: skip
+    head = ["set", "best on all", "metric", "held out", "95 %", "in sample"]
+    return Table("Tuned, leaving one conversation out", head, made, texts=3)
 
 
-def _provenance(manifest: Mapping[str, Any]) -> str:
-    facts = {
-        "holdfast": manifest["holdfast"],
-        "commit": manifest["commit"] or "unknown",
-        "code": manifest["code"],
-        "command": manifest.get("command", ""),
-        "started": manifest.get("started", ""),
-        "seconds": manifest.get("seconds", ""),
-        "embedding space": manifest.get("space", ""),
-        "machine": f"{manifest['machine']['system']}, Python {manifest['machine']['python']}, "
-        f"{manifest['machine']['cores']} cores",
-        "data": "; ".join(
-            f"{row['set']}: {' '.join(v[:12] for v in row['checksums'].values())}" for row in manifest["data"]
-        ),
-    }
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in facts.items())
-    return f"<dl>{rows}</dl>"
+def comparison(compared: Comparison) -> Table:
+    """Return what differs between two runs."""
+    rows = [
+        [each.set, each.system, each.metric, figure(each.before), figure(each.after),
+         signed(each.after - each.before), _spread(each.ci) if each.ci else "", "clear" if each.clear else ""]
+        for each in compared.differences
+        if each.metric in HEADLINES
+    ]  # fmt: skip
+    head = ["set", "system", "metric", "before", "after", "difference", "95 %", ""]
+    return Table("Two runs, question by question", head, rows, texts=3)
+
+
+def _categories(run: Row) -> Table:
+    parts = {**run["by_category"], **{f"({half} conversations)": {"n": "", "metrics": values}
+                                      for half, values in run["halves"].items()}}  # fmt: skip
+    metrics = headline_metrics(parts.values())
+    rows = [[name, str(part["n"]), *(metric_cell(part, each) for each in metrics)] for name, part in parts.items()]
+    return Table(f"{run['set']}, {run['system']}: by category", ["category", "questions", *metrics], rows)
+
+
+def describe_oddities(data: Row) -> str:
+    """Return what is odd about a set, in one line; nothing where nothing is."""
+    return ", ".join(f"{kind} × {count}" for kind, count in data["oddities"].items())
+
+
+def render_page(manifest: Row, compared: Comparison) -> str:
+    """Return everything that a manifest says about its runs as a page of Markdown."""
+    tables = [overview(manifest), *(_categories(run) for run in manifest["runs"])]
+    tables += [tuning(manifest["tuned"])] if manifest.get("tuned") else []
+    tables += [comparison(compared)] if compared.differences else []
+    parts = ["# Holdfast evaluation", "Means over questions. No LLM takes part."]
+    for table in tables:
+        parts += [f"## {table.title.translate(_OBEYED)}", table.markdown()] if table.rows else []
+    parts += compared.remarks
+    parts.append("## Data")
+    for data in manifest["data"]:
+        skipped = [run["skipped"] for run in manifest["runs"] if run["set"] == data["set"]]
+        uncounted = ", ".join(f"{category} × {count}" for category, count in skipped[0].items())
+        parts.append(
+            f"{data['set']}: {data['haystacks']} haystacks, {data['messages']} messages,"
+            f" {data['questions']} questions."
+            f" Oddities: {describe_oddities(data) or 'none'}."
+            f"{f' Asked without counting in recall: {uncounted}.' if uncounted else ''}".translate(_OBEYED)
+        )
+    facts = ("holdfast", "commit", "code", "command", "started", "seconds", "space")
+    parts += ["## How it was made", "\n".join(f"- {name}: `{manifest.get(name)}`" for name in facts)]
+    return "\n\n".join(parts) + "\n"

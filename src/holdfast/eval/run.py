@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,24 +10,27 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import InputError, shown
-from holdfast.eval.data import DataSet, Haystack, Question
+from holdfast.errors import InputError
+from holdfast.eval.data import DataSet, GoldQuestion, Haystack
 from holdfast.eval.journal import JOURNAL, Journal, Key
 from holdfast.eval.metrics import (
+    REFUSED,
+    STRANGER,
+    Measurement,
     Metrics,
     gold_ranks,
     growth_metrics,
     packed_metrics,
     ranking_metrics,
     session_ranking,
+    summarise,
     survival_metrics,
 )
-from holdfast.eval.summary import REFUSED, STRANGER, Record, Summary, summarise
 from holdfast.eval.systems import Prompt, Reader, System
 from holdfast.eval.vectors import CachedEmbedder
 from holdfast.language.tokens import REFERENCE_RATIOS, estimate
+from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
-from holdfast.models.embedders import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.types import digest
 
@@ -38,17 +40,13 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One set and one system, measured."""
+class SystemRun:
+    """One set and one system, measured: every question, and what is reported of them."""
 
     set: str
     system: str
-    records: tuple[Record, ...]
-    summary: Summary
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the run as JSON, without its single questions."""
-        return {"set": self.set, "system": self.system, **self.summary.to_json()}
+    records: tuple[Measurement, ...]
+    summary: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class Task:
 
     set: str
     haystack: Haystack
-    strangers: tuple[Question, ...]
+    strangers: tuple[GoldQuestion, ...]
     systems: tuple[System, ...]
     embedding: EmbeddingSettings
     vectors: Path
@@ -78,46 +76,28 @@ def evaluate(
     workers: int = 1,
     survival: bool = True,
     progress: Progress = lambda _set, _done: None,
-) -> list[Run]:
-    """Measure every system on every set; what `folder/journal.jsonl` has already is not measured again.
-
-    Raises:
-        InputError: two sets, systems, haystacks of a set or questions of a haystack share a name.
-    """
-    _told_apart("sets", (data.name for data in sets))
-    _told_apart("systems", (system.name for system in systems))
-    for data in sets:
-        _told_apart(f"haystacks of {data.name}", (haystack.id for haystack in data.haystacks))
-        for haystack in data.haystacks:
-            _told_apart(f"questions of {haystack.id}", (question.id for question in haystack.questions))
+) -> list[SystemRun]:
+    """Measure every system on every set; what `folder/journal.jsonl` has already is not measured again."""
     journal = Journal(folder / JOURNAL)
-    journal.mend()
-    done = journal.read()
-    tasks = [task for data in sets for task in _tasks(data, systems, embedding, folder.parent / "vectors", done)]
+    done = journal.read(mend=True)
+    tasks = [task for data in sets for task in _plan_tasks(data, systems, embedding, folder.parent / "vectors", done)]
     if not survival:
         tasks = [replace(task, budgets=()) for task in tasks]
     waiting = sorted(tasks, key=lambda task: -task.cost)
-    for task, found in _performed(waiting, workers):
+    for task, found in _perform_all(waiting, workers):
         for system, records in found.items():
             done[(task.set, system, task.haystack.id)] = records
             journal.write((task.set, system, task.haystack.id), records)
         progress(task.set, 1)
-    return [_gathered(data, system.name, done) for data in sets for system in systems]
+    return [_gather(data, system.name, done) for data in sets for system in systems]
 
 
-def _told_apart(what: str, names: Iterable[str]) -> None:
-    """Refuse names that stand twice: figures are kept by name, and one would take the other's place."""
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise InputError(f"two {what} are called {shown(name)}; give each a name of its own")
-
-
-def _tasks(
+def _plan_tasks(
     data: DataSet,
     systems: Sequence[System],
     embedding: EmbeddingSettings,
     vectors: Path,
-    done: dict[Key, list[Record]],
+    done: dict[Key, list[Measurement]],
 ) -> Iterator[Task]:
     for place, haystack in enumerate(data.haystacks):
         left = tuple(system for system in systems if (data.name, system.name, haystack.id) not in done)
@@ -128,7 +108,7 @@ def _tasks(
             yield Task(data.name, haystack, strangers, left, embedding, file, budgets)
 
 
-def _performed(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, list[Record]]]]:
+def _perform_all(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, list[Measurement]]]]:
     if workers == 1 or len(tasks) < 2:
         yield from ((task, perform(task)) for task in tasks)
         return
@@ -139,17 +119,17 @@ def _performed(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict
             yield running[finished], finished.result()
 
 
-def _gathered(data: DataSet, system: str, done: dict[Key, list[Record]]) -> Run:
+def _gather(data: DataSet, system: str, done: dict[Key, list[Measurement]]) -> SystemRun:
     order = [haystack.id for haystack in data.haystacks]
     records = [record for haystack in order for record in done[(data.name, system, haystack)]]
-    return Run(data.name, system, tuple(records), summarise(records, order))
+    return SystemRun(data.name, system, tuple(records), summarise(records, order))
 
 
 # ------------------------------------------------------------------------------------------- one haystack
 
 
 @cache
-def _embedder(embedding: EmbeddingSettings) -> Embedder:
+def _build_embedder(embedding: EmbeddingSettings) -> Embedder:
     """Return this process's embedder; a worker keeps to one thread, because there is a worker for each core."""
     built = build_embedder(replace(embedding, threads=1))
     if built is None:
@@ -159,43 +139,43 @@ def _embedder(embedding: EmbeddingSettings) -> Embedder:
 
 def space_of(embedding: EmbeddingSettings) -> str:
     """Name the space in which a run's embedder places texts."""
-    return _embedder(embedding).space
+    return _build_embedder(embedding).space
 
 
-def perform(task: Task) -> dict[str, list[Record]]:
+def perform(task: Task) -> dict[str, list[Measurement]]:
     """Ask every question of one haystack of every system that is left."""
-    real = _embedder(task.embedding)
+    real = _build_embedder(task.embedding)
     folder = task.vectors.parent / digest(real.space)
-    with CachedEmbedder(lambda: real, real.space, real.dims, folder / task.vectors.name) as embedder:
-        return {system.name: _asked(task, system, embedder) for system in task.systems}
+    with CachedEmbedder.open(real, folder / task.vectors.name) as embedder:
+        return {system.name: _ask(task, system, embedder) for system in task.systems}
 
 
-def _asked(task: Task, system: System, embedder: Embedder) -> list[Record]:
+def _ask(task: Task, system: System, embedder: Embedder) -> list[Measurement]:
     haystack = task.haystack
     session_of = {message.id: message.session for message in haystack.messages}
     with system.read(haystack, embedder) as reader:
         # Time moves forward: a question that may see less is asked before one that may see more.
         records = {
-            question.id: _record(reader, task, question, session_of)
+            question.id: _measure_question(reader, task, question, session_of)
             for question in sorted(haystack.questions, key=lambda question: question.visible)
         }
-        strangers = [_stranger(reader, haystack, question) for question in task.strangers]
-        refused = [Record(haystack.id, name, REFUSED, {}, {"why": why}) for name, why in reader.refused.items()]
+        strangers = [_measure_stranger(reader, haystack, question) for question in task.strangers]
+        refused = [Measurement(haystack.id, name, REFUSED, {}, {"why": why}) for name, why in reader.refused.items()]
     return [*(records[question.id] for question in haystack.questions), *strangers, *refused]
 
 
-def _record(reader: Reader, task: Task, question: Question, session_of: dict[str, str]) -> Record:
+def _measure_question(reader: Reader, task: Task, question: GoldQuestion, session_of: dict[str, str]) -> Measurement:
     ranking = reader.rank(question)
     metrics: Metrics = {}
     if not question.has_gold:
         # A question that has an answer, but no gold that could be used, says nothing about refusing.
         if not question.answerable:
             metrics["refused_unanswerable"] = float(ranking.declined)
-        return Record(task.haystack.id, question.id, question.category, metrics, {"refused": ranking.declined})
+        return Measurement(task.haystack.id, question.id, question.category, metrics, {"refused": ranking.declined})
     if question.gold:
         metrics |= ranking_metrics(ranking.ids, question.gold)
-        metrics |= packed_metrics(_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
-        prompts = _prompts(reader, task, question)
+        metrics |= packed_metrics(_estimate_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
+        prompts = _build_prompts(reader, task, question)
         for budget, prompt in prompts:
             metrics |= survival_metrics(prompt.whole, prompt.text, question.gold, question.answers, BUDGETS[budget])
         metrics |= growth_metrics([prompt.whole for _, prompt in prompts], question.gold)
@@ -207,22 +187,22 @@ def _record(reader: Reader, task: Task, question: Question, session_of: dict[str
             metrics |= ranking_metrics(sessions, gold)
     metrics["kept"] = float(not ranking.declined)
     ranks = gold_ranks(ranking.ids, question.gold)
-    return Record(task.haystack.id, question.id, question.category, metrics, {"ranks": ranks})
+    return Measurement(task.haystack.id, question.id, question.category, metrics, {"ranks": ranks})
 
 
-def _prompts(reader: Reader, task: Task, question: Question) -> list[tuple[int, Prompt]]:
+def _build_prompts(reader: Reader, task: Task, question: GoldQuestion) -> list[tuple[int, Prompt]]:
     """Return the prompts whose survival is measured, the smallest first: in chats, not in corpora of passages."""
     return sorted(reader.prompts(question, task.budgets).items()) if task.budgets else []
 
 
-def _costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:
+def _estimate_costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:
     """Return the bare cost of each ranked message: a quarter of its characters, whatever a renderer would add."""
     texts = {message.id: message.text for message in haystack.messages}
     return [(item, estimate(texts[item], REFERENCE_RATIOS)) for item in ranked if item in texts]
 
 
-def _stranger(reader: Reader, haystack: Haystack, question: Question) -> Record:
+def _measure_stranger(reader: Reader, haystack: Haystack, question: GoldQuestion) -> Measurement:
     """Ask a question that this memory cannot answer."""
     seen = replace(question, visible=len(haystack.messages))
     refused = reader.rank(seen).declined
-    return Record(haystack.id, f"stranger {question.id}", STRANGER, {"refused_strangers": float(refused)}, {})
+    return Measurement(haystack.id, f"stranger {question.id}", STRANGER, {"refused_strangers": float(refused)}, {})

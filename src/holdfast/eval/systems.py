@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Protocol
 
 from holdfast.errors import InputError
-from holdfast.eval.data import Haystack, Message, Question
+from holdfast.eval.data import GoldQuestion, Haystack, Message
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.settings import Settings
@@ -47,10 +47,10 @@ class Reader(Protocol):
 
     refused: dict[str, str]
 
-    def rank(self, question: Question) -> Ranking:
+    def rank(self, question: GoldQuestion) -> Ranking:
         """Return the messages that answer a question, best first, from those that it may see."""
 
-    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:
+    def prompts(self, question: GoldQuestion, budgets: Sequence[int]) -> Mapping[int, Prompt]:
         """Return the prompt for each token budget; empty when the system cannot assemble one."""
 
 
@@ -106,17 +106,18 @@ class ProductReader:
     message_of: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 
-    def rank(self, question: Question) -> Ranking:
+    def rank(self, question: GoldQuestion) -> Ranking:
         """Search for one question, at its own moment."""
         self._catch_up(question)
         result = self.memory.search(question.text, user=_OWNER, profile=self.profile, reference_time=question.at)
         # A summary is no message: it takes its place and is nobody's gold; its session is found all the same.
         ids = [unit_id for hit in result for unit_id in (hit.unit.id, *hit.merged_ids)]
         found = [self.message_of.get(unit_id, unit_id) for unit_id in ids]
-        sessions = dict.fromkeys(hit.unit.session or "" for hit in result) if self.compacted else ()
+        summarised = self.compacted or any(unit_id not in self.message_of for unit_id in ids)
+        sessions = dict.fromkeys(hit.unit.session or "" for hit in result) if summarised else ()
         return Ranking(tuple(found), bool(result.trace.refused), tuple(sessions))
 
-    def prompts(self, question: Question, budgets: Sequence[int]) -> Mapping[int, Prompt]:
+    def prompts(self, question: GoldQuestion, budgets: Sequence[int]) -> Mapping[int, Prompt]:
         """Assemble a context for each budget, from a new session, leaving no trace of having asked."""
         self._catch_up(question)
         found = {}
@@ -133,7 +134,7 @@ class ProductReader:
             found[budget] = Prompt(context.text, whole)
         return found
 
-    def _catch_up(self, question: Question) -> None:
+    def _catch_up(self, question: GoldQuestion) -> None:
         """Remember what had been said by then, session by session; time only moves forward."""
         fresh = self.haystack.messages[self.remembered : question.visible]
         for session, turns in groupby(fresh, key=lambda message: message.session):

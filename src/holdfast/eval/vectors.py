@@ -6,9 +6,10 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from zipfile import BadZipFile, ZipFile
 
@@ -23,71 +24,61 @@ _DAMAGE = (
 )  # fmt: skip
 
 
+@dataclass(slots=True)
 class CachedEmbedder:
     """An embedder that remembers. It asks the real one only for texts that its file does not hold, and adds them.
 
     Losing the file costs time only: a damaged one is taken for an empty one.
     """
 
-    def __init__(self, build: Callable[[], Embedder], space: str, dims: int, file: Path) -> None:
-        self._build = build
-        self._built: Embedder | None = None
-        self._space, self._dims, self._file = space, dims, file
-        self._known = _read(file, dims)
-        self._grown = False
+    real: Embedder
+    file: Path
+    known: dict[bytes, Vectors] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.known = _read(self.file, self.real.dims)
+
+    @classmethod
+    @contextmanager
+    def open(cls, real: Embedder, file: Path) -> Iterator[Self]:
+        """Read the file, and write it again, whole or not at all, when texts were added."""
+        cached = cls(real, file)
+        before = len(cached.known)
+        try:
+            yield cached
+        finally:
+            if len(cached.known) > before:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                beside = file.with_suffix(f".{os.getpid()}.tmp")
+                with beside.open("wb") as out:
+                    np.savez(out, keys=np.array(list(cached.known)), rows=np.stack(list(cached.known.values())))
+                beside.replace(file)
 
     @property
     def space(self) -> str:
         """Name the embedding space: the real embedder's."""
-        return self._space
+        return self.real.space
 
     @property
     def dims(self) -> int:
         """Return how many numbers a vector has."""
-        return self._dims
+        return self.real.dims
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return one row for each text."""
         keys = [_key("document", text) for text in texts]
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self.known}
         if missing:
-            self._keep(list(missing), self._real().embed_documents(list(missing.values())))
-        return np.stack([self._known[key] for key in keys]) if keys else np.zeros((0, self._dims), np.float32)
+            rows = self.real.embed_documents(list(missing.values()))
+            self.known.update(zip(missing, np.asarray(rows, np.float32), strict=True))
+        return np.stack([self.known[key] for key in keys]) if keys else np.zeros((0, self.dims), np.float32)
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a question."""
         key = _key("query", text)
-        if key not in self._known:
-            self._keep([key], np.asarray([self._real().embed_query(text)], np.float32))
-        return self._known[key]
-
-    def save(self) -> None:
-        """Write the cache file, whole or not at all."""
-        if not self._grown:
-            return
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._file.with_suffix(f".{os.getpid()}.tmp")
-        with beside.open("wb") as out:
-            np.savez(out, keys=np.array(list(self._known)), rows=np.stack(list(self._known.values())))
-        beside.replace(self._file)
-        self._grown = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.save()
-
-    def _real(self) -> Embedder:
-        if self._built is None:
-            self._built = self._build()
-        return self._built
-
-    def _keep(self, keys: Sequence[bytes], rows: Vectors) -> None:
-        self._known.update(zip(keys, np.asarray(rows, np.float32), strict=True))
-        self._grown = True
+        if key not in self.known:
+            self.known[key] = np.asarray(self.real.embed_query(text), np.float32)
+        return self.known[key]
 
 
 def _key(kind: str, text: str) -> bytes:

@@ -24,6 +24,11 @@ MAX_METADATA_DEPTH = 32
 _LONGEST_LIFETIME = 1e10
 _INT64 = 2**63
 
+# What a terminal, a viewer or a model may obey instead of showing it: control characters but tab and line ends,
+# separators of lines and paragraphs, what turns the direction of text around, annotation marks and invisible tags.
+# Joiners and direction marks stay: scripts and emoji are written with them. The inside of a character class.
+CONTROLS = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\U000e0000-\U000e007f"
+
 Choice = TypeVar("Choice", bound=str)
 
 
@@ -44,6 +49,7 @@ def check_text(text: object, settings: IngestSettings, what: str = "the text") -
 
 
 def _check_characters(what: str, text: str) -> None:
+    # Some databases cannot hold NUL in a text, and some tools cut the text there.
     if "\x00" in text:
         raise InputError(f"{what} holds a NUL character at {text.index(chr(0))}; remove it")
     try:
@@ -52,6 +58,17 @@ def _check_characters(what: str, text: str) -> None:
         bad = text[error.start]
         raise InputError(
             f"{what} holds a lone surrogate U+{ord(bad):04X} at {error.start}; decode the source as UTF-8"
+        ) from error
+
+
+def decode_bytes(name: str, body: bytes, start: int = 0, encoding: str = "utf-8") -> str:
+    """Return the text of a file's bytes behind its byte order mark."""
+    try:
+        return body[start:].decode(encoding)
+    except UnicodeDecodeError as error:
+        at = error.start + start
+        raise InputError(
+            f"{shown(name)} is not {encoding.upper()}: byte 0x{body[at]:02x} at {at}; save the file as UTF-8"
         ) from error
 
 

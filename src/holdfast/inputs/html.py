@@ -1,8 +1,8 @@
 """HTML → text and blocks, in one pass over the characters.
 
 The standard library's parser looks for the end of a tag from every one on, so that its time grows with the square of
-those left open, and it reads differently from release to release. Here each character is passed once: whether a quote
-or a comment is ever closed is known beforehand, and a tag that never ends is text.
+those left open, and it reads differently from release to release. Here each character is passed once: what is never
+closed is text, a quote that is never closed is a letter, and no pattern looks for either twice.
 Offsets count in the extracted text: a line for each heading, paragraph, item part, table row and code line.
 """
 
@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
-from holdfast.inputs.blocks import Block, BlockKind, Leaf
+from holdfast.inputs.pieces import Block, BlockKind, Leaf, Place
 
 _HIDDEN = frozenset({"script", "style", "template"})
-# What stands in these is no markup, up to this.
-_RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style")}
 # Tags that end the line before them.
 _BREAKING = frozenset(
     """address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure footer
     form h1 h2 h3 h4 h5 h6 head header hr html legend li main nav ol option p pre section summary table tbody td
     tfoot th thead title tr ul""".split()
 )
+_NESTS = frozenset({"ul", "ol", "li", "blockquote"})
 _PARAGRAPH: tuple[BlockKind, int] = ("paragraph", 0)
 # What a line inside a tag is, and its rank; a title has none of its own.
 _LINES: dict[str, tuple[BlockKind, int]] = {
@@ -36,126 +35,75 @@ _LINES: dict[str, tuple[BlockKind, int]] = {
 def read_html(markup: str) -> tuple[str, list[Block]]:
     """Return the words that a page shows, as text, and the blocks of it."""
     page = _Page()
-    for tag in _Markup(markup).tags():
-        if isinstance(tag, str):
-            page.add(tag)
-        elif tag.closes:
-            page.close(tag.name)
+    for tag, content in _tags(markup):
+        if not tag:
+            page.add(content)
+        elif tag.startswith("/"):
+            page.close(tag[1:])
         else:
-            page.open(tag.name, tag.attributes)
-    return page.finished()
+            page.open(tag, content)
+    return page.finish()
 
 
 # ------------------------------------------------------------------------------------------------------------ markup
 
-_NAME = re.compile(r"[a-zA-Z][^\s/>]*+")
-_GAP = re.compile(r"[\s/]*+")
-_ATTRIBUTE = re.compile(r"=?[^\s/>=]*+")
-_EQUALS = re.compile(r"\s*+=\s*+")
-_BARE = re.compile(r"[^\s>]*+")
+_ATTRIBUTE = r"""[\s/]*+(?=[^\s/>])(=?[^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]*+)))?+"""
+_TAG = re.compile(
+    rf"<(?:(?P<open>[a-zA-Z][^\s/>]*+)(?P<attributes>(?:{_ATTRIBUTE})*+)(?P<gap>[\s/]*+)"
+    r"|/(?P<close>[a-zA-Z][^\s/>]*+)?[^>]*+|[!?][^>]*+)>"
+)
+_UNENDED = re.compile(r"<[a-zA-Z/!?]")
+_ATTRIBUTES = re.compile(_ATTRIBUTE)
 _COMMENT_END = re.compile(r"--!?>")
+# What stands in these is no markup, up to this.
+_RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style")}
 # No character has a number of more digits; Python refuses to read one of thousands.
 _NO_CHARACTER = re.compile(r"&#(?:[0-9]{8,}+|[xX][0-9a-fA-F]{8,}+);?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Tag:
-    """A tag that opens something, with its attributes, or shuts it."""
-
-    name: str
-    closes: bool = False
-    attributes: Mapping[str, str] = field(default_factory=dict)
-
-
-class _Markup:
-    """Cuts markup into tags and the text between them."""
-
-    def __init__(self, markup: str) -> None:
-        self._text = markup
-        self._last_quote = {quote: markup.rfind(quote) for quote in "'\""}
-        self._last_comment_end = max(markup.rfind("-->"), markup.rfind("--!>"))
-
-    def tags(self) -> Iterator[_Tag | str]:
-        """Yield tags and texts in order; comments and declarations are left out."""
-        text, at = self._text, 0
-        while at < len(text):
-            begin = text.find("<", at)
-            if begin < 0:
-                begin = len(text)
-            if at < begin:
-                yield _shown(text[at:begin])
-            if begin == len(text):
-                return
-            found, at = self._tag(begin)
-            yield from found
-
-    def _tag(self, at: int) -> tuple[tuple[_Tag | str, ...], int]:
-        """Return what begins with the "<" at a place, and where it ends."""
-        text = self._text
-        if _NAME.match(text, at + 1):
-            return self._opened(at)
-        if text.startswith("<!--", at):
-            closed = _COMMENT_END.search(text, at + 2) if at < self._last_comment_end else None
-            return ((), closed.end()) if closed else (("<!--",), at + 4)
-        if text[at + 1 : at + 2] not in ("/", "!", "?"):
-            return ("<",), at + 1
-        end = text.find(">", at)
-        if end < 0:
-            return (_shown(text[at:]),), len(text)
-        name = _NAME.match(text, at + 2, end) if text[at + 1] == "/" else None
-        return ((_Tag(name.group().lower(), closes=True),) if name else ()), end + 1
-
-    def _opened(self, at: int) -> tuple[tuple[_Tag | str, ...], int]:
-        match = _NAME.match(self._text, at + 1)
-        name = match.group().lower() if match else ""
-        attributes, empty, end = self._attributes(match.end() if match else at)
-        if end < 0:
-            return (_shown(self._text[at:]),), len(self._text)
-        tag, shut = _Tag(name, attributes=attributes), _Tag(name, closes=True)
-        if empty:
-            return (tag, shut), end
-        if name in _RAW_ENDS:
-            raw_end = _RAW_ENDS[name].search(self._text, end)
-            end = raw_end.start() if raw_end else len(self._text)
-        return (tag,), end
-
-    def _attributes(self, at: int) -> tuple[dict[str, str], bool, int]:
-        """Return the attributes that begin at a place, whether the tag shuts itself, and its end, or -1."""
-        found: dict[str, str] = {}
-        while True:
-            gap = _GAP.match(self._text, at)
-            at = gap.end() if gap else at
-            if at == len(self._text):
-                return found, False, -1
-            if self._text[at] == ">":
-                return found, gap is not None and gap.group().endswith("/"), at + 1
-            at = self._attribute(at, found)
-
-    def _attribute(self, at: int, found: dict[str, str]) -> int:
-        """Read one attribute into `found`; return where it ends. A quote that is never closed is a letter."""
-        name, end = _taken(_ATTRIBUTE, self._text, at)
-        equals = _EQUALS.match(self._text, end)
-        if equals is None:
-            found.setdefault(name.lower(), "")
-            return end
-        at = equals.end()
-        quote = self._text[at : at + 1]
-        if at < self._last_quote.get(quote, -1):
-            end = self._text.index(quote, at + 1)
-            value, end = self._text[at + 1 : end], end + 1
+def _tags(markup: str) -> Iterator[tuple[str, str]]:
+    """Yield each tag with its attributes, a closing one behind "/", and the texts between as tags without a name."""
+    at, last_comment_end = 0, max(markup.rfind("-->"), markup.rfind("--!>"))
+    while (begin := markup.find("<", at)) >= 0:
+        yield "", _unescape(markup[at:begin])
+        if markup.startswith("<!--", begin):
+            closed = _COMMENT_END.search(markup, begin + 2) if begin < last_comment_end else None
+            at = closed.end() if closed else begin + 4
+            yield "", "" if closed else "<!--"
+        elif found := _TAG.match(markup, begin):
+            at = found.end()
+            yield from _found_tags(found)
+            if (name := (found["open"] or "").lower()) in _RAW_ENDS and not found["gap"].endswith("/"):
+                raw_end = _RAW_ENDS[name].search(markup, at)
+                at = raw_end.start() if raw_end else len(markup)
+        elif _UNENDED.match(markup, begin):
+            at = begin
+            break
         else:
-            value, end = _taken(_BARE, self._text, at)
-        found.setdefault(name.lower(), _shown(value))
-        return end
+            at = begin + 1
+            yield "", "<"
+    yield "", _unescape(markup[at:])
 
 
-def _taken(pattern: re.Pattern[str], text: str, at: int) -> tuple[str, int]:
-    """Return what a pattern that always fits takes at a place, and where it ends."""
-    found = pattern.match(text, at)
-    return (found.group(), found.end()) if found else ("", at)
+def _found_tags(found: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """Yield what one tag opens and shuts; comments and declarations do neither."""
+    if found["open"]:
+        yield found["open"].lower(), found["attributes"]
+        if found["gap"].endswith("/"):
+            yield f"/{found['open'].lower()}", ""
+    elif found["close"]:
+        yield f"/{found['close'].lower()}", ""
 
 
-def _shown(text: str) -> str:
+def _alternative(attributes: str) -> str:
+    """Return the words that stand for a picture."""
+    for name, *values in _ATTRIBUTES.findall(attributes):
+        if name.lower() == "alt":
+            return _unescape("".join(values))
+    return ""
+
+
+def _unescape(text: str) -> str:
     """Return text as a page shows it: references to characters are these characters."""
     return html.unescape(_NO_CHARACTER.sub("\ufffd", text)) if "&" in text else text
 
@@ -178,13 +126,13 @@ class _Page:
         self._group = 0
         self._open: BlockKind | None = None  # an item or a quote, with all that is nested in it
         self._leaves: list[Leaf] = []
-        self._table = 0
+        self._tables = 0
         self._cells: list[str] = []
-        self._rows: list[tuple[int, int]] = []
+        self._rows: list[Place] = []
         self._header = 0
         self._heads_only = True
 
-    def open(self, tag: str, attributes: Mapping[str, str]) -> None:
+    def open(self, tag: str, attributes: str) -> None:
         """Open what a tag opens."""
         if tag in _BREAKING:
             self._break()
@@ -193,32 +141,35 @@ class _Page:
         elif tag == "br":
             self._words.append(" ")
         elif tag == "img":
-            self._words.append(attributes.get("alt", ""))
+            self._words.append(_alternative(attributes))
+        elif tag == "pre":
+            self._pre += 1
+        elif tag == "table":
+            self._tables += 1
         elif tag in _LINES:
             self._line_kind = _LINES[tag]
-        elif tag in ("ul", "ol", "li", "blockquote"):
+        elif tag in _NESTS:
             self._open_nest(tag)
-        elif tag in ("table", "tr", "td", "th"):
-            self._open_table(tag)
-        self._pre += tag == "pre"
+        elif tag in ("tr", "td", "th") and self._tables == 1:
+            self._open_cell(tag)
 
     def close(self, tag: str) -> None:
         """Shut what a tag shuts; a tag that was never opened shuts nothing."""
-        if tag in ("td", "th") and self._table == 1:
-            self._cell()
-        elif tag == "caption" and self._table:
-            self._caption()
+        if tag in ("td", "th") and self._tables == 1:
+            self._cells.append(self._take_words())
+        elif tag == "caption" and self._tables and (words := self._take_words()):
+            self._file("caption", Leaf((self._write(words),)))
         if tag in _BREAKING:
             self._break()
         if tag in _HIDDEN:
             self._hidden = max(0, self._hidden - 1)
         elif tag in _LINES:
             self._line_kind = _PARAGRAPH
-        elif tag in ("ul", "ol", "li", "blockquote"):
+        elif tag in _NESTS:
             self._shut_nest(tag)
         elif tag == "pre":
             self._pre = max(0, self._pre - 1)
-        elif tag == "table" and self._table:
+        elif tag == "table" and self._tables:
             self._end_table()
 
     def add(self, words: str) -> None:
@@ -226,10 +177,10 @@ class _Page:
         if not self._hidden:
             self._words.append(words)
 
-    def finished(self) -> tuple[str, list[Block]]:
+    def finish(self) -> tuple[str, list[Block]]:
         """Return what was collected. A title is a heading only where the page has no first heading of its own."""
         self._break()
-        while self._table:
+        while self._tables:
             self._end_table()
         self._shut()
         titled = any(block.kind == "heading" and block.level == 1 and not block.group for block in self._blocks)
@@ -238,7 +189,13 @@ class _Page:
 
     # --------------------------------------------------------------------------------------------------------- lines
 
-    def _write(self, line: str) -> tuple[int, int]:
+    def _take_words(self) -> str:
+        """Return the words collected, and begin anew."""
+        words = " ".join("".join(self._words).split())
+        self._words = []
+        return words
+
+    def _write(self, line: str) -> Place:
         start = self._length
         self._text.append(f"{line}\n")
         self._length += len(line) + 1
@@ -246,23 +203,21 @@ class _Page:
 
     def _break(self) -> None:
         """End the line: in a cell it goes on, else it becomes a leaf."""
-        if self._table:
+        if self._tables:
             self._words.append(" ")
-            return
-        words = "".join(self._words)
-        self._words = []
-        if self._pre:
-            lines = words.strip("\r\n").splitlines() if words.strip() else []
-            if lines:
+        elif self._pre:
+            words, self._words = "".join(self._words), []
+            if words.strip():
+                lines = words.strip("\r\n").splitlines()
                 self._file("code", Leaf(tuple(self._write(line) for line in lines), literal=True))
-        elif words := " ".join(words.split()):
+        elif words := self._take_words():
             self._file(self._line_kind[0], Leaf((self._write(words),)), words)
 
     def _file(self, kind: BlockKind, leaf: Leaf, words: str = "") -> None:
         if self._open is not None:
             self._leaves.append(leaf)
         elif kind == "heading":
-            # A title's group is 1, so that `finished` can tell it from a heading.
+            # A title's group is 1, so that `finish` can tell it from a heading.
             level = self._line_kind[1]
             self._put(Block("heading", (leaf,), level=level or 1, title=words, group=int(level == 0)))
         else:
@@ -294,51 +249,38 @@ class _Page:
             self._open = "quote"
 
     def _shut_nest(self, tag: str) -> None:
+        outermost = len(self._lists) <= 1
         if tag in ("ul", "ol") and self._lists:
-            if len(self._lists) == 1 and self._open == "item":
+            if outermost and self._open == "item":
                 self._shut()
             self._lists.pop()
-        elif self._open == ("quote" if tag == "blockquote" else "item") and len(self._lists) <= 1:
+        elif outermost and self._open == ("quote" if tag == "blockquote" else "item"):
             self._shut()
 
     # -------------------------------------------------------------------------------------------------------- tables
 
-    def _open_table(self, tag: str) -> None:
-        if tag == "table":
-            if not self._table:
-                self._words = []
-            self._table += 1
-        elif self._table == 1 and tag == "tr":
-            self._row()
-        elif self._table == 1:
-            if "".join(self._words).strip():
-                self._cell()
-            self._heads_only = self._heads_only and tag == "th"
+    def _open_cell(self, tag: str) -> None:
+        if tag == "tr":
+            self._end_row()
+            return
+        if words := self._take_words():
+            self._cells.append(words)
+        self._heads_only = self._heads_only and tag == "th"
 
-    def _caption(self) -> None:
-        words = " ".join("".join(self._words).split())
-        self._words = []
-        if words:
-            self._file("caption", Leaf((self._write(words),)))
-
-    def _cell(self) -> None:
-        self._cells.append(" ".join("".join(self._words).split()))
-        self._words = []
-
-    def _row(self) -> None:
-        if "".join(self._words).strip():
-            self._cell()
+    def _end_row(self) -> None:
+        if words := self._take_words():
+            self._cells.append(words)
         if any(self._cells):
             if self._heads_only and len(self._rows) == self._header:
                 self._header += 1
             self._rows.append(self._write(" | ".join(self._cells)))
-        self._cells, self._words, self._heads_only = [], [], True
+        self._cells, self._heads_only = [], True
 
     def _end_table(self) -> None:
-        self._table -= 1
-        if self._table:
+        self._tables -= 1
+        if self._tables:
             return
-        self._row()
+        self._end_row()
         if self._rows:
             self._file("table", Leaf(tuple(self._rows), literal=True))
         self._rows, self._header = [], 0

@@ -7,66 +7,32 @@ a document is a Description.
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterable
+from importlib.resources import files
 from itertools import chain
 
 from holdfast.language.deontic import Deontic, deontic
 from holdfast.types import ROLES, PieceKind, Role
 
 
-def _words(*patterns: str) -> re.Pattern[str]:
+def _words(patterns: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
 
 
-# With one of these a rule binds; a rule without is an instruction.
-_BINDING = _words(
-    "must", "shall", "should", "never", "always", "may", "not", r"\w+n't", "only", "required", "forbidden"
+_DATA = tomllib.loads(files("holdfast.inputs").joinpath("roles.toml").read_text("utf-8"))
+_BINDING, _BINDS = _words(_DATA["binding"]), _words(_DATA["binds"])
+_PATTERNS: tuple[tuple[re.Pattern[str], Role], ...] = tuple((_words(p), role) for role, p in _DATA["said"].items())
+_HEADINGS: tuple[tuple[re.Pattern[str], Role], ...] = tuple(
+    (_words(p), role) for role, p in _DATA["headings"].items()
 )
-# These bind whoever they are said of; "must have been" only guesses.
-_BINDS = _words("must(?! have)", "shall", "(?:is|are) (?:not allowed|forbidden|prohibited|required|mandatory)")
-_COMPARES = _words(
-    "versus", "vs", "compared (?:to|with)", "in contrast", "unlike", "whereas", "differences? between",
-    r"(?:more|less|fewer) \w+ than", r"(?!rather|other)\w{3,}er than",
-)  # fmt: skip
-_DIAGNOSES = _words(
-    "symptoms?", "troubleshoot(?:ing)?", "root cause", "stack ?trace", "error message", "crash(?:es|ed)?",
-    "(?:fails?|failed) (?:to|with)", "does(?: not|n't) (?:work|start|respond)", "went wrong",
-)  # fmt: skip
-_DEFINES = _words("(?<!by )means(?! of| that)", "refers? to", "(?:is|are) defined as", "stands for", "is called")
 # "A fender is a cushion": an indefinite thing is told what it is.
 _IS_A = re.compile(r"an?\s+[\w-]+(?:\s+[\w-]+){0,3}\s+is\s+(?:an?|any|the)\s", re.IGNORECASE)
-_EVALUATES = _words(
-    "advantages?", "disadvantages?", "drawbacks?", "pros and cons", "trade-?offs?", "recommend(?:ed|s)?",
-    "prefer(?:s|red)?", "the best", "the worst", "better", "worse", "worth",
-)  # fmt: skip
 # "To start the pump, open the valve"; not "To me, it is ugly".
 _INSTRUCTS = re.compile(
     r"to\s+\w+[^.?!]{0,120}?,\s+(?!(?:an?|the|this|that|there|i|you|he|she|it|we|they)\b)\w"
     r"|first,\s|step\s+\d+\b|how\s+to\s",
     re.IGNORECASE,
-)
-_EXPLAINS = _words("because", "therefore", "the reason", "as a result", "due to", "(?:that|which) is why", "thus")
-_TELLS = _words(
-    r"(?:in|since|until) (?:1[5-9]|20)\d\d", "yesterday", "(?:last|that) (?:night|week|month|year|summer|winter)",
-    "happened", "began", r"(?:i|we|he|she|they) (?:was|were|went|had|met|found|saw|came|left|took|\w{2,}ed)",
-)  # fmt: skip
-_PATTERNS: tuple[tuple[re.Pattern[str], Role], ...] = (
-    (_COMPARES, "Comparison"),
-    (_DIAGNOSES, "Diagnostic"),
-    (_DEFINES, "Definition"),
-    (_EVALUATES, "Evaluation"),
-    (_EXPLAINS, "Explanation"),
-    (_TELLS, "Narrative"),
-)
-# What a heading says of the pieces below it that say nothing themselves.
-_HEADINGS: tuple[tuple[re.Pattern[str], Role], ...] = (
-    (_words("troubleshooting", "known issues", "problems", "diagnosis"), "Diagnostic"),
-    (_words("how to", "steps?", "install(?:ation|ing)?", "set-?up", "getting started", "instructions?"), "Procedure"),
-    (_words("glossary", "definitions?", "terminology", "terms"), "Definition"),
-    (_words("rules?", "requirements?", "constraints?", "limits?", "policy", "policies"), "Constraint"),
-    (_words("comparison", r"vs\.?", "versus", "alternatives?"), "Comparison"),
-    (_words("history", "story", "timeline"), "Narrative"),
-    (_words("why", "rationale", "background"), "Explanation"),
-    (_words("evaluation", "review", "assessment", "verdict"), "Evaluation"),
 )
 _PROSE: frozenset[PieceKind] = frozenset({"paragraph", "list", "item"})
 # A paragraph below "Installation" may say anything; its lists and its code are what is done.

@@ -5,28 +5,25 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable
 
 from holdfast.errors import InputError, shown
-from holdfast.inputs.authoring import RELATIONS, located_units, read_units, units_schema
-from holdfast.inputs.blocks import Block, Writing
-from holdfast.inputs.checks import MAX_NAME, check_name
+from holdfast.inputs.checks import MAX_NAME, check_name, decode_bytes
 from holdfast.inputs.html import read_html
 from holdfast.inputs.markdown import read_markdown
-from holdfast.inputs.pdf import read_pdf
-from holdfast.inputs.plain import read_plain
-from holdfast.inputs.recognise import decode, kind_of, refuse_foreign
-from holdfast.inputs.records import read_records
+from holdfast.inputs.messages import message_words
+from holdfast.inputs.pieces import Block, SourceText, divide
+from holdfast.inputs.records import Format, read_records, read_unit_records, read_units
 from holdfast.inputs.roles import SILENT, condition_of, role_of
-from holdfast.inputs.tree import grow
-from holdfast.inputs.units import message_words
+from holdfast.inputs.text import read_pdf, read_plain
 from holdfast.language.query import ACTS_FOR_ROLE
 from holdfast.types import MediaType, Piece, Record, Section, Source, SourceLimits, SourceUnit, digest
 
 __all__ = [
-    "RELATIONS",
     "condition_of",
     "decode",
     "kind_of",
@@ -36,7 +33,6 @@ __all__ = [
     "refuse_foreign",
     "role_of",
     "source_units",
-    "units_schema",
 ]
 
 _DEFAULTS = SourceLimits()
@@ -62,42 +58,36 @@ def read_source(name: str, body: bytes, *, limits: SourceLimits = _DEFAULTS, rel
     media_type = kind_of(name, body)
     sha256 = hashlib.sha256(body).hexdigest()
     if media_type in ("application/jsonl", "application/json", "application/yaml"):
-        return _of_records(name, media_type, sha256, decode(name, body), tuple(relations))
-    writing, blocks, links = _read(name, body, media_type, limits)
+        return _read_records(name, media_type, sha256, decode(name, body), tuple(relations))
+    source, blocks, links = _read_blocks(name, body, media_type, limits)
     if not blocks:
         raise InputError(f"{shown(name)} has {len(body)} bytes and no content; write some text, or leave it out")
-    sections, pieces = grow(writing, blocks, limits)
-    return Source(name, media_type, sha256, writing.text, sections, pieces, links)
+    sections, pieces = divide(source, blocks)
+    return Source(name, media_type, sha256, source.text, sections, pieces, links)
 
 
-def _read(
+def _read_blocks(
     name: str, body: bytes, media_type: MediaType, limits: SourceLimits
-) -> tuple[Writing, list[Block], tuple[str, ...]]:
+) -> tuple[SourceText, list[Block], tuple[str, ...]]:
     """Return the text of a document with its rendering, its blocks, and its hop targets."""
     if media_type == "application/pdf":
         text, blocks = read_pdf(name, body, limits)
-        return Writing(text), blocks, ()
+        return SourceText(text, limits=limits), blocks, ()
     text = decode(name, body)
     if media_type == "text/markdown":
-        blocks, links, render = read_markdown(name, text, limits)
-        return Writing(text, render), blocks, links
-    if media_type == "text/html":
-        text, blocks = read_html(text)
-        return Writing(text), blocks, ()
-    return Writing(text), list(read_plain(text)), ()
+        blocks, links, render = read_markdown(name, text)
+        return SourceText(text, render, limits), blocks, links
+    text, blocks = read_html(text) if media_type == "text/html" else (text, list(read_plain(text)))
+    return SourceText(text, limits=limits), blocks, ()
 
 
-def _of_records(name: str, media_type: MediaType, sha256: str, text: str, relations: tuple[str, ...]) -> Source:
+def _read_records(name: str, media_type: MediaType, sha256: str, text: str, relations: tuple[str, ...]) -> Source:
     if media_type == "application/jsonl":
         records = read_records(text, name, relations=relations)
     else:
-        units = located_units(text, "json" if media_type == "application/json" else "yaml", name, relations=relations)
-        # YAML ends a block where the next one begins.
-        ends = [place.start + len(text[place.start : place.end].rstrip()) for place, _ in units]
-        records = tuple(
-            Record(place.line, place.start, end, unit=unit) for (place, unit), end in zip(units, ends, strict=True)
-        )
-    sections, _ = grow(Writing(text), (), _DEFAULTS)
+        form: Format = "json" if media_type == "application/json" else "yaml"
+        records = read_unit_records(text, form, name, relations=relations)
+    sections, _ = divide(SourceText(text), ())
     pieces = tuple(
         Piece("record", _words(record), record.start, record.end, sections[0].id, ordinal)
         for ordinal, record in enumerate(records)
@@ -159,3 +149,101 @@ def _unit(source: Source, piece: Piece, section: Section, name: str, topic: str,
         utility_acts=ACTS_FOR_ROLE[role],
         links=source.links,
     )
+
+
+# -------------------------------------------------------------------------------------------------------------- kinds
+
+_BY_SUFFIX: dict[str, MediaType] = {
+    "md": "text/markdown",
+    "markdown": "text/markdown",
+    "mdown": "text/markdown",
+    "txt": "text/plain",
+    "text": "text/plain",
+    "html": "text/html",
+    "htm": "text/html",
+    "xhtml": "text/html",
+    "pdf": "application/pdf",
+    "jsonl": "application/jsonl",
+    "ndjson": "application/jsonl",
+    "json": "application/json",
+    "yaml": "application/yaml",
+    "yml": "application/yaml",
+}
+# What other programs write: bytes of these are no text, however they begin.
+_NO_TEXT = frozenset(
+    "7z avi bin bmp bz2 class db dll doc docm docx dylib epub exe flac gif gz heic ico jar jpeg jpg key mov mp3 mp4 "
+    "numbers odp ods odt ogg otf pages parquet png ppt pptm pptx psd pyc rar rtf so sqlite tar tif tiff ttf wav webm "
+    "webp woff woff2 xls xlsm xlsx xz zip zst".split()
+)
+# A PDF's mark may follow a few bytes of something else.
+_PDF_MARK, _PDF_MARK_WITHIN = b"%PDF-", 1024
+_HTML_START = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+# The longer mark first: UTF-32's little-endian one begins with UTF-16's.
+_MARKS: tuple[tuple[bytes, str], ...] = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_REMEDY = "save the file as UTF-8"
+
+
+def kind_of(name: str, first_bytes: bytes) -> MediaType:
+    """Return the media type of a source by its name's suffix and by how it begins.
+
+    A name whose suffix is none of ours is told by its content: PDF, HTML, or plain text.
+
+    Raises:
+        InputError: the content is not what the suffix says, or is no text at all.
+    """
+    _, dot, suffix = name.rpartition("/")[2].rpartition(".")
+    named = _BY_SUFFIX.get(suffix.lower()) if dot else None
+    is_pdf = _PDF_MARK in first_bytes[:_PDF_MARK_WITHIN]
+    if named == "application/pdf" or (named is None and is_pdf):
+        if not is_pdf:
+            raise InputError(f"{shown(name)} is not a PDF: it has no %PDF- mark; check the file, or rename it")
+        return "application/pdf"
+    encoding, mark = _encoding(name, first_bytes)
+    if first_bytes.startswith(_PDF_MARK):
+        raise InputError(f"{shown(name)} is a PDF by its content and {named} by its name; rename it to .pdf")
+    if encoding == "utf-8" and b"\x00" in first_bytes:
+        at = first_bytes.index(0)
+        raise InputError(f"{shown(name)} holds a NUL byte at {at}, so it is no text; {_REMEDY}, or leave it out")
+    if named is not None:
+        return named
+    return "text/html" if _HTML_START.match(first_bytes[mark:]) else "text/plain"
+
+
+def refuse_foreign(name: str) -> None:
+    """Refuse a file that is another program's by its name. A text may be called so: whoever gives it has read it.
+
+    Raises:
+        InputError: its suffix is that of a format that is no text.
+    """
+    _, dot, suffix = name.rpartition(".")
+    if dot and suffix.lower() in _NO_TEXT:
+        raise InputError(f"{shown(name)} is no text by its name; export it as text, Markdown, HTML or PDF")
+
+
+def decode(name: str, body: bytes) -> str:
+    """Return the text of UTF-8, or of UTF-16 with a byte order mark; the mark is no part of it.
+
+    Raises:
+        InputError: it is another encoding, damaged, or holds a NUL.
+    """
+    encoding, mark = _encoding(name, body)
+    text = decode_bytes(name, body, mark, encoding)
+    if "\x00" in text:
+        raise InputError(f"{shown(name)} holds a NUL character at {text.index(chr(0))}; remove it, or {_REMEDY}")
+    return text
+
+
+def _encoding(name: str, body: bytes) -> tuple[str, int]:
+    """Return the encoding that the first bytes tell, and the length of the mark."""
+    for mark, encoding in _MARKS:
+        if body.startswith(mark):
+            if encoding == "utf-32":
+                raise InputError(f"{shown(name)} is UTF-32 by its byte order mark; {_REMEDY}")
+            return encoding, len(mark)
+    return "utf-8", 0

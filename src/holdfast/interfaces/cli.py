@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import typer
 from rich.progress import Progress, track
 from rich.text import Text
 
 from holdfast import __version__, sample
+from holdfast.documents.knowledge import EXCLUDED, INCLUDED
 from holdfast.errors import HoldfastError, InputError
-from holdfast.interfaces import contexts, draw, evaluation, library, upkeep, wire
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
-from holdfast.interfaces.options import (
-    FIRST_LOOK,
-    Agent,
-    AsJson,
-    AsOf,
-    AsTree,
-    Database,
-    Everything,
-    Filters,
-    Limit,
-    Links,
-    OnlySession,
-    Reference,
-    Session,
-    Tenant,
-    UnitId,
-    User,
-    ValidFrom,
-    ValidTo,
-    err,
-    json_argument,
-    open_memory,
-    out,
-    owner_of,
-    read_text,
-    show,
-)
+from holdfast.interfaces import draw, evaluation, wire
+from holdfast.interfaces.options import Answer, Call, Options, command, declare, err, json_argument, out, read_text
 from holdfast.settings import Settings, unread_file, use_file
+from holdfast.types import Erasure
 
 app = typer.Typer(
     help="Long-term memory for AI agents: keeps every word, finds the right ones, says why.",
@@ -57,6 +34,7 @@ _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
 _INTERRUPTED = 130
 # What these commands have written stays, and the same call goes on from there.
 _RESUMABLE = ("ingest", "reembed")
+_CHANGES = "--text, --topic, --metadata, --pin, --unpin, --ttl, --valid-from, --valid-to, --link"
 
 
 def main() -> None:
@@ -65,18 +43,18 @@ def main() -> None:
     try:
         code = app(arguments, prog_name="holdfast", standalone_mode=False)
     except HoldfastError as error:
-        code = _failed(type(error).__name__, str(error), error.exit_code)
+        code = _fail(type(error).__name__, str(error), error.exit_code)
     except _WRONG_CALL as error:
-        code = _failed("UsageError", _usage(error), InputError.exit_code)
+        code = _fail("UsageError", _usage(error), InputError.exit_code)
     except typer.Abort:
         code = _INTERRUPTED
     if code == _INTERRUPTED:
         goes_on = not {*_RESUMABLE}.isdisjoint(arguments)
-        _failed("Interrupted", "stopped; run it again, it goes on where it was" if goes_on else "stopped", code)
+        _fail("Interrupted", "stopped; run it again, it goes on where it was" if goes_on else "stopped", code)
     sys.exit(code or 0)
 
 
-def _failed(kind: str, message: str, exit_code: int) -> int:
+def _fail(kind: str, message: str, exit_code: int) -> int:
     if "--json" in sys.argv:
         wire.print_json(wire.failure_json(kind, message, exit_code))
     else:
@@ -92,86 +70,54 @@ def _usage(error: Any) -> str:  # noqa: ANN401 - of one click or another
     return f"{message}; see `{error.ctx.command_path if error.ctx else 'holdfast'} --help`"
 
 
-# ---------------------------------------------------------------------------------------------- commands
+# ------------------------------------------------------------------------------------------------ remembering
 
 
-@app.command()
+@command(app, create=True)
 def remember(
-    text: Annotated[
-        str | None, typer.Argument(help="What to remember; `-` reads standard input.", show_default=False)
-    ] = None,
-    messages: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of messages: a JSON list, or one JSON object a line; `-` reads standard input.",
-            show_default=False,
-        ),
-    ] = None,
-    at: Annotated[str | None, typer.Option(help="When it was said.", show_default=False)] = None,
-    author: Annotated[
-        str | None, typer.Option(help="Who wrote it: user, assistant, tool …", show_default=False)
-    ] = None,
-    speaker: Annotated[str | None, typer.Option(help="Name of the speaker.", show_default=False)] = None,
-    unit_id: Annotated[str | None, typer.Option("--id", help="Id of your own.", show_default=False)] = None,
-    scope: Annotated[str | None, typer.Option(help="session, user or global.", show_default=False)] = None,
-    metadata: Annotated[str | None, typer.Option("--metadata", "-m", help="JSON object.", show_default=False)] = None,
-    ttl: Annotated[float | None, typer.Option(help="Seconds until it expires.", show_default=False)] = None,
-    pinned: Annotated[bool, typer.Option("--pin", help="Never let it expire.")] = False,
-    valid_from: ValidFrom = None,
-    valid_to: ValidTo = None,
-    supersedes: Annotated[
-        list[str] | None, typer.Option(help="Id it replaces; repeatable.", show_default=False)
-    ] = None,
-    links: Links = None,
-    user: User = None,
-    session: Session = None,
-    agent: Agent = None,
-    tenant: Tenant = None,
-    db: Database = None,
-    as_json: AsJson = False,
-) -> None:
+    call: Call,
+    text: str | None = None,
+    messages: Path | None = None,
+    at: str | None = None,
+    author: str | None = None,
+    speaker: str | None = None,
+    unit_id: str | None = None,
+    scope: str | None = None,
+    metadata: str | None = None,
+    ttl: float | None = None,
+    pinned: bool = False,
+    valid_from: str | None = None,
+    valid_to: str | None = None,
+    supersedes: list[str] | None = None,
+    links: list[str] | None = None,
+    *,
+    session_owner: Options,
+) -> Answer:
     """Keep a text, or a file of messages, word for word."""
     if (text is None) == (messages is None):
         raise InputError("give a text, or --messages FILE; one of the two")
-    memory, settings = open_memory(db, create=True)
-    fields: dict[str, Any] = {
-        "user": owner_of(user, settings),
-        "agent": agent,
-        "tenant": tenant,
-        "scope": scope,
-        "at": at,
-        "author": author,
-        "speaker": speaker,
-        "metadata": json_argument("metadata", metadata),
-        "ttl": ttl,
-        "pinned": pinned,
-        "valid_from": valid_from,
-        "valid_to": valid_to,
-        "supersedes": supersedes,
-        "links": links,
-    }
-    with memory:
-        if messages is not None:
-            written = [
-                item
-                for name, batch in track(
-                    _batches(messages), "remembering", console=err, disable=as_json, transient=True
-                )
-                for item in memory.remember(batch, session=name or session, **fields)
-            ]
-        else:
-            content = sys.stdin.read() if text == "-" else text or ""
-            written = memory.remember(content, session=session, id=unit_id, **fields)
-    show(wire.written_json(written), lambda: draw.remembered(written), as_json=as_json)
+    fields: Options = {
+        **session_owner, "scope": scope, "at": at, "author": author, "speaker": speaker, "ttl": ttl,
+        "metadata": json_argument("metadata", metadata), "pinned": pinned, "valid_from": valid_from,
+        "valid_to": valid_to, "supersedes": supersedes, "links": links,
+    }  # fmt: skip
+    if messages is None:
+        content = sys.stdin.read() if text == "-" else text or ""
+        written = call.memory.remember(content, id=unit_id, **fields)
+    else:
+        batches = _batches(messages, fields.pop("session"))
+        shown = track(batches, "remembering", console=err, disable=call.as_json, transient=True)
+        written = [item for name, batch in shown for item in call.memory.remember(batch, session=name, **fields)]
+    return Answer(wire.written_json(written), lambda: draw.written(written))
 
 
-def _batches(path: Path) -> list[tuple[str | None, list[Any]]]:
+def _batches(path: Path, session: str | None) -> list[tuple[str | None, list[Any]]]:
     """Return the messages of a file by session, in file order; a message may name its own session."""
     batches: dict[str | None, list[Any]] = {}
     for message in _records(path, read_text(path)):
         name = message.pop("session", None) if isinstance(message, dict) else None
         batches.setdefault(name, []).append(message)
-    return list(batches.items())
+    return [(name or session, batch) for name, batch in batches.items()]
 
 
 def _records(path: Path, content: str) -> Iterable[Any]:
@@ -182,238 +128,150 @@ def _records(path: Path, content: str) -> Iterable[Any]:
     return [json_argument(f"{path}, line {number}:", line) for number, line in lines]
 
 
-@app.command()
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+@command(app)
 def search(
-    query: Annotated[str, typer.Argument(help="The question.", show_default=False)],
-    profile: Annotated[str, typer.Option(help="Retrieval recipe.")] = "hybrid",
-    explain: Annotated[bool, typer.Option("--explain", help="Show what every score is made of.")] = False,
-    tree: AsTree = False,
-    only_session: OnlySession = False,
-    everything: Everything = False,
-    filters: Filters = None,
-    limit: Limit = FIRST_LOOK,
-    reference_time: Reference = None,
-    as_of: AsOf = None,
-    user: User = None,
-    session: Session = None,
-    agent: Agent = None,
-    tenant: Tenant = None,
-    db: Database = None,
-    as_json: AsJson = False,
-) -> None:
+    call: Call,
+    query: str,
+    profile: str = "hybrid",
+    explain: bool = False,
+    tree: bool = False,
+    *,
+    limited_view: Options,
+    session_owner: Options,
+) -> Answer:
     """Find units by words and by meaning; every score can be explained."""
-    memory, settings = open_memory(db)
-    owner = owner_of(user, settings)
-    with memory:
-        result = memory.search(
-            query,
-            user=owner,
-            session=session,
-            agent=agent,
-            tenant=tenant,
-            profile=profile,
-            limit=limit,
-            filters=json_argument("filter", filters),
-            only_session=only_session,
-            current_only=not everything,
-            reference_time=reference_time,
-            as_of=as_of,
-            explain=explain or tree,
-        )
-        stranger = not result.hits and not memory.stats(user=owner, tenant=tenant).units
-    show(wire.search_json(result), lambda: draw.hits(result, tree=tree), as_json=as_json)
-    if stranger:
-        err.print(Text(f"user {owner!r} has nothing in this store; name another with --user", "yellow"))
+    memory, user = call.memory, session_owner["user"]
+    result = memory.search(query, profile=profile, explain=explain or tree, **limited_view, **session_owner)
+    stranger = not result.hits and not memory.stats(user=user, tenant=session_owner["tenant"]).units
+    note = Text(f"user {user!r} has nothing in this store; name another with --user", "yellow") if stranger else ""
+    return Answer(wire.search_json(result), lambda: draw.hits(result, tree=tree), note)
 
 
-@app.command()
+@command(app)
 def why(
-    query: Annotated[str, typer.Argument(help="The question.", show_default=False)],
-    unit_id: UnitId,
-    profile: Annotated[str, typer.Option(help="Retrieval recipe.")] = "hybrid",
-    only_session: OnlySession = False,
-    everything: Everything = False,
-    filters: Filters = None,
-    limit: Limit = FIRST_LOOK,
-    reference_time: Reference = None,
-    as_of: AsOf = None,
-    budget: Annotated[int | None, typer.Option(help="Ask about the context of so many tokens.")] = None,
-    tree: AsTree = False,
-    user: User = None,
-    session: Session = None,
-    agent: Agent = None,
-    tenant: Tenant = None,
-    db: Database = None,
-    as_json: AsJson = False,
-) -> None:
+    call: Call,
+    query: str,
+    unit_id: str,
+    profile: str = "hybrid",
+    *,
+    limited_view: Options,
+    budget: int | None = None,
+    tree: bool = False,
+    session_owner: Options,
+) -> Answer:
     """Say why a unit is, or is not, among the hits of a question, or in the context of a budget."""
-    memory, settings = open_memory(db)
-    with memory:
-        verdict = memory.why(
-            query,
-            unit_id,
-            user=owner_of(user, settings),
-            session=session,
-            agent=agent,
-            tenant=tenant,
-            profile=profile,
-            limit=limit,
-            filters=json_argument("filter", filters),
-            only_session=only_session,
-            current_only=not everything,
-            reference_time=reference_time,
-            as_of=as_of,
-            budget=budget,
-        )
-    show(wire.why_json(verdict), lambda: draw.why(verdict, query, tree=tree), as_json=as_json)
+    verdict = call.memory.why(query, unit_id, profile=profile, budget=budget, **limited_view, **session_owner)
+    return Answer(wire.why_json(verdict), lambda: draw.why(verdict, query, tree=tree))
 
 
-@app.command("show")
-def show_unit(
-    unit_id: UnitId,
-    user: User = None,
-    agent: Agent = None,
-    tenant: Tenant = None,
-    db: Database = None,
-    as_json: AsJson = False,
-) -> None:
+@command(app, "show")
+def show_unit(call: Call, unit_id: str, *, owner: Options) -> Answer:
     """Show one unit with every field."""
-    memory, settings = open_memory(db)
-    with memory:
-        unit = memory.get(unit_id, user=owner_of(user, settings), agent=agent, tenant=tenant)
-    show(wire.shown_json(unit), lambda: draw.unit(unit), as_json=as_json)
+    unit = call.memory.get(unit_id, **owner)
+    return Answer(wire.shown_json(unit), lambda: draw.unit(unit))
 
 
-@app.command(name="list")
+@command(app, "list")
 def list_units(
-    filters: Filters = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="Most units; 0 lists all.")] = 50,
-    oldest: Annotated[bool, typer.Option("--oldest", help="Oldest first.")] = False,
-    everything: Everything = False,
-    user: User = None,
-    session: Session = None,
-    agent: Agent = None,
-    tenant: Tenant = None,
-    db: Database = None,
-    as_json: AsJson = False,
-) -> None:
+    call: Call,
+    filters: str | None = None,
+    limit: int = 50,
+    oldest: bool = False,
+    everything: bool = False,
+    *,
+    session_owner: Options,
+) -> Answer:
     """List units by time, newest first."""
-    memory, settings = open_memory(db)
-    with memory:
-        found = memory.list(
-            user=owner_of(user, settings),
-            session=session,
-            agent=agent,
-            tenant=tenant,
-            limit=limit + 1 if limit > 0 else limit or None,  # one more says whether there are more
-            filters=json_argument("filter", filters),
-            current_only=not everything,
-            order="oldest" if oldest else "newest",
-        )
+    found = call.memory.list(
+        limit=limit + 1 if limit > 0 else limit or None,  # one more says whether there are more
+        filters=json_argument("filter", filters),
+        current_only=not everything,
+        order="oldest" if oldest else "newest",
+        **session_owner,
+    )
     more = 0 < limit < len(found)
     found = found[:limit] if more else found
-    show([wire.unit_json(unit) for unit in found], lambda: draw.units(found), as_json=as_json)
-    if more:
-        err.print(f"the {'oldest' if oldest else 'newest'} {limit}; there are more: --limit 0 lists all")
+    note = f"the {'oldest' if oldest else 'newest'} {limit}; there are more: --limit 0 lists all" if more else ""
+    return Answer([wire.unit_json(unit) for unit in found], lambda: draw.units(found), note)
 
 
-_CHANGES = "--text, --topic, --metadata, --pin, --unpin, --ttl, --valid-from, --valid-to, --link"
-
-
-@app.command()
+@command(app)
 def update(
-    unit_id: UnitId,
-    text: Annotated[str | None, typer.Option(help="New words.", show_default=False)] = None,
-    topic: Annotated[str | None, typer.Option(help="New topic.", show_default=False)] = None,
-    metadata: Annotated[
-        str | None, typer.Option("--metadata", "-m", help="New JSON object.", show_default=False)
-    ] = None,
-    pinned: Annotated[bool | None, typer.Option("--pin/--unpin", help="Pin or unpin.", show_default=False)] = None,
-    ttl: Annotated[
-        float | None, typer.Option(help="Seconds until it expires; 0 for ever.", show_default=False)
-    ] = None,
-    valid_from: ValidFrom = None,
-    valid_to: ValidTo = None,
-    links: Links = None,
-    user: User = None,
-    agent: Agent = None,
-    tenant: Tenant = None,
-    db: Database = None,
-    as_json: AsJson = False,
-) -> None:
+    call: Call,
+    unit_id: str,
+    text: str | None = None,
+    topic: str | None = None,
+    metadata: str | None = None,
+    pinned: bool | None = None,
+    ttl: float | None = None,
+    valid_from: str | None = None,
+    valid_to: str | None = None,
+    links: list[str] | None = None,
+    *,
+    owner: Options,
+) -> Answer:
     """Make a new version of one unit; the old one stays in its history."""
     given = {
-        "text": text,
-        "topic": topic,
-        "metadata": json_argument("metadata", metadata),
-        "pinned": pinned,
-        "ttl": ttl,
-        "valid_from": valid_from,
-        "valid_to": valid_to,
-        "links": links,
-    }
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        "text": text, "topic": topic, "metadata": json_argument("metadata", metadata), "pinned": pinned, "ttl": ttl,
+        "valid_from": valid_from, "valid_to": valid_to, "links": links,
+    }  # fmt: skip
+    changes: Options = {name: value for name, value in given.items() if value is not None}
     if not changes:
         raise InputError(f"nothing to change is named; give one of {_CHANGES}")
     if ttl == 0:
         changes["ttl"] = None
-    memory, settings = open_memory(db)
-    with memory:
-        unit = memory.update(unit_id, user=owner_of(user, settings), agent=agent, tenant=tenant, **changes)
-    show(wire.unit_json(unit), lambda: draw.unit(unit), as_json=as_json)
+    unit = call.memory.update(unit_id, **owner, **changes)
+    return Answer(wire.unit_json(unit), lambda: draw.unit(unit))
 
 
-@app.command()
-def history(
-    unit_id: UnitId,
-    user: User = None,
-    agent: Agent = None,
-    tenant: Tenant = None,
-    db: Database = None,
-    as_json: AsJson = False,
-) -> None:
+@command(app)
+def history(call: Call, unit_id: str, *, owner: Options) -> Answer:
     """Show every version of one unit."""
-    memory, settings = open_memory(db)
-    with memory:
-        found = memory.history(unit_id, user=owner_of(user, settings), agent=agent, tenant=tenant)
-    show([wire.unit_json(unit) for unit in found], lambda: draw.versions(found), as_json=as_json)
+    found = call.memory.history(unit_id, **owner)
+    return Answer([wire.unit_json(unit) for unit in found], lambda: draw.versions(found))
 
 
-@app.command()
-def stats(user: User = None, tenant: Tenant = None, db: Database = None, as_json: AsJson = False) -> None:
+@command(app)
+def stats(call: Call, *, tenant_user: Options) -> Answer:
     """Show how much is remembered."""
-    memory, settings = open_memory(db)
-    with memory:
-        found = memory.stats(user=owner_of(user, settings), tenant=tenant, whole=True)
-    show(wire.stats_json(found), lambda: draw.stats(found), as_json=as_json)
+    found = call.memory.stats(**tenant_user, whole=True)
+    return Answer(wire.stats_json(found), lambda: draw.stats(found))
 
 
-@app.command()
-def reembed(db: Database = None, as_json: AsJson = False) -> None:
+@command(app)
+def reembed(call: Call) -> Answer:
     """Give every unit a vector of the embedder that the settings name; goes on where it stopped."""
-    memory, _ = open_memory(db)
-    with memory, Progress(console=err, disable=as_json, transient=True) as progress:
+    memory = call.memory
+    with Progress(console=err, disable=call.as_json, transient=True) as progress:
         task = progress.add_task("embedding", total=memory.stats(user=sample.USER, whole=True).store_units)
         left = memory.reembed(progress=lambda written: progress.advance(task, written))
         space = memory.store.space()
-    show({"space": space, "waiting": left}, lambda: Text(f"{space}: {_waiting(left)}"), as_json=as_json)
-    if left:
-        raise typer.Exit(1)
+    waiting = f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
+    return Answer({"space": space, "waiting": left}, lambda: Text(f"{space}: {waiting}"), code=1 if left else 0)
 
 
-def _waiting(left: int) -> str:
-    return f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
+# ---------------------------------------------------------------------------------------- without a memory
 
 
-@app.command()
-def settings(as_json: AsJson = False) -> None:
+def _plain(function: Callable[..., None]) -> Callable[..., None]:
+    """Add a command that opens no memory by itself."""
+    parameters = inspect.signature(function, eval_str=True).parameters.values()
+    app.command()(declare(function, function.__name__, parameters))
+    return function
+
+
+@_plain
+def settings(as_json: bool = False) -> None:
     """Print every setting with its value and where it came from."""
     found = Settings.load()
-    show(wire.settings_json(found), lambda: draw.settings(found), as_json=as_json)
+    Answer(wire.settings_json(found), lambda: draw.settings(found)).show(as_json=as_json)
 
 
-@app.command()
-def doctor(db: Database = None, as_json: AsJson = False) -> None:
+@_plain
+def doctor(db: str | None = None, as_json: bool = False) -> None:
     """Prove a live write, read and crash-safe reopen; check a store."""
     found = Settings.load()
     checks = []
@@ -428,10 +286,8 @@ def doctor(db: Database = None, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
-def demo(
-    db: Annotated[str | None, typer.Option("--db", help="Keep the sample store here.", show_default=False)] = None,
-) -> None:
+@_plain
+def demo(db: str | None = None) -> None:
     """Show remembering, searching, explaining and "why not" on a sample history."""
     found = Settings.load()
     if db is not None:
@@ -441,23 +297,164 @@ def demo(
         demonstration.run(out, Path(folder) / "demo.db", found)
 
 
-app.command()(contexts.assemble)
-app.command()(library.ingest)
-app.command()(library.widen)
-for verb in (upkeep.compact, upkeep.expand, upkeep.supersede, upkeep.reinstate, upkeep.forget, upkeep.backup):
-    app.command()(verb)
+# ------------------------------------------------------------------------------------- contexts and documents
+
+
+@command(app)
+def assemble(
+    call: Call,
+    query: str | None = None,
+    messages: Path | None = None,
+    budget: int | None = None,
+    window: int | None = None,
+    profile: str = "hybrid",
+    explain: bool = False,
+    tree: bool = False,
+    strict: bool = False,
+    *,
+    view: Options,
+    session_owner: Options,
+) -> Answer:
+    """Pack rules, the last turns and what a question brings up into a prompt that keeps its budget."""
+    memory, explain = call.memory, explain or tree
+    context = memory.assemble(
+        _asked(query, messages), profile=profile, budget=budget, window=window, strict=strict, **view, **session_owner
+    )
+    row = wire.context_json(context, explain=explain)
+    return Answer(row, lambda: draw.context(context, explain=explain, tree=tree))
+
+
+def _asked(query: str | None, messages: Path | None) -> str | list[Mapping[str, Any]]:
+    if (query is None) == (messages is None):
+        raise InputError("give a question, or --messages FILE; one of the two")
+    if messages is None:
+        return query or ""
+    given = json_argument(f"{messages}:", read_text(messages))
+    if not isinstance(given, list):
+        raise InputError(f"{messages} is not a JSON list of messages")
+    return given
+
+
+@command(app, create=True)
+def ingest(
+    call: Call,
+    path: Path,
+    core: bool = False,
+    name: str | None = None,
+    include: list[str] | None = None,
+    exclude: list[str] | None = None,
+    scope: str = "user",
+    *,
+    tenant_user: Options,
+) -> Answer:
+    """Take in a document or a folder; again, when it has changed."""
+    memory = call.memory
+    if not path.is_dir():
+        if include or exclude:
+            raise InputError("--include and --exclude choose files of a folder; this is one document")
+        written = memory.ingest(path, name=name, scope=scope, core=core, **tenant_user)
+        return Answer(wire.written_json(written), lambda: draw.document(written, path))
+    if core or name is not None:
+        raise InputError("--core and --name are for one document; a folder has many")
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("reading", total=None)
+        report = memory.ingest_folder(
+            path, scope=scope, include=include or INCLUDED, exclude=(*EXCLUDED, *(exclude or ())),
+            progress=lambda done, of: progress.update(task, completed=done, total=max(of, 1)), **tenant_user,
+        )  # fmt: skip
+    code = InputError.exit_code if report.failed else 0
+    return Answer(wire.folder_json(report), lambda: draw.folder(report), code=code)
+
+
+@command(app)
+def widen(call: Call, unit_id: str, *, owner: Options) -> Answer:
+    """Show the section of its document that a unit stands in."""
+    found = call.memory.widen(unit_id, **owner)
+    return Answer(wire.widened_json(found), lambda: draw.section(found))
+
+
+# ----------------------------------------------------------------------------------------------------- upkeep
+
+
+@command(app)
+def compact(call: Call, *, session_owner: Options) -> Answer:
+    """Let summaries stand for old turns of one session, or of all; nothing is lost."""
+    memory = call.memory
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("compacting", total=None)
+        done = memory.compact(
+            progress=lambda number, of: progress.update(task, completed=number, total=max(of, 1)), **session_owner
+        )
+    return Answer([wire.compaction_json(one) for one in done], lambda: draw.compactions(done))
+
+
+@command(app)
+def expand(call: Call, unit_id: str, *, owner: Options) -> Answer:
+    """Show the raw turns that a summary stands for."""
+    found = call.memory.expand(unit_id, **owner)
+    return Answer([wire.unit_json(unit) for unit in found], lambda: draw.units(found))
+
+
+@command(app)
+def supersede(call: Call, unit_id: str, by: str, *, owner: Options) -> Answer:
+    """Let another unit take the place of one; it stays in history."""
+    unit = call.memory.supersede(unit_id, by=by, **owner)
+    return Answer(wire.unit_json(unit), lambda: draw.unit(unit))
+
+
+@command(app)
+def reinstate(call: Call, unit_id: str, *, owner: Options) -> Answer:
+    """Let a superseded unit count again."""
+    unit = call.memory.reinstate(unit_id, **owner)
+    return Answer(wire.unit_json(unit), lambda: draw.unit(unit))
+
+
+@command(app)
+def forget(
+    call: Call,
+    ids: list[str] | None = None,
+    session: str | None = None,
+    filters: str | None = None,
+    document: str | None = None,
+    everything: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+    *,
+    owner: Options,
+) -> Answer:
+    """Erase units for good, in every file, with every summary made of them."""
+    memory = call.memory
+    named: Options = {
+        "ids": ids, "session": session, "document": document, "filters": json_argument("filter", filters),
+        "all": everything, **owner,
+    }  # fmt: skip
+    if not (dry_run or yes):
+        _ask(memory.forget(**named, dry_run=True))
+    erasure = memory.forget(**named, dry_run=dry_run)
+    return Answer(wire.erasure_json(erasure), lambda: draw.erasure(erasure))
+
+
+def _ask(planned: Erasure) -> None:
+    """Let a person say yes; where nobody can be asked, nothing is erased."""
+    units = draw.count(len(planned.units) + len(planned.summaries), "unit")
+    if not sys.stdin.isatty():
+        raise InputError(f"{units} would be erased, and there is no terminal to ask at; add --yes to erase")
+    if not typer.confirm(f"Erase {units} for good?", err=True):
+        raise InputError("nothing was erased; add --yes to erase without being asked")
+
+
+@command(app)
+def backup(call: Call, path: Path) -> Answer:
+    """Copy the store while it is in use, and read the copy back."""
+    units = call.memory.backup(path)
+    copied = draw.count(units, "unit")
+    return Answer({"path": str(path), "units": units}, lambda: Text(f"{copied} copied to {path}"))
+
+
 app.command("eval")(evaluation.measure)
 
 
-@app.callback(invoke_without_command=True)
-def begin(
-    *,
-    settings_file: Annotated[
-        Path | None,
-        typer.Option("--settings", help="Settings file for this call, as HOLDFAST_SETTINGS.", show_default=False),
-    ] = None,
-    show_version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
-) -> None:
+def begin(settings_file: Path | None = None, show_version: bool = False) -> None:
     """Long-term memory for AI agents: keeps every word, finds the right ones, says why."""
     if show_version:
         out.print(f"holdfast {__version__}", highlight=False)
@@ -467,3 +464,7 @@ def begin(
     if (unread := unread_file()) is not None:
         note = f"note: {unread} of this folder is not read; --settings {unread} reads it, HOLDFAST_SETTINGS always"
         err.print(Text(note, "yellow"))
+
+
+_BEGIN = inspect.signature(begin, eval_str=True).parameters.values()
+app.callback(invoke_without_command=True)(declare(begin, "begin", _BEGIN))

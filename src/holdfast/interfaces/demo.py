@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import track
@@ -16,42 +18,56 @@ from holdfast.memory import Memory
 from holdfast.settings import Settings
 from holdfast.types import Unit
 
+TODAY = datetime(2026, 6, 30, 9, 0, tzinfo=UTC)
 _DIRECT = "To which date was the opening of the bakery postponed?"
 _MEANING = "Do they have a pet?"
 _UNRELATED = "What is the average complexity of quicksort?"
 _PORTUGUESE = "Quantos gramas de manteiga leva o folar?"
 _JAPANESE = "いつ京都へ行きますか。"
 _TEMPORAL = "What did Tomas say about opening hours in June?"
+_BY_MARA = {"and": [{"speaker": "Mara"}, {"event_time": {"gte": "2026-04-01T00:00:00Z"}}]}
 _FLIGHT = "Which flight are they rebooked on in November?"
 _OVEN = "How do I reset the oven when it shows error E-37?"
-TODAY = datetime(2026, 6, 30, 9, 0, tzinfo=UTC)
 _PRESENT = "2026-02-14-birthday"
 _CONTEXT_BUDGET = 300
 # The sample's sessions are short: with the usual budget every turn would be in the tail, and none could be covered.
 _SMALL_BUDGET = 200
 _READER = "reader"
-_HANDBOOK = {
-    "oven.md": """# The oven
-
-Heat all three decks to 240 degrees and wait for the green lamp.
-
-## Errors
-
-E-12 means that the steam tank is empty.
-
-E-37 means that the door sensor sees no door. Open the middle deck and hold the reset button for eight seconds.
-""",
-    "shop.md": """# The shop
-
-We open at seven and close at two; on Mondays the shop is shut.
-
-## Orders
-
-Orders for more than forty rolls must be placed two days ahead.
-""",
-}
 _ON_DISPLAY = "What do I do when the oven shows E-37?"
 _ADDED = "If it comes back, call the service on 555-0137."
+
+
+class _Ask(NamedTuple):
+    """A question of the demo: what is said before it, and how many hits are shown."""
+
+    question: str
+    limit: int
+    before: str = ""
+    tree: bool = False
+    filters: Mapping[str, Any] | None = None
+
+
+# What the demo asks, under a heading each.
+_ASKED = {
+    f"2 · Search: {_DIRECT}": (
+        _Ask(_DIRECT, 3),
+        _Ask(
+            _DIRECT, 1, "\nWhy is the first one first? What its score is made of, and the whole arithmetic:\n", True
+        ),
+    ),
+    f"3 · By meaning, without a word in common: {_MEANING}": (
+        _Ask(_MEANING, 2),
+        _Ask(_UNRELATED, 2, f"\nAnd a question that this memory cannot answer: [bold]{_UNRELATED}"),
+    ),
+    "4 · Other languages, without spaces too": (
+        _Ask(_PORTUGUESE, 1, f"[bold]{_PORTUGUESE}"),
+        _Ask(_JAPANESE, 1, f"[bold]{_JAPANESE}"),
+    ),
+    f"5 · Times and filters: {_TEMPORAL}": (
+        _Ask(_TEMPORAL, 1),
+        _Ask("database", 2, "\nThe word database, said by Mara, since April:", filters=_BY_MARA),
+    ),
+}
 
 
 def run(console: Console, database: Path, settings: Settings) -> None:
@@ -60,9 +76,6 @@ def run(console: Console, database: Path, settings: Settings) -> None:
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         _remember(console, memory)
         _search(console, memory)
-        _meaning(console, memory)
-        _languages(console, memory)
-        _time(console, memory)
         _correct(console, memory)
         _why_not(console, memory)
         _context(console, memory)
@@ -94,37 +107,20 @@ def _remember(console: Console, memory: Memory) -> None:
 
 
 def _search(console: Console, memory: Memory) -> None:
-    draw.rule(console, f"2 · Search: {_DIRECT}")
-    console.print(draw.hits(memory.search(_DIRECT, user=sample.USER, limit=3)))
-    console.print("\nWhy is the first one first? What its score is made of, and the whole arithmetic:\n")
-    console.print(draw.hits(memory.search(_DIRECT, user=sample.USER, limit=1, explain=True), tree=True))
-
-
-def _meaning(console: Console, memory: Memory) -> None:
-    draw.rule(console, f"3 · By meaning, without a word in common: {_MEANING}")
-    console.print(draw.hits(memory.search(_MEANING, user=sample.USER, limit=2)))
-    console.print(f"\nAnd a question that this memory cannot answer: [bold]{_UNRELATED}")
-    console.print(draw.hits(memory.search(_UNRELATED, user=sample.USER, limit=2)))
-
-
-def _languages(console: Console, memory: Memory) -> None:
-    draw.rule(console, "4 · Other languages, without spaces too")
-    for question in (_PORTUGUESE, _JAPANESE):
-        console.print(f"[bold]{question}")
-        console.print(draw.hits(memory.search(question, user=sample.USER, limit=1)))
-
-
-def _time(console: Console, memory: Memory) -> None:
-    draw.rule(console, f"5 · Times and filters: {_TEMPORAL}")
-    console.print(draw.hits(memory.search(_TEMPORAL, user=sample.USER, limit=1)))
-    filters = {"and": [{"speaker": "Mara"}, {"event_time": {"gte": "2026-04-01T00:00:00Z"}}]}
-    console.print("\nThe word database, said by Mara, since April:")
-    console.print(draw.hits(memory.search("database", user=sample.USER, filters=filters, limit=2)))
+    for heading, asked in _ASKED.items():
+        draw.rule(console, heading)
+        for one in asked:
+            if one.before:
+                console.print(one.before)
+            found = memory.search(
+                one.question, user=sample.USER, limit=one.limit, explain=one.tree, filters=one.filters
+            )
+            console.print(draw.hits(found, tree=one.tree))
 
 
 def _correct(console: Console, memory: Memory) -> None:
     draw.rule(console, "6 · Change a memory, keep its history")
-    unit = _turn(memory, "s08-05")
+    unit = _find_turn(memory, "s08-05")
     memory.update(
         unit.id, user=sample.USER, text="The opening is postponed to Saturday 23 May, one week later still."
     )
@@ -138,7 +134,7 @@ def _why_not(console: Console, memory: Memory) -> None:
     console.print(draw.hits(memory.search(_FLIGHT, user=sample.USER, limit=2)))
     for message_id in ("s11-06", "s12-01"):
         console.print("\n[bold]Why is this one not there?")
-        verdict = memory.why(_FLIGHT, _turn(memory, message_id).id, user=sample.USER, limit=2)
+        verdict = memory.why(_FLIGHT, _find_turn(memory, message_id).id, user=sample.USER, limit=2)
         console.print(draw.why(verdict, _FLIGHT))
 
 
@@ -157,7 +153,7 @@ def _documents(console: Console, settings: Settings) -> None:
     ):
         folder = Path(place) / "handbook"
         folder.mkdir()
-        for name, text in _HANDBOOK.items():
+        for name, text in sample.handbook().items():
             (folder / name).write_text(text, encoding="utf-8")
         report = memory.ingest_folder(folder, user=_READER)
         console.print(f"Taken in from {folder.name}: {', '.join(report.added)}; units {report.units}.\n")
@@ -171,9 +167,9 @@ def _documents(console: Console, settings: Settings) -> None:
 def _edit(console: Console, memory: Memory, file: Path) -> None:
     """Add a sentence to a file, take its folder in again, and show that only what was touched is new."""
     file.write_text(f"{file.read_text(encoding='utf-8').rstrip()} {_ADDED}\n", encoding="utf-8")
-    before = _said(memory)
+    before = _unit_ids(memory)
     report = memory.ingest_folder(file.parent, user=_READER)
-    after = _said(memory)
+    after = _unit_ids(memory)
     console.print(f"\nA sentence is added to {file.name}, and the folder is taken in again:")
     console.print(f"changed {', '.join(report.changed)}; unchanged {', '.join(report.unchanged)}.")
     console.print(
@@ -183,7 +179,7 @@ def _edit(console: Console, memory: Memory, file: Path) -> None:
         console.print(draw.one_line(memory.get(unit_id, user=_READER).text), markup=False)
 
 
-def _said(memory: Memory) -> frozenset[str]:
+def _unit_ids(memory: Memory) -> frozenset[str]:
     return frozenset(unit.id for unit in memory.list(user=_READER, limit=None))
 
 
@@ -205,7 +201,7 @@ def _compact(console: Console, memory: Memory) -> None:
 
 def _forget(console: Console, memory: Memory) -> None:
     draw.rule(console, "11 · Forget for good: the order of a present. First a dry run")
-    unit = _turn(memory, "s05-05")
+    unit = _find_turn(memory, "s05-05")
     planned = memory.forget(user=sample.USER, ids=unit.id, dry_run=True)
     console.print(draw.units((*planned.units, *planned.summaries)))
     done = memory.forget(user=sample.USER, ids=unit.id)
@@ -230,6 +226,6 @@ def _reopen(console: Console, database: Path, settings: Settings, before: list[l
     console.print("\nNext: [bold]holdfast remember[/] something of yours, then [bold]holdfast search[/] for it.")
 
 
-def _turn(memory: Memory, message_id: str) -> Unit:
+def _find_turn(memory: Memory, message_id: str) -> Unit:
     [unit] = memory.list(user=sample.USER, filters={"message_id": message_id}, limit=1)
     return unit

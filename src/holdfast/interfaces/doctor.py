@@ -14,7 +14,7 @@ from holdfast import sample
 from holdfast.errors import HoldfastError
 from holdfast.interfaces import draw
 from holdfast.memory import Memory
-from holdfast.models.embedders import verify_shipped
+from holdfast.models.embedder import verify_shipped
 from holdfast.settings import Settings
 from holdfast.store.migrate import SQLITE_VERSION
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -14,11 +16,24 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.assembly.context import Context
-from holdfast.interfaces.parts import Part, parts_of
-from holdfast.language.knowledge import sentences_of
+from holdfast.documents.knowledge import FolderReport
+from holdfast.language.facts import sentences_of
 from holdfast.language.lexical import terms
 from holdfast.settings import Settings
-from holdfast.types import Contribution, Hit, SearchResult, Stats, StrategyStanding, Unit, Why, Written
+from holdfast.types import (
+    Compaction,
+    Contribution,
+    Erasure,
+    Hit,
+    Projected,
+    SearchResult,
+    Stats,
+    StrategyStanding,
+    Unit,
+    Why,
+    Widened,
+    Written,
+)
 from holdfast.types.lifecycle import Gate
 
 _BUDGET_WIDTH = 40
@@ -45,6 +60,10 @@ _PLAIN_NAMES = {
     "diversity": "repeats a better hit",
     "summary": "is a summary",
 }
+# The factors of a score in a context (C11), by the names of its tree.
+_FACTORS = {"ω": "standing", "max(sim, 0)": "relevance", "keywords": "words of the question", "Q": "summary"}
+# A line of a terminal; `--json` has all of them.
+_MOST_NAMED = 8
 # How notes begin that tell something of the unit; others only help to follow the arithmetic.
 _TELLING = ("derived: ", "via: ", "contradicts: ")
 # A stage that lowers a score says why in other words than one that raises it.
@@ -83,7 +102,7 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what if number == 1 else plural}"
 
 
-def indented(text: Text | str, by: int = 3) -> Padding:
+def indent(text: Text | str, by: int = 3) -> Padding:
     """Return a text that keeps its distance from the left, in every line that it is broken into."""
     return Padding.indent(Text(text) if isinstance(text, str) else text, by)
 
@@ -98,10 +117,10 @@ def pairs(rows: Mapping[str, object]) -> Table:
     return table
 
 
-def remembered(written: Sequence[Written]) -> RenderableType:
+def written(items: Sequence[Written]) -> RenderableType:
     """Draw what `remember` did, message by message."""
     lines = []
-    for item in written:
+    for item in items:
         status = f"{item.status}, durable" if item.promoted else item.status
         version = f"  version {item.version}" if item.version > 1 else ""
         lines.append(Text.assemble((status, _STATUS_STYLES[item.status]), f"  {item.id}", (version, "dim")))
@@ -131,12 +150,12 @@ def _hit(hit: Hit, typed: Mapping[str, str], *, tree: bool) -> RenderableType:
         (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f}  ", "bold"), (f"{who(hit.unit)}  ", "cyan"),
         (f"{day(hit.unit)}  {hit.unit.id}", "dim"),
     )  # fmt: skip
-    body: list[RenderableType] = [head, indented(beginning(hit.unit.text))]
+    body: list[RenderableType] = [head, indent(beginning(hit.unit.text))]
     if hit.contributions is not None:
-        body.append(indented(made_of(hit.contributions, hit.unit, typed)))
+        body.append(indent(made_of(hit.contributions, hit.unit, typed)))
         notes = (note for note in hit.notes if tree or note.startswith(_TELLING))
-        body += [indented(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
-        body += [indented(bar(hit.contributions)), Padding.indent(drawn_tree(hit.contributions), 3)] if tree else []
+        body += [indent(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
+        body += [indent(bar(hit.contributions)), Padding.indent(score_tree(hit.contributions), 3)] if tree else []
     return Group(*body)
 
 
@@ -147,14 +166,14 @@ def made_of(score: Contribution, unit: Unit, typed: Mapping[str, str]) -> Text:
     return Text(" · ".join(_part(part, unit, words) for part in shown), "green")
 
 
-def _part(part: Part, unit: Unit, words: Sequence[str]) -> str:
+def _part(part: ScorePart, unit: Unit, words: Sequence[str]) -> str:
     number = f"{abs(part.value):.2f}".removeprefix("0")
     sign = ("+" if part.value > 0 else "−") if part.change else ""
     matched = f" ({', '.join(words)})" if part.name == "lexical" and words else ""
     return f"{_plain_name(part, unit)} {sign}{number}{matched}"
 
 
-def _plain_name(part: Part, unit: Unit) -> str:
+def _plain_name(part: ScorePart, unit: Unit) -> str:
     if part.name == "perspective":
         return f"said by {who(unit)}"
     if part.name == "time range":
@@ -189,6 +208,42 @@ def _as_typed(found: Iterable[str], typed: Mapping[str, str]) -> tuple[str, ...]
     return tuple(dict.fromkeys(typed.get(term, term) for term in found))
 
 
+class ScorePart(NamedTuple):
+    """What one strategy, stage or trait brings to a score; a `change` is what a stage made of the parts before it."""
+
+    name: str
+    value: float
+    change: bool = False
+
+
+def parts_of(node: Contribution) -> tuple[ScorePart, ...]:
+    """Return the parts of a score, in the order in which they come in; their values add up to it, up to rounding.
+
+    Weights, ceilings and divisors are no parts: they scale those they act on.
+    """
+    if node.name == "fused":
+        return tuple(ScorePart(part.name, part.value) for part in node.parts)
+    if (stage := _stage(node)) is not None:
+        name, before = stage
+        change = node.value - before.value
+        return (*parts_of(before), *([ScorePart(name, change, change=True)] if change else []))
+    inner = [part for part in node.parts if part.parts]
+    if node.op == "sum":
+        return tuple(found for part in node.parts for found in parts_of(part))
+    if len(inner) == 1:
+        scale = node.value / inner[0].value if inner[0].value else 0.0
+        return tuple(part._replace(value=part.value * scale) for part in parts_of(inner[0]))
+    return (ScorePart(node.name, node.value),)
+
+
+def _stage(node: Contribution) -> tuple[str, Contribution] | None:
+    """Return the name of a stage and the score before it, if the node is one."""
+    if node.name.startswith("rel with "):
+        mixed = node.parts[0]
+        return mixed.name, mixed.parts[0].parts[1]
+    return ("summary", node.parts[0]) if node.name == "base × quality" else None
+
+
 def bar(score: Contribution) -> Text:
     """Draw the shares of a score as one bar of fixed width: a full bar is a score of 1."""
     base = score.find("base")
@@ -211,9 +266,9 @@ def budget_bar(context: Context) -> Text:
     return drawn + legend + Text(f"  of {context.budget} tokens", "dim")
 
 
-def drawn_tree(node: Contribution) -> RenderableType:
+def score_tree(node: Contribution) -> RenderableType:
     """Draw a contribution and its parts; steps that change nothing are passed over (JSON has them all)."""
-    lines = (indented(label, min(_STEP * depth, _DEEPEST)) for depth, label in _branches(_essence(node), 0))
+    lines = (indent(label, min(_STEP * depth, _DEEPEST)) for depth, label in _branches(_essence(node), 0))
     return Group(*lines)
 
 
@@ -267,7 +322,7 @@ def why(verdict: Why, question: str = "", *, tree: bool = False) -> RenderableTy
         lines.append(Text(f"{name}: {rank}, score {standing.score:.4f}{_words(standing, typed)}"))
     if verdict.contributions is not None:
         lines.append(made_of(verdict.contributions, unit, typed))
-        lines += [drawn_tree(verdict.contributions)] if tree else []
+        lines += [score_tree(verdict.contributions)] if tree else []
     return Group(*lines)
 
 
@@ -285,7 +340,7 @@ def units(found: Iterable[Unit]) -> RenderableType:
     for unit in found:
         session = (f"  {unit.session}", "dim") if unit.session else ""
         head = Text.assemble((when(unit), "dim"), (f"  {who(unit)}", "cyan"), session, (f"  {unit.id}", "dim"))
-        lines += [head, indented(beginning(unit.text, _LISTED))]
+        lines += [head, indent(beginning(unit.text, _LISTED))]
     return Group(*lines)
 
 
@@ -333,7 +388,7 @@ def versions(found: Sequence[Unit]) -> RenderableType:
     for version in found:
         lines += [
             Text(f"version {version.version}  recorded {version.recorded_time:%Y-%m-%d %H:%M}", "dim"),
-            indented(one_line(version.text)),
+            indent(one_line(version.text)),
         ]
     return Group(*lines)
 
@@ -354,20 +409,134 @@ def stats(found: Stats) -> RenderableType:
     })  # fmt: skip
 
 
+def context(made: Context, *, explain: bool, tree: bool) -> RenderableType:
+    """Draw a context and what it costs; with `explain`, why each unit is in it, and what is not."""
+    parts: list[RenderableType] = [budget_bar(made), Text(made.text)]
+    parts += warnings(made.warnings)
+    parts += [Text(f"degraded: {made.degraded}", "red")] if made.degraded else []
+    if explain:
+        projection = made.trace.projection if made.trace is not None else None
+        for one in projection.items if projection is not None else ():
+            way = "found" if one.via == "pass 2" else one.via.replace("hop from", "linked from")
+            parts += [Text(f"{one.score:.4f}  {one.unit.id}  {way}"), *_scores(one, tree=tree)]
+        parts += [
+            Text(f"left out by {left.cut}: {left.id}, needs {left.needed} tokens, {left.short} short", "dim")
+            for left in made.left_out
+        ]
+    return Group(*parts)
+
+
+def _scores(one: Projected, *, tree: bool) -> list[RenderableType]:
+    """Draw the factors of a projected unit's score, in plain words, or the whole tree."""
+    if tree:
+        return [Padding.indent(score_tree(one.contributions), 3)]
+    product = one.contributions.find("ω × sim × keywords × Q")
+    if product is None:
+        return []
+    factors = (f"{_FACTORS[part.name]} {part.value:.2f}" for part in product.parts if part.value != 1.0)
+    return [indent(Text(" × ".join(factors), "green"))]
+
+
+def document(units: Sequence[Written], path: Path) -> RenderableType:
+    """Draw what became of a document's units; one of rules alone has none."""
+    if units:
+        return written(units)
+    return Text(f"{count(0, 'unit')}: {path.name} holds rules alone, and they are in every context now")
+
+
+def folder(report: FolderReport) -> RenderableType:
+    """Draw what taking in a folder did."""
+    counts = ", ".join(
+        f"{len(getattr(report, what))} {what}"
+        for what in ("added", "changed", "unchanged", "removed")
+        if getattr(report, what)
+    )
+    units = "1 unit" if report.units == 1 else f"{report.units} units"
+    parts: list[RenderableType] = [Text(f"{counts or 'no documents'}; {units}")]
+    parts += [Text(f"left out: {name}: {reason}", "yellow") for name, reason in report.failed]
+    return Group(*parts, *_skipped(report))
+
+
+def _skipped(report: FolderReport) -> list[RenderableType]:
+    """Return a line for each reason, with how many files it skipped and what they are called."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in report.skipped:
+        reasons.setdefault(reason, []).append(name)
+    return [Text(f"skipped {len(names)}: {_some(names)}: {reason}", "dim") for reason, names in reasons.items()]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def section(found: Widened) -> RenderableType:
+    """Draw a section, with the unit that was asked for in bold."""
+    at, end = found.unit_start - found.start, found.unit_end - found.start
+    text = Text.assemble(found.text[:at], (found.text[at:end], "bold"), found.text[end:])
+    where = " › ".join((found.document, *found.path)) + (f", page {found.page}" if found.page else "")
+    return Group(Text(where, "dim"), text)
+
+
+def compactions(done: Sequence[Compaction]) -> RenderableType:
+    """Draw what compaction did, session by session."""
+    if not any(one.clusters for one in done):
+        return Text("nothing to compact: every turn is in the tail, or covered already")
+    made = [Text(_run(one)) for one in done if one.clusters]
+    notes = [Text(f"{one.session}: {note}", "yellow") for one in done for note in one.notes]
+    left = [
+        Text(f"{one.session}: {count(number, what)} {why}", "dim")
+        for one in done
+        for number, what, why in (
+            (one.declined, "cluster", "that no summary would make cheaper"),
+            (one.trivial, "single turn", "for the next run"),
+            (one.changed, "cluster", "changed meanwhile, for the next run"),
+        )
+        if number
+    ]
+    return Group(*made, *notes, *left)
+
+
+def _run(one: Compaction) -> str:
+    """Say what one run did to one session."""
+    sure = "" if one.mean_confidence is None else f", confidence {one.mean_confidence:.3f}"
+    summaries, turns = count(len(one.summaries), "summary"), count(one.turns, "turn")
+    return f"session {one.session}: {summaries} for {turns}, {one.tokens_saved:,} tokens saved{sure}, {one.method}"
+
+
+def erasure(done: Erasure) -> RenderableType:
+    """Draw what was erased, or would be, and whether anything of it is left."""
+    verb = "would be erased" if done.dry_run else "erased"
+    parts: list[RenderableType] = []
+    if done.dry_run and done.units:
+        parts.append(units((*done.units, *done.summaries)))
+    turns, summaries = count(len(done.units), "unit"), count(len(done.summaries), "summary")
+    parts.append(Text(f"{turns}, {summaries} of them {verb}"))
+    parts += [Text(f"document {name} {verb}") for name in done.documents]
+    if done.dry_run:
+        return Group(*parts)
+    parts += [Text(f"made again from what is left: {unit_id}") for unit_id in done.rebuilt]
+    parts += [Text(f"out of reach: {name}", "yellow") for name in done.outside]
+    if done.complete:
+        parts.append(Text(f"complete: nothing of it is left in {', '.join(done.files) or 'memory'}", "green"))
+    elif done.pending:
+        parts.append(Text(f"pending: {done.reason}; the next write or open goes on", "yellow"))
+    else:
+        parts.append(Text("not complete: see what is out of reach", "red"))
+    return Group(*parts)
+
+
 def settings(found: Settings) -> RenderableType:
     """Draw every setting with its value, its origin and what it does."""
     lines: list[RenderableType] = []
     for row in found.describe():
         style = "dim" if row.origin.endswith("recipe") else "green"
+        value = ", ".join(row.value) if isinstance(row.value, tuple) else str(row.value)
         lines += [
-            Text.assemble(row.key, " = ", (_setting(row.value), "bold"), ("  from ", "dim"), (row.origin, style)),
-            indented(Text(row.doc, "dim")),
+            Text.assemble(row.key, " = ", (value, "bold"), ("  from ", "dim"), (row.origin, style)),
+            indent(Text(row.doc, "dim")),
         ]
     return Group(*lines)
-
-
-def _setting(value: object) -> str:
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def rule(console: Console, title: str) -> None:

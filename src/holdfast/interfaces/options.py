@@ -1,15 +1,20 @@
-"""What the commands share: options, opening the store, printing."""
+"""What the commands share: their options, whose memory they open, and how they answer."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
+from rich.text import Text
 
 from holdfast.errors import InputError, StoreError, shown
 from holdfast.interfaces import wire
@@ -20,54 +25,194 @@ from holdfast.settings import Settings
 out, err = Screen(), Screen(stderr=True)
 # What a person reads of one answer; a program names its own limit, or has the profile's.
 FIRST_LOOK = 5
+Options = dict[str, Any]
+_SHOWN_MESSAGES = (
+    "JSON list of messages the host shows already, `-` for standard input; the last user message is the question."
+)
+# What each parameter of a command is called on the command line, and its help. A command's own comes before the
+# common one. Without a name, it is an option called as its parameter; `…` makes it an argument.
+_HELP: dict[str, tuple[str, ...]] = {
+    "query": ("The question.", "…"),
+    "unit_id": ("Id of a unit.", "…"),
+    "profile": ("Retrieval recipe.",),
+    "explain": ("Show what every score is made of.", "--explain"),
+    "tree": ("Explain with every step of the arithmetic.", "--tree"),
+    "limit": ("Most hits.", "--limit", "-n"),
+    "filters": ('JSON filter, as {"city": "Lisbon"}.', "--filter", "-f"),
+    "only_session": ("The named session alone.", "--only-session"),
+    "everything": ("Superseded and no longer valid units too.", "--all"),
+    "reference_time": ("Moment the question is asked at, as 2026-04-02T09:00:00Z.",),
+    "as_of": ("Answer from what was recorded by this moment.", "--as-of"),
+    "user": ("Whose memory \\[default: me].", "--user", "-u"),
+    "session": ("Session name.", "--session", "-s"),
+    "agent": ("Agent name.",),
+    "tenant": ("Tenant, when there is more than one.",),
+    "db": ("Database file \\[default: holdfast.db].", "--db"),
+    "as_json": ("Print JSON, for programs.", "--json"),
+    "valid_from": ("True from this moment on.",),
+    "valid_to": ("True until this moment.",),
+    "links": ("Id it points to; repeatable.", "--link"),
+    "remember.text": ("What to remember; `-` reads standard input.", "…"),
+    "remember.messages": ("File of messages: a JSON list, or one JSON object a line; `-` reads standard input.",),
+    "remember.at": ("When it was said.",),
+    "remember.author": ("Who wrote it: user, assistant, tool …",),
+    "remember.speaker": ("Name of the speaker.",),
+    "remember.unit_id": ("Id of your own.", "--id"),
+    "remember.scope": ("session, user or global.",),
+    "remember.metadata": ("JSON object.", "--metadata", "-m"),
+    "remember.ttl": ("Seconds until it expires.",),
+    "remember.pinned": ("Never let it expire.", "--pin"),
+    "remember.supersedes": ("Id it replaces; repeatable.",),
+    "why.budget": ("Ask about the context of so many tokens.",),
+    "list.limit": ("Most units; 0 lists all.", "--limit", "-n"),
+    "list.oldest": ("Oldest first.", "--oldest"),
+    "update.text": ("New words.",),
+    "update.topic": ("New topic.",),
+    "update.metadata": ("New JSON object.", "--metadata", "-m"),
+    "update.pinned": ("Pin or unpin.", "--pin/--unpin"),
+    "update.ttl": ("Seconds until it expires; 0 for ever.",),
+    "assemble.messages": (_SHOWN_MESSAGES,),
+    "assemble.budget": ("Most tokens.", "--budget", "-b"),
+    "assemble.window": ("The model's whole window; a share of it is used.",),
+    "assemble.strict": ("Refuse a context without all last turns.", "--strict"),
+    "ingest.path": ("A document, or a folder of them.", "…"),
+    "ingest.core": ("Its rules go into every context.", "--core"),
+    "ingest.name": ("Name, when it is not the file's.",),
+    "ingest.include": ("Files of a folder, as `*.md`; repeatable.",),
+    "ingest.exclude": ("Files to leave out, as `drafts/*`; repeatable.",),
+    "ingest.scope": ("user, or global for everyone of the tenant.",),
+    "supersede.by": ("Id of the unit that takes its place.", "--by"),
+    "forget.ids": ("Ids of units.", "…"),
+    "forget.document": ("A document and its units.",),
+    "forget.everything": ("Everything the user has.", "--all"),
+    "forget.dry_run": ("Only list what would go.", "--dry-run"),
+    "forget.yes": ("Do not ask.", "--yes", "-y"),
+    "backup.path": ("A new file.", "…"),
+    "demo.db": ("Keep the sample store here.", "--db"),
+    "begin.settings_file": ("Settings file for this call, as HOLDFAST_SETTINGS.", "--settings"),
+    "begin.show_version": ("Print the version and leave.", "--version"),
+}
+# Options of many commands that are not texts, with their type and default.
+_NO_TEXT: dict[str, tuple[type, object]] = {
+    "only_session": (bool, False),
+    "everything": (bool, False),
+    "as_json": (bool, False),
+    "limit": (int, FIRST_LOOK),
+}
+# A parameter of one of these names stands for several options, which the command gets as keywords of `Memory`.
+_GROUPS = {
+    "view": ("only_session", "everything", "filters", "reference_time", "as_of"),
+    "limited_view": ("only_session", "everything", "filters", "limit", "reference_time", "as_of"),
+    "session_owner": ("user", "session", "agent", "tenant"),
+    "owner": ("user", "agent", "tenant"),
+    "tenant_user": ("user", "tenant"),
+}
 
-Database = Annotated[
-    str | None, typer.Option("--db", help="Database file \\[default: holdfast.db].", show_default=False)
-]
-User = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory \\[default: me].", show_default=False)]
-Tenant = Annotated[str | None, typer.Option(help="Tenant, when there is more than one.", show_default=False)]
-Session = Annotated[str | None, typer.Option("--session", "-s", help="Session name.", show_default=False)]
-Agent = Annotated[str | None, typer.Option(help="Agent name.", show_default=False)]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Most hits.")]
-Filters = Annotated[
-    str | None, typer.Option("--filter", "-f", help='JSON filter, as {"city": "Lisbon"}.', show_default=False)
-]
-Reference = Annotated[
-    str | None, typer.Option(help="Moment the question is asked at, as 2026-04-02T09:00:00Z.", show_default=False)
-]
-AsOf = Annotated[
-    str | None, typer.Option("--as-of", help="Answer from what was recorded by this moment.", show_default=False)
-]
-ValidFrom = Annotated[str | None, typer.Option(help="True from this moment on.", show_default=False)]
-ValidTo = Annotated[str | None, typer.Option(help="True until this moment.", show_default=False)]
-Links = Annotated[list[str] | None, typer.Option("--link", help="Id it points to; repeatable.", show_default=False)]
-AsTree = Annotated[bool, typer.Option("--tree", help="Explain with every step of the arithmetic.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-OnlySession = Annotated[bool, typer.Option("--only-session", help="The named session alone.")]
-Everything = Annotated[bool, typer.Option("--all", help="Superseded and no longer valid units too.")]
-UnitId = Annotated[str, typer.Argument(help="Id of a unit.", show_default=False)]
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command says: a value for programs, a drawing of it for people, and what it ends with."""
+
+    value: object
+    drawing: Callable[[], RenderableType]
+    note: Text | str = ""
+    code: int = 0
+
+    def show(self, *, as_json: bool) -> None:
+        """Print it."""
+        if as_json:
+            wire.print_json(self.value)
+        else:
+            out.print(self.drawing(), highlight=False)
+        if self.note:
+            err.print(self.note)
+        if self.code:
+            raise typer.Exit(self.code)
 
 
-def show(value: object, drawing: Callable[[], RenderableType], *, as_json: bool) -> None:
-    """Print a value as JSON for programs, or drawn for people."""
-    if as_json:
-        wire.print_json(value)
-    else:
-        out.print(drawing(), highlight=False)
+@dataclass
+class Call:
+    """One call of a command: its settings, and the memory that it opens when it needs it."""
+
+    database: str | None
+    as_json: bool
+    create: bool
+    settings: Settings = field(default_factory=Settings.load)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Open the store; only few commands make a new one, so that a mistyped name is not an empty memory."""
+        path = self.database or self.settings.store.path
+        if not self.create and path != ":memory:" and not Path(path).exists():
+            raise StoreError(f"{path} does not exist; check --db, or remember something first")
+        return Memory.open(path, settings=self.settings)
+
+    def close(self) -> None:
+        """Close the memory if it was opened."""
+        if "memory" in vars(self):
+            self.memory.close()
 
 
-def open_memory(database: str | None, *, create: bool = False) -> tuple[Memory, Settings]:
-    """Open the store; only `remember` makes a new one, so that a mistyped name is not an empty memory."""
-    settings = Settings.load()
-    path = database or settings.store.path
-    if not create and path != ":memory:" and not Path(path).exists():
-        raise StoreError(f"{path} does not exist; check --db, or remember something first")
-    return Memory.open(path, settings=settings), settings
+def command(app: typer.Typer, name: str = "", *, create: bool = False) -> Callable[..., Callable[..., Answer]]:
+    """Add a function to the command line; its first parameter is the call, the others are options.
+
+    Every such command has `--db` and `--json`. A parameter named after a group gets a dict with all of its options.
+    """
+
+    def add(function: Callable[..., Answer]) -> Callable[..., Answer]:
+        called = name or function.__name__
+        _, *own = inspect.signature(function, eval_str=True).parameters.values()
+        groups = [one.name for one in own if one.name in _GROUPS]
+
+        @functools.wraps(function)
+        def run(db: str | None, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - whatever the command takes
+            call = Call(db, as_json, create)
+            try:
+                gathered = {name: _gather(call, {one: given.pop(one) for one in _GROUPS[name]}) for name in groups}
+                answer = function(call, **given, **gathered)
+            finally:
+                call.close()
+            answer.show(as_json=as_json)
+
+        app.command(called)(declare(run, called, [*own, *map(_common, ("db", "as_json"))]))
+        return function
+
+    return add
 
 
-def owner_of(user: str | None, settings: Settings) -> str:
-    """Return whose memory is meant: the settings' user when none is named; an empty name is refused further on."""
-    return settings.store.user if user is None else user
+def declare(run: Callable[..., Any], called: str, parameters: Iterable[inspect.Parameter]) -> Callable[..., Any]:
+    """Give a function the signature that typer reads: groups spelled out, and each option with its name and help."""
+    spelled: list[inspect.Parameter] = []
+    for one in parameters:
+        spelled += map(_common, _GROUPS[one.name]) if one.name in _GROUPS else [one]
+    options = [one.replace(kind=one.KEYWORD_ONLY, annotation=_annotated(called, one)) for one in spelled]
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # what typer looks for
+    run.__annotations__ = {one.name: one.annotation for one in options}
+    return run
+
+
+def _common(name: str) -> inspect.Parameter:
+    kind, default = _NO_TEXT.get(name, (str | None, None))
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _annotated(called: str, one: inspect.Parameter) -> Any:  # noqa: ANN401 - an annotation
+    text, *names = _HELP.get(f"{called}.{one.name}") or _HELP[one.name]
+    shows = one.default not in (None, one.empty)
+    if names == ["…"]:
+        return Annotated[one.annotation, typer.Argument(help=text, show_default=shows)]
+    return Annotated[one.annotation, typer.Option(*names, help=text, show_default=shows)]
+
+
+def _gather(call: Call, options: Options) -> Options:
+    """Return the options of a group as keywords of `Memory`."""
+    if "filters" in options:
+        options["filters"] = json_argument("filter", options["filters"])
+    if "everything" in options:
+        options["current_only"] = not options.pop("everything")
+    if "user" in options and options["user"] is None:  # an empty name is refused further on
+        options["user"] = call.settings.store.user
+    return options
 
 
 def read_text(path: Path) -> str:

@@ -11,12 +11,10 @@ from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableT
 from rich.segment import Segment
 from rich.text import Text
 
-# What a terminal or a viewer obeys instead of showing it: control characters but tab and line feed, separators of
-# lines and paragraphs, what turns the direction of text around, annotation marks, lone surrogates and invisible tags.
-# Joiners and direction marks stay: scripts and emoji are written with them, and they reorder nothing else.
-_OBEYED = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
+from holdfast.inputs.checks import CONTROLS
+
+# On a terminal a carriage return overwrites its line, and lone surrogates cannot be written.
+_OBEYED = re.compile(rf"[{CONTROLS}\r\ud800-\udfff]")
 # A pipe has no width. Wider than any line that is drawn, so that none is broken.
 _UNBROKEN = 1_000_000
 _LINES = 25

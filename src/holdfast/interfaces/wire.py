@@ -11,27 +11,29 @@ from typing import Any
 from holdfast.assembly.context import Context
 from holdfast.documents.knowledge import FolderReport
 from holdfast.interfaces.terminal import visible_json
-from holdfast.language.knowledge import sentences_of
+from holdfast.language.facts import sentences_of
 from holdfast.settings import Settings
 from holdfast.types import Compaction, Erasure, Hit, SearchResult, Stats, Unit, Why, Widened, Written, iso
+
+
+def _pick(value: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a value by name; JSON has lists, and no tuples."""
+    found = {name: getattr(value, name) for name in names}
+    return {name: list(one) if isinstance(one, tuple) else one for name, one in found.items()}
 
 
 def unit_json(unit: Unit) -> dict[str, Any]:
     """Return a unit with every field it has, the repeated statement included."""
     row = unit.to_json()
     row.setdefault(unit.statement_field, getattr(unit, unit.statement_field))
-    return (
-        {"id": unit.id, "kind": unit.kind, "author": unit.author, "role": unit.role}
-        | row
-        | {
-            "version": unit.version,
-            "access_count": unit.access_count,
-        }
-        | ({"superseded_by": unit.superseded_by} if unit.superseded_by is not None else {})
-        | ({"superseded_why": unit.superseded_why} if unit.superseded_why else {})
-        | ({"covered_by": unit.covered_by} if unit.covered_by is not None else {})
-        | ({"gate": unit.gate.to_json()} if unit.gate is not None else {})
-    )
+    became = {
+        "superseded_by": unit.superseded_by,
+        "superseded_why": unit.superseded_why or None,
+        "covered_by": unit.covered_by,
+        "gate": None if unit.gate is None else unit.gate.to_json(),
+    }
+    row = _pick(unit, "id", "kind", "author", "role") | row | _pick(unit, "version", "access_count")
+    return row | {name: value for name, value in became.items() if value is not None}
 
 
 def shown_json(unit: Unit) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def written_json(written: list[Written]) -> list[dict[str, Any]]:
 
 def hit_json(hit: Hit) -> dict[str, Any]:
     """Return one hit; contributions only when they were asked for."""
-    row: dict[str, Any] = {"rank": hit.rank, "score": hit.score, "rel": hit.rel, "coverage": hit.coverage}
+    row = _pick(hit, "rank", "score", "rel", "coverage")
     row |= {"cosine": hit.cosine} if hit.cosine is not None else {}
     row["unit"] = unit_json(hit.unit)
     if hit.merged_ids:
@@ -65,26 +67,15 @@ def search_json(result: SearchResult) -> dict[str, Any]:
     return {
         "hits": [hit_json(hit) for hit in result],
         "profile": trace.profile,
-        "query": {
-            "text": trace.query.text,
-            "terms": list(trace.query.terms),
-            "act": trace.query.act,
-            "participants": list(trace.query.participants),
-            "perspective": trace.query.perspective,
-        },
+        "query": _pick(trace.query, "text", "terms", "act", "participants", "perspective"),
         "reference_time": iso(trace.reference_time),
         "refused": trace.refused,
         "warnings": list(result.warnings),
         "strategies": [
-            {
-                "id": r.strategy_id,
-                "found": len(r.candidates),
-                "duration_ms": r.duration_ms,
-                "exhausted_budget": r.exhausted_budget,
-            }
-            for r in trace.results
+            {"id": one.strategy_id, "found": len(one.candidates), **_pick(one, "duration_ms", "exhausted_budget")}
+            for one in trace.results
         ],
-        "dropped": [{"id": d.unit_id, "cut": d.cut, "needed": d.needed, "had": d.had} for d in trace.dropped],
+        "dropped": [{"id": one.unit_id, **_pick(one, "cut", "needed", "had")} for one in trace.dropped],
     }
 
 
@@ -104,12 +95,7 @@ def why_json(why: Why) -> dict[str, Any]:
     """Return a verdict with its reasons."""
     row = {
         "id": why.unit.id,
-        "returned": why.returned,
-        "verdict": why.verdict,
-        "rank": why.rank,
-        "score": why.score,
-        "distance_to_cut": why.distance_to_cut,
-        "tokens_short": why.tokens_short,
+        **_pick(why, "returned", "verdict", "rank", "score", "distance_to_cut", "tokens_short"),
         "standings": [dataclasses.asdict(standing) for standing in why.standings],
     }
     if why.contributions is not None:
@@ -119,35 +105,19 @@ def why_json(why: Why) -> dict[str, Any]:
 
 def compaction_json(done: Compaction) -> dict[str, Any]:
     """Return what one run of compaction did, cluster by cluster."""
-    return {
-        "session": done.session,
-        "turns": done.turns,
-        "summaries": list(done.summaries),
-        "tokens_saved": done.tokens_saved,
-        "mean_confidence": done.mean_confidence,
-        "method": done.method,
-        "declined": done.declined,
-        "trivial": done.trivial,
-        "changed": done.changed,
-        "clusters": [
-            {
-                "turns": list(one.turns),
-                "summary": one.summary,
-                "outcome": type(one.outcome).__name__.lower(),
-                **dataclasses.asdict(one.outcome),
-            }
-            for one in done.clusters
-        ],
-    }
+    row = _pick(done, "session", "turns", "summaries", "tokens_saved", "mean_confidence", "method", "declined")
+    clusters = [
+        _pick(one, "turns", "summary")
+        | {"outcome": type(one.outcome).__name__.lower(), **dataclasses.asdict(one.outcome)}
+        for one in done.clusters
+    ]
+    return row | _pick(done, "trivial", "changed") | {"clusters": clusters}
 
 
 def erasure_json(erasure: Erasure) -> dict[str, Any]:
     """Return what was erased, or would be; ids only, never the words."""
     row = dataclasses.asdict(dataclasses.replace(erasure, units=(), summaries=()))
-    return row | {
-        "units": [unit.id for unit in erasure.units],
-        "summaries": [unit.id for unit in erasure.summaries],
-    }
+    return row | {name: [unit.id for unit in getattr(erasure, name)] for name in ("units", "summaries")}
 
 
 def folder_json(report: FolderReport) -> dict[str, Any]:
@@ -172,7 +142,7 @@ def stats_json(stats: Stats) -> dict[str, Any]:
 
 def settings_json(settings: Settings) -> list[dict[str, Any]]:
     """Return every key with its value and origin."""
-    return [dataclasses.asdict(origin) for origin in settings.describe()]
+    return [dataclasses.asdict(row) for row in settings.describe()]
 
 
 def failure_json(kind: str, message: str, exit_code: int) -> Mapping[str, Any]:

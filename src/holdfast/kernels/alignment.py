@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from difflib import Match, SequenceMatcher
 
-Found = dict[int, int]  # place in the list → place in the conversation
+Alignment = dict[int, int]  # place in the list → place in the conversation
 
 
-def align(held: Sequence[Hashable], calls: Sequence[Hashable], said: Sequence[Hashable]) -> Found:
+def align(held: Sequence[Hashable], calls: Sequence[Hashable], said: Sequence[Hashable]) -> Alignment:
     """Return where the conversation holds each message of a list; what is missing in the answer is new.
 
     The list continues the conversation where it fits: its longest beginning that is the end of what is held is
@@ -31,7 +31,7 @@ def _overlap(held: Sequence[Hashable], said: Sequence[Hashable]) -> int:
     return next((length for length in lengths if held[-length:] == said[:length]), 0)
 
 
-def _kept_late(found: Found, held: Sequence[Hashable], said: Sequence[Hashable]) -> Found:
+def _kept_late(found: Alignment, held: Sequence[Hashable], said: Sequence[Hashable]) -> Alignment:
     """Return what a repetition has between known messages and the conversation after them, each side just once.
 
     An edited message, or one that was erased, is kept at the end when it comes again; the next list has it in its
@@ -39,7 +39,7 @@ def _kept_late(found: Found, held: Sequence[Hashable], said: Sequence[Hashable])
     """
     times_held, times_said = Counter(held), Counter(said)
     once = {one: at for at, one in enumerate(held) if times_held[one] == times_said[one] == 1}
-    late: Found = {}
+    late: Alignment = {}
     following = len(held)
     for place in range(max(found, default=-1), -1, -1):
         following = found.get(place, following)

@@ -11,12 +11,12 @@ of (relation, symbol). Facts that lie between two things that the question names
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.kernels.facts import Fact, Facts, Key
-from holdfast.kernels.neighbourhood import Expired, Neighbourhood, Reach, Wanted, explore
+from holdfast.kernels.facts import Facts, Key, StatedFact
+from holdfast.kernels.neighbourhood import Expired, Neighbourhood, QueryTerms, Reach, explore
 
 # A lookup gives at most this many facts, the best first: as many as may be derived at all.
 _JOINED = 64
@@ -92,7 +92,12 @@ class Proof:
     nodes: frozenset[Key]
     rule: Rule | None = None
     premises: tuple[Proof, ...] = ()
-    fact: Fact | None = None
+    fact: StatedFact | None = None
+
+    @classmethod
+    def of(cls, fact: StatedFact) -> Proof:
+        """Return the proof of a fact that somebody states."""
+        return cls(fact.key, fact.confidence, frozenset((fact.key,)), fact=fact)
 
     @property
     def steps(self) -> int:
@@ -110,7 +115,7 @@ class Proof:
             yield from premise.tree()
         yield self
 
-    def base(self) -> tuple[Fact, ...]:
+    def base(self) -> tuple[StatedFact, ...]:
         """Return the stated facts that the proof rests on, in the order of its premises."""
         return tuple({proof.key: proof.fact for proof in self.tree() if proof.fact is not None}.values())
 
@@ -122,11 +127,6 @@ class Proof:
         """Return what decides between two proofs of one fact: the surer, the shorter, then by name."""
         name = self.rule.name if self.rule is not None else ""
         return (-self.raw, self.steps, name, tuple(premise.key for premise in self.premises))
-
-
-def stated(fact: Fact) -> Proof:
-    """Return the proof of a fact that somebody states."""
-    return Proof(fact.key, fact.confidence, frozenset((fact.key,)), fact=fact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Closure:
     disagrees with whom, both ways. `bounded` tells that a bound other than time held something back.
     """
 
-    seeds: tuple[Fact, ...]
+    seeds: tuple[StatedFact, ...]
     derived: tuple[Proof, ...]
     standings: tuple[Standing, ...]
     contradicting: tuple[Standing, ...]
@@ -156,108 +156,86 @@ class Closure:
     exhausted: bool
 
 
-def close(store: Facts, wanted: Wanted, rules: Sequence[Rule], limits: Limits, expired: Expired) -> Closure:
+def close(store: Facts, query: QueryTerms, rules: Sequence[Rule], limits: Limits, expired: Expired) -> Closure:
     """Return what follows from the facts around what the question names, with proofs.
 
     When `expired` says that the time has run out, return what there is.
     """
-    around = explore(store, wanted, limits.reach, expired)
-    derivation = derive(around, rules, limits, expired, focus=lambda proof: _focus(proof, around, wanted, limits))
-    standings = _ranked(derivation.derived, around, wanted, limits)
-    others, rivals = _rivals(store, standings, limits)
+    around = explore(store, query, limits.reach, expired)
+    derived, bounded, exhausted = _derive(around, query, rules, limits, expired)
+    standings = _rank(derived, around, query, limits)
+    others, rivals = _find_rivals(store, standings, limits)
     return Closure(
         around.seeds,
-        derivation.derived,
+        derived,
         standings,
-        _by_score(stand(stated(fact), around, wanted, limits) for fact in others),
+        _by_score(_stand(Proof.of(fact), around, query, limits) for fact in others),
         rivals,
         len(around.facts),
-        around.bounded or derivation.bounded,
-        around.exhausted or derivation.exhausted,
+        around.bounded or bounded,
+        around.exhausted or exhausted,
     )
 
 
 # ------------------------------------------------------------------------------------------- derivation
 
 
-class Derivation(NamedTuple):
-    """What rules made of some facts, in the order of keys."""
+def _derive(
+    around: Neighbourhood, query: QueryTerms, rules: Sequence[Rule], limits: Limits, expired: Expired
+) -> tuple[tuple[Proof, ...], bool, bool]:
+    """Return what follows within `limits.depth` rounds, whether a bound held something back, and if time ran out.
 
-    derived: tuple[Proof, ...]
-    bounded: bool
-    exhausted: bool
-
-
-def derive(
-    around: Neighbourhood,
-    rules: Sequence[Rule],
-    limits: Limits,
-    expired: Expired,
-    *,
-    focus: Callable[[Proof], int] = lambda _: 0,
-) -> Derivation:
-    """Return what follows within `limits.depth` rounds; of more than `limits.derived` facts the most wanted ones.
-
-    A stated fact is never derived again, and a fact about a thing and itself says nothing.
+    Of more than `limits.derived` facts the most wanted ones are kept. A stated fact is never derived again, and a
+    fact about a thing and itself says nothing.
     """
-    base = {key: stated(fact) for key, fact in around.facts.items()}
-    state = _Joins(around, base, rules)
+    joins = _Joins(around, rules)
 
     def wish(proof: Proof) -> tuple[float, int, float, Key]:
-        return (around.detour(proof.key, proof.between), -focus(proof), -proof.raw, proof.key)
+        detour = around.detour(proof.key, proof.between)
+        return (detour, -_focus(proof, around, query, limits), -proof.raw, proof.key)
 
     derived: dict[Key, Proof] = {}
-    delta: dict[Key, Proof] = base
-    bounded = exhausted = False
+    delta: Mapping[Key, Proof] = joins.base
+    exhausted = False
     for _ in range(limits.depth):
-        found, exhausted = state.round(derived, delta, expired)
+        found, exhausted = joins.run_round(derived, delta, expired)
         better = {
             key: proof for key, proof in found.items() if key not in derived or proof.order() < derived[key].order()
         }
-        merged = derived | better
-        if len(merged) > limits.derived:
-            bounded = True
-            merged = {proof.key: proof for proof in sorted(merged.values(), key=wish)[: limits.derived]}
-        derived, delta = merged, {key: proof for key, proof in better.items() if key in merged}
+        derived = derived | better
+        if len(derived) > limits.derived:
+            joins.bounded = True
+            derived = {proof.key: proof for proof in sorted(derived.values(), key=wish)[: limits.derived]}
+        delta = {key: proof for key, proof in better.items() if key in derived}
         if exhausted or not delta:
             break
-    ordered = tuple(derived[key] for key in sorted(derived))
-    return Derivation(ordered, bounded or state.bounded, exhausted)
+    return tuple(derived[key] for key in sorted(derived)), joins.bounded, exhausted
 
 
 class _Joins:
     """The stated facts by (relation, end), and one round of rules over them and what was derived."""
 
-    def __init__(self, around: Neighbourhood, base: Mapping[Key, Proof], rules: Sequence[Rule]) -> None:
-        self._around, self._base, self._rules = around, base, rules
-        self._stated = self._places(base.values())
+    def __init__(self, around: Neighbourhood, rules: Sequence[Rule]) -> None:
+        self._around, self._rules = around, rules
+        self.base = {key: Proof.of(fact) for key, fact in around.facts.items()}
+        self.bounded = False
+        self._stated = _by_place(self.base.values())
         self._derived: dict[tuple[str, int, str], list[Proof]] = {}
         self._known: Mapping[Key, Proof] = {}
         self._delta: Mapping[Key, Proof] = {}
-        self.bounded = False
 
-    def _places(self, proofs: Iterable[Proof]) -> dict[tuple[str, int, str], list[Proof]]:
-        """Return proofs by relation and end."""
-        places: dict[tuple[str, int, str], list[Proof]] = {}
-        for proof in proofs:
-            subject, relation, other = proof.key
-            places.setdefault((relation, 0, subject), []).append(proof)
-            places.setdefault((relation, 2, other), []).append(proof)
-        return places
-
-    def round(
+    def run_round(
         self, derived: Mapping[Key, Proof], delta: Mapping[Key, Proof], expired: Expired
     ) -> tuple[dict[Key, Proof], bool]:
         """Return the best proof of each head that at least one changed fact makes, and whether the time ran out."""
-        self._derived, self._known, self._delta = self._places(derived.values()), derived, delta
-        # In the first round everything is new: taking the first premise from it covers all.
-        first_round = delta is self._base
+        self._derived, self._known, self._delta = _by_place(derived.values()), derived, delta
         changed: dict[str, list[Proof]] = {}
         for proof in delta.values():
             changed.setdefault(proof.key[1], []).append(proof)
         found: dict[Key, Proof] = {}
         for rule in self._rules:
-            for place in range(1 if first_round else len(rule.body)):
+            # In the first round everything is new: taking the first premise from it covers all.
+            for place in range(1 if delta is self.base else len(rule.body)):
                 for proof in changed.get(rule.body[place].relation, ()):
                     if expired():
                         return found, True
@@ -273,12 +251,9 @@ class _Joins:
         start[place] = proof
         for premises, binding in self._complete(rule, start, bound, place):
             head = (binding[rule.head.subject], rule.head.relation, binding[rule.head.object])
-            if head[0] == head[2] or head in self._base:
+            if head[0] == head[2] or head in self.base:
                 continue
-            raw = 1.0
-            for premise in premises:
-                raw = raw * premise.raw
-            raw = raw * rule.weight
+            raw = math.prod(premise.raw for premise in premises) * rule.weight
             present = found.get(head) or self._known.get(head)
             if raw > 0.0 and (present is None or raw >= present.raw):
                 nodes = frozenset((head,)).union(*(premise.nodes for premise in premises))
@@ -308,14 +283,14 @@ class _Joins:
         subject, other = binding.get(pattern.subject), binding.get(pattern.object)
         if subject is not None and other is not None:
             key = (subject, pattern.relation, other)
-            proof = self._base.get(key) or self._known.get(key)
+            proof = self.base.get(key) or self._known.get(key)
             return () if proof is None else (proof,)
         if subject is not None:
             place = (pattern.relation, 0, subject)
         elif other is not None:
             place = (pattern.relation, 2, other)
         else:
-            return ()  # a rule's premises share variables; analysis.rules refuses others
+            return ()  # a rule's premises share variables; language.rules refuses others
         return (*self._best(place), *self._derived.get(place, ()))
 
     def _best(self, place: tuple[str, int, str]) -> list[Proof]:
@@ -326,6 +301,16 @@ class _Joins:
             found.sort(key=lambda proof: (self._around.detour(proof.key), -proof.raw, proof.key))
             del found[_JOINED:]
         return found
+
+
+def _by_place(proofs: Iterable[Proof]) -> dict[tuple[str, int, str], list[Proof]]:
+    """Return proofs by relation and end."""
+    places: dict[tuple[str, int, str], list[Proof]] = {}
+    for proof in proofs:
+        subject, relation, other = proof.key
+        places.setdefault((relation, 0, subject), []).append(proof)
+        places.setdefault((relation, 2, other), []).append(proof)
+    return places
 
 
 def _bind(binding: Mapping[str, str], pattern: Pattern, key: Key) -> dict[str, str] | None:
@@ -340,41 +325,38 @@ def _bind(binding: Mapping[str, str], pattern: Pattern, key: Key) -> dict[str, s
 # ---------------------------------------------------------------------------------------------- ranking
 
 
-def _focus(proof: Proof, around: Neighbourhood, wanted: Wanted, limits: Limits) -> int:
+def _focus(proof: Proof, around: Neighbourhood, query: QueryTerms, limits: Limits) -> int:
     """Return how much a proof is about the question: its ends, its relation, whether it is derived, its seeds."""
     preferred = 2 if proof.key[1] in limits.preferred else 0
     derived = 3 if proof.rule is not None else 0
-    return wanted.focus(proof.key) + preferred + derived + (not around.seed_keys.isdisjoint(proof.nodes))
+    return query.focus(proof.key) + preferred + derived + (not around.seed_keys.isdisjoint(proof.nodes))
 
 
-def stand(proof: Proof, around: Neighbourhood, wanted: Wanted, limits: Limits) -> Standing:
+def _stand(proof: Proof, around: Neighbourhood, query: QueryTerms, limits: Limits) -> Standing:
     """Return a proof with its score: raw · step penalty · goal bonus · seed bonus."""
     factors = [("step penalty", 1.0 / (1.0 + limits.step_penalty * proof.steps))]
-    if wanted.matches(proof.key[0]) or wanted.matches(proof.key[2]):
+    if query.matches(proof.key[0]) or query.matches(proof.key[2]):
         factors.append(("goal bonus", limits.goal_bonus))
     if not around.seed_keys.isdisjoint(proof.nodes):
         factors.append(("seed bonus", limits.seed_bonus))
-    score = proof.raw
-    for _, factor in factors:
-        score = score * factor
-    return Standing(proof, tuple(factors), score)
+    return Standing(proof, tuple(factors), math.prod((proof.raw, *(factor for _, factor in factors))))
 
 
-def _ranked(derived: Iterable[Proof], around: Neighbourhood, wanted: Wanted, limits: Limits) -> tuple[Standing, ...]:
+def _rank(derived: Iterable[Proof], around: Neighbourhood, query: QueryTerms, limits: Limits) -> tuple[Standing, ...]:
     """Return the proofs to show, best score first: derived ones, or the seeds when nothing follows from them.
 
     Derived proofs are ranked apart from stated facts: those have the higher raw scores, and a busy symbol has many.
     Once a proof joins what the question names, those that lead off the way between are left out.
     """
     enough = [
-        standing for proof in derived if (standing := stand(proof, around, wanted, limits)).score >= limits.min_score
+        standing for proof in derived if (standing := _stand(proof, around, query, limits)).score >= limits.min_score
     ]
     if not enough:
-        seeds = [stand(stated(seed), around, wanted, limits) for seed in around.seeds]
+        seeds = [_stand(Proof.of(seed), around, query, limits) for seed in around.seeds]
         return _by_score([standing for standing in seeds if standing.score >= limits.min_score])
 
     detours = {standing.proof.key: around.detour(standing.proof.key, standing.proof.between) for standing in enough}
-    focus = {standing.proof.key: _focus(standing.proof, around, wanted, limits) for standing in enough}
+    focus = {standing.proof.key: _focus(standing.proof, around, query, limits) for standing in enough}
     if any(around.joins(standing.proof.key) for standing in enough):
         enough = [standing for standing in enough if math.isfinite(detours[standing.proof.key])]
     enough.sort(key=lambda s: (detours[s.proof.key], -focus[s.proof.key], -s.proof.raw, s.proof.key))
@@ -387,9 +369,9 @@ def _by_score(standings: Iterable[Standing]) -> tuple[Standing, ...]:
     return tuple(sorted(standings, key=lambda s: (-s.score, s.proof.steps, s.proof.key)))
 
 
-def _rivals(
+def _find_rivals(
     store: Facts, standings: Sequence[Standing], limits: Limits
-) -> tuple[list[Fact], dict[Key, tuple[Key, ...]]]:
+) -> tuple[list[StatedFact], dict[Key, tuple[Key, ...]]]:
     """Return what is stated against a shown fact on a functional relation, and who disagrees with whom."""
     shown = {key for standing in standings for key in standing.proof.nodes if key[1] in limits.functional}
     if not shown:
@@ -408,26 +390,12 @@ def _disagree(one: Key, other: Key) -> bool:
 # ---------------------------------------------------------------------------------------------- drawing
 
 
-def told(key: Key) -> str:
+def tell(key: Key) -> str:
     """Return a fact in words."""
     return " ".join(key)
 
 
-def origin(fact: Fact) -> str:
+def tell_sources(fact: StatedFact) -> str:
     """Return who states a fact; of many sources the first few."""
     further = len(fact.sources) - _SHOWN_SOURCES
     return ", ".join(fact.sources[:_SHOWN_SOURCES]) + (f" and {further} more" if further > 0 else "")
-
-
-def draw(proof: Proof) -> str:
-    """Return a proof as an indented tree: facts with their raw scores, rules with their weights, source ids."""
-    return "\n".join(_lines(proof, "", ""))
-
-
-def _lines(proof: Proof, first: str, rest: str) -> Iterator[str]:
-    rule = f" by {proof.rule.name} (weight {proof.rule.weight:g})" if proof.rule is not None else ""
-    source = f" from {origin(proof.fact)}" if proof.fact is not None else ""
-    yield f"{first}{told(proof.key)}  [{proof.raw:.6g}]{rule}{source}"
-    for number, premise in enumerate(proof.premises, start=1):
-        last = number == len(proof.premises)
-        yield from _lines(premise, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))

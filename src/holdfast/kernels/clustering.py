@@ -31,20 +31,10 @@ def clusters(n: int, k: int) -> tuple[range, ...]:
     return tuple(range(_ceil(j * n, count), _ceil((j + 1) * n, count)) for j in range(count))
 
 
-def cluster_sizes(n: int, k: int) -> tuple[int, ...]:
-    """Return how many turns each cluster holds; they add up to `n` and differ by at most 1."""
-    return tuple(len(places) for places in clusters(n, k))
-
-
-def ranked(vectors: Vectors) -> tuple[int, ...]:
+def rank_central(vectors: Vectors) -> tuple[int, ...]:
     """Return the places of all rows, the closest to the plain mean of all first; ties by the earlier place."""
     scores = _cosines(vectors, _mean(vectors))
     return tuple(sorted(range(len(scores)), key=lambda place: (-scores[place], place)))
-
-
-def picks(vectors: Vectors, density: float) -> tuple[int, ...]:
-    """Return the places of the ceil(density·m) rows closest to the mean of all m, in their own order."""
-    return tuple(sorted(ranked(vectors)[: pick_count(len(vectors), density)]))
 
 
 def pick_count(rows: int, density: float) -> int:

@@ -14,7 +14,7 @@ Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class StatedFact:
     """What some sources state: two symbols and a relation, at the confidence of the surest source."""
 
     subject: str
@@ -39,7 +39,7 @@ class Facts(Protocol):
         """
         ...
 
-    def about(self, symbols: Collection[str], limit: int) -> Sequence[Fact]:
+    def about(self, symbols: Collection[str], limit: int) -> Sequence[StatedFact]:
         """Return the facts that touch one of `symbols`: of each symbol, relation and side at most `limit`.
 
         Within each, first those whose other end has further facts (no other can be joined), then the surer ones,
@@ -47,7 +47,7 @@ class Facts(Protocol):
         """
         ...
 
-    def between(self, left: Collection[str], right: Collection[str]) -> Sequence[Fact]:
+    def between(self, left: Collection[str], right: Collection[str]) -> Sequence[StatedFact]:
         """Return every fact with one end in `left` and the other in `right`, in either direction, by key."""
         ...
 
@@ -58,7 +58,7 @@ class _Tables:
 
     tokens_of: Callable[[str], Iterable[str]]
     stated: dict[Key, dict[str, float]] = field(default_factory=dict)  # fact → source → confidence
-    facts: dict[Key, Fact] = field(default_factory=dict)
+    facts: dict[Key, StatedFact] = field(default_factory=dict)
     of_source: dict[str, list[Key]] = field(default_factory=dict)
     at: dict[str, dict[tuple[str, Side], dict[Key, None]]] = field(default_factory=dict)
     pairs: dict[tuple[str, str], dict[Key, None]] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class SeenFacts:
     def __init__(self, tables: _Tables, visible: Callable[[str], bool] | None = None) -> None:
         self._tables = tables
         self._visible = visible
-        self._known: dict[Key, Fact | None] = {}
+        self._known: dict[Key, StatedFact | None] = {}
         # Whether somebody else's facts touch a symbol; for who answers together with others.
         self.elsewhere: Callable[[str], bool] = lambda _: False
 
@@ -105,17 +105,19 @@ class SeenFacts:
 
         return heapq.nsmallest(limit, (symbol for symbol in found if self.touched(symbol)), key=order)
 
-    def about(self, symbols: Collection[str], limit: int) -> Sequence[Fact]:
+    def about(self, symbols: Collection[str], limit: int) -> Sequence[StatedFact]:
         """See `Facts.about`."""
-        found: dict[Key, Fact] = {}
+        found: dict[Key, StatedFact] = {}
         for symbol in sorted(set(symbols)):
             for (_, side), keys in sorted(self._tables.at.get(symbol, {}).items()):
                 facts = [fact for key in keys if (fact := self._fact(key)) is not None]
-                for fact in _first(limit, facts, self._order(side)):
+                # One that is alone needs no order, and most are.
+                first = facts[:limit] if len(facts) <= 1 else heapq.nsmallest(limit, facts, key=self._order(side))
+                for fact in first:
                     found.setdefault(fact.key, fact)
         return list(found.values())
 
-    def between(self, left: Collection[str], right: Collection[str]) -> Sequence[Fact]:
+    def between(self, left: Collection[str], right: Collection[str]) -> Sequence[StatedFact]:
         """See `Facts.between`."""
         pairs, ends = self._tables.pairs, set(right)
         keys: set[Key] = set()
@@ -130,8 +132,8 @@ class SeenFacts:
                     keys.update(pairs.get((other, one), ()))
         return [fact for key in sorted(keys) if (fact := self._fact(key)) is not None]
 
-    def _order(self, side: Side) -> Callable[[Fact], tuple[bool, float, Key]]:
-        def order(fact: Fact) -> tuple[bool, float, Key]:
+    def _order(self, side: Side) -> Callable[[StatedFact], tuple[bool, float, Key]]:
+        def order(fact: StatedFact) -> tuple[bool, float, Key]:
             far = fact.object if side == "subject" else fact.subject
             return (not (self.touched(far, fact.key) or self.elsewhere(far)), -fact.confidence, fact.key)
 
@@ -144,7 +146,7 @@ class SeenFacts:
             return False
         return any(key != but and self._fact(key) is not None for keys in places for key in keys)
 
-    def _fact(self, key: Key) -> Fact | None:
+    def _fact(self, key: Key) -> StatedFact | None:
         if self._visible is None:
             return self._tables.facts[key]
         if key not in self._known:
@@ -193,13 +195,8 @@ class FactIndex(SeenFacts):
         return SeenFacts(self._tables, visible)
 
 
-def _fact(key: Key, stated: dict[str, float]) -> Fact:
-    return Fact(*key, max(stated.values()), tuple(sorted(stated)))
-
-
-def _first(limit: int, facts: list[Fact], order: Callable[[Fact], tuple[bool, float, Key]]) -> list[Fact]:
-    # One that is alone needs no order, and most are.
-    return facts[:limit] if len(facts) <= 1 else heapq.nsmallest(limit, facts, key=order)
+def _fact(key: Key, stated: dict[str, float]) -> StatedFact:
+    return StatedFact(*key, max(stated.values()), tuple(sorted(stated)))
 
 
 def _far(key: Key, symbol: str) -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import combinations, zip_longest
 
-from holdfast.kernels.facts import Fact, Facts, Key
+from holdfast.kernels.facts import Facts, Key, StatedFact
 
 Expired = Callable[[], bool]
 
@@ -24,35 +24,20 @@ _CHUNK = 16
 _NAME = r"(?<![\w+#]){}(?![\w+#])"
 
 
-@dataclass(frozen=True)
-class Wanted:
+class QueryTerms:
     """What a question names. `text` is written as symbols are; `tokens` reads a symbol as `terms` were read."""
 
-    terms: frozenset[str]
-    text: str
-    tokens: Callable[[str], Iterable[str]]
-    _matches: dict[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
-    _named: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
-
-    def matches(self, symbol: str) -> frozenset[str]:
-        """Return the question's terms that are tokens of `symbol`."""
-        if symbol not in self._matches:
-            self._matches[symbol] = self.terms.intersection(self.tokens(symbol))
-        return self._matches[symbol]
-
-    def names(self, symbol: str) -> bool:
-        """Return whether the whole symbol stands in the question, at word boundaries."""
-        if symbol not in self._named:
-            pattern = _NAME.format(re.escape(symbol))
-            # Most symbols are no part of the text; compiling a pattern for each would cost more than all else.
-            self._named[symbol] = symbol != "" and symbol in self.text and re.search(pattern, self.text) is not None
-        return self._named[symbol]
+    def __init__(self, terms: frozenset[str], text: str, tokens: Callable[[str], Iterable[str]]) -> None:
+        self.terms = terms
+        # A symbol is looked at many times: the question's terms that are tokens of it, and whether it is named whole.
+        self.matches = cache(lambda symbol: terms.intersection(tokens(symbol)))
+        self.names = cache(lambda symbol: _stands_in(text, symbol))
 
     def weight(self, symbol: str) -> int:
         """Return 2 for each matched term and 4 for being named whole."""
         return 2 * len(self.matches(symbol)) + 4 * self.names(symbol)
 
-    def seed_score(self, fact: Fact) -> int:
+    def seed_score(self, fact: StatedFact) -> int:
         """Return how much of the question one fact holds; 0 when it touches nothing of it."""
         left, right = self.weight(fact.subject), self.weight(fact.object)
         goal = 2 if fact.relation == "relevant_for" and self.matches(fact.object) else 0
@@ -65,6 +50,12 @@ class Wanted:
         return left + right + (3 if both else 0)
 
 
+def _stands_in(text: str, symbol: str) -> bool:
+    """Return whether a whole symbol stands in a text, at word boundaries."""
+    # Most symbols are no part of the text; compiling a pattern for each would cost more than all else.
+    return symbol != "" and symbol in text and re.search(_NAME.format(re.escape(symbol)), text) is not None
+
+
 @dataclass(frozen=True)
 class Neighbourhood:
     """The facts around the seeds. `distances` count facts from each named thing, symbol by symbol.
@@ -72,8 +63,8 @@ class Neighbourhood:
     `bounded` tells that a bound held something back, `exhausted` that the time ran out.
     """
 
-    facts: Mapping[Key, Fact]
-    seeds: tuple[Fact, ...]
+    facts: Mapping[Key, StatedFact]
+    seeds: tuple[StatedFact, ...]
     distances: tuple[Mapping[str, int], ...] = ()
     apart: tuple[tuple[int, int], ...] = ()
     bounded: bool = False
@@ -131,31 +122,31 @@ class Reach:
     facts: int = 4096
 
 
-def explore(store: Facts, wanted: Wanted, reach: Reach, expired: Expired) -> Neighbourhood:
+def explore(store: Facts, query: QueryTerms, reach: Reach, expired: Expired) -> Neighbourhood:
     """Return the facts around what the question names; all of them within `reach.hops` when no bound is met."""
     if expired():
         return Neighbourhood({}, (), exhausted=True)
-    groups = _groups(store, wanted, reach.seeds)
+    groups = _groups(store, query, reach.seeds)
     apart = tuple(
         (g, h)
         for g, h in combinations(range(len(groups)), 2)
-        if not wanted.matches(groups[g][0]) & wanted.matches(groups[h][0])
+        if not query.matches(groups[g][0]) & query.matches(groups[h][0])
     )
     search = _Search(store, reach, expired)
     search.widen(groups)
     distances = tuple(_distances(search.beside, group) for group in groups)
-    seeds = _seeds([symbol for group in groups for symbol in group], search, wanted, reach.seeds)
+    seeds = _seeds([symbol for group in groups for symbol in group], search, query, reach.seeds)
     return Neighbourhood(search.known, seeds, distances, apart, search.bounded, search.exhausted)
 
 
-def _groups(store: Facts, wanted: Wanted, most: int) -> list[list[str]]:
+def _groups(store: Facts, query: QueryTerms, most: int) -> list[list[str]]:
     """Return the symbols to start from, those that hold the same words of the question together."""
     # Whole names come first from the store; a few times as many leave room for what only shares a word.
-    found = store.symbols_with(wanted.terms, most * 8)
-    best = sorted(found, key=lambda symbol: (-wanted.weight(symbol), symbol))[:most]
+    found = store.symbols_with(query.terms, most * 8)
+    best = sorted(found, key=lambda symbol: (-query.weight(symbol), symbol))[:most]
     groups: dict[frozenset[str], list[str]] = {}
     for symbol in best:
-        groups.setdefault(wanted.matches(symbol), []).append(symbol)
+        groups.setdefault(query.matches(symbol), []).append(symbol)
     return list(groups.values())
 
 
@@ -168,7 +159,7 @@ class _Search:
         self._most = reach.facts - reach.facts // 4
         self._fetched: set[str] = set()
         self._busy: set[str] = set()
-        self.known: dict[Key, Fact] = {}
+        self.known: dict[Key, StatedFact] = {}
         self.beside: dict[str, dict[str, float]] = {}
         self.bounded = False
         self.exhausted = False
@@ -212,11 +203,11 @@ class _Search:
             room -= self._add(self._ranked(symbols, room), room)
             self._fetched.update(symbols)
 
-    def _ranked(self, symbols: Sequence[str], room: int) -> Iterator[Fact]:
+    def _ranked(self, symbols: Sequence[str], room: int) -> Iterator[StatedFact]:
         """Yield facts of some symbols in turn: first one of each symbol, relation and side, then the second ones."""
         limit = min(self._reach.fan_out, room)
         asked = set(symbols)
-        piles: dict[tuple[str, str, bool], list[Fact]] = {}
+        piles: dict[tuple[str, str, bool], list[StatedFact]] = {}
         for fact in self._store.about(symbols, limit):
             for symbol, side in ((fact.subject, True), (fact.object, False)):
                 if symbol in asked:
@@ -228,7 +219,7 @@ class _Search:
         for row in zip_longest(*(piles[place] for place in sorted(piles))):
             yield from (fact for fact in row if fact is not None)
 
-    def _add(self, facts: Iterable[Fact], room: int) -> int:
+    def _add(self, facts: Iterable[StatedFact], room: int) -> int:
         """Keep facts while there is room, and then those between busy symbols and the ones that are new."""
         before, seen = len(self.known), set(self.beside)
         busy_before = set(self._busy)
@@ -253,7 +244,7 @@ class _Search:
                 return
             self._keep(fact)
 
-    def _keep(self, fact: Fact) -> None:
+    def _keep(self, fact: StatedFact) -> None:
         self.known[fact.key] = fact
         for here, there in ((fact.subject, fact.object), (fact.object, fact.subject)):
             near = self.beside.setdefault(here, {})
@@ -275,15 +266,15 @@ def _distances(beside: Mapping[str, Mapping[str, float]], group: Iterable[str]) 
     return found
 
 
-def _seeds(symbols: Sequence[str], search: _Search, wanted: Wanted, most: int) -> tuple[Fact, ...]:
+def _seeds(symbols: Sequence[str], search: _Search, query: QueryTerms, most: int) -> tuple[StatedFact, ...]:
     """Return the facts that hold most of the question; named things take turns, so that a busy one leaves room."""
     piles = []
     for symbol in symbols:
         touching = [fact for fact in search.known.values() if symbol in (fact.subject, fact.object)]
-        piles.append(sorted(touching, key=lambda fact: (-wanted.seed_score(fact), fact.key))[:most])
-    chosen: dict[Key, Fact] = {}
+        piles.append(sorted(touching, key=lambda fact: (-query.seed_score(fact), fact.key))[:most])
+    chosen: dict[Key, StatedFact] = {}
     for row in zip_longest(*piles):
         for fact in row:
             if fact is not None and len(chosen) < most:
                 chosen.setdefault(fact.key, fact)
-    return tuple(sorted(chosen.values(), key=lambda fact: (-wanted.seed_score(fact), fact.key)))
+    return tuple(sorted(chosen.values(), key=lambda fact: (-query.seed_score(fact), fact.key)))

@@ -1,6 +1,8 @@
-"""The best k of many scores, without losing a tie."""
+"""Scores: the best k of many without losing a tie, and how one fades with age (C9)."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,3 +21,8 @@ def at_least_top(scores: Scores, k: int, margin: float = TIE_MARGIN) -> NDArray[
         return np.arange(scores.size)
     bar = np.partition(scores, scores.size - k)[scores.size - k]
     return np.flatnonzero(scores >= bar - margin)
+
+
+def decay(rate: float, age: float) -> float:
+    """Return exp(-rate·age) ∈ [0, 1]; `age` in seconds, negative ages count as 0."""
+    return math.exp(-rate * max(0.0, age))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.language.anchors import anchor_density
-from holdfast.language.knowledge import aliases_of, stated_facts
+from holdfast.language.facts import stated_facts
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.language.mentions import entities, titles
+from holdfast.language.symbols import aliases_of
+from holdfast.language.temporal import anchor_density
 from holdfast.settings import AnalysisSettings
 from holdfast.types import FIELDS, Analysis, Unit
 

@@ -13,22 +13,16 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from holdfast.language.facts import Stated, extract, spoken_by
-from holdfast.language.facts.sentences import Sentence, sentences
-from holdfast.language.facts.vocabulary import ASKING, MONTHS, UNCERTAIN
+from holdfast.language.calendar import MONTHS
+from holdfast.language.facts import Stated, extract, spoken_by, states_nothing
+from holdfast.language.sentences import PROSE, is_asked, parts_in, read_sentence
 from holdfast.language.symbols import symbol
+from holdfast.language.words import any_of, words
 
 # Usually one value at a time: a second one replaces the first when its words speak of a change. Without such words
 # "I live in England" may only say more about "I live in Leeds", so that the plain rule needs a declared relation.
 _MARKED = frozenset({"lives_in", "works_at", "works_as", "married_to", "drives"})
-# What a person has one of; "my new friend" replaces nobody.
-_SINGLE = frozenset(
-    """
-    phone mobile car laptop computer bike address email number password job boss manager employer landlord flatmate
-    dentist doctor therapist gp school office nickname username title role team bank gym username supervisor mentor
-    """.split()
-)
-_FAVOURITE = re.compile(r"favou?rite (.+)")
+_SINGLE = frozenset(words("changes", "single"))
 _ADDS = re.compile(
     r"\b(?:also|too|as well|another|second|additionally|both|besides|plus|in addition)\b", re.IGNORECASE
 )
@@ -46,13 +40,14 @@ _MARKER = re.compile(
     r"|changed|these days|rather than|not)\b",
     re.IGNORECASE,
 )
-# Every word that a marker or a pattern below asks for: most turns have none, and need not be read.
+# The first words of every marker, and what the patterns below ask for: most turns have none, and need not be read.
+_CHANGE_WORDS = frozenset(words("changes", "first_words"))
 _ANY_CHANGE = re.compile(
     rf"{_MARKER.pattern}|{_ENDED.pattern}|\b(?:actually|sorry|correction|no|rescheduled|postponed|shifted)\b",
     re.IGNORECASE,
 )
 
-_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_WEEKDAY = any_of("calendar", "weekdays")
 _VALUE = r"(?P<value>[^,;:!?()]+?)"
 # "My new phone is a Pixel", "Ana's address is now 9 Quay Street".
 _ATTRIBUTE = re.compile(
@@ -78,15 +73,17 @@ _CORRECTION = re.compile(
     r"(?:on |at |in )?(?P<old>[^,;:!?()]+?)[.!]*$",
     re.IGNORECASE,
 )
+# Small words inside a day or a time.
+_SMALL = frozenset({"of", "pm", "am"})
 _TIME = re.compile(r"^\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m\.?)?$", re.IGNORECASE)
 _DAY = re.compile(rf"^(?:{_WEEKDAY}|\d{{1,2}}(?:st|nd|rd|th)? \w+|\w+ \d{{1,2}}(?:st|nd|rd|th)?)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class Assertion:
     """What a unit says that a later one could replace: one value in one slot of one subject.
 
-    `marker` holds the words that speak of a change, `replaces` the value that is said to go; an `ended` statement
+    `marker` holds the words that speak of a change, `replaces` the value that is said to go; an `ended` assertion
     only takes its value away. A correction has no subject and no slot of its own.
     """
 
@@ -115,25 +112,35 @@ class Change:
 
 def speaks_of_change(text: str) -> bool:
     """Return whether a text may say that something changed: a cheap look before it is read."""
-    return _ANY_CHANGE.search(text) is not None
+    return not _CHANGE_WORDS.isdisjoint(parts_in(text)) and _ANY_CHANGE.search(text) is not None
 
 
-def statements(text: str, speaker: str) -> tuple[Statement, ...]:
+def read_assertions(text: str, speaker: str) -> tuple[Assertion, ...]:
     """Return what `text`, said by `speaker`, states in a form that can replace or be replaced."""
-    found: list[Statement] = []
+    found: list[Assertion] = []
     stated = spoken_by(extract(text), speaker)
-    for sentence in sentences(text):
-        words = text[sentence.start : sentence.end]
-        if _AT_TIMES.search(words):
+    for start, end in PROSE.spans(text):
+        said = text[start:end]
+        own = [one for one in stated if one.start == start]
+        match = _first_match(said.replace("’", "'"))
+        if not (own or match) or _AT_TIMES.search(said):
             continue
-        own = [one for one in stated if one.start == sentence.start]
-        found.extend(_from_facts(own, words, speaker))
-        if not _uncertain(sentence):
-            found.extend(_from_patterns(sentence, words.replace("’", "'"), speaker))
+        found.extend(_from_facts(own, said, speaker))
+        if match and not is_asked(text, start, end) and not states_nothing(read_sentence(text, start, end)):
+            found.extend(_from_pattern(match, (start, end), speaker))
     return tuple(dict.fromkeys(found))
 
 
-def changed(new: Statement, old: Statement, functional: frozenset[str] = frozenset()) -> Change | None:
+def find_changes(
+    new: Iterable[Assertion], old: Iterable[Assertion], functional: frozenset[str] = frozenset()
+) -> tuple[Change, ...]:
+    """Return every change that the assertions of one unit make to those of an earlier one, each once."""
+    earlier = tuple(old)
+    found = (find_change(one, other, functional) for one in new for other in earlier)
+    return tuple(dict.fromkeys(one for one in found if one))
+
+
+def find_change(new: Assertion, old: Assertion, functional: frozenset[str] = frozenset()) -> Change | None:
     """Return how `new` changes what `old` said, or None. The caller knows that `new` is the later one.
 
     `functional` names the slots declared to have one value (C8: none by default), such as `lives_in` or `has car`:
@@ -145,42 +152,33 @@ def changed(new: Statement, old: Statement, functional: frozenset[str] = frozens
     return Change(old.slot, old.value, "" if new.ended else new.value, rule, new.marker) if rule else None
 
 
-def _rule(new: Statement, old: Statement, functional: frozenset[str]) -> str:
+def _rule(new: Assertion, old: Assertion, functional: frozenset[str]) -> str:
     """Return the name of the rule by which `new` takes the place of `old`, or nothing."""
     if new.replaces and symbol(new.replaces) == symbol(old.value) and _may_replace(new, old):
         return "replaced"
-    if symbol(new.subject) != symbol(old.subject) or not _same_slot(new, old):
+    if symbol(new.subject) != symbol(old.subject) or not _fill_one_slot(new, old):
         return ""
     if new.ended:
         return "ended" if symbol(new.value) == symbol(old.value) else ""
     if not _differ(new.value, old.value):
         return ""
     if new.marker:
-        marked = old.slot in functional | _MARKED or old.slot.startswith("is ") or _single(old.slot)
+        marked = old.slot in functional | _MARKED or old.slot.startswith("is ") or _is_single(old.slot)
         return "marked" if marked else ""
     return "functional" if old.slot in functional else ""
 
 
-def changes(
-    new: Iterable[Statement], old: Iterable[Statement], functional: frozenset[str] = frozenset()
-) -> tuple[Change, ...]:
-    """Return every change that the statements of one unit make to those of an earlier one, each once."""
-    earlier = tuple(old)
-    found = (changed(one, other, functional) for one in new for other in earlier)
-    return tuple(dict.fromkeys(one for one in found if one))
-
-
-def _may_replace(new: Statement, old: Statement) -> bool:
+def _may_replace(new: Assertion, old: Assertion) -> bool:
     """Return whether the value that `new` says goes can be the one of `old`."""
     if not new.slot:
         return True  # a correction names what it corrects
     if symbol(new.subject) == symbol(old.subject):
-        return _same_slot(new, old)
+        return _fill_one_slot(new, old)
     # "I switched from the ThinkPad to …" is about "my laptop is a ThinkPad".
     return new.slot == "uses" and old.slot.startswith("has ") and old.subject == f"{new.subject} {old.slot[4:]}"
 
 
-def _same_slot(new: Statement, old: Statement) -> bool:
+def _fill_one_slot(new: Assertion, old: Assertion) -> bool:
     """Return whether both fill one slot; "moved to Friday" fills whichever slot holds a day."""
     if new.slot != "is reset":
         return new.slot == old.slot
@@ -192,7 +190,7 @@ def _sort(value: str) -> str:
     return "time" if _TIME.match(value) else "day" if _DAY.match(value) else "name"
 
 
-def _single(slot: str) -> bool:
+def _is_single(slot: str) -> bool:
     return slot.startswith("favourite_") or (slot.startswith("has ") and slot.rsplit(maxsplit=1)[-1] in _SINGLE)
 
 
@@ -202,75 +200,59 @@ def _differ(new: str, old: str) -> bool:
     return not one <= other and not other <= one
 
 
-def _uncertain(s: Sentence) -> bool:
-    return s.asks or s.at(0) in ASKING or any(token.text in UNCERTAIN for token in s.tokens)
-
-
-def _from_facts(stated: list[Stated], words: str, speaker: str) -> Iterator[Statement]:
-    marker, adds, ended = _marker(words), _ADDS.search(words) is not None, _ENDED.search(words)
+def _from_facts(stated: list[Stated], said: str, speaker: str) -> Iterator[Assertion]:
+    if not stated:
+        return
+    marker, adds, ended = _MARKER.search(said), _ADDS.search(said) is not None, _ENDED.search(said)
     gone = {one.fact.relation: one.fact.object for one in stated if one.negated and one.rule in {"shift", "contrast"}}
     kept = {one.fact.relation for one in stated if not one.negated}
     for one in stated:
         parts = (speaker, one.fact.subject, one.fact.relation, one.fact.object, one.start, one.end)
         if not one.negated:
-            yield Statement(*parts, marker, gone.get(one.fact.relation, ""), adds=adds)
+            mark = marker.group().lower() if marker else ""
+            yield Assertion(*parts, mark, gone.get(one.fact.relation, ""), adds=adds)
         elif ended and one.fact.relation not in kept:
-            yield Statement(*parts, ended.group().lower(), ended=True)
+            yield Assertion(*parts, ended.group().lower(), ended=True)
 
 
-def _marker(words: str) -> str:
-    found = _MARKER.search(words)
-    return found.group().lower() if found else ""
+def _first_match(said: str) -> re.Match[str] | None:
+    return _CORRECTION.match(said) or _RESET.match(said) or _ATTRIBUTE.match(said) or _DEFINITE.match(said)
 
 
-def _from_patterns(s: Sentence, words: str, speaker: str) -> Iterator[Statement]:
-    span = (s.start, s.end)
-    adds = _ADDS.search(words) is not None
-    if match := _CORRECTION.match(words):
-        yield Statement(speaker, "", "", _bare(match["value"]), *span, match["mark"].lower(), _bare(match["old"]))
-    elif match := _RESET.match(words):
-        subject = _owned(match["owner"], match["what"], speaker)
-        if subject and _definite_value(match["value"]):
-            old = _bare(match["old"] or "")
-            yield Statement(speaker, subject, "is reset", _bare(match["value"]), *span, match["verb"].lower(), old)
-    elif match := _ATTRIBUTE.match(words):
-        yield from _attribute(match, span, speaker, adds=adds)
-    elif (match := _DEFINITE.match(words)) and _definite_value(match["value"]):
-        marker = "now" if match["now"] or match["later"] else ""
-        slot = f"is {(match['where'] or '').strip().lower()}"
-        subject, value = match["what"].lower(), _bare(match["value"])
-        yield Statement(speaker, subject, slot, value, *span, marker, adds=adds)
-
-
-def _attribute(match: re.Match[str], span: tuple[int, int], speaker: str, *, adds: bool) -> Iterator[Statement]:
-    what = match["what"].lower()
-    marker = (
-        "new" if (match["new"] or "").strip().lower() == "new" else "now" if match["now"] or match["later"] else ""
-    )
-    owner = speaker if match["owner"].lower() in {"my", "our"} else match["owner"][:-2]
-    if not owner or _FAVOURITE.match(what):
-        return  # the rules for facts read favourites
-    if _definite_value(match["value"]):
-        yield Statement(speaker, f"{owner} {what}", f"has {what}", _bare(match["value"]), *span, marker, adds=adds)
-
-
-def _owned(owner: str, what: str, speaker: str) -> str:
-    if owner.lower() == "the":
-        return what.lower()
-    return f"{speaker} {what.lower()}" if speaker else ""
+def _from_pattern(match: re.Match[str], span: tuple[int, int], speaker: str) -> Iterator[Assertion]:
+    """Yield what a sentence says that is one of the patterns as a whole."""
+    part = match.groupdict("")
+    value, old = _bare(part["value"]), _bare(part.get("old", ""))
+    if match.re is _CORRECTION:
+        yield Assertion(speaker, "", "", value, *span, part["mark"].lower(), old)
+        return
+    what, mine = part["what"].lower(), part.get("owner", "the").lower() in {"my", "our"}
+    owner = speaker if mine else part.get("owner", "")[:-2]
+    adds = _ADDS.search(match.string) is not None
+    marker = "now" if part.get("now") or part.get("later") else ""
+    if not _is_definite(part["value"]) or (mine and not speaker):
+        return
+    if match.re is _RESET:
+        subject = f"{speaker} {what}" if mine else what
+        yield Assertion(speaker, subject, "is reset", value, *span, part["verb"].lower(), old)
+    elif match.re is _DEFINITE:
+        yield Assertion(speaker, what, f"is {part['where'].strip().lower()}", value, *span, marker, adds=adds)
+    elif not what.startswith(("favourite ", "favorite ")):  # the rules for facts read favourites
+        marker = "new" if part["new"].strip().lower() == "new" else marker
+        yield Assertion(speaker, f"{owner} {what}", f"has {what}", value, *span, marker, adds=adds)
 
 
 def _bare(value: str) -> str:
     return re.sub(r"^(?:a|an|the|on|at|in) ", "", value.strip().rstrip("."), flags=re.IGNORECASE)
 
 
-def _definite_value(value: str) -> bool:
+def _is_definite(value: str) -> bool:
     """Return whether a value could be told apart from another: a number, a day, a name, an identifier, "a Pixel"."""
-    words = value.strip().split()
-    if not 0 < len(words) <= 5 or words[0].lower() in {"not", "no", "on", "at", "in", "so", "very", "more"}:
+    said = value.strip().split()
+    if not 0 < len(said) <= 5 or said[0].lower() in {"not", "no", "on", "at", "in", "so", "very", "more"}:
         return False
     bare = _bare(value).split()
-    return bool(bare) and all(_tells(word) or word.lower() in MONTHS | {"of", "pm", "am"} for word in bare)
+    return bool(bare) and all(_tells(word) or word.lower() in MONTHS or word.lower() in _SMALL for word in bare)
 
 
 def _tells(word: str) -> bool:

@@ -9,16 +9,9 @@ from functools import lru_cache
 
 import Stemmer
 
-# The 115 function words of the reference tokenizer: kept as they are, because df and length depend on them.
-STOP_WORDS = frozenset(
-    """
-    a about above after again all also am an and any are at be because been before being below between both but
-    by can could did do does down during each few for from further get got had has have he her here him his how
-    i if in into is it its just may me might more most must my no nor not now of on only or other our out over
-    own same shall she should so some such than that the their them then there these they this those through to
-    too under until up very was we were what when where which while who whom why will with would you your
-    """.split()
-)
+from holdfast.language.words import words as listed
+
+STOP_WORDS = frozenset(listed("lexical", "stop"))
 
 # Scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han, Hangul. Korean has spaces,
 # but its particles stick to the words, so that only its syllable pairs meet.
@@ -43,10 +36,11 @@ _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMERIC = re.compile(r"[\d\W_]+")
 # A short number inside a compound (the 30 of 9:30) is everywhere; in a name (B-52) two digits tell something.
 _SHORTEST_NUMBER, _SHORTEST_PART = 3, 2
-# Names in which a sign at the end is part of the word.
-_SIGNED_NAMES = frozenset({"c++", "c#", "f#"})
+_SIGNED_NAMES = frozenset(listed("lexical", "signed_names"))
 # Joined letters as PDFs have them (\ufb01), and letters and digits as wide as a Chinese character.
 _PRESENTED = re.compile("[\ufb00-\ufb06\uff01-\uff5e]+")
+# The reference recipe drops shorter words, and no others.
+_KEYWORD = re.compile(r"\w{3,}")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 # Letters of the Latin script that no normal form takes apart.
 _LIGATURES = str.maketrans(
@@ -62,6 +56,7 @@ def pieces(text: str) -> list[str]:
     return [piece for piece in _BREAKS.split(text) if piece]
 
 
+# It lacks two later rules ("logi" to "log", "bli" to "ble"); texts and questions meet all the same.
 _porter = Stemmer.Stemmer("porter")
 
 
@@ -73,7 +68,7 @@ def terms(text: str) -> list[str]:
     Stop words leave, the rest is stemmed. Text in a script without spaces is given as characters and pairs of them.
     """
     found: list[str] = []
-    for word in _BREAKS.split(_THOUSANDS.sub("", _unaccented(text))):
+    for word in _BREAKS.split(_THOUSANDS.sub("", _unaccent(text))):
         found.extend(_compound_terms(word))
     return found
 
@@ -86,7 +81,7 @@ def reference_terms(text: str) -> list[str]:
     is given as single characters and overlapping pairs.
     """
     found: list[str] = []
-    for word in _folded(text).split():
+    for word in _fold(text).split():
         found.extend(_reference_terms(word))
     return found
 
@@ -94,12 +89,12 @@ def reference_terms(text: str) -> list[str]:
 TOKENIZERS: Mapping[str, Tokenizer] = {"default": terms, "reference": reference_terms}
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Return the text in one normal form and case; phones type the curly apostrophe, keyboards the straight one."""
     return unicodedata.normalize("NFC", text).lower().replace("\u2019", "'")
 
 
-def _unaccented(text: str) -> str:
+def _unaccent(text: str) -> str:
     """Return the text without accents on Latin, Greek and Cyrillic letters, in one normal form; case stays."""
     if text.isascii():
         return text
@@ -110,7 +105,16 @@ def _unaccented(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """Return the bare words of `text`: lower case, no edge punctuation, no possessive; nothing dropped or stemmed."""
-    return [bare for word in _folded(text).split() if (bare := _bare(word))]
+    return [bare for word in _fold(text).split() if (bare := _bare(word))]
+
+
+def plain_words(text: str) -> frozenset[str]:
+    """Return the reference recipe's keywords (C11): the distinct words of three or more characters, in lower case.
+
+    No stop words leave and nothing is stemmed. The original splits at every letter outside ASCII; here, as in C2,
+    they are letters.
+    """
+    return frozenset(_KEYWORD.findall(unicodedata.normalize("NFC", text).lower()))
 
 
 # Words repeat: a bounded memo makes analysis several times faster and cannot grow without limit.

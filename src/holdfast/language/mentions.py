@@ -12,31 +12,26 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from holdfast.language.lexical import STOP_WORDS
+from holdfast.language.words import any_of
+from holdfast.language.words import words as listed
 
 # Capital letters of the alphabets that have them: Latin, Greek, Cyrillic, Armenian.
 _CAPITALS = "".join(filter(str.isupper, map(chr, range(0x560))))
 # "O'Neill", "AT&T", "J.R.R", "Saint-Malo" are one word each.
 _REST = r"[^\W_]*(?:['\u2019.&-][^\W_]+)*"
 _WORD = re.compile(rf"(?=[^\W_]){_REST}")
-# Small words that stand inside a name, at most two in a row: "Bank of England", "Ludwig van Beethoven", "Lord of the
-# Rings". "And" parts two names more often than it joins one.
-_JOINING = "of|the|de|la|le|du|von|van|der|den|di|da|del|y|al|bin|ibn"
 _NAME = re.compile(
     # The look back comes after the letter: a pattern that starts with a letter is searched for several times faster.
     rf"[{_CAPITALS}](?<!\w.)(?<!\w['\u2019.&-].){_REST}"
-    rf"(?:[^\S\n]+(?:(?:{_JOINING})[^\S\n]+){{0,2}}(?:[{_CAPITALS}]{_REST}|\d+(?!\w)))*"
+    rf"(?:[^\S\n]+(?:{any_of('mentions', 'joining')}[^\S\n]+){{0,2}}(?:[{_CAPITALS}]{_REST}|\d+(?!\w)))*"
 )
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 # What may stand before the first word of a sentence, a line, a quotation or a bracket.
 _OPENING = re.compile(r"(?:^|[.!?:;\n\"\u201c\u201d\u2018(*#>|-])\s*$")
 _OPENING_LENGTH = 3
 _ARTICLES = frozenset({"the", "a", "an"})
-# Capitalised, but the name of nothing in particular.
-_NO_NAMES = STOP_WORDS | frozenset(
-    """
-    january february march april may june july august september october november december monday tuesday wednesday
-    thursday friday saturday sunday however although though since yes okay sure thanks please mr mrs ms dr english
-    """.split()
+_NO_NAMES = STOP_WORDS.union(
+    listed("mentions", "no_names"), listed("calendar", "months"), listed("calendar", "weekdays")
 )
 # Shorter single words are initials and abbreviations of too many things.
 _SHORTEST = 4
@@ -72,7 +67,7 @@ def phrases(text: str) -> tuple[str, ...]:
     It starts and ends with a capital or a digit, and may be a part of a longer name.
     """
     written: list[str] = _WORD.findall(text[:_MOST_CHARACTERS])
-    words = [_folded(word) for word in written]
+    words = [_fold(word) for word in written]
     strong = [at for at, word in enumerate(written) if word[0].isupper() or word[0].isdigit()]
     return tuple(dict.fromkeys(_phrases(words, strong)))
 
@@ -112,12 +107,12 @@ def _key(words: Sequence[str]) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return [_folded(word) for word in _WORD.findall(text)]
+    return [_fold(word) for word in _WORD.findall(text)]
 
 
 # Names repeat: a bounded memo makes folding cheap and cannot grow without limit.
 @lru_cache(maxsize=65_536)
-def _folded(word: str) -> str:
+def _fold(word: str) -> str:
     bare = word.lower().replace("\u2019", "'").removesuffix("'s")
     if bare.isascii():
         return bare

@@ -12,13 +12,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.language.anchors import anchors
-from holdfast.language.dates.words import MONTH_NAMES, MONTHS
-from holdfast.language.lexical import STOP_WORDS
-from holdfast.language.negations import is_denied, negations
+from holdfast.language.calendar import MONTH_NAMES, MONTHS
+from holdfast.language.lexical import STOP_WORDS, terms
+from holdfast.language.lexical import words as words_of
+from holdfast.language.temporal import anchors
+from holdfast.language.words import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +50,25 @@ def essentials(text: str) -> Essentials:
         dated = frozenset[str]().union(*map(_date_parts, anchored))
         dates += anchored
         dates += (month for month in months if not _date_parts(month) <= dated)
-        negated += (phrase for phrase, _ in negations(line))
+        negated += (phrase for phrase, _ in find_negations(line))
     return Essentials(*(tuple(dict.fromkeys(found)) for found in (names, numbers, dates, negated)))
 
 
 def missing(source: Essentials, summary_text: str) -> tuple[str, ...]:
     """Return what of `source` the summary does not say, as it stands in the source."""
-    said = _Said.of([summary_text])
-    denied = [keys for line in _lines(summary_text) for _, keys in negations(line)]
+    said = _Wording.of([summary_text])
+    denied = [keys for line in _lines(summary_text) for _, keys in find_negations(line)]
     return (
         *(name for name in source.names if not said.runs.issuperset(_runs(name))),
         *(number for number in source.numbers if _number_key(number) not in said.numbers),
         *(date for date in source.dates if not said.dates_hold(_date_parts(date))),
-        *(phrase for phrase in source.negated if not is_denied(phrase, denied)),
+        *(phrase for phrase in source.negated if not _is_denied(phrase, denied)),
     )
 
 
 def invented(source_texts: Iterable[str], summary_text: str) -> tuple[str, ...]:
     """Return the names, numbers and dates of the summary that no source says."""
-    said, claimed = _Said.of(source_texts), essentials(summary_text)
+    said, claimed = _Wording.of(source_texts), essentials(summary_text)
     return (
         *(name for name in claimed.names if not said.runs.issuperset(_runs(name))),
         *(number for number in claimed.numbers if _number_key(number) not in said.numbers),
@@ -76,7 +77,7 @@ def invented(source_texts: Iterable[str], summary_text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Wording:
     """What a text may answer for: all its words, numbers and dates, read generously."""
 
     runs: frozenset[str]
@@ -84,7 +85,7 @@ class _Said:
     dates: tuple[frozenset[str], ...]
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> _Said:
+    def of(cls, texts: Iterable[str]) -> _Wording:
         lines = [line for text in texts for line in _lines(text)]
         runs = frozenset(run for line in lines for run in _runs(line))
         dates = {_date_parts(anchor) for line in lines for anchor in anchors(line)}
@@ -124,48 +125,19 @@ def _runs(line: str) -> list[str]:
 _WORD = re.compile(r"(?<!\w)[^\W\d_][^\W_]*(?:['.&-][^\W_]+)*")
 # What stands before the first word of a sentence, a quotation, a list item or an aside.
 _OPENING = re.compile(r"[.!?…:;\"“”„«»(\[*•>|#–—-]")
-_TITLES = frozenset("dr mr mrs ms prof st".split())
-# Words that have a capital only because a sentence begins with them; inside one, "New York" is a name.
-_OPENERS = frozenset(
-    """
-    absolutely agreed ah alright although always amazing another anyway apparently appreciate as ask asked awesome
-    basically besides bye check congratulations congrats consider cool correct could dear definitely despite did
-    discussed don't done easy either else enjoy ensure eventually every everyone everything exactly excellent
-    except fair fantastic feel fine finally first following fun generally give given glad go good goodbye got great
-    guess haha happy hello help here hey hi hmm honestly hope hopefully how however huge if important including
-    indeed initially instead interesting keep know last lately later let lets like likewise lol look looking lots
-    love lovely luckily make many maybe meanwhile mind morning most much name need neither never new next nice nope
-    none nobody note nothing nowadays obviously occasionally of oh ok okay old once one or ordinarily originally
-    otherwise ouch overall part past perfect perhaps personally plan planned plans please possibly previously
-    probably problem put question quick quite rather read ready really recently remember right sadly said say second
-    see seems send several should show similarly since six so someone something sometimes soon sorry sounds speaking
-    start still summary sure take talk talked tell ten thank thanks that's their then therefore thing things think
-    third though three till today together tomorrow tonight totally true try two typically unfortunately unless
-    unlike until use used user users usually wait want wanted was watch way well what's whatever whenever whether
-    whoever without wonderful wow write wrong yeah yep yes yesterday yet assistant system
-    """.split()
+_TITLES, _OPENERS, _AFTER_NAME = (
+    frozenset(words("preservation", name)) for name in ("titles", "openers", "after_name")
 )
 # Endings of words that open a sentence without being a name: "Going", "Talked", "Recently", "Information".
 _NO_NAME_ENDINGS = ("ing", "ed", "ly", "tion", "tions", "ment", "ments", "ness")
-# What follows a name at the start of a sentence: "Ana went", "Porto has", "Bo and".
-_AFTER_NAME = frozenset(
-    """
-    and or is isn't was wasn't has had will won't can can't could would should might may did didn't does doesn't
-    also just never always now said told asked went got came took made gave found bought met left felt kept ran saw
-    sold spent thought wrote knew began became brought chose drove ate flew grew held led lost paid read sent sang
-    sat slept spoke stood taught won wore who which that's
-    """.split()
-)
 # Dates, not names; but Jan is a person more often than a month.
-_CALENDAR = (frozenset(MONTHS) - {"jan"}) | frozenset(
-    f"{day}day{plural}" for day in "mon tues wednes thurs fri satur sun".split() for plural in ("", "s")
-)
+_CALENDAR = (frozenset(MONTHS) - {"jan"}) | {f"{day}{s}" for day in words("calendar", "weekdays") for s in ("", "s")}
 # As first words these are verbs: "May I", "March on".
 _MONTHS_THAT_ARE_VERBS = frozenset(("may", "march"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _NameWord:
     """One word of a line, the gap before it, and whether a sentence may begin with it."""
 
     raw: str
@@ -186,20 +158,20 @@ class _Word:
         return any(character.isupper() for character in self.raw[1:]) and not self.raw.isupper()
 
 
-def _words(line: str) -> list[_Word]:
-    found: list[_Word] = []
+def _read_words(line: str) -> list[_NameWord]:
+    found: list[_NameWord] = []
     last = 0
     for match in _WORD.finditer(line):
         gap = line[last : match.start()]
         titled = bool(found) and found[-1].folded in _TITLES and gap.strip() == "."
-        found.append(_Word(match.group(), gap, not found or (bool(_OPENING.search(gap)) and not titled)))
+        found.append(_NameWord(match.group(), gap, not found or (bool(_OPENING.search(gap)) and not titled)))
         last = match.end()
     return found
 
 
 def _names(line: str) -> tuple[list[str], list[str]]:
     """Return the names of a line, and the months named without a day."""
-    found = _words(line)
+    found = _read_words(line)
     # Where everything is in capitals, they say nothing.
     if len(found) > 2 and all(word.raw.isupper() for word in found):
         return [], []
@@ -223,7 +195,7 @@ def _names(line: str) -> tuple[list[str], list[str]]:
     return [*names, " ".join(run)] if run else names, months
 
 
-def _is_common(word: _Word, lower: set[str]) -> bool:
+def _is_common(word: _NameWord, lower: set[str]) -> bool:
     if not word.capital or word.coined:
         return not word.capital
     start = word.folded.partition("'")[0]
@@ -232,7 +204,7 @@ def _is_common(word: _Word, lower: set[str]) -> bool:
     return word.opens and word.folded in _OPENERS
 
 
-def _opens_with_name(word: _Word, after: _Word | None) -> bool:
+def _opens_with_name(word: _NameWord, after: _NameWord | None) -> bool:
     """Return whether the first word of a sentence is a name, by its ending and by the word behind it."""
     if word.folded.endswith(_NO_NAME_ENDINGS):
         return False
@@ -240,6 +212,79 @@ def _opens_with_name(word: _Word, after: _Word | None) -> bool:
         return True
     follower = after.raw.casefold()
     return after.capital or follower in _AFTER_NAME or follower.endswith(("s", "ed"))
+
+
+# --------------------------------------------------------------------------------------------- negations
+
+# A table of words, and for scripts without spaces of characters. A prefix or an ending that negates is not seen.
+_NEGATIONS = frozenset(words("negations", "words"))
+_NEGATED_INSIDE = re.compile(r"[不没沒無无未別别勿]|ない|なかっ|ません|않|없|못")
+_CLAUSE_MARKS = tuple(".,;:!?…。、")
+_CLOSING_MARKS = "\"'”’)]»*"
+_EDGE_MARKS = _CLOSING_MARKS + "".join(_CLAUSE_MARKS)
+_CLAUSE_WORDS = frozenset(words("negations", "clause_words"))
+# What is negated stands in the next few words; the first three that say something tell which it is.
+_TELLING = 3
+_WINDOW = 8
+_LIGHT = frozenset(terms(" ".join(words("negations", "light"))))
+
+
+def find_negations(line: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield each negation of a line as a phrase, with the terms of the clause it stands in."""
+    for clause in _clauses(line):
+        places = [place for place, token in enumerate(clause) if _negates(token)]
+        keys = _telling_terms(clause) if places else frozenset[str]()
+        for place in places:
+            yield " ".join(_negated_phrase(clause, place)).rstrip(_EDGE_MARKS), keys
+
+
+def _is_denied(phrase: str, denied: Sequence[frozenset[str]]) -> bool:
+    """Return whether a negated clause shares half of what `phrase` is about; a bare "no" asks for any."""
+    keys = _telling_terms(phrase.split())
+    keys = keys - _LIGHT or keys
+    return any(2 * len(keys & clause) >= len(keys) for clause in denied)
+
+
+def _clauses(line: str) -> Iterator[list[str]]:
+    clause: list[str] = []
+    for token in line.split():
+        if clause and token.casefold() in _CLAUSE_WORDS:
+            yield clause
+            clause = []
+        clause.append(token)
+        if token.rstrip(_CLOSING_MARKS).endswith(_CLAUSE_MARKS):
+            yield clause
+            clause = []
+    if clause:
+        yield clause
+
+
+def _negated_phrase(clause: Sequence[str], place: int) -> Sequence[str]:
+    """Return the negation and what it negates: the words behind it, or those before it if it ends the clause."""
+    window = range(place + 1, min(place + 1 + _WINDOW, len(clause)))
+    behind = [i for i in window if _telling_terms([clause[i]])][:_TELLING]
+    if behind:
+        return clause[place : behind[-1] + 1]
+    before = [i for i in range(max(0, place - _WINDOW), place) if _telling_terms([clause[i]])][-_TELLING:]
+    return clause[before[0] if before else place : place + 1]
+
+
+def _telling_terms(tokens: Iterable[str]) -> frozenset[str]:
+    """Return the terms of the tokens that are no negations themselves."""
+    return frozenset(term for token in tokens if not _is_negation(_bare_word(token)) for term in terms(token))
+
+
+def _negates(token: str) -> bool:
+    bare = _bare_word(token)
+    return _is_negation(bare) or bool(_NEGATED_INSIDE.search(bare))
+
+
+def _is_negation(bare: str) -> bool:
+    return bare in _NEGATIONS or bare.endswith("n't")
+
+
+def _bare_word(token: str) -> str:
+    return "".join(words_of(token))
 
 
 # ------------------------------------------------------------------------------------------------- numbers

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable
 
 from holdfast.language.lexical import Tokenizer, pieces, terms, words
+from holdfast.language.words import any_of, entries
+from holdfast.language.words import words as listed
 from holdfast.types import Act, QueryProfile, Role
 
 ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {
@@ -35,28 +37,8 @@ ACTS_FOR_ROLE: dict[Role, tuple[Act, ...]] = {
     "Description": ("describe",),
 }
 
-# A verb at the head of a question names its act and is not what is being asked about.
 _HEAD_VERBS: dict[str, Act] = {
-    "compare": "compare",
-    "contrast": "compare",
-    "explain": "explain",
-    "recommend": "recommend",
-    "suggest": "recommend",
-    "diagnose": "diagnose",
-    "debug": "diagnose",
-    "troubleshoot": "diagnose",
-    "implement": "implement",
-    "verify": "verify",
-    "confirm": "verify",
-    "define": "define",
-    "evaluate": "evaluate",
-    "assess": "evaluate",
-    "identify": "identify",
-    "name": "identify",
-    "list": "identify",
-    "describe": "describe",
-    "summarise": "describe",
-    "summarize": "describe",
+    verb: act for act in ROLES_FOR_ACT for verb in entries("query", "head_verbs")[act].split()
 }
 # First match wins, so the narrower patterns come first.
 _PHRASES: tuple[tuple[str, Act], ...] = (
@@ -71,27 +53,18 @@ _PHRASES: tuple[tuple[str, Act], ...] = (
     (r"^\s*tell me (about|more)\b", "describe"),
 )
 
-# What the assistant did is told in the past tense; "can you suggest …" asks for something new.
-_TOLD = (
-    "said told suggested recommended mentioned gave given listed wrote written explained proposed provided described"
-    " advised shared"
-).split()
-_TELL = "say tell suggest recommend mention give list write explain propose provide describe advise share".split()
 _ASSISTANT_WORDS = re.compile(
-    rf"\b(?:you|assistant)(?:'d|'ve|\s+had|\s+have)?\s+(?:\w+\s+)?(?:{'|'.join(_TOLD)})\b"
-    rf"|\bdid (?:you|the assistant) (?:\w+ )?(?:{'|'.join(_TELL)})\b"
-    r"|\byour (?:previous |earlier |last )?(?:answer|advice|suggestion|recommendation|list|explanation|reply)s?\b"
+    rf"\b(?:you|assistant)(?:'d|'ve|\s+had|\s+have)?\s+(?:\w+\s+)?{any_of('query', 'told')}\b"
+    rf"|\bdid (?:you|the assistant) (?:\w+ )?{any_of('query', 'tell')}\b"
+    rf"|\byour (?:previous |earlier |last )?{any_of('query', 'answers')}s?\b"
     r"|\bour (?:last|previous|earlier|past) (?:conversation|chat|discussion|session)s?\b"
     r"|\bremind me\b",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(r"\b(i|i'm|i've|i'd|me|my|mine|we|our|us)\b", re.IGNORECASE)
+_FIRST_PERSON = re.compile(rf"\b{any_of('query', 'first_person')}\b", re.IGNORECASE)
 _HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
 
-# Words of a question that is about a time and nothing else.
-_SMALL_TALK = frozenset(
-    terms("discuss talk chat speak say tell mention happen do doing go going on conversation session new up")
-)
+_SMALL_TALK = frozenset(stem for word in listed("query", "small_talk") for stem in terms(word))
 # A letter before a digit (E0308, AK-5519), a joint inside a name (plan.rs, a_name, x::y, src/a/b), a capital inside a
 # word, a version, a long number that is no year. Ordinals, clock times and ordinary hyphens are none.
 _IDENTIFIER = re.compile(
@@ -124,16 +97,16 @@ def profile_query(
     borrowed = previous if previous and len(found) < _FOLLOW_UP_TERMS else None
     if borrowed:
         found = _distinct((*found, *tokenise(borrowed)))
-    participants = _named(text, speakers)
+    participants = _find_participants(text, speakers)
     return QueryProfile(
         text=text,
         terms=found[:_MOST_TERMS],
         act=act,
         needed_roles=frozenset(ROLES_FOR_ACT[act]) if act else frozenset(),
         participants=participants,
-        perspective=_perspective(plain, participants),
+        perspective=_find_perspective(plain, participants),
         borrowed=borrowed,
-        identifiers=_identifiers(text[:_MOST_CHARACTERS], tokenise),
+        identifiers=_find_identifiers(text[:_MOST_CHARACTERS], tokenise),
         years=tuple(term for term in found if _YEAR.fullmatch(term)),
     )
 
@@ -155,12 +128,12 @@ def _distinct(found: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _named(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
+def _find_participants(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
     asked = set(words(text))
     return tuple(name for name in speakers if (parts := words(name)) and asked.issuperset(parts))
 
 
-def _identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
+def _find_identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
     """Return the terms of what names one thing exactly: a code, a path, a name of a program, a word in quotes."""
     named = [word for word in pieces(text) if _IDENTIFIER.search(word)]
     named += [] if text.isupper() else _ACRONYM.findall(text)
@@ -168,7 +141,7 @@ def _identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
     return _distinct(found[0] for word in named if (found := tokenise(word)))
 
 
-def _perspective(text: str, participants: tuple[str, ...]) -> str | None:
+def _find_perspective(text: str, participants: tuple[str, ...]) -> str | None:
     """Return whose words the question asks for: the assistant's, a named speaker's, or the user's own."""
     if _ASSISTANT_WORDS.search(text):
         return "assistant"

@@ -10,9 +10,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 
+from holdfast.errors import SettingsError, shown
 from holdfast.language.lexical import STOP_WORDS
+from holdfast.language.words import entries, words
 
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
 _POSSESSIVE = re.compile(r"(?<=\w)'s?(?!\w)")
@@ -20,38 +23,18 @@ _POSSESSIVE = re.compile(r"(?<=\w)'s?(?!\w)")
 _PART = re.compile(r"(?:(?<!\S)\.)?[^\W_]+(?:[.&'][^\W_]+)*(?:\+\+|#)?")
 _ARTICLES = frozenset({"a", "an", "the"})
 
-# Endings of common nouns; hardly a name has one. The number is how much of the ending is replaced by what.
+# Endings of common nouns: how long a word with one must be, how much is cut off, and what is put there.
 _PLURALS = (
     ("ies", 6, 3, "y"),
     ("sses", 6, 2, ""),
     ("ches", 6, 2, ""),
     ("shes", 6, 2, ""),
     ("xes", 5, 2, ""),
-    *((ending, 7, 1, "") for ending in "ers ors ings ages ures ices ases ules oles ides ades utes ates".split()),
-    *((ending, 7, 1, "") for ending in "tions sions ments ships isms ists ables".split()),
+    *((ending, 7, 1, "") for ending in words("symbols", "plural_endings")),
 )
-_IRREGULAR = {
-    "buses": "bus", "statuses": "status", "viruses": "virus", "analyses": "analysis", "indices": "index",
-    "vertices": "vertex", "matrices": "matrix", "movies": "movie", "cookies": "cookie", "children": "child",
-    "people": "person", "men": "man", "women": "woman", "mice": "mouse", "feet": "foot", "teeth": "tooth",
-    "wolves": "wolf", "knives": "knife", "wives": "wife", "lives": "life", "boxes": "box", "taxes": "tax",
-}  # fmt: skip
-# Whole words only: "Jenkins" has no entry and stays.
-_COMMON = frozenset(
-    """
-    alert animal answer api app apple arm backup banana bean bike bird boat book bot branch bridge bug car card cat
-    chair chart clock cloud coin cow cucumber daughter day delay disk dog door drug egg email event eye file film fish
-    flower form friend game garden gate goat group hand hat hill hook horse hour house idea image island job key kid
-    language lamp leaf letter library lookup machine mammal map mark meal meeting metric model month mushroom name
-    network note number onion packet page parent park path pattern peanut pen phone plan planet plant plot plugin
-    pond port prawn problem process product project queue query rabbit report result right road role room row
-    rule script secret shell ship shoe shop shrimp signal site skill snake snapshot son song spider stack step stone
-    store stream string student system table task team term test text thing thread ticket tide token tomato town
-    tool fact line node train tree trip truck trunk type unit vector view village wall week whale wheel window
-    word year zone
-    """.split()
-) - {"window"}  # Windows is an operating system
-_KEPT = frozenset("series species davies mercedes hermes charles".split())
+_IRREGULAR: Mapping[str, str] = entries("symbols", "irregular")
+_COMMON = frozenset(words("symbols", "common"))
+_KEPT = frozenset(words("symbols", "kept"))
 
 
 def symbol(text: str) -> str:
@@ -60,13 +43,13 @@ def symbol(text: str) -> str:
     "The Capabilities" → "capability"; "Ana's phone" → "ana phone"; "C++", ".NET" and "node.js" survive.
     """
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).translate(_APOSTROPHES)
-    words = _PART.findall(_POSSESSIVE.sub(" ", folded))
-    while len(words) > 1 and words[0] in _ARTICLES:
-        del words[0]
-    if words:
-        head = words.index("of") - 1 if "of" in words[1:] else len(words) - 1
-        words[head] = singular(words[head])
-    return " ".join(words)
+    parts = _PART.findall(_POSSESSIVE.sub(" ", folded))
+    while len(parts) > 1 and parts[0] in _ARTICLES:
+        del parts[0]
+    if parts:
+        head = parts.index("of") - 1 if "of" in parts[1:] else len(parts) - 1
+        parts[head] = singular(parts[head])
+    return " ".join(parts)
 
 
 def symbol_tokens(key: str) -> tuple[str, ...]:
@@ -75,8 +58,8 @@ def symbol_tokens(key: str) -> tuple[str, ...]:
     Taken whole ("c++" is one token), so that the letter c never finds it. A symbol that is nothing but function
     words keeps them.
     """
-    words = tuple(singular(word) for word in key.split())
-    return tuple(word for word in words if word not in STOP_WORDS) or words
+    parts = tuple(singular(word) for word in key.split())
+    return tuple(word for word in parts if word not in STOP_WORDS) or parts
 
 
 def singular(word: str) -> str:
@@ -122,6 +105,22 @@ def _root(leads: Mapping[str, str], key: str) -> str:
     return key
 
 
+@lru_cache(maxsize=16)
+def aliases_of(pairs: tuple[str, ...]) -> Aliases:
+    """Read aliases that were declared as `name = other name`.
+
+    Raises:
+        SettingsError: one of them is not such a pair.
+    """
+    read = []
+    for text in pairs:
+        one, sign, other = (part.strip() for part in text.partition("="))
+        if not (one and sign and other):
+            raise SettingsError(f"analysis.aliases holds {shown(text)}; write it as `k8s = Kubernetes`")
+        read.append((one, other))
+    return Aliases.of(read)
+
+
 # Possessive, and begun only where a word begins: a long run of letters and marks is scanned once.
 _KNOWN_AS = re.compile(
     r"(?<![\w.+#&-])(?P<name>[A-Z][\w.+#&-]*+(?: [A-Z][\w.+#&-]*+){0,4}),? \(?"
@@ -131,8 +130,7 @@ _KNOWN_AS = re.compile(
 _BRACKETED = re.compile(r" \((?P<short>[A-Z][A-Za-z]?[A-Z0-9]{1,6})s?\)")
 # No spelled-out name is longer.
 _LONGEST_NAME = 120
-# Words that an acronym may pass over.
-_PASSED = frozenset("of and the for in on to a an".split())
+_PASSED = frozenset(words("symbols", "passed"))
 
 
 def found_aliases(text: str) -> tuple[tuple[str, str], ...]:
@@ -148,14 +146,14 @@ def found_aliases(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found))
 
 
-def _spelled_out(words: list[str], letters: str) -> str:
-    """Return the end of `words` whose initials are `letters`, or nothing."""
-    left, at = list(letters), len(words)
+def _spelled_out(parts: list[str], letters: str) -> str:
+    """Return the end of `parts` whose initials are `letters`, or nothing."""
+    left, at = list(letters), len(parts)
     while left and at:
         at -= 1
-        initial = words[at][0].lower()
+        initial = parts[at][0].lower()
         if initial == left[-1]:
             left.pop()
-        elif words[at].lower() not in _PASSED:
+        elif parts[at].lower() not in _PASSED:
             return ""
-    return "" if left else " ".join(words[at:])
+    return "" if left else " ".join(parts[at:])

@@ -1,5 +1,7 @@
-"""Questions about time (C13): how temporal a question is, and which events it names.
+"""Words about time (C13): how much a text says about when, how temporal a question is, which events it names.
 
+A(d) = min(distinct anchors / 3, 1). The eight pattern groups are the reference's; here the longest reading of a
+stretch of text wins and is counted once, so that an ISO date is one anchor and not a date and a year.
 ξ(q) = min(Σ s_i·1[pattern_i(q)] / 1.5, 1); every group of patterns counts once.
 """
 
@@ -8,22 +10,65 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from holdfast.language.anchors import anchors
 from holdfast.language.lexical import STOP_WORDS
+from holdfast.language.words import any_of, words
 from holdfast.types import Indicator
+
+# ------------------------------------------------------------------------------------------------ anchors
+
+# Three anchors say as much about time as a unit can: the reference's normaliser.
+_MOST_ANCHORS = 3
+
+_MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in words('calendar', 'months'))}|sept)"
+_WEEKDAY = any_of("calendar", "weekdays")
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
+_YEAR = r"(?:19|20)\d\d"
+
+# Earlier alternatives win at the same place, so the longer readings come first.
+_ANCHOR = re.compile(
+    rf"""
+    (?<![\w./])(?:
+        \d{{4}}-\d\d-\d\d(?:[t\ ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?   # 2026-03-29T09:30Z
+      | (?:0?[1-9]|[12]\d|3[01])/(?:0?[1-9]|[12]\d|3[01])/(?:\d{{4}}|\d\d)              # 3/29/26
+      | (?:0?[1-9]|1[0-2])/(?:0?[1-9]|[12]\d|3[01])                        # 3/29
+      | {_MONTH}\.?\s+{_DAY}(?:,?\s+{_YEAR})?                              # March 29th, 2026
+      | {_DAY}\s+(?:of\s+)?{_MONTH}\.?(?:,?\s+{_YEAR})?                    # 29 March 2026
+      | (?:last|next)\s+(?:week|month|year|night|weekend|{_WEEKDAY})       # last night
+      | {_WEEKDAY}s?
+      | today | yesterday | tomorrow | tonight
+      | mid-(?:{_MONTH}|week|month|year|{_YEAR})                           # mid-June
+      | (?:[01]?\d|2[0-3]):[0-5]\d(?:\s?[ap]\.?m\b\.?)?                    # 9:30 pm
+      | {_YEAR}
+      | \d{{10}} | \d{{13}}                                                # epoch seconds or milliseconds
+    )(?!\w|[./]\d)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def anchors(text: str) -> frozenset[str]:
+    """Return the distinct temporal anchors of `text`, lower-cased, white space folded."""
+    return frozenset(" ".join(match.group().lower().split()) for match in _ANCHOR.finditer(text))
+
+
+def anchor_density(text: str) -> float:
+    """Return A(d) ∈ [0, 1]."""
+    return min(len(anchors(text)) / _MOST_ANCHORS, 1.0)
+
+
+# Every value that A can have, the richest first.
+DENSITIES = tuple(count / _MOST_ANCHORS for count in range(_MOST_ANCHORS, -1, -1))
+
+
+# ------------------------------------------------------------------------------------------------ indicator
 
 # Two strong groups say as much as a question can: the reference's normaliser.
 _SATURATION = 1.5
 # A question is short; of a pasted document only the beginning is read.
 _MOST_CHARACTERS = 2000
 
-_UNIT_OF_TIME = r"(?:second|minute|hour|day|night|week|weekend|month|year|decade)s?"
-_NUMBER = r"(?:\d+|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
-_PERIOD = (
-    r"(?:week|month|year|night|evening|time|spring|summer|autumn|fall|winter"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
-)
-_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_NUMBER = rf"(?:\d+|{'|'.join(words('calendar', 'numbers')[1:12])})"
+_PERIOD = rf"(?:{any_of('temporal', 'periods')}|{any_of('calendar', 'seasons')}|{_WEEKDAY})"
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -49,14 +94,14 @@ _ADDED = (
         _pattern(
             r"\blatest\b"
             rf"|\blast\s+{_PERIOD}\b"
-            r"|(?<!\bat\s)\blast\s+(?!(?:names?|resort|straw|but|for|on|long|longer|as)\b)\w"
+            rf"|(?<!\bat\s)\blast\s+(?!{any_of('temporal', 'after_no_last')}\b)\w"
         ),
     ),
     ("until/during", _pattern(r"\b(?:until|during)\b")),
     ("order", _pattern(r"(?<!\bin\s)\border\b|\bin\s+order\b(?!\s+(?:to|that)\b)")),
-    ("numerals", _pattern(rf"\b{_NUMBER}[\s-]+{_UNIT_OF_TIME}\b(?![\s-]+old\b)")),
+    ("numerals", _pattern(rf"\b{_NUMBER}[\s-]+{any_of('temporal', 'units')}s?\b(?![\s-]+old\b)")),
 )
-_NAMED_MONTH = _pattern(rf"\b(?:in|of|since|by|until|during|from|early|late)\s+{_MONTH}\b")
+_NAMED_MONTH = _pattern(rf"\b(?:in|of|since|by|until|during|from|early|late)\s+{any_of('calendar', 'months')}\b")
 
 
 def indicator(question: str, *, wide: bool) -> Indicator:
@@ -88,14 +133,7 @@ _SHORTEST_TERM = 3
 # Longer quotations are sentences, not names.
 _LONGEST_QUOTATION = 80
 
-# The reference's list: words that say nothing about which event is meant.
-_EMPTY_WORDS = frozenset(
-    """
-    the and for with that this have from your what when where which would could should about into some them they
-    been just want looking look help need recommend suggestions suggest advice think also did does do after before
-    since between first earlier many days long how take took it me my i
-    """.split()
-)
+_EMPTY_WORDS = frozenset(words("temporal", "empty"))
 _SEPARATOR = re.compile(r"\b(?:after|before|between|or|and|then)\b|[?.!,;\n？。！，；、]", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _QUOTED = re.compile(
@@ -103,8 +141,7 @@ _QUOTED = re.compile(
     rf"|「([^」]{{1,{_LONGEST_QUOTATION}}})」|(?<!\w)['‘]([^'’]{{1,{_LONGEST_QUOTATION}}})['’](?!\w)"
 )
 _PUNCTUATION = re.compile(r"[^\w\s'’&-]+")
-# Small words that stand inside a name, as in "Bay of Biscay".
-_JOINING = frozenset("of the da de del der di du la van von &".split())
+_JOINING = frozenset(words("temporal", "joining"))
 # Phones type the curly apostrophe. "I'm" and "I've" are as empty as "I".
 _ENDING = re.compile(r"['’](?:s|m|ve|d|ll|re)?$", re.IGNORECASE)
 
@@ -127,14 +164,14 @@ def event_slots(question: str) -> tuple[str, ...]:
 
 def _content(text: str) -> list[str]:
     """Return the words that say something, in lower case; outside ASCII a word may be short."""
-    words = [word.lower() for word in _WORD.findall(text)]
-    return [w for w in words if (len(w) >= _SHORTEST_TERM or not w.isascii()) and w not in _EMPTY_WORDS]
+    found = [word.lower() for word in _WORD.findall(text)]
+    return [w for w in found if (len(w) >= _SHORTEST_TERM or not w.isascii()) and w not in _EMPTY_WORDS]
 
 
-def _clause_slots(words: list[str]) -> list[str]:
-    if len(words) <= _SHORT_CLAUSE:
-        return [" ".join(words)] if words else []
-    return [" ".join(words[:_EDGE]), " ".join(words[-_EDGE:])]
+def _clause_slots(content: list[str]) -> list[str]:
+    if len(content) <= _SHORT_CLAUSE:
+        return [" ".join(content)] if content else []
+    return [" ".join(content[:_EDGE]), " ".join(content[-_EDGE:])]
 
 
 def _names(text: str) -> list[str]:
@@ -146,12 +183,12 @@ def _names(text: str) -> list[str]:
             if word[:1].isupper() or (run and word in _JOINING):
                 run.append(word)
             elif run:
-                found.append(_trimmed(run))
+                found.append(_trim(run))
                 run = []
     return [name for name in found if _content(name)]
 
 
-def _trimmed(run: list[str]) -> str:
+def _trim(run: list[str]) -> str:
     """Return the run without the empty words at its edges, which began a sentence or joined nothing."""
     telling = [place for place, word in enumerate(run) if not _is_empty(word)]
     return _ENDING.sub("", " ".join(run[telling[0] : telling[-1] + 1])) if telling else ""

@@ -1,29 +1,10 @@
 """Token cost (C3): what a text will cost a language model, without asking one.
 
-A code point belongs to one class and a class has one price. In characters per token:
-
-============  ==============================================================  =========  =======
-class         code points                                                     reference  default
-============  ==============================================================  =========  =======
-latin         ASCII letters                                                        4.00     4.35
-accented      a whole Latin word that holds a letter outside ASCII                 4.00     1.67
-coded         a whole run of Latin letters and ASCII digits that holds a digit        -     1.33
-punctuation   ASCII punctuation                                                       -     1.67
-symbol        marks outside ASCII: quotes, dashes, arrows, full-width forms           -     1.00
-emoji         any other sign outside the basic plane                                  -     0.37
-han_kana      Han, hiragana, katakana                                              1.60     0.85
-hangul        Hangul                                                               1.60     1.11
-cyrillic      Cyrillic                                                             2.50     1.67
-arabic        Arabic                                                               2.50     1.32
-hebrew        Hebrew                                                               2.50     0.94
-partly_known  Greek, Devanagari, Thai                                              4.00     0.94
-other         letters of every other script                                        4.00     0.54
-============  ==============================================================  =========  =======
-
-What has no class of its own takes the class of the letter before it, or after it at the start of the text:
-white space and combining marks always; digits, punctuation and signs where the recipe shows "-". A Latin word
-lends as `latin`: an accent re-prices its own word, never what follows. A text costs the sum over its classes,
-so that one foreign character does not re-price the rest.
+A code point belongs to one class and a class has one price (`TokenRatios`). What has no class of its own takes the
+class of the letter before it, or after it at the start of the text: white space and combining marks always; digits,
+punctuation and signs where the recipe has no price for them. A Latin word lends as `latin`: an accent re-prices its
+own word, never what follows. A text costs the sum over its classes, so that one foreign character does not re-price
+the rest.
 
 The default prices follow the older of the two tokenizers they were measured with, which needs more tokens
 outside English. `docs/design/token-ratios.md` has the measurement and what is still under-counted.
@@ -34,26 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from holdfast.errors import InputError, shown
-
-__all__ = [
-    "DEFAULT_RATIOS",
-    "REFERENCE_RATIOS",
-    "TokenCounter",
-    "TokenRatios",
-    "checked",
-    "class_of",
-    "estimate",
-    "gate_length",
-]
 
 TokenCounter = Callable[[str], int]
 
 # Prices are whole thousandths of a token: C3's 1/1.6, 1/2.5 and 1/4 are exact and no float is involved.
 _TOKEN = 1000
-# The gate's estimator has one ratio for every script (C17).
-_GATE_CHARACTERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,74 +34,38 @@ class TokenRatios:
     `latin <= accented <= coded`.
     """
 
-    latin: int
-    accented: int
-    coded: int | None
-    punctuation: int | None
-    symbol: int | None
-    emoji: int | None
-    han_kana: int
-    hangul: int
-    cyrillic: int
-    arabic: int
-    hebrew: int
-    partly_known: int
-    other: int
+    latin: int = 230  # ASCII letters
+    accented: int = 600  # a whole Latin word that holds a letter outside ASCII
+    coded: int | None = 750  # a whole run of Latin letters and ASCII digits that holds a digit
+    punctuation: int | None = 600  # ASCII punctuation
+    symbol: int | None = 1000  # marks outside ASCII: quotes, dashes, arrows, full-width forms
+    emoji: int | None = 2700  # any other sign outside the basic plane
+    han_kana: int = 1180  # Han, hiragana, katakana
+    hangul: int = 900
+    cyrillic: int = 600
+    arabic: int = 760
+    hebrew: int = 1060
+    partly_known: int = 1060  # Greek, Devanagari, Thai
+    other: int = 1850  # letters of every other script
 
-
-# C3's ratios: 1.6 for CJK, 2.5 for Cyrillic, Arabic and Hebrew, 4.0 for the rest.
-REFERENCE_RATIOS = TokenRatios(
-    latin=250,
-    accented=250,
-    coded=None,
-    punctuation=None,
-    symbol=None,
-    emoji=None,
-    han_kana=625,
-    hangul=625,
-    cyrillic=400,
-    arabic=400,
-    hebrew=400,
-    partly_known=250,
-    other=250,
-)
 
 # Chosen on the `tune` texts of benchmarks/token_texts.py: the lowest round prices that do not under-count the
 # mean piece of a language that the script can tell. `latin` is held down, so that English stays within about a
 # fifth of the newer tokenizer; Traditional Chinese shares a class, and its error, with Simplified.
-DEFAULT_RATIOS = TokenRatios(
-    latin=230,
-    accented=600,
-    coded=750,
-    punctuation=600,
-    symbol=1000,
-    emoji=2700,
-    han_kana=1180,
-    hangul=900,
-    cyrillic=600,
-    arabic=760,
-    hebrew=1060,
-    partly_known=1060,
-    other=1850,
-)
+DEFAULT_RATIOS = TokenRatios()
+# C3's ratios: 1.6 characters a token for CJK, 2.5 for Cyrillic, Arabic and Hebrew, 4.0 for the rest.
+REFERENCE_RATIOS = TokenRatios(
+    latin=250, accented=250, coded=None, punctuation=None, symbol=None, emoji=None, han_kana=625, hangul=625,
+    cyrillic=400, arabic=400, hebrew=400, partly_known=250, other=250,
+)  # fmt: skip
+# By the name that `tokens.ratios` gives them.
+RATIOS = {"default": DEFAULT_RATIOS, "reference": REFERENCE_RATIOS}
 
 # One letter stands for one class in the string that `estimate` counts; `n` (neutral) has no class of its own.
 _CODES = {
-    "latin": "l",
-    "accented": "e",
-    "coded": "d",
-    "punctuation": "p",
-    "symbol": "s",
-    "emoji": "j",
-    "han_kana": "k",
-    "hangul": "h",
-    "cyrillic": "c",
-    "arabic": "a",
-    "hebrew": "b",
-    "partly_known": "g",
-    "other": "o",
-    "neutral": "n",
-}
+    "latin": "l", "accented": "e", "coded": "d", "punctuation": "p", "symbol": "s", "emoji": "j", "han_kana": "k",
+    "hangul": "h", "cyrillic": "c", "arabic": "a", "hebrew": "b", "partly_known": "g", "other": "o", "neutral": "n",
+}  # fmt: skip
 
 # A script's own marks and digits count with its letters: they are as dear, and stand among its letters.
 _SCRIPTS: dict[str, tuple[tuple[int, int], ...]] = {
@@ -190,8 +124,6 @@ _ACCENTED_WORD = re.compile(r"(?<![le])l*+e[le]*+")
 _SCRIPT_RUNS = tuple(
     (name, _CODES[name], re.compile(f"{_CODES[name]}[{_CODES[name]}n]*+")) for name in (*_SCRIPTS, "other")
 )
-# By the name that `tokens.ratios` gives them.
-RATIOS = {"default": DEFAULT_RATIOS, "reference": REFERENCE_RATIOS}
 
 
 def class_of(character: str) -> str:
@@ -238,7 +170,7 @@ _CLASSES = _Classes()
 def estimate(text: str, ratios: TokenRatios = DEFAULT_RATIOS) -> int:
     """Return the estimated cost of `text` in tokens: `ceil(Σ_s |t_s| / χ_s)` over code points (C3).
 
-    It is 0 for the empty text only, and never the gate's `gate_length`.
+    It is 0 for the empty text only, and another measure than the length that the gate works with (C17).
     """
     if text.isascii() and ratios.coded is None and ratios.punctuation is None:
         return -(-len(text) * ratios.latin // _TOKEN)
@@ -250,18 +182,15 @@ def estimate(text: str, ratios: TokenRatios = DEFAULT_RATIOS) -> int:
 
 def _price_words(classes: str, ratios: TokenRatios) -> tuple[str, int]:
     """Price the classes that take whole words; return the classes left, and the price."""
-    price = 0
     if ratios.coded is None:
         classes = classes.replace("d", "n")
-    elif "d" in classes:
-        # One letter stays for each word, here and below, to hold the spaces behind it; it is paid for here.
-        left, words = _CODED_RUN.subn("l", classes)
-        price += ratios.coded * (len(classes) - len(left) + words) - ratios.latin * words
-        classes = left
-    if "e" in classes:
-        left, words = _ACCENTED_WORD.subn("l", classes)
-        price += ratios.accented * (len(classes) - len(left) + words) - ratios.latin * words
-        classes = left
+    price = 0
+    for letter, run, each in (("d", _CODED_RUN, ratios.coded), ("e", _ACCENTED_WORD, ratios.accented)):
+        if each is not None and letter in classes:
+            # One letter stays for each word to hold the spaces behind it; it is paid for here.
+            left, words = run.subn("l", classes)
+            price += each * (len(classes) - len(left) + words) - ratios.latin * words
+            classes = left
     return classes, price
 
 
@@ -269,6 +198,8 @@ def _price_marks(classes: str, ratios: TokenRatios) -> tuple[str, int]:
     """Price punctuation and signs, or make them neutral; return the classes left, and the price."""
     price = 0
     for letter, each in (("p", ratios.punctuation), ("s", ratios.symbol), ("j", ratios.emoji)):
+        if letter not in classes:
+            continue
         if each is None:
             classes = classes.replace(letter, "n")
         else:
@@ -292,13 +223,54 @@ def _price_letters(classes: str, ratios: TokenRatios) -> int:
     return price + ratios.latin * len(classes)
 
 
-def gate_length(text: str) -> int:
-    """Return `L(t) = max(floor(codepoints / 4), 1)`, the length the gate works with (C3, C17).
+class _Line(NamedTuple):
+    """What a line costs but for what stands before its first letter: that is priced like the letter before it."""
 
-    It measures how long a text is, not what it costs. It and `estimate` are never substituted for each other:
-    the gate's thresholds were set with this one, and every budget is kept with the other.
-    """
-    return max(len(text) // _GATE_CHARACTERS, 1)
+    price: int
+    leading: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Estimator:
+    """`estimate` at one recipe's prices, as a counter."""
+
+    ratios: TokenRatios = DEFAULT_RATIOS
+
+    def __call__(self, text: str) -> int:
+        """Return the estimated cost of `text` in tokens."""
+        return estimate(text, self.ratios)
+
+    def by_lines(self) -> TokenCounter:
+        """Return a counter for many texts made of the same lines: each line is priced once, and the rest is a sum.
+
+        It counts as `estimate` does: no word runs across the end of a line. What it has seen goes with it.
+        """
+        ratios, priced = self.ratios, cache(self._price_line)
+        prices = {"l": ratios.latin} | {letter: getattr(ratios, name) for name, letter, _ in _SCRIPT_RUNS}
+
+        def count(text: str) -> int:
+            total, waiting, letter = 0, 0, ""
+            for price, leading, first, last in map(priced, text.splitlines(keepends=True)):
+                total += price
+                if leading and letter:
+                    total += leading * prices[letter]
+                elif not letter:
+                    waiting += leading
+                    total += waiting * prices[first] if first else 0
+                    waiting = 0 if first else waiting
+                letter = last or letter
+            return -(-(total + waiting * ratios.latin) // _TOKEN)
+
+        return count
+
+    def _price_line(self, line: str) -> _Line:
+        classes, words = _price_words(line.translate(_CLASSES), self.ratios)
+        classes, marks = _price_marks(classes, self.ratios)
+        body = classes.lstrip("n")
+        last = body.rstrip("n")[-1:]
+        return _Line(words + marks + _price_letters(body, self.ratios), len(classes) - len(body), body[:1], last)
 
 
 def checked(counter: TokenCounter) -> TokenCounter:

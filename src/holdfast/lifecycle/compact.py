@@ -15,7 +15,7 @@ from holdfast.errors import InputError, NotFoundError, SummariserError, shown
 from holdfast.kernels.clustering import clusters
 from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.summarise import summarise
-from holdfast.models.embedder import Embedder, checked
+from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import CompactionSettings
 from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, look
@@ -45,14 +45,14 @@ def compact(
     What one cut leaves uncovered is cut anew, because other neighbours may give a summary. It ends when a cut gives
     none: then another run has nothing to do (law 14).
     """
-    kit = _wary(kit)
+    kit = _trust_once(kit)
     summed: list[Cluster] = []
     left: list[Cluster] = []
     places: dict[str, int] = {}
     while True:
         turns = eligible(kit.store, view, protected)
         places = places or {turn.id: place for place, turn in enumerate(turns)}
-        done = _compact_clusters(kit, view, _clustered(turns, kit.settings.cluster), left, progress)
+        done = _compact_clusters(kit, view, _cut_clusters(turns, kit.settings.cluster), left, progress)
         left = [cluster for cluster in done if cluster.summary is None]
         summed += (cluster for cluster in done if cluster.summary is not None)
         # One cluster that is left would be cut as it is; turns that change meanwhile are for the next run.
@@ -98,7 +98,7 @@ class _Wary:
             raise
 
 
-def _wary(kit: Compactor) -> Compactor:
+def _trust_once(kit: Compactor) -> Compactor:
     return kit if kit.summariser is None else dataclasses.replace(kit, summariser=_Wary(kit.summariser))
 
 
@@ -135,7 +135,7 @@ def _may_be_covered(unit: Unit, view: View, protected: frozenset[str]) -> bool:
     )
 
 
-def _clustered(turns: Sequence[Unit], size: int) -> list[list[Unit]]:
+def _cut_clusters(turns: Sequence[Unit], size: int) -> list[list[Unit]]:
     """Return the clusters of C18; turns that only one agent may see are never mixed with others'."""
     by_agent = sorted(turns, key=lambda unit: unit.agent or "")
     groups = [[*group] for _, group in groupby(by_agent, key=lambda unit: unit.agent or "")]
@@ -146,7 +146,7 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
     """Summarise one cluster and let the summary stand for it, in one transaction."""
     ids = tuple(turn.id for turn in turns)
     outcome = summarise(
-        turns, _vectors(kit, view, turns), settings=kit.settings, embed=lambda text: _embedded(kit, [text])[0],
+        turns, _vectors(kit, view, turns), settings=kit.settings, embed=lambda text: _embed(kit, [text])[0],
         counter=kit.counter, summariser=kit.summariser,
     )  # fmt: skip
     if not isinstance(outcome, Summarised):
@@ -156,7 +156,7 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
     if written is None:  # somebody changed a turn meanwhile: the next run reads it as it now is
         return Cluster(ids, outcome, changed=True)
     kept = summary.evolve(version=written.version)
-    kit.store.put_vectors(kit.embedder.space, [kept], _embedded(kit, [kept.text]))
+    kit.store.put_vectors(kit.embedder.space, [kept], _embed(kit, [kept.text]))
     return Cluster(ids, outcome, summary.id)
 
 
@@ -168,14 +168,14 @@ def _vectors(kit: Compactor, view: View, turns: Sequence[Unit]) -> NDArray[np.fl
     known = dict(zip(kept.ids, kept.vectors, strict=True))
     missing = [turn for turn in turns if turn.id not in known]
     if missing:
-        found = _embedded(kit, [turn.text for turn in missing])
+        found = _embed(kit, [turn.text for turn in missing])
         known |= {turn.id: vector for turn, vector in zip(missing, found, strict=True)}
     return np.array([known[unit_id] for unit_id in ids], dtype=np.float32)
 
 
-def _embedded(kit: Compactor, texts: Sequence[str]) -> NDArray[np.float32]:
+def _embed(kit: Compactor, texts: Sequence[str]) -> NDArray[np.float32]:
     embedder = kit.embedder
-    return checked(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
+    return check_vectors(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
 
 
 def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: Summarised) -> Unit:
@@ -214,7 +214,7 @@ def rebuild(
 ) -> list[str]:
     """Summarise again what is left of summaries that went with an erased turn; return the new summaries."""
     made = []
-    kit = _wary(kit)
+    kit = _trust_once(kit)
     for summary in erased:
         if summary.lineage is None or summary.superseded_by is not None:
             continue

@@ -6,17 +6,18 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from holdfast.errors import InputError, NotFoundError, shown
-from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, Store, look
-from holdfast.types import CoreDocument, Unit, View
+from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, Reading, Store, look
+from holdfast.types import Document, Unit, View
 
 # Before anything expires: whoever forgets means what has expired too.
 _BEFORE_EXPIRY = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ForgetRequest:
     """What a caller wants to be forgotten: exactly one of these, or `everything` the user has."""
 
     ids: tuple[str, ...] = ()
@@ -27,37 +28,44 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ErasureTargets:
     """The units and documents that are to go; `everyones` when they are not the user's own."""
 
     ids: tuple[str, ...]
-    documents: tuple[CoreDocument, ...]
+    documents: tuple[Document, ...]
     everyones: bool = False
 
 
-def select(store: Store, view: View, wanted: Wanted) -> Selection:
+def select(store: Store, view: View, request: ForgetRequest) -> ErasureTargets:
     """Return what is to be erased.
 
     Raises:
         InputError: nothing or too much is named; or a unit is part of a document of which more is kept.
         NotFoundError: there is no such document.
     """
-    _refuse_unclear(wanted)
-    if wanted.ids:
-        known = look(store, view, lambda reading: reading.units(wanted.ids))
-        return _with_documents(store, view, [known[name] for name in wanted.ids if name in known], wanted.ids)
-    if wanted.document is not None:
-        return _document(store, view, wanted.document)
+    _refuse_unclear(request)
+    with store.reading(view):  # what is read inside is one state
+        return _select(store, view, request)
+
+
+def _select(store: Store, view: View, request: ForgetRequest) -> ErasureTargets:
+    if request.ids:
+        known = look(store, view, lambda reading: reading.units(request.ids))
+        return _with_documents(store, view, [known[name] for name in request.ids if name in known], request.ids)
+    if request.document is not None:
+        return _document(store, view, request.document)
     own = _own(store, dataclasses.replace(view, filters=None, session=None, only_session=False))
-    if wanted.everything:
-        documents = tuple(
-            one for one in look(store, view, lambda reading: reading.documents()) if one.user == view.user
+    if request.everything:
+        documents = look(store, view, lambda reading: reading.documents())
+        return ErasureTargets(
+            tuple(unit.id for unit in own), tuple(one for one in documents if one.user == view.user)
         )
-        return Selection(tuple(unit.id for unit in own), documents)
     found = _own(store, view)
-    if not found and wanted.session is not None:
-        raise NotFoundError(f"user {shown(view.user)} has nothing in session {shown(wanted.session)}; check its name")
-    if wanted.filtered and found and len(found) == len(own):
+    if not found and request.session is not None:
+        raise NotFoundError(
+            f"user {shown(view.user)} has nothing in session {shown(request.session)}; check its name"
+        )
+    if request.filtered and found and len(found) == len(own):
         raise InputError(
             f"the filter matches all {len(own)} units of user {shown(view.user)}; "
             "narrow it, or say all=True (--all) to forget everything"
@@ -73,12 +81,12 @@ def has_ended(unit: Unit) -> bool:
     return unit.expires_at == unit.recorded_time
 
 
-def _refuse_unclear(wanted: Wanted) -> None:
+def _refuse_unclear(request: ForgetRequest) -> None:
     named = {
-        "ids": bool(wanted.ids),
-        "document": wanted.document is not None,
-        "all": wanted.everything,
-        "session or filters": wanted.session is not None or wanted.filtered,
+        "ids": bool(request.ids),
+        "document": request.document is not None,
+        "all": request.everything,
+        "session or filters": request.session is not None or request.filtered,
     }
     chosen = [name for name, given in named.items() if given]
     if not chosen:
@@ -99,66 +107,47 @@ def _own(store: Store, view: View) -> list[Unit]:
     return [unit for unit in found if unit.user == view.user and view.agent in (unit.agent, None)]
 
 
-def _document(store: Store, view: View, name: str) -> Selection:
-    kept = look(store, view, lambda reading: reading.documents(name=name))
-    if not kept and (
-        past := look(store, view, lambda reading: reading.propose(DocumentQuery(name), ALL, NO_HURRY).ids)
-    ):  # its file was deleted: its units have ended, and are kept
-        return Selection(tuple(past), ())
+def _document(store: Store, view: View, name: str) -> ErasureTargets:
+    with store.reading(view) as reading:
+        kept = reading.documents(name=name)
+        past = reading.propose(DocumentQuery(name), ALL, NO_HURRY).ids
+        known = sorted({one.name for one in reading.documents(bodies=False)})
+    if not kept and past:  # its file was deleted: its units have ended, and are kept
+        return ErasureTargets(past, ())
     if not kept:
-        names = (
-            ", ".join(
-                sorted(
-                    {
-                        one
-                        for one, _, _ in [
-                            (one.name, one.user, one.path)
-                            for one in look(store, view, lambda reading: reading.documents(bodies=False))
-                        ]
-                    }
-                )
-            )
-            or "none"
-        )
+        names = ", ".join(known) or "none"
         raise NotFoundError(f"there is no document {shown(name)}; there is {names}")
     document = next((one for one in kept if one.user is not None), kept[0])
-    return Selection(_parts(store, view, document), (document,), everyones=document.user is None)
+    return ErasureTargets(_parts(store, view, document), (document,), everyones=document.user is None)
 
 
-def _parts(store: Store, view: View, document: CoreDocument) -> tuple[str, ...]:
+def _parts(store: Store, view: View, document: Document) -> tuple[str, ...]:
     """Return the units of one document, past ones too."""
-    return tuple(
-        look(
-            store,
-            dataclasses.replace(view, user=document.user or ""),
-            lambda reading: reading.propose(DocumentQuery(document.name), ALL, NO_HURRY).ids,
-        )
-    )
+    owner = dataclasses.replace(view, user=document.user or "")
+    return look(store, owner, lambda reading: reading.propose(DocumentQuery(document.name), ALL, NO_HURRY).ids)
 
 
-def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[str, ...]) -> Selection:
+def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[str, ...]) -> ErasureTargets:
     """Let a document go with all of its units; a part of one cannot be erased, because its text is kept whole."""
     chosen = {unit.id for unit in units}
     documents = []
-    documents_of = dict(
-        zip(
-            [unit.id for unit in units],
-            look(store, view, lambda reading: reading.columns([unit.id for unit in units], ("document",)))[
-                "document"
-            ],
-            strict=True,
-        )
-    )
-    names = {(documents_of.get(unit.id), unit.user) for unit in units if not has_ended(unit)}
+    unit_ids = [unit.id for unit in units]
+    columns = look(store, view, lambda reading: reading.columns(unit_ids, ("document",)))
+    documents_of = dict(zip(unit_ids, columns["document"].tolist(), strict=True))
+    names = {(documents_of[unit.id], unit.user) for unit in units if not has_ended(unit)}
     for name, user in sorted((name, user or "") for name, user in names if name is not None):
-        for kept in look(store, view, lambda reading: reading.documents(name=name)):
+        for kept in look(store, view, partial(_documents_called, name)):
             if (kept.user or "") != user:
                 continue
             if left := [unit_id for unit_id in _parts(store, view, kept) if unit_id not in chosen]:
-                part = next(unit.id for unit in units if documents_of.get(unit.id) == name)
+                part = next(unit.id for unit in units if documents_of[unit.id] == name)
                 raise InputError(
                     f"{shown(part)} is part of the document {shown(name)}, of which {len(left)} more units are kept; "
                     "forget the whole document, or ingest it again without that part and then forget this"
                 )
             documents.append(kept)
-    return Selection(ids, tuple(documents))
+    return ErasureTargets(ids, tuple(documents))
+
+
+def _documents_called(name: str, reading: Reading) -> list[Document]:
+    return reading.documents(name=name)

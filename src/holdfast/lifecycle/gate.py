@@ -1,23 +1,93 @@
-"""The gate (C17): which turns of a session become durable, judged before they are indexed."""
+"""The gate (C17): which turns of a session become durable, judged before they are indexed.
+
+Gconv = .35H + .40R + .25D_nl      Gtech = .40P + .35A + .25D_tech      G = (1 - T)·Gconv + T·Gtech
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import InputError, shown
+from holdfast.kernels.gating import frequency, mixed, novelty, repetition, saturation, weighted
 from holdfast.kernels.vectors import cosines
-from holdfast.language.gate import judge
+from holdfast.language.signals import Signals, has_content, only_asks, signals
 from holdfast.settings import GateSettings
-from holdfast.store.contract import SimilarityQuery, Store, look
+from holdfast.store.contract import SimilarityQuery, Store
 from holdfast.types import Gate, Unit, View
 
-# How many earlier turns and durable units are looked at (the seeds' k of their two searches).
-_TURNS = 10
-_DURABLE = 5
+# C17: how many earlier turns and durable units are looked at; further ones would dilute the mean.
+NEAREST_TURNS = 10
+NEAREST_DURABLE = 5
+# C17: the shares of H, R and D_nl in conversation, and of P, A and D_tech in technical talk.
+_CONVERSATIONAL = (0.35, 0.40, 0.25)
+_TECHNICAL = (0.40, 0.35, 0.25)
 
 Vectors = NDArray[np.float32]
+
+
+def judge(text: str, turn_cosines: Sequence[float], durable_cosines: Sequence[float], settings: GateSettings) -> Gate:
+    """Decide about one turn, before it is indexed itself.
+
+    `turn_cosines` are those of the nearest earlier turns, `durable_cosines` of the nearest durable units; of more
+    than ten and five the nearest count. Policies `all` and `off` decide alone, but the signals are still shown.
+
+    Raises:
+        InputError: a cosine is not a number.
+    """
+    turns, durable = _nearest(turn_cosines, NEAREST_TURNS), _nearest(durable_cosines, NEAREST_DURABLE)
+    found = signals(text, settings)
+    new, often = novelty(durable), frequency(turns, settings.similar)
+    held = saturation(durable, settings.saturated)
+    again = repetition(often, held)
+    conversational = weighted(_CONVERSATIONAL, (new, again, found.statement))
+    technical = weighted(_TECHNICAL, (found.specificity, found.action, found.structure))
+    score = mixed(found.technical, conversational, technical)
+    promoted, reason = _decision(text, found, score, settings)
+    return Gate(
+        promoted=promoted,
+        reason=reason,
+        score=score,
+        conversational=conversational,
+        technical=technical,
+        novelty=new,
+        repetition=again,
+        frequency=often,
+        saturation=held,
+        technical_density=found.technical,
+        statement=found.statement,
+        specificity=found.specificity,
+        action=found.action,
+        structure=found.structure,
+    )
+
+
+def _nearest(found: Sequence[float], most: int) -> list[float]:
+    for cosine in found:
+        if math.isnan(cosine):
+            raise InputError(f"{shown(cosine)} is not a cosine; give numbers from -1 to 1")
+    return sorted(found, reverse=True)[:most]
+
+
+def _decision(text: str, found: Signals, score: float, settings: GateSettings) -> tuple[bool, str]:
+    if settings.policy != "gate":
+        return settings.policy == "all", f"policy {settings.policy}"
+    if not has_content(text, found, wide=settings.wide):
+        return False, "too little content"
+    if settings.wide and not found.about_someone and only_asks(text):
+        return False, "only asks"
+    promoted = score >= settings.threshold
+    return promoted, f"gate {_figure(score)} {'>=' if promoted else '<'} {_figure(settings.threshold)}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+# ------------------------------------------------------------------------------------------------- turns of a store
 
 
 def awaiting(units: Sequence[Unit], settings: GateSettings) -> list[Unit]:
@@ -31,7 +101,12 @@ def awaiting(units: Sequence[Unit], settings: GateSettings) -> list[Unit]:
     ]
 
 
-def judged(
+def judge_by_words(units: Sequence[Unit], settings: GateSettings) -> list[tuple[Unit, Gate]]:
+    """Judge units of a memory that has no embedder: nothing is ever similar, so every turn is new."""
+    return [(unit, judge(unit.text, (), (), settings)) for unit in awaiting(units, settings)]
+
+
+def judge_units(
     store: Store, space: str, units: Sequence[Unit], vectors: Vectors, settings: GateSettings
 ) -> list[tuple[Unit, Gate]]:
     """Judge units that have vectors and are not indexed yet, each against all that came before it.
@@ -45,10 +120,11 @@ def judged(
     durable = [unit.scope == "user" for unit in units]
     for i in places:
         unit, (turns, lasting) = units[i], known[i]
-        near = [j for j in range(i) if _same_owner(units[j], unit)]
-        turns = turns + _near(vectors, i, [j for j in near if units[j].kind == "turn"])
-        lasting = lasting + _near(vectors, i, [j for j in near if durable[j]])
-        gate = judge(unit.text, _best(turns, _TURNS), _best(lasting, _DURABLE), settings)
+        near = [j for j in range(i) if _is_shared(units[j], unit)]
+        likeness = cosines(vectors[near], vectors[i], vectors.shape[1]).tolist() if near else []
+        turns = turns + [cosine for j, cosine in zip(near, likeness, strict=True) if units[j].kind == "turn"]
+        lasting = lasting + [cosine for j, cosine in zip(near, likeness, strict=True) if durable[j]]
+        gate = judge(unit.text, turns, lasting, settings)
         durable[i] = gate.promoted
         decided.append((unit, gate))
     return decided
@@ -63,35 +139,22 @@ def _known(
     for i in places:
         owners.setdefault((units[i].tenant, units[i].user, units[i].agent), []).append(i)
     for theirs in owners.values():
-        view, rows = _owner(units[theirs[0]]), vectors[theirs]
+        view, rows = view_of_owner(units[theirs[0]]), vectors[theirs]
         itself = [units[i].id for i in theirs]  # another process may have indexed it meanwhile
-        asked = SimilarityQuery(space, rows, _TURNS, _DURABLE)
-        near = look(store, view, lambda reading: reading.evidence(asked, itself))
-        found |= dict(zip(theirs, zip(map(list, near.turns), map(list, near.durable), strict=True), strict=True))
+        with store.reading(view) as reading:
+            near = reading.evidence(SimilarityQuery(space, rows, NEAREST_TURNS, NEAREST_DURABLE), itself)
+        pairs = zip(map(list, near.turns), map(list, near.durable), strict=True)
+        found |= dict(zip(theirs, pairs, strict=True))
     return found
 
 
-def judged_by_words(units: Sequence[Unit], settings: GateSettings) -> list[tuple[Unit, Gate]]:
-    """Judge units of a memory that has no embedder: nothing is ever similar, so every turn is new."""
-    return [(unit, judge(unit.text, (), (), settings)) for unit in awaiting(units, settings)]
-
-
-def _owner(unit: Unit) -> View:
+def view_of_owner(unit: Unit) -> View:
+    """Return what the owner of a unit may see, at the moment it was recorded."""
     at = unit.recorded_time
     return View(tenant=unit.tenant, user=unit.user or "", agent=unit.agent, now=at, reference_time=at)
 
 
-def _same_owner(one: Unit, other: Unit) -> bool:
+def _is_shared(one: Unit, other: Unit) -> bool:
+    """Return whether the owner of `other` sees `one`."""
     shared = other.agent is None or one.agent in (other.agent, None)
     return (one.tenant, one.user) == (other.tenant, other.user) and shared
-
-
-def _near(vectors: Vectors, i: int, rows: Sequence[int]) -> list[float]:
-    if not rows:
-        return []
-    found: list[float] = cosines(vectors[list(rows)], vectors[i], vectors.shape[1]).tolist()
-    return found
-
-
-def _best(found: list[float], most: int) -> list[float]:
-    return sorted(found, reverse=True)[:most]

@@ -16,7 +16,6 @@ one of the same rung takes its place. A summariser that fails is not asked again
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ from holdfast.kernels.clustering import (
     decay_rate,
     pick_count,
     preservation,
-    ranked,
+    rank_central,
 )
 from holdfast.language.lexical import terms
 from holdfast.language.preservation import essentials, invented, missing
@@ -71,58 +70,50 @@ def summarise(
         )
     if len(turns) == 1:
         return Trivial(turns[0].id)
-    bodies = tuple(" ".join(sanitise(turn.text).split()) for turn in turns)
-    cluster = _Cluster(
-        ids=tuple(turn.id for turn in turns),
-        speakers=tuple(name_of(turn) for turn in turns),
-        bodies=bodies,
-        vectors=vectors,
-        order=_substantial_first(ranked(vectors), bodies, settings.min_terms),
-        cost=sum(counter(turn.text) for turn in turns),
-        embed=embed,
-        counter=counter,
-        settings=settings,
-        summariser=summariser,
-    )
+    ladder = _Ladder(turns, vectors, settings, embed, counter, summariser)
     return (
-        cluster.attempt("normal", settings.density, settings.tokens)
-        or cluster.attempt("tight", settings.tight_density, settings.tight_tokens)
-        or cluster.extract("last", cluster.picked(settings.tight_density))
-        or cluster.extract("last", cluster.fitting(settings.tight_density, settings.last_tokens))
-        or Declined(cluster.cost, tuple(cluster.notes))
+        ladder.attempt("normal", settings.density, settings.tokens)
+        or ladder.attempt("tight", settings.tight_density, settings.tight_tokens)
+        or ladder.extract("last", ladder.pick(settings.tight_density))
+        or ladder.extract("last", ladder.fit(settings.tight_density, settings.last_tokens))
+        or Declined(ladder.cost, tuple(ladder.notes))
     )
 
 
-def _substantial_first(order: tuple[int, ...], bodies: Sequence[str], least: int) -> tuple[int, ...]:
-    """Return the most central turns first, those that say something before bare courtesies."""
-    return tuple(sorted(order, key=lambda place: len(set(terms(bodies[place]))) < least))
+class _Ladder:
+    """One cluster and the tries so far: what all rungs need, and what the tries have left behind."""
 
+    def __init__(
+        self,
+        turns: Sequence[Unit],
+        vectors: NDArray[np.float32],
+        settings: CompactionSettings,
+        embed: Embed,
+        counter: TokenCounter,
+        summariser: Summariser | None,
+    ) -> None:
+        self.settings, self.embed, self.counter, self.summariser = settings, embed, counter, summariser
+        self.vectors = vectors
+        self.ids = tuple(turn.id for turn in turns)
+        self.speakers = tuple(name_of(turn) for turn in turns)
+        self.bodies = tuple(" ".join(sanitise(turn.text).split()) for turn in turns)
+        self.cost = sum(counter(turn.text) for turn in turns)
+        # The most central turns first, those that say something before bare courtesies.
+        self.order = sorted(rank_central(vectors), key=self._says_little)
+        self.notes: list[str] = []
+        self.extracted: set[tuple[int, ...]] = set()
 
-@dataclass(slots=True)
-class _Cluster:
-    """One cluster on the ladder: what all rungs need, and what the tries so far have left behind."""
-
-    ids: tuple[str, ...]
-    speakers: tuple[str, ...]
-    bodies: tuple[str, ...]
-    vectors: NDArray[np.float32]
-    order: tuple[int, ...]
-    cost: int
-    embed: Embed
-    counter: TokenCounter
-    settings: CompactionSettings
-    summariser: Summariser | None
-    notes: list[str] = field(default_factory=list)
-    extracted: set[tuple[int, ...]] = field(default_factory=set)
+    def _says_little(self, place: int) -> bool:
+        return len(set(terms(self.bodies[place]))) < self.settings.min_terms
 
     def attempt(self, rung: Rung, density: float, most: int) -> Summarised | None:
         """Return the summary of one rung: written if it can be, else extractive; None if it saves nothing."""
-        places = self.picked(density)
-        if self.summariser is not None and (writing := self._written(self.summariser, places, most)):
+        places = self.pick(density)
+        if self.summariser is not None and (writing := self._write(self.summariser, places, most)):
             tokens = self._saving(f"the summary written in at most {most} tokens", writing.text)
             if tokens is None:
                 return None
-            if kept := self._accepted(writing.text, places):
+            if kept := self._accept(writing.text, places):
                 return self._summary(writing.text, rung, places, tokens, kept, writing.confidence)
         return self.extract(rung, places)
 
@@ -135,11 +126,11 @@ class _Cluster:
         tokens = self._saving(f"an extractive summary of {len(places)} of {len(self.ids)} turns", text)
         return None if tokens is None else self._summary(text, rung, places, tokens, self._kept(text))
 
-    def picked(self, density: float) -> tuple[int, ...]:
+    def pick(self, density: float) -> tuple[int, ...]:
         """Return the places of the most central turns, in time order."""
         return tuple(sorted(self.order[: pick_count(len(self.ids), density)]))
 
-    def fitting(self, density: float, most: int) -> tuple[int, ...]:
+    def fit(self, density: float, most: int) -> tuple[int, ...]:
         """Return those of the most central turns that fit `most` tokens together, but at least the first."""
         chosen: tuple[int, ...] = ()
         for place in self.order[: pick_count(len(self.ids), density)]:
@@ -148,12 +139,12 @@ class _Cluster:
                 chosen = wider
         return chosen
 
-    def _written(self, summariser: Summariser, places: Sequence[int], most: int) -> Writing | None:
+    def _write(self, summariser: Summariser, places: Sequence[int], most: int) -> Writing | None:
         """Return what the summariser wrote; None, with a note, if it failed or wrote nothing."""
         keep = essentials(self._facts(places)).phrases()
         try:
             turns = self._lines(range(len(self.ids))).split("\n")
-            writing = _checked(summariser.summarise(turns, max_tokens=most, keep=keep), summariser.name)
+            writing = _check_writing(summariser.summarise(turns, max_tokens=most, keep=keep), summariser.name)
         except SummariserError as error:
             self.notes.append(f"{error}; extractive instead")
             self.summariser = None
@@ -163,13 +154,13 @@ class _Cluster:
             return None
         return writing
 
-    def _accepted(self, text: str, places: Sequence[int]) -> Preservation | None:
+    def _accept(self, text: str, places: Sequence[int]) -> Preservation | None:
         """Return how much a written summary keeps, if it keeps enough and invents nothing; else note why not."""
         reasons = []
         if dropped := missing(essentials(self._facts(places)), text):
-            reasons.append(f"it dropped {_listed(dropped)}")
+            reasons.append(f"it dropped {_list_first(dropped)}")
         if added := invented([self._lines(range(len(self.ids)))], text):
-            reasons.append(f"it invented {_listed(added)}")
+            reasons.append(f"it invented {_list_first(added)}")
         kept = None if reasons else self._kept(text)
         if kept and kept.align < self.settings.min_align:
             reasons.append(f"Q_align {_below(kept.align, self.settings.min_align)}")
@@ -231,7 +222,7 @@ class _Cluster:
         )
 
 
-def _checked(writing: Writing, who: str) -> Writing:
+def _check_writing(writing: Writing, who: str) -> Writing:
     """Return what a summariser gave, at its edges trimmed, after making sure that it can be used.
 
     Raises:
@@ -252,7 +243,7 @@ def _storable(text: str) -> bool:
     return "\x00" not in text and text == text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _listed(phrases: Sequence[str]) -> str:
+def _list_first(phrases: Sequence[str]) -> str:
     named = ", ".join(shown(phrase) for phrase in phrases[:_NAMED_IN_NOTES])
     rest = len(phrases) - _NAMED_IN_NOTES
     return f"{named} and {rest} more" if rest > 0 else named

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
 
-from holdfast.language.changes import Change, Statement, changes, speaks_of_change, statements
-from holdfast.language.facts.sentences import spans
-from holdfast.language.knowledge import speaker_of
+from holdfast.language.changes import Assertion, Change, find_changes, read_assertions, speaks_of_change
+from holdfast.language.facts import speaker_of
 from holdfast.language.lexical import TOKENIZERS, terms
+from holdfast.language.sentences import PROSE
 from holdfast.language.symbols import symbol
+from holdfast.lifecycle.gate import view_of_owner
 from holdfast.settings import Settings
-from holdfast.store.contract import NO_HURRY, DenseQuery, LexicalQuery, Reading, Store, look
+from holdfast.store.contract import NO_HURRY, DenseQuery, LexicalQuery, Reading, Store
 from holdfast.types import FIELDS, Unit, View
 
 # A statement of the same thing shares words or meaning with its change: it is among the nearest.
@@ -44,7 +45,7 @@ class Superseded:
     @property
     def owner(self) -> View:
         """Return whose units they are."""
-        return _owner(self.new)
+        return view_of_owner(self.new)
 
     @property
     def why(self) -> str:
@@ -53,28 +54,48 @@ class Superseded:
         return f"{self.change.slot}: {self.change.old} → {self.change.new or 'ended'}{seen}"
 
 
-def superseded(store: Store, units: Sequence[Unit], settings: Settings) -> list[Superseded]:
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads what turns assert, each once, however many others it is compared with."""
+
+    functional: frozenset[str]
+    known: dict[tuple[str, str], tuple[Assertion, ...]] = field(default_factory=dict)
+
+    def read(self, unit: Unit) -> tuple[Assertion, ...]:
+        """Return what a turn asserts."""
+        key = (unit.text, speaker_of(unit))
+        if key not in self.known:
+            self.known[key] = read_assertions(*key)
+        return self.known[key]
+
+    def may_change(self, unit: Unit) -> bool:
+        """Return whether a turn may replace an earlier one."""
+        said = self.read(unit)
+        return any(one.marker or one.replaces or one.ended or one.slot in self.functional for one in said)
+
+
+def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> list[Superseded]:
     """Return what some turns, just indexed, replace, and which of them is replaced by one that was known before.
 
     What was said later decides, in whatever order turns arrive. Each unit is replaced once.
     """
     found: dict[str, Superseded] = {}
+    reader = _Reader(frozenset(settings.symbolic.functional))
     told = [unit for unit in units if unit.kind == "turn" and unit.author == "user"]
-    for unit in _as_kept(store, [unit for unit in told if _concerned(unit, settings)]):
-        for other in _nearest(store, unit, settings):
+    for unit in _as_kept(store, [unit for unit in told if _is_concerned(unit, reader)]):
+        for other in _nearest(store, unit, reader, settings):
             old, new = (other, unit) if _moment(other) < _moment(unit) else (unit, other)
-            if old.id not in found and (made := _change(new, old, settings)) is not None:
-                found[old.id] = Superseded(old, new, made)
+            if old.id not in found and (change := _change(new, old, reader)) is not None:
+                found[old.id] = Superseded(old, new, change)
     return [*found.values()]
 
 
-def _concerned(unit: Unit, settings: Settings) -> bool:
+def _is_concerned(unit: Unit, reader: _Reader) -> bool:
     """Return whether a turn may replace another, or be replaced: only a turn whose time was given has later ones."""
     told_later = unit.event_time != unit.recorded_time
-    if not (told_later or settings.symbolic.functional or speaks_of_change(unit.text)):
+    if not (told_later or reader.functional or speaks_of_change(unit.text)):
         return False
-    said = statements(unit.text, speaker_of(unit))
-    return any(_may_change(one, settings) for one in said) or (told_later and bool(said))
+    return (told_later and bool(reader.read(unit))) or reader.may_change(unit)
 
 
 def _moment(unit: Unit) -> tuple[datetime, int, str]:
@@ -83,28 +104,19 @@ def _moment(unit: Unit) -> tuple[datetime, int, str]:
 
 def _as_kept(store: Store, units: Sequence[Unit]) -> list[Unit]:
     """Return the units as the store has them: it gave them their positions."""
-    kept = (look(store, _owner(unit), lambda reading: reading.units([unit.id])).get(unit.id) for unit in units)
-    return [unit for unit in kept if unit is not None]
+    kept: list[Unit] = []
+    for unit in units:
+        with store.reading(view_of_owner(unit)) as reading:
+            kept += reading.units([unit.id]).values()
+    return kept
 
 
-def _owner(unit: Unit) -> View:
-    at = unit.recorded_time
-    return View(tenant=unit.tenant, user=unit.user or "", agent=unit.agent, now=at, reference_time=at)
-
-
-def _may_change(one: Statement, settings: Settings) -> bool:
-    return bool(one.marker or one.replaces or one.ended) or one.slot in settings.symbolic.functional
-
-
-def _change(new: Unit, old: Unit, settings: Settings) -> Change | None:
-    said = statements(new.text, speaker_of(new))
-    if old.pinned or not any(_may_change(one, settings) for one in said):
-        return None
+def _change(new: Unit, old: Unit, reader: _Reader) -> Change | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
-    if len(spans(old.text)) != 1 or _QUOTING.search(new.text):
+    if old.pinned or not reader.may_change(new) or _QUOTING.search(new.text) or len(PROSE.spans(old.text)) != 1:
         return None
-    before = statements(old.text, speaker_of(old))
-    made = changes(said, before, frozenset(settings.symbolic.functional))
+    before = reader.read(old)
+    made = find_changes(reader.read(new), before, reader.functional)
     gone = {one.old for one in made}
     if not made or not all(one.value in gone for one in before):
         return None
@@ -112,38 +124,37 @@ def _change(new: Unit, old: Unit, settings: Settings) -> Change | None:
     return made[0] if len(other) <= _OTHER_WORDS else None
 
 
-def _nearest(store: Store, unit: Unit, settings: Settings) -> list[Unit]:
+def _nearest(store: Store, unit: Unit, reader: _Reader, settings: Settings) -> list[Unit]:
     """Return the turns of the same speaker that are nearest in words, meaning or what they state, oldest first."""
-    view = _owner(unit)
-    lexical = settings.lexical
+    view, lexical = view_of_owner(unit), settings.lexical
     words = tuple(dict.fromkeys(TOKENIZERS[settings.analysis.tokenizer](unit.text)))
     weights = tuple(lexical.weights[name] for name in FIELDS)
     query = LexicalQuery(words, weights, lexical.k1, lexical.b, frozenset(), 1.0)
-    space = store.space()
+    space = store.space() or ""
     with store.reading(view) as reading:
         ids = [*reading.propose(query, _NEAREST, NO_HURRY).ids]
-        itself = DenseQuery(space or "", np.zeros(0, dtype=np.float32))
-        evidence = reading.evidence(itself, [unit.id]) if space is not None else None
-        if space is not None and evidence is not None and len(evidence.ids):
-            ids += reading.propose(DenseQuery(space, evidence.vectors[0]), _NEAREST, NO_HURRY).ids
-        ids += _stating(reading, unit)
+        itself = reading.evidence(DenseQuery(space, np.zeros(0, dtype=np.float32)), [unit.id])
+        if itself.ids:
+            ids += reading.propose(DenseQuery(space, itself.vectors[0]), _NEAREST, NO_HURRY).ids
+        ids += _stating(reading, reader.read(unit))
         units = reading.units([*dict.fromkeys(ids)]).values()
-    others = [
-        one
-        for one in units
-        if one.id != unit.id
+    return sorted((one for one in units if _is_comparable(one, unit)), key=_moment)
+
+
+def _is_comparable(one: Unit, unit: Unit) -> bool:
+    """Return whether another turn of the same speaker could be replaced by this one, or replace it."""
+    return (
+        one.id != unit.id
         and one.kind == "turn"
         and one.author == unit.author
         and (one.user, one.agent) == (unit.user, unit.agent)
         and speaker_of(one) == speaker_of(unit)
         and one.superseded_by is None
-    ]
-    return sorted(others, key=_moment)
+    )
 
 
-def _stating(reading: Reading, unit: Unit) -> list[str]:
-    """Return the units that state a fact of a subject that this one speaks of, however far they are in words."""
-    said = statements(unit.text, speaker_of(unit))
+def _stating(reading: Reading, said: Sequence[Assertion]) -> list[str]:
+    """Return the units that state a fact of a subject that these speak of, however far they are in words."""
     slots, subjects = {one.slot for one in said}, {symbol(one.subject) for one in said}
     facts = reading.facts().about(subjects, _NEAREST)
     return [source for fact in facts if fact.relation in slots for source in fact.sources]

@@ -1,1 +1,114 @@
-"""The two embedding models that ship with Holdfast, each with its licence and a record of where it comes from."""
+"""The models that read and write (C10, C18): two embedders ship, others are a folder or an address away.
+
+Libraries are imported when a model needs them and not before: a memory without vectors does not pay for them. The
+memories of one process share a loaded model, which holds no state.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+from holdfast.errors import MissingExtraError, SettingsError, SummariserError
+from holdfast.models.embedder import Embedder, Preparation, check_shipped, shipped_folder, shipped_identity
+from holdfast.models.summariser import Summariser
+from holdfast.settings import EmbeddingSettings, SummariserSettings
+
+_INSTALL = "install it with: pip install onnxruntime tokenizers"
+
+
+@lru_cache(maxsize=4)
+def build_embedder(settings: EmbeddingSettings) -> Embedder | None:
+    """Return the embedder the settings name, ready for use; nothing for `none`.
+
+    Raises:
+        EmbedderError: the model cannot be loaded. An endpoint is first asked when a vector is needed.
+        SettingsError: the embedder needs a setting that is empty.
+    """
+    if settings.embedder == "none":
+        return None
+    preparation = Preparation(settings.max_tokens, settings.query_prefix, settings.document_prefix)
+    threads = settings.threads or os.cpu_count() or 1
+    if settings.embedder in ("openai", "ollama"):
+        return _endpoint_embedder(settings, preparation, threads)
+    try:
+        return _local_embedder(settings, preparation, threads)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the embedder {settings.embedder} needs a library that is not installed ({error}); {_INSTALL}"
+        ) from error
+
+
+def _local_embedder(settings: EmbeddingSettings, preparation: Preparation, threads: int) -> Embedder:
+    name = settings.embedder
+    if name == "potion":
+        from holdfast.models.potion import load_potion  # noqa: PLC0415 - see the module
+
+        check_shipped(name)
+        return load_potion(shipped_folder(name), preparation, shipped_identity(name))
+    from holdfast.models.onnx import load_embedder  # noqa: PLC0415 - see the module
+
+    if name == "onnx":
+        folder = Path(_needed("embedder", name, "embedding.folder", settings.folder)).expanduser()
+        return load_embedder(folder, preparation, pooling=settings.pooling, threads=threads)
+    check_shipped(name)
+    # The shipped graph pools by itself.
+    return load_embedder(
+        shipped_folder(name), preparation, pooling="none", threads=threads, identity=shipped_identity(name)
+    )
+
+
+def _endpoint_embedder(settings: EmbeddingSettings, preparation: Preparation, threads: int) -> Embedder:
+    from holdfast.models.endpoint import EndpointEmbedder  # noqa: PLC0415 - see the module
+
+    return EndpointEmbedder(
+        settings.embedder,
+        _needed("embedder", settings.embedder, "embedding.url", settings.url),
+        _needed("embedder", settings.embedder, "embedding.model", settings.model),
+        preparation,
+        api_key=settings.api_key if settings.embedder == "openai" else "",
+        timeout_s=settings.timeout_s,
+        threads=threads,
+    )
+
+
+@lru_cache(maxsize=4)
+def open_summariser(settings: SummariserSettings) -> Summariser | None:
+    """Return the summariser the settings name; nothing for `extractive`, which needs none.
+
+    A model is read, and a server asked, when the first summary is due.
+
+    Raises:
+        SettingsError: the summariser needs a setting that is empty or cannot be used.
+        SummariserError: a library is not installed.
+    """
+    name = settings.summariser
+    if name == "extractive":
+        return None
+    if name == "openai":
+        from holdfast.models.endpoint import EndpointSummariser  # noqa: PLC0415 - see the module
+
+        return EndpointSummariser(
+            _needed("summariser", name, "summariser.url", settings.url),
+            _needed("summariser", name, "summariser.model", settings.model),
+            api_key=settings.api_key,
+            timeout_s=settings.timeout_s,
+        )
+    folder = Path(_needed("summariser", name, "summariser.folder", settings.folder)).expanduser()
+    try:
+        from holdfast.models.t5 import T5Summariser  # noqa: PLC0415 - see the module
+    except ImportError as error:
+        raise SummariserError(
+            f"the summariser {name} needs a library that is not installed ({error}); {_INSTALL}"
+        ) from error
+    local = T5Summariser(folder, prefix=settings.prefix, max_input_tokens=settings.max_input_tokens)
+    # Its name is computed from its files and cannot be set, as the protocol would allow; nobody sets it.
+    return cast("Summariser", local)
+
+
+def _needed(kind: str, name: str, setting: str, value: str) -> str:
+    if not value.strip():
+        raise SettingsError(f"the {kind} {name} needs {setting}, which is empty; set it")
+    return value.strip()

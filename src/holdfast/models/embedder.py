@@ -1,12 +1,15 @@
-"""What an embedder is (C10), and what ours share: preparing a text, one at a time, checking the result."""
+"""What an embedder is (C10), what ours share (preparing a text, checking a vector), and the models that ship."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from importlib import resources
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +20,14 @@ Vectors = NDArray[np.float32]
 
 # Tokenising a text of a megabyte takes a second, to keep its first few hundred tokens. No language needs this many
 # characters for one token, so the cut is felt only by runs of spaces and the like.
-_CHARACTERS_PER_TOKEN = 32
-
+CHARACTERS_PER_TOKEN = 32
 # Enough of a digest to tell two prefixes, or two model files, apart.
 DIGEST_SHOWN = 12
+
+SHIPPED = ("minilm", "potion")
+PROVENANCE = "PROVENANCE.json"
+# The one recorded file that no vector depends on.
+_LICENCE = "LICENSE"
 
 
 class Embedder(Protocol):
@@ -64,19 +71,23 @@ class Preparation:
     @property
     def mark(self) -> str:
         """Return the part of the space's name that tells two preparations apart."""
-        prefixes = [_prefix(self.query_prefix), _prefix(self.document_prefix)]
+        prefixes = [clean_prefix(self.query_prefix), clean_prefix(self.document_prefix)]
         if not any(prefixes):
             return str(self.max_tokens)
         return f"{self.max_tokens}-{hashlib.sha256(repr(prefixes).encode()).hexdigest()[:DIGEST_SHOWN]}"
 
     def _prepared(self, text: str, prefix: str) -> str:
-        # A lone surrogate is no character; tokenizers and JSON refuse it.
-        text = text.encode("utf-8", "replace").decode("utf-8").strip()
-        return _prefix(prefix) + text[: self.max_tokens * _CHARACTERS_PER_TOKEN] if text else ""
+        text = clean_text(text)
+        return clean_prefix(prefix) + text[: self.max_tokens * CHARACTERS_PER_TOKEN] if text else ""
 
 
-def _prefix(prefix: str) -> str:
-    # A prefix is used to the letter, its last space included; one of spaces alone says nothing.
+def clean_text(text: str) -> str:
+    """Return a text as models can read it: a lone surrogate is no character, and tokenizers and JSON refuse it."""
+    return text.encode("utf-8", "replace").decode("utf-8").strip()
+
+
+def clean_prefix(prefix: str) -> str:
+    """Return a prefix to the letter, its last space included; one of spaces alone says nothing."""
     return prefix if prefix.strip() else ""
 
 
@@ -91,6 +102,27 @@ class Identity:
     def space(self, dims: int, preparation: Preparation) -> str:
         """Name the embedding space; what is done to a text beforehand is part of the version."""
         return f"{self.model}/{dims}/{self.pooling}/{self.version}-{preparation.mark}"
+
+
+class LocalEmbedder:
+    """A loaded model: `embed` turns one prepared text into its vector, which is the zero vector for no words."""
+
+    def __init__(
+        self, embed: Callable[[str], Vectors], dims: int, identity: Identity, preparation: Preparation, threads: int
+    ) -> None:
+        self.dims = dims
+        self.space = identity.space(dims, preparation)
+        self._embed = embed
+        self._preparation = preparation
+        self._threads = threads
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return one row for each text."""
+        return embed_each(texts, lambda text: self._embed(self._preparation.document(text)), self.dims, self._threads)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the vector of a question."""
+        return self._embed(self._preparation.query(text))
 
 
 def embed_each(texts: Sequence[str], embed: Callable[[str], Vectors], dims: int, threads: int = 1) -> Vectors:
@@ -131,7 +163,7 @@ def unit_vector(values: NDArray[np.floating], dims: int, who: str) -> Vectors:
     return (exact / length if length > 0.0 else exact).astype(np.float32)
 
 
-def checked(vectors: object, count: int, dims: int, who: str) -> Vectors:
+def check_vectors(vectors: object, count: int, dims: int, who: str) -> Vectors:
     """Return what an embedder gave for `count` texts, after making sure that it can be stored and compared.
 
     Raises:
@@ -152,3 +184,70 @@ def checked(vectors: object, count: int, dims: int, who: str) -> Vectors:
             f"the embedder {who} gave a vector with a value that is no finite number; it cannot be compared"
         )
     return narrow
+
+
+# ------------------------------------------------------------------------------------------- shipped models
+
+
+def shipped_folder(name: str) -> Path:
+    """Return the folder of a shipped model."""
+    return Path(str(resources.files("holdfast.models"))) / name
+
+
+def read_provenance(folder: Path) -> dict[str, Any]:
+    """Return what is recorded about the model in `folder`.
+
+    Raises:
+        EmbedderError: the record is missing or cannot be read.
+    """
+    try:
+        record: dict[str, Any] = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EmbedderError(
+            f"the shipped model in {folder} has no readable {PROVENANCE}; install Holdfast again"
+        ) from error
+    return record
+
+
+def shipped_identity(name: str) -> Identity:
+    """Return which model is shipped under `name`; its version is its number format and a checksum of its files."""
+    record = read_provenance(shipped_folder(name))
+    sums = "".join(known["sha256"] for file, known in record["files"].items() if file != _LICENCE)
+    version = f"{record['format']}-{hashlib.sha256(sums.encode()).hexdigest()[:DIGEST_SHOWN]}"
+    return Identity(record["model"], record["pooling"], version)
+
+
+def verify_shipped(root: Path | None = None) -> list[str]:
+    """Compare every shipped file with its recorded checksum; return what is wrong, nothing when all is well."""
+    problems: list[str] = []
+    for name in SHIPPED:
+        folder = root / name if root else shipped_folder(name)
+        try:
+            problems += _problems(folder, read_provenance(folder)["files"])
+        except EmbedderError as error:
+            problems.append(str(error))
+    return problems
+
+
+def check_shipped(name: str) -> None:
+    """Refuse a model of which a byte is not the one that was shipped: its vectors would be others, silently.
+
+    Raises:
+        EmbedderError: a file is missing or not as recorded.
+    """
+    folder = shipped_folder(name)
+    recorded = read_provenance(folder)["files"]
+    for wrong in _problems(folder, {file: known for file, known in recorded.items() if file != _LICENCE}):
+        raise EmbedderError(wrong)
+
+
+def _problems(folder: Path, recorded: dict[str, dict[str, str]]) -> Iterator[str]:
+    for path, known in ((folder / file, known["sha256"]) for file, known in recorded.items()):
+        try:
+            with path.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            yield f"{path} cannot be read: {error.strerror}; install Holdfast again"
+            continue
+        if found != known:
+            yield f"{path} is not the file that was shipped (SHA-256 {found[:DIGEST_SHOWN]}…); install Holdfast again"

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.errors import InputError, shown
-
-# No language needs this many characters for one token: what lies beyond is not worth reading, or not to be believed.
-CHARACTERS_PER_TOKEN = 32
+from holdfast.models.embedder import clean_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Summariser(Protocol):
         ...
 
 
-def turns_to_read(turns: Sequence[str], max_tokens: int) -> list[str]:
+def clean_turns(turns: Sequence[str], max_tokens: int) -> list[str]:
     """Return the turns that say something, as a model may read them.
 
     Raises:
@@ -47,8 +45,7 @@ def turns_to_read(turns: Sequence[str], max_tokens: int) -> list[str]:
         raise InputError(f"summarise takes a list of turns, not the one text {shown(turns)}")
     if max_tokens < 1:
         raise InputError(f"max_tokens = {max_tokens} leaves no room for a summary; ask for at least one token")
-    # A lone surrogate is no character; tokenizers and JSON refuse it.
-    whole = [turn.encode("utf-8", "replace").decode("utf-8").strip() for turn in turns]
+    whole = [clean_text(turn) for turn in turns]
     if not any(whole):
         raise InputError(f"none of the {len(whole)} turns has any words; there is nothing to summarise")
     return [turn for turn in whole if turn]

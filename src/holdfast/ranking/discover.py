@@ -19,6 +19,8 @@ from holdfast.settings import ProjectionSettings, Settings
 from holdfast.types import Contribution, Fallen, Projected, Prospect, Step, Unit
 
 T = TypeVar("T", Prospect, Projected)
+# λ_r: decay per second of every kind that ages (half-life 19 hours; C11).
+_RATE = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Weighing:
     def _omega(self, unit: Unit) -> Contribution:
         settings = self.settings.projection
         share_recency, share_frequency, share_authority = settings.shares
-        recent = recency(unit, settings.rates.get(unit.kind, 0.0), self.at)
+        recent = recency(unit, _RATE, self.at)
         mix = Contribution.of(
             "mix",
             "sum",

@@ -12,11 +12,13 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from holdfast.kernels.decay import decay
+from holdfast.kernels.topk import decay
 from holdfast.ranking.pool import Floats, Pool
 from holdfast.settings import ScoreSettings
 from holdfast.types import Contribution, Cut, CutRows, Unit
 
+# S of a unit of the active session, of a user's promoted unit, and of everything else (C9).
+_SCOPE_ACTIVE, _SCOPE_DURABLE, _SCOPE_REST = 1.0, 0.6, 0.3
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
@@ -60,8 +62,8 @@ class Scoring:
         durable = pool.known["scope"] == "user"
         scopes = np.select(
             [everyones, active, durable],
-            [settings.scope_rest, settings.scope_active, settings.scope_durable],
-            settings.scope_rest,
+            [_SCOPE_REST, _SCOPE_ACTIVE, _SCOPE_DURABLE],
+            _SCOPE_REST,
         )
         rates = np.select(
             [everyones, active], [settings.lambda_global, settings.lambda_session], settings.lambda_user

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.kernels import hypervectors as hv
-from holdfast.language.hypervector import encode_query
 from holdfast.retrieval.strategy import Finding
-from holdfast.settings import Settings
+from holdfast.settings import HyperSettings, Settings
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Reading
 from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
+
+# Weight of each field's similarity (C5): topic, claim, role, acts.
+_WEIGHTS = (0.35, 0.35, 0.2, 0.1)
+_WEIGHT_OF = dict(zip(HYPER_FIELDS, _WEIGHTS, strict=True))
 
 
 class HyperdimensionalStrategy:
@@ -39,24 +42,33 @@ class HyperdimensionalStrategy:
         return found | {unit_id: self._account(evidence, row) for row, unit_id in enumerate(evidence.ids)}
 
     def _query(self, query: QueryProfile) -> HyperQuery:
-        weights = self._settings.weights
-        shares = (weights["topic"], weights["claim"], weights["role"], weights["acts"])
-        return HyperQuery(*encode_query(query, self._settings), shares)
+        return HyperQuery(*encode_query(query, self._settings), _WEIGHTS)
 
     def _account(self, evidence: HyperEvidence, row: int) -> Account:
         """Return score = Σ weight·shifted similarity, or 0 when the words do not rise above the noise floor."""
         distances = dict(zip(HYPER_FIELDS, evidence.distances[row].tolist(), strict=True))
         shifted = {name: _shifted(distance) for name, distance in distances.items() if distance != MISSING_FIELD}
         heard = max(shifted.get("topic", 0.0), shifted.get("claim", 0.0)) >= hv.noise_floor(evidence.unit_count)
-        heard_fields = [(name, value) for name, value in shifted.items() if heard and self._settings.weights[name]]
+        heard_fields = [(name, value) for name, value in shifted.items() if heard]
         parts = [self._part(name, value) for name, value in heard_fields]
         return Account(Contribution.of("hypervectors", "sum", *parts), (self.id, *shifted))
 
     def _part(self, name: str, value: float) -> Contribution:
-        weight = Contribution("field weight", self._settings.weights[name])
+        weight = Contribution("field weight", _WEIGHT_OF[name])
         return Contribution.of(f"field {name}", "product", weight, Contribution("above chance", value))
 
 
 def _shifted(distance: int) -> float:
     """Return max(0, (similarity - ½)·2) of one distance: whole numbers in, so the same on every machine."""
     return max(0.0, ((1.0 - distance / float(hv.BITS)) - 0.5) * 2.0)
+
+
+def encode_query(
+    query: QueryProfile, settings: HyperSettings
+) -> tuple[hv.Hypervector | None, hv.Hypervector | None, hv.Hypervector | None]:
+    """Return the vectors of a question: its needed roles, its words (analysed as those of a unit are), its act."""
+    return (
+        hv.bag(sorted(query.needed_roles)),
+        hv.ngrams(query.terms, positional=settings.positional),
+        hv.random(query.act) if query.act else None,
+    )

@@ -12,11 +12,11 @@ from holdfast.kernels.closure import (
     Proof,
     Standing,
     close,
-    origin,
-    told,
+    tell,
+    tell_sources,
 )
-from holdfast.kernels.facts import Fact
-from holdfast.kernels.neighbourhood import Reach, Wanted
+from holdfast.kernels.facts import StatedFact
+from holdfast.kernels.neighbourhood import QueryTerms
 from holdfast.language.rules import read_rules
 from holdfast.language.symbols import singular, symbol, symbol_tokens
 from holdfast.retrieval.strategy import Finding
@@ -25,13 +25,13 @@ from holdfast.store.contract import Reading
 from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
 
 
-def wanted_by(query: QueryProfile) -> Wanted:
+def wanted_by(query: QueryProfile) -> QueryTerms:
     """Return what a question names, read as symbols are; a follow-up also names what the message before it did."""
     texts = [symbol(text) for text in (query.text, query.borrowed) if text]
     # A symbol's head is in the singular, its other words need not be: look both ways. No name runs across a bar.
     alike = [" ".join(map(singular, text.split())) for text in texts]
     terms = frozenset(token for text in texts for token in symbol_tokens(text))
-    return Wanted(terms, " | ".join((*texts, *alike)), symbol_tokens)
+    return QueryTerms(terms, " | ".join((*texts, *alike)), symbol_tokens)
 
 
 class SymbolicStrategy:
@@ -43,19 +43,7 @@ class SymbolicStrategy:
         own = settings.symbolic
         self._rules = (*RULES, *(FURTHER_RULES if own.further_rules else ()), *read_rules(own.rules))
         self._base_facts = own.base_facts
-        self._limits = Limits(
-            reach=Reach(own.max_seeds, own.depth, own.fan_out, own.max_facts),
-            depth=own.depth,
-            derived=own.max_derived,
-            proofs=own.max_proofs,
-            focused=own.max_focused,
-            min_score=own.min_score,
-            step_penalty=own.step_penalty,
-            goal_bonus=own.goal_bonus,
-            seed_bonus=own.seed_bonus,
-            preferred=own.preferred,
-            functional=own.functional,
-        )
+        self._limits = Limits(goal_bonus=own.goal_bonus, seed_bonus=own.seed_bonus, functional=own.functional)
 
     def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:  # noqa: ARG002 - a closure is whole
         """See `Strategy.propose`."""
@@ -79,7 +67,7 @@ class SymbolicStrategy:
 
     def _accounts(self, closure: Closure) -> dict[str, Account]:
         """Return each unit's best proof; whoever contradicts a shown fact comes with it, flagged like its rival."""
-        best: dict[str, tuple[Standing, Fact]] = {}
+        best: dict[str, tuple[Standing, StatedFact]] = {}
         # A fact that is only stated tells nothing new, unless another one contradicts it.
         shown = [
             one
@@ -96,15 +84,15 @@ class SymbolicStrategy:
             if standing.score > 0.0
         }
 
-    def _account(self, standing: Standing, fact: Fact, closure: Closure) -> Account:
+    def _account(self, standing: Standing, fact: StatedFact, closure: Closure) -> Account:
         proof = standing.proof
         kind = "base" if proof.rule is None else "derived"
-        notes = [self.id, f"{kind}: {told(proof.key)}"]
+        notes = [self.id, f"{kind}: {tell(proof.key)}"]
         if proof.rule is not None:
             notes.append(f"via: {' -> '.join(proof.rules())}")
         # What a unit states itself, and what follows from it, may both be disputed.
         disputed = dict.fromkeys(rival for key in (fact.key, proof.key) for rival in closure.rivals.get(key, ()))
-        notes += [f"contradicts: {told(rival)}" for rival in disputed]
+        notes += [f"contradicts: {tell(rival)}" for rival in disputed]
         return Account(explain_standing(standing), tuple(notes), proven=proof.rule is not None)
 
 
@@ -125,7 +113,7 @@ def explain_standing(standing: Standing) -> Contribution:
 def explain_proof(proof: Proof) -> Contribution:
     """Return a raw score as a tree: stated facts are leaves, a rule multiplies its premises and its weight."""
     if proof.rule is None:
-        source = f" ({origin(proof.fact)})" if proof.fact is not None else ""
-        return Contribution(f"base: {told(proof.key)}{source}", proof.raw)
+        source = f" ({tell_sources(proof.fact)})" if proof.fact is not None else ""
+        return Contribution(f"base: {tell(proof.key)}{source}", proof.raw)
     weight = Contribution(f"rule {proof.rule.name}", proof.rule.weight)
-    return Contribution.of(f"derived: {told(proof.key)}", "product", *map(explain_proof, proof.premises), weight)
+    return Contribution.of(f"derived: {tell(proof.key)}", "product", *map(explain_proof, proof.premises), weight)

@@ -25,3 +25,9 @@ def questions() -> list[dict[str, Any]]:
         (resources.files("holdfast.sample") / "questions.json").read_text(encoding="utf-8")
     )
     return found
+
+
+def handbook() -> dict[str, str]:
+    """Return the text of each file of a small handbook, by name."""
+    files = (resources.files("holdfast.sample") / "handbook").iterdir()
+    return {file.name: file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}

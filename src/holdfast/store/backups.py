@@ -18,7 +18,7 @@ from holdfast.store.erasure import Run, erase, erase_owner, residue, resting_on,
 from holdfast.store.migrate import PRIVATE, close_connection, identity_of, open_connection, translated
 from holdfast.store.queries import queries
 from holdfast.store.rows import GLOBAL, unit_of
-from holdfast.types import JSON, CoreDocument, Unit, View, iso
+from holdfast.types import JSON, Document, Unit, View, iso
 
 log = logging.getLogger("holdfast")
 # What SQLite puts beside a database.
@@ -79,9 +79,7 @@ def _drop_copy(database: Database, target: Path) -> None:
         log.warning("a copy that is not there stays recorded: %s", error)
 
 
-def note_copies(
-    database: Database, units: Sequence[Unit], documents: Sequence[CoreDocument], owner: View | None
-) -> None:
+def note_copies(database: Database, units: Sequence[Unit], documents: Sequence[Document], owner: View | None) -> None:
     """Note, in the erasing transaction, what every copy has to lose: an interruption must not leave it there."""
     for (path,) in database.run("backups", {}).fetchall():
         if path == database.location:  # a copy knows of itself, too

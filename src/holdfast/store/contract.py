@@ -26,8 +26,8 @@ from holdfast.kernels.hypervectors import Hypervector
 from holdfast.types import (
     Act,
     Analysis,
-    CoreDocument,
     Deadline,
+    Document,
     Draft,
     Erasure,
     Gate,
@@ -303,7 +303,7 @@ class Reading(Protocol):
         """Return, in the order of the alphabet, who speaks in what the owner may see, or the user's own sessions."""
         ...
 
-    def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[CoreDocument]:
+    def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[Document]:
         """Return the documents that the owner may see, in the order in which they were ingested.
 
         With `core`, those whose rules go into contexts; with `name`, those of that name; without `bodies`, their
@@ -373,7 +373,7 @@ class SpaceChange:
 class DocumentRemoval:
     """A document that is kept no longer; its units are the caller's to end."""
 
-    document: CoreDocument
+    document: Document
 
 
 Mark = Promotion | Coverage | Supersession | Reinstatement | Access | SpaceChange | DocumentRemoval
@@ -383,7 +383,10 @@ class Store(Protocol):
     """Units and everything that is searched. Every method is atomic and safe to call from several threads."""
 
     def reading(self, view: View) -> AbstractContextManager[Reading]:
-        """Return one consistent state for one question; nothing may be written inside it by the same thread."""
+        """Return one consistent state for one question; nothing may be written inside it by the same thread.
+
+        A reading inside a reading, of whichever view, answers from the same state.
+        """
         ...
 
     def space(self) -> str | None:
@@ -433,12 +436,12 @@ class Store(Protocol):
         """Return some units, of any owner, that have no vector of their present words in `space`."""
         ...
 
-    def put_document(self, document: CoreDocument) -> None:
+    def put_document(self, document: Document) -> None:
         """Keep a document, or its new text; it keeps its place among the others."""
         ...
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False,
+        self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,
         owner: bool = False, progress: Callable[[str], None] = lambda _step: None,
     ) -> Erasure:  # fmt: skip
         """Erase units, every version and vector of them, and every summary that rests on one (C19, law 16).

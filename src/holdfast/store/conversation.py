@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from holdfast.kernels.alignment import Found, align
+from holdfast.kernels.alignment import Alignment, align
 from holdfast.types import FIELDS, Draft, Unit
 
 # A list is known by what it says, unless it leaves out as much of the conversation as it says: twice its length.
@@ -81,7 +81,7 @@ def _is_soon(draft: Draft, turn: Unit, retry_seconds: float) -> bool:
 def _known(drafts: Sequence[Draft], last_turns: LastTurns) -> dict[int, Unit]:
     held = _held(drafts, last_turns)
     by_id = {unit.id: unit for unit in held}
-    found: Found = align(
+    found: Alignment = align(
         [_words(unit) for unit in held],
         [unit.recorded_time for unit in held],
         [_compared(draft, by_id) for draft in drafts],

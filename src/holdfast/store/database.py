@@ -27,6 +27,7 @@ class Database:
         self.name = name
         self.lock = threading.RLock()
         self.written = True  # since the index last looked; SQLite reports the writes of other connections only
+        self._changed: dict[int, tuple[str, str]] = {}
         self._process = os.getpid()
         self._closed = False
         self.identity = self._agree_on_identity()
@@ -88,8 +89,10 @@ class Database:
         """Run a block as one transaction: all of it or nothing."""
         with self.in_use(writing=True):
             self.connection.execute("BEGIN IMMEDIATE")
+            self._changed.clear()
             try:
                 yield
+                self._write_changes()
                 self.connection.execute("COMMIT")
             except BaseException:
                 if self.connection.in_transaction:
@@ -122,21 +125,31 @@ class Database:
                 return row
         raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
 
-    def insert(self, unit: Unit, document: str | None = None) -> int:
-        """Write a new unit and tell whoever follows; return its key."""
-        key = self.run("insert_unit", columns(unit, document)).lastrowid
+    def insert(self, unit: Unit, document: str | None = None) -> tuple[int, int]:
+        """Write a new unit and tell whoever follows; return its key and its checksum."""
+        row = columns(unit, document)
+        key = self.run("insert_unit", row).lastrowid
         assert key is not None  # noqa: S101 - an INSERT that did not raise has a row id
         self.record_change(key, unit)
-        return key
+        return key, row["checksum"]
 
-    def replace(self, key: int, unit: Unit) -> None:
-        """Write a new version; the one before is kept, with its vector."""
+    def replace(self, key: int, unit: Unit) -> int:
+        """Write a new version; the one before is kept, with its vector. Return its checksum."""
+        row = columns(unit)
         self.run("archive_version", {"key": key})
         self.run("archive_vector", {"key": key})
-        self.run("replace_unit", {**columns(unit), "key": key})
+        self.run("replace_unit", {**row, "key": key})
         self.record_change(key, unit)
+        checksum: int = row["checksum"]
+        return checksum
 
     def record_change(self, key: int, unit: Unit) -> None:
         """Tell whoever follows the feed that a unit is not what it was."""
-        self.written = True
-        self.run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
+        self._changed[key] = (unit.tenant, unit.user or GLOBAL)
+
+    def _write_changes(self) -> None:
+        """Write what changed in a transaction to the feed, each unit once."""
+        if self._changed:
+            rows = [{"tenant": tenant, "user": user, "key": key} for key, (tenant, user) in self._changed.items()]
+            self.connection.executemany(queries()["record_change"], rows)
+            self.written = True

@@ -1,12 +1,11 @@
 """The dense part of a shard: vectors as small whole numbers, and the funnel that proposes from them (C10).
 
-What is held here only proposes; scores come from the stored vectors. Rows follow the shard's places: a unit that
-changes gets a new row, and the old one is dead.
+What is held here only proposes; scores come from the stored vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,16 +24,15 @@ _SECOND_SHARE = 0.01
 _SECOND_LEAST = 300
 # Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
 _ROUNDING = 0.004
-_DEAD = -1
+_NO_VECTOR = -1
 
 
 class DenseBlock:
-    """The vectors of one shard in one embedding space."""
+    """The vectors of one shard in one embedding space: a row for each place, empty where there is no vector."""
 
     def __init__(self, dims: int) -> None:
         self.dims = dims
-        self.places = Column(np.int32)
-        self._row_of_place: dict[int, int] = {}
+        self._checksums = Column(np.int64)  # of the stored vector, to see whether it is another one by now
         self._rows = Column(np.int8, dims)
         self._scales = {tier: Column(np.float32) for tier in self.tiers}
         # The first tier is read whole for every question: kept as floats, so that no time goes into conversion.
@@ -45,66 +43,91 @@ class DenseBlock:
         """Return the tiers from coarse to full; one that is not smaller than the vector is the full tier."""
         return (*(tier for tier in TIERS if tier < self.dims), self.dims)
 
-    def add(self, places: NDArray[np.int32], matrix: NDArray[np.float32]) -> None:
-        """Add the vectors of some places; a vector that a place had before is dead."""
-        for row, place in enumerate(places.tolist(), start=len(self.places.values)):
-            before = self._row_of_place.get(place)
-            if before is not None:
-                self.places.values[before] = _DEAD
-            self._row_of_place[place] = row
-        self.places.extend(places)
+    def holds(self, place: int, checksum: int) -> bool:
+        """Return whether a place has just that vector."""
+        sums = self._checksums.values
+        return place < len(sums) and int(sums[place]) == checksum
+
+    def add(self, places: NDArray[np.int32], matrix: NDArray[np.float32], checksums: Sequence[int]) -> None:
+        """Set the vectors of some places."""
+        if (missing := int(places.max(initial=-1)) + 1 - len(self._checksums.values)) > 0:
+            self._checksums.extend(np.full(missing, _NO_VECTOR))
+            self._rows.extend(np.zeros((missing, self.dims), dtype=np.int8))
+            self._first.extend(np.zeros((missing, self.tiers[0]), dtype=np.float32))
+            for column in self._scales.values():
+                column.extend(np.zeros(missing, dtype=np.float32))
         whole = vectors.quantise(matrix)
-        self._rows.extend(whole)
-        self._first.extend(whole[:, : self.tiers[0]])
+        self._checksums.values[places] = checksums
+        self._rows.values[places] = whole
+        self._first.values[places] = whole[:, : self.tiers[0]]
         for tier, column in self._scales.items():
-            column.extend(vectors.inverse_lengths(whole, tier))
+            column.values[places] = vectors.inverse_lengths(whole, tier)
 
     def renumber(self, alive: NDArray[np.bool_]) -> None:
         """Follow the shard: dead places leave, the others move up."""
-        places = self.places.values
-        kept = (places >= 0) & alive[np.maximum(places, 0)]
-        moved = (np.cumsum(alive) - 1).astype(np.int32)[places[kept]]
-        for column in (self.places, self._rows, self._first, *self._scales.values()):
-            column.keep(kept)
-        self.places.values[:] = moved
-        self._row_of_place = {int(place): row for row, place in enumerate(moved)}
+        for column in (self._checksums, self._rows, self._first, *self._scales.values()):
+            column.keep(alive[: len(column.values)])
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return the living rows as arrays."""
-        kept = self.places.values >= 0
-        scales = {f"scales {tier}": column.values[kept] for tier, column in self._scales.items()}
-        return {"places": self.places.values[kept], "rows": self._rows.values[kept], **scales}
+        """Return the rows as arrays."""
+        scales = {f"scales {tier}": column.values for tier, column in self._scales.items()}
+        return {"checksums": self._checksums.values, "rows": self._rows.values, **scales}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> DenseBlock:
         """Read what `to_arrays` gave."""
         block = cls(arrays["rows"].shape[1])
-        block.places.replace(arrays["places"])
+        block._checksums.replace(arrays["checksums"])
         block._rows.replace(arrays["rows"])
         block._first.replace(arrays["rows"][:, : block.tiers[0]].astype(np.float32))
         for tier, column in block._scales.items():
             column.replace(arrays[f"scales {tier}"])
-        block._row_of_place = {int(place): row for row, place in enumerate(arrays["places"])}
         return block
 
     def propose(
         self, query: NDArray[np.float32], eligible: NDArray[np.bool_], depth: int, tier: int | None
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return places that may be among the `depth` nearest, and their approximate cosines."""
-        whole = vectors.quantise(query)
-        places = self.places.values
-        rows = np.flatnonzero((places >= 0) & eligible[np.maximum(places, 0)])
+        rows = self._living(eligible)
+        return self._narrow(vectors.quantise(query), rows, None, depth, tier)
+
+    def propose_all(
+        self, queries: NDArray[np.float32], masks: Sequence[NDArray[np.bool_]], depths: Sequence[int]
+    ) -> list[list[NDArray[np.intp]]]:
+        """Return, for each mask and each query, what `propose` would; the first tier is one product for all."""
+        whole, first = vectors.quantise(queries), self.tiers[0]
+        factors = whole[:, :first].astype(np.float32)
+        lengths = vectors.inverse_lengths(whole, first)
+        coarse = (factors @ self._first.values.T) * self._scales[first].values * lengths[:, None]
+        found = []
+        for mask, depth in zip(masks, depths, strict=True):
+            rows = self._living(mask)
+            scores = coarse[:, rows] if len(rows) < coarse.shape[1] else coarse
+            found.append([self._narrow(q, rows, s, depth, None)[0] for q, s in zip(whole, scores, strict=True)])
+        return found
+
+    def _living(self, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
+        held = self._checksums.values != _NO_VECTOR
+        return np.flatnonzero(held & eligible[: len(held)])
+
+    def _narrow(
+        self, query: NDArray[np.int8], rows: NDArray[np.intp], coarse: NDArray[np.float32] | None, depth: int,
+        tier: int | None,
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:  # fmt: skip
+        """Let every tier hand on its best rows; `coarse` are the scores of the first tier, where they are known."""
         steps = self.tiers if tier is None else (min(tier, self.dims),)
         searched = len(rows)
         scores = np.zeros(len(rows), dtype=np.float32)
         for step in steps:
-            scores = self._scores(rows, whole, step)
+            scores = coarse if coarse is not None and step == self.tiers[0] else self._scores(rows, query, step)
             if step == steps[-1]:
                 best = topk.at_least_top(scores, depth, _ROUNDING)
+            elif (width := self._width(step, depth, searched)) >= len(rows):
+                continue
             else:
-                best = topk.at_least_top(scores, self._width(step, depth, searched))
+                best = topk.at_least_top(scores, width)
             rows, scores = rows[best], scores[best]
-        return places[rows].astype(np.intp), scores.astype(np.float64)
+        return rows, scores.astype(np.float64)
 
     def _scores(self, rows: NDArray[np.intp], query: NDArray[np.int8], tier: int) -> NDArray[np.float32]:
         source = self._first.values if tier == self.tiers[0] else self._rows.values[:, :tier]

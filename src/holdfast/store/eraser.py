@@ -14,7 +14,7 @@ from holdfast.store.erasure import erase, erase_owner, residue, resting_on, surv
 from holdfast.store.migrate import IN_MEMORY
 from holdfast.store.rows import GLOBAL, unit_of
 from holdfast.store.sync import LiveIndex
-from holdfast.types import CoreDocument, Erasure, Unit, View
+from holdfast.types import Document, Erasure, Unit, View
 
 log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
@@ -34,7 +34,7 @@ class Eraser:
         self._index = index
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument], *, owner: bool, progress: Progress
+        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
     ) -> Erasure:
         """Erase in one transaction, then write the files anew and prove that nothing is left; see `Store.forget`."""
         progress("erasing")
@@ -53,7 +53,7 @@ class Eraser:
                 erase_owner(self._run, view.tenant, view.user)
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
-        held_up = self._scrub(pieces, progress)
+        held_up = self._scrub(pieces, (view.tenant, view.user) if owner else None, progress)
         named = {unit.id for unit in units}
         return Erasure(
             units=units,
@@ -75,7 +75,7 @@ class Eraser:
     def _doomed(self, view: View, ids: Sequence[str]) -> tuple[Unit, ...]:
         return tuple(unit_of(self._database.find_seen(view, unit_id)) for unit_id in dict.fromkeys(ids))
 
-    def _pieces(self, units: Sequence[Unit], documents: Sequence[CoreDocument]) -> list[bytes]:
+    def _pieces(self, units: Sequence[Unit], documents: Sequence[Document]) -> list[bytes]:
         """Return what the proof will look for: words of every version, vectors, and documents."""
         texts: list[str] = []
         keys = []
@@ -98,13 +98,14 @@ class Eraser:
 
     # ------------------------------------------------------------------------------------------- the files
 
-    def _scrub(self, pieces: Sequence[bytes], progress: Progress) -> str:
+    def _scrub(self, pieces: Sequence[bytes], owner: tuple[str, str] | None, progress: Progress) -> str:
         """Let no file of this store hold anything of what was erased; return why that is not proven, or nothing.
 
         The units are gone by now: an error here holds the rest up, and undoes nothing.
         """
         try:
             with self._database.in_use():
+                self._index.drop_erased(owner)
                 return self._scrub_files(pieces, progress)
         except (StoreError, OSError) as error:
             return str(error)
@@ -112,7 +113,6 @@ class Eraser:
     def _scrub_files(self, pieces: Sequence[bytes], progress: Progress) -> str:
         # Deleted cells are overwritten, but pages that SQLite has moved keep old bytes in their gaps: only a file
         # that is written anew has none.
-        self._index.drop_erased()
         if self._database.location == IN_MEMORY:
             return ""
         progress("writing the file anew")
@@ -172,7 +172,7 @@ class Eraser:
             unreached, _ = erase_copies(self._database, (), patience_ms=0)
             if unreached or not self._truncate_log(wait=False):
                 return False
-            self._index.drop_erased()
+            self._index.drop_all()
             if not self._rewrite(wait=False):
                 return False
             self._finish()

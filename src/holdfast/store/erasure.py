@@ -19,6 +19,8 @@ _WINDOW = 24
 _SHORTEST = 6
 _STRIDE = 64
 _MOST_WINDOWS = 512
+# A search for each of so many pieces is faster than one for all of them.
+_FEW = 24
 
 Run = Callable[..., sqlite3.Cursor]
 Record = Callable[[int, Unit], None]
@@ -139,9 +141,17 @@ def residue(location: str, path: str, pieces: Sequence[bytes]) -> set[bytes]:
     """Return the pieces that the raw bytes of a file still hold; `location` names its store."""
     left, found = set(pieces), set[bytes]()
     for data in chunks(location, path, overlap=_WINDOW) if left else ():
-        found |= {piece for piece in left if piece in data}
+        found |= _pieces_in(data, left)
         left -= found
     return found
+
+
+def _pieces_in(data: bytes, pieces: set[bytes]) -> set[bytes]:
+    """Return the pieces that are in `data`; many are looked for by their beginnings, in one pass."""
+    if len(pieces) > _FEW:
+        begun = re.compile(b"|".join(sorted({re.escape(piece[:_SHORTEST]) for piece in pieces}))).findall(data)
+        pieces = {piece for piece in pieces if piece[:_SHORTEST] in {*begun}} if begun else set()
+    return {piece for piece in pieces if piece in data}
 
 
 def surviving(run: Run, pieces: Iterable[bytes]) -> set[bytes]:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels.facts import Fact, Facts, Key, SeenFacts
+from holdfast.kernels.facts import Facts, Key, SeenFacts, StatedFact
 from holdfast.store.index import Shard
 
 
@@ -45,26 +45,26 @@ class JoinedFacts:
 
         return sorted(found, key=order)[:limit]
 
-    def about(self, symbols: Collection[str], limit: int) -> Sequence[Fact]:
+    def about(self, symbols: Collection[str], limit: int) -> Sequence[StatedFact]:
         """See `Facts.about`."""
         wanted = set(symbols)
-        places: dict[tuple[str, str, str], list[Fact]] = {}
+        places: dict[tuple[str, str, str], list[StatedFact]] = {}
         for fact in _merged([part.about(symbols, limit) for part in self._parts]):
             for end, side in ((fact.subject, "subject"), (fact.object, "object")):
                 if end in wanted:
                     places.setdefault((end, fact.relation, side), []).append(fact)
-        found: dict[Key, Fact] = {}
+        found: dict[Key, StatedFact] = {}
         for (_, _, side), facts in sorted(places.items()):
             kept = facts if len(facts) <= limit else sorted(facts, key=partial(self._order, side))[:limit]
             found |= {fact.key: fact for fact in kept}
         return [*found.values()]
 
-    def _order(self, side: str, fact: Fact) -> tuple[bool, float, Key]:
+    def _order(self, side: str, fact: StatedFact) -> tuple[bool, float, Key]:
         far = fact.object if side == "subject" else fact.subject
         touched = any(part.touched(far, fact.key) for part in self._parts)
         return (not touched, -fact.confidence, fact.key)
 
-    def between(self, left: Collection[str], right: Collection[str]) -> Sequence[Fact]:
+    def between(self, left: Collection[str], right: Collection[str]) -> Sequence[StatedFact]:
         """See `Facts.between`."""
         return sorted(_merged([part.between(left, right) for part in self._parts]), key=lambda fact: fact.key)
 
@@ -73,9 +73,9 @@ def _touched_by(parts: Sequence[SeenFacts], symbol: str) -> bool:
     return any(part.touched(symbol) for part in parts)
 
 
-def _merged(parts: Sequence[Sequence[Fact]]) -> list[Fact]:
+def _merged(parts: Sequence[Sequence[StatedFact]]) -> list[StatedFact]:
     """Return the facts of all parts; one that several state has all their sources."""
-    found: dict[Key, Fact] = {}
+    found: dict[Key, StatedFact] = {}
     for part in parts:
         for fact in part:
             known = found.get(fact.key)
@@ -83,5 +83,5 @@ def _merged(parts: Sequence[Sequence[Fact]]) -> list[Fact]:
                 found[fact.key] = fact
             else:
                 sources = tuple(sorted({*known.sources, *fact.sources}))
-                found[fact.key] = Fact(*fact.key, max(known.confidence, fact.confidence), sources)
+                found[fact.key] = StatedFact(*fact.key, max(known.confidence, fact.confidence), sources)
     return [*found.values()]

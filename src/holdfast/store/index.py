@@ -212,17 +212,22 @@ class Shard:
         self._append_postings(CALLED, analysis.titles, place)
         self._append_postings(NAMING, analysis.mentions, place)
         if self._folding and self._tail_size > max(_SMALL_TAIL, _TAIL_SHARE * len(self._block.units)):
-            self._fold()
+            self.fold()
 
-    def add_vectors(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
-        """Add the vectors of units that are here; a store whose space has changed starts a new block."""
-        known = [i for i, key in enumerate(keys) if key in self.place_of_key]
+    def add_vectors(self, vectors: Sequence[tuple[int, NDArray[np.float32], int]]) -> None:
+        """Add the vectors of units that are here, by key, with their checksums; another space starts a new block."""
+        known = [one for one in vectors if one[0] in self.place_of_key]
         if not known:
             return
+        matrix = np.array([vector for _, vector, _ in known], dtype=np.float32)
         if self.dense is None or self.dense.dims != matrix.shape[1]:
             self.dense = DenseBlock(matrix.shape[1])
-        places = np.array([self.place_of_key[keys[i]] for i in known], dtype=np.int32)
-        self.dense.add(places, matrix[known])
+        places = np.array([self.place_of_key[key] for key, _, _ in known], dtype=np.int32)
+        self.dense.add(places, matrix, [checksum for _, _, checksum in known])
+
+    def has_vector(self, key: int, checksum: int) -> bool:
+        """Return whether a unit that is here has just that vector."""
+        return self.dense is not None and self.dense.holds(self.place_of_key[key], checksum)
 
     @contextmanager
     def bulk(self) -> Iterator[None]:
@@ -232,7 +237,7 @@ class Shard:
             yield
         finally:
             self._folding = True
-        self._fold()
+        self.fold()
 
     def remove(self, key: int) -> None:
         """Forget a unit; unknown keys are fine."""
@@ -270,7 +275,7 @@ class Shard:
             entry[1].append(count)
         self._tail_size += len(counts)
 
-    def _fold(self) -> None:
+    def fold(self) -> None:
         """Fold the tail into the block, drop dead postings and renumber the places that are left."""
         alive = self.column("alive").astype(np.bool_)
         block_terms = np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
@@ -319,7 +324,7 @@ class Shard:
 
         A word or a name that no living unit has is left out: what was erased must not live on here (law 16).
         """
-        self._fold()
+        self.fold()
         held = np.diff(self._starts) > 0
         codes = {int(code) for name in ("session", "agent", "speaker") for code in np.unique(self.column(name))}
         arrays: dict[str, NDArray[Any]] = {f"column {name}": self.column(name) for name in self._columns}

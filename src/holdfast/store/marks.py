@@ -18,7 +18,7 @@ from holdfast.store.contract import (
     Supersession,
 )
 from holdfast.store.database import Database
-from holdfast.store.rows import GLOBAL, SPACE, Row, columns, gate_text, unit_of
+from holdfast.store.rows import GLOBAL, SPACE, Row, columns, gate_text, unit_keys, unit_of
 from holdfast.store.sync import Fresh
 from holdfast.types import Unit, Written, iso
 
@@ -29,7 +29,7 @@ class Marker:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._run = database.run
-        self.fresh: Fresh = {}
+        self.fresh = Fresh()
         # Of units that became durable: tenant, user, key, and the checksum before and after.
         self.promoted: list[tuple[str, str, int, int, int]] = []
 
@@ -60,8 +60,7 @@ class Marker:
     @write.register
     def _(self, mark: Promotion) -> None:
         """Keep a decision; a unit that has changed since it was read waits for another."""
-        row = {**columns(mark.unit), "gate": gate_text(mark.gate)}
-        for (key,) in self._run("put_gate", row).fetchall():
+        for (key,) in self._run("put_gate", {**unit_keys(mark.unit), "gate": gate_text(mark.gate)}).fetchall():
             if mark.gate.promoted and mark.unit.scope == "session":
                 self._promote(key)
             self._database.record_change(key, mark.unit)
@@ -83,16 +82,16 @@ class Marker:
             return None
         before = self._database.find(unit.tenant, unit.user, unit.id)
         if before is None:
-            key = self._database.insert(unit)
+            key, checksum = self._database.insert(unit)
         else:  # the same turns were covered before and uncovered since: the summary is in force again
             key = before[0]
             unit = unit.evolve(version=unit_of(before).version + 1)
-            self._database.replace(key, unit)
+            checksum = self._database.replace(key, unit)
             self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": key})
         for row in rows:
             self._run("cover_unit", {"by": unit.id, "at": iso(unit.recorded_time), "key": row[0]})
             self._database.record_change(row[0], unit)
-        self.fresh[key] = (columns(unit)["checksum"], mark.summary.analyse(unit))
+        self.fresh.units[key] = (checksum, unit, mark.summary.analyse(unit))
         return Written(unit.id, "added" if before is None else "updated", unit.version)
 
     def _as_read(self, unit: Unit) -> Row | None:

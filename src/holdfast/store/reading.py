@@ -48,8 +48,8 @@ from holdfast.types import (
     ROLES,
     SCOPES,
     Condition,
-    CoreDocument,
     Deadline,
+    Document,
     Junction,
     Unit,
     View,
@@ -322,27 +322,20 @@ class SqliteReading:
             return SimilarityEvidence(nothing, nothing)
         eligible = own.eligible(self.view, None)
         kinds = (eligible & (own.column("kind") == TURN), eligible & (own.column("scope") == DURABLE))
+        depths = (query.turns, query.durable)
+        near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths])
+        places = np.unique(np.concatenate([one for found in near for one in found]))
+        kept = [*self._vectors(own, query.space, [own.keys[place] for place in places.tolist()])]
+        row_of_place = {own.place_of_key[key]: row for row, (key, _) in enumerate(kept)}
+        matrix = np.array([vector for _, vector in kept], dtype=np.float32)
         turns, durable = (
-            self._nearest(own, query, mask, depth, ids)
-            for mask, depth in zip(kinds, (query.turns, query.durable), strict=True)
+            tuple(
+                _best_cosines(matrix, vector, [row_of_place[p] for p in some.tolist() if own.ids[p] != itself], depth)
+                for vector, some, itself in zip(query.vectors, found, ids, strict=True)
+            )
+            for found, depth in zip(near, depths, strict=True)
         )
         return SimilarityEvidence(turns, durable)
-
-    def _nearest(
-        self, shard: Shard, query: SimilarityQuery, mask: Bools, depth: int, ids: Sequence[str]
-    ) -> tuple[tuple[float, ...], ...]:
-        """Return for each vector the exact cosines of the nearest places of a mask, best first."""
-        assert shard.dense is not None  # noqa: S101 - the caller has looked
-        near = [shard.dense.propose(vector, mask, depth + 1, None)[0].tolist() for vector in query.vectors]
-        keys = [*dict.fromkeys(shard.keys[place] for places in near for place in places)]
-        vector_of_key = dict(self._vectors(shard, query.space, keys))
-        found = []
-        for vector, places, itself in zip(query.vectors, near, ids, strict=True):
-            others = [vector_of_key.get(shard.keys[place]) for place in places if shard.ids[place] != itself]
-            rows = np.array([row for row in others if row is not None], dtype=np.float32)
-            exact = cosines(rows, vector, len(vector)).tolist() if len(rows) else []
-            found.append(tuple(sorted(exact, reverse=True)[:depth]))
-        return tuple(found)
 
     # -------------------------------------------------------------------------------------------- columns
 
@@ -514,7 +507,7 @@ class SqliteReading:
         rows = self._run("owner_sessions", {"tenant": self.view.tenant, "user": self.view.user})
         return tuple(name for (name,) in rows)
 
-    def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[CoreDocument]:
+    def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[Document]:
         """See `Reading.documents`."""
         view = self.view
         wanted: Mapping[str, Any] = {
@@ -527,8 +520,15 @@ class SqliteReading:
             if bodies and zlib.crc32(body) != checksum:
                 raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
             is_here = bool(here) and given_to == here
-            found.append(CoreDocument(view.tenant, user or None, called, body, path, bool(is_core), is_here))
+            found.append(Document(view.tenant, user or None, called, body, path, bool(is_core), is_here))
         return found
+
+
+def _best_cosines(
+    matrix: NDArray[np.float32], vector: NDArray[np.float32], rows: Sequence[int], depth: int
+) -> tuple[float, ...]:
+    exact = cosines(matrix[[*rows]], vector, len(vector)).tolist() if rows else []
+    return tuple(sorted(exact, reverse=True)[:depth])
 
 
 # Columns that a shard holds as numbers for words: the column, and the words (None for the shard's own names).

@@ -42,6 +42,11 @@ def columns(unit: Unit, document: str | None = None) -> dict[str, JSON]:
     }
 
 
+def unit_keys(unit: Unit) -> dict[str, JSON]:
+    """Return what names one version of a unit."""
+    return {"tenant": unit.tenant, "user": unit.user or GLOBAL, "id": unit.id, "version": unit.version}
+
+
 def unit_of(row: Row) -> Unit:
     """Return the unit of a row whose checksum holds, and whose columns say what its body says."""
     key, body, checksum, superseded_by, access_count, covered_by, gate, why, *repeated = row

@@ -30,12 +30,16 @@ from holdfast.store.eraser import Eraser
 from holdfast.store.marks import Marker
 from holdfast.store.migrate import IN_MEMORY, close_connection, open_connection, schema_version, translated
 from holdfast.store.reading import SqliteReading
-from holdfast.store.rows import GLOBAL, Row, columns, unit_of
+from holdfast.store.rows import GLOBAL, Row, unit_keys, unit_of
 from holdfast.store.sync import LiveIndex
 from holdfast.store.verification import problems_in
-from holdfast.types import Analysis, CoreDocument, Draft, Erasure, Stats, Unit, View, Written, from_iso
+from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
 
 log = logging.getLogger("holdfast")
+
+
+# The next position of each conversation that a call writes to.
+Positions = dict[tuple[str | None, ...], int]
 
 
 class SqliteStore:
@@ -119,14 +123,16 @@ class SqliteStore:
                 for promotion in marker.promoted:
                     self._index.promoted(*promotion)
                 self._index.follow(marker.fresh)
-        except StoreError as error:
+            self._index.save_when_behind()
+        except (StoreError, OSError) as error:
             log.warning("what was written is kept; the index is brought up to date by the next question: %s", error)
 
     def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[Written]:
         """See `Store.put`."""
         with self._write() as marker:
             told = told_apart(drafts, self._last_turns, retry_seconds)
-            return [self._put_one(draft, marker) for draft in told]
+            positions: Positions = {}
+            return [self._put_one(draft, marker, positions) for draft in told]
 
     def _last_turns(self, unit: Unit, limit: int) -> list[Unit]:
         """Return the last turns of a unit's conversation in the order in which they came, as they were first said."""
@@ -144,20 +150,20 @@ class SqliteStore:
         first = self._run("first_version", {"key": row[0]}).fetchone() if unit.version > 1 else None
         return unit if first is None else unit_of(first)
 
-    def _put_one(self, draft: Draft, marker: Marker) -> Written:
+    def _put_one(self, draft: Draft, marker: Marker, positions: Positions) -> Written:
         row = None if draft.naming else self._database.find(draft.unit.tenant, draft.unit.user, draft.unit.id)
         if row is None:
-            unit = self._placed(draft)
-            key = self._database.insert(unit, draft.document)
+            unit = self._placed(draft, positions)
+            key, checksum = self._database.insert(unit, draft.document)
         else:
             key, known, unit = row[0], unit_of(row), self._restated(row, draft)
             if unit == known:
                 return Written(known.id, "duplicate", known.version)
             unit = unit.evolve(version=known.version + 1, recorded_time=draft.unit.recorded_time)
-            self._restate(row, unit, marker)
+            checksum = self._restate(row, unit, marker)
         for target in unit.supersedes if row is None or draft.id_given else ():
             marker.supersede(unit, target, draft.unit.recorded_time)
-        marker.fresh[key] = (columns(unit)["checksum"], draft.analyse(unit))
+        marker.fresh.units[key] = (checksum, unit, draft.analyse(unit))
         return Written(unit.id, "added" if row is None else "updated", unit.version)
 
     def _restated(self, row: Row, draft: Draft) -> Unit:
@@ -197,35 +203,39 @@ class SqliteStore:
             known = unit_of(row)
             unit, analysis = revise(known)
             unit = unit.evolve(version=known.version + 1)
-            self._restate(row, unit, marker)
-            marker.fresh[row[0]] = (columns(unit)["checksum"], analysis)
+            marker.fresh.units[row[0]] = (self._restate(row, unit, marker), unit, analysis)
             kept = self._database.find(unit.tenant, unit.user, unit.id)
         return unit if kept is None else unit_of(kept)
 
-    def _restate(self, row: Row, unit: Unit, marker: Marker) -> None:
+    def _restate(self, row: Row, unit: Unit, marker: Marker) -> int:
         """Write a new version; a summary of what the unit no longer says, or says for a time only, is withdrawn."""
         known = unit_of(row)
-        self._database.replace(row[0], unit)
+        checksum = self._database.replace(row[0], unit)
         ends = unit.expires_at is not None or unit.valid_to is not None
         if unit.text != known.text or ends:
             marker.uncover(row, unit.recorded_time)
         if ends:
             marker.release(row)
+        return checksum
 
-    def _placed(self, draft: Draft) -> Unit:
+    def _placed(self, draft: Draft, positions: Positions) -> Unit:
         """Return a new unit with its place in its conversation, and the id that its place gives it."""
         unit = draft.unit
         if unit.kind != "turn" or draft.document is not None:
             return unit
-        unit = unit.evolve(position=self._next_position(unit))
+        unit = unit.evolve(position=self._next_position(unit, positions))
         return unit if draft.naming is None else unit.evolve(id=self._free_id(unit, draft.naming))
 
-    def _next_position(self, unit: Unit) -> int:
-        if unit.session is None:
-            return max((turn.position + 1 for turn in self._last_turns(unit, 1)), default=0)
+    def _next_position(self, unit: Unit, positions: Positions) -> int:
+        """Return the next place of a session, or of an agent's turns without one; `positions` are of this call."""
         keys = {"tenant": unit.tenant, "user": unit.user or GLOBAL, "session": unit.session}
-        position: int = self._run("next_position", keys).fetchone()[0]
-        return position
+        conversation = (*keys.values(), unit.agent if unit.session is None else None)
+        if conversation not in positions and unit.session is None:
+            positions[conversation] = max((turn.position + 1 for turn in self._last_turns(unit, 1)), default=0)
+        elif conversation not in positions:
+            positions[conversation] = self._run("next_position", keys).fetchone()[0]
+        positions[conversation] += 1
+        return positions[conversation] - 1
 
     def _free_id(self, unit: Unit, naming: Callable[[int], str]) -> str:
         """Return the first id of these words that nobody has; what said them before stands at an earlier place."""
@@ -254,12 +264,11 @@ class SqliteStore:
                 )
             for unit, vector in zip(units, vectors, strict=True):
                 data = np.ascontiguousarray(vector, dtype="<f4").tobytes()
-                owner = {"tenant": unit.tenant, "user": unit.user or GLOBAL, "id": unit.id, "version": unit.version}
-                found = self._run(
-                    "put_vector", {**owner, "space": space, "vector": data, "checksum": zlib.crc32(data)}
-                )
-                for (key,) in found.fetchall():
+                checksum = zlib.crc32(data)
+                row = {**unit_keys(unit), "space": space, "vector": data, "checksum": checksum}
+                for (key,) in self._run("put_vector", row).fetchall():
                     self._database.record_change(key, unit)
+                    marker.fresh.vectors[key] = (checksum, vector)
                     written += 1
             for one in marks:
                 marker.write(one)
@@ -273,7 +282,7 @@ class SqliteStore:
 
     # ------------------------------------------------------------------------------- documents and erasure
 
-    def put_document(self, document: CoreDocument) -> None:
+    def put_document(self, document: Document) -> None:
         """See `Store.put_document`."""
         row = {
             "tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name, "path": document.path,
@@ -284,7 +293,7 @@ class SqliteStore:
             self._run("put_document", row)
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[CoreDocument] = (), *, dry_run: bool = False,
+        self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,
         owner: bool = False, progress: Callable[[str], None] = lambda _step: None,
     ) -> Erasure:  # fmt: skip
         """See `Store.forget`."""

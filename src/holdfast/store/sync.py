@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.store import snapshot
 from holdfast.store.contract import Derivation
@@ -29,17 +31,31 @@ from holdfast.types import Analysis, Deadline, Unit, View, iso
 
 # Smaller owners are built again faster than a file is read.
 _WORTH_SAVING = 1000
+# A snapshot that is this many changes behind, and this share of its units, is written again: a unit is two changes.
+_FAR_BEHIND = 10_000
+_BEHIND_SHARE = 0.25
 # Large enough that a batch costs more than its call, small enough to stop soon when time runs out.
 _ENCODED_TOGETHER = 64
 _VECTORS_TOGETHER = 4096
+# As many keys as one statement takes at once.
+_READ_TOGETHER = 1024
 # The same units are recalled again and again: a few megabytes spare reading and parsing a busy owner's each time.
 _UNITS_KEPT = 32_768
 # An index of a small owner takes some 30 kB: names that never come back must not fill the memory of a long process.
 _OWNERS_KEPT = 256
 
 
-# Analyses this process already has: unit key → (checksum of the content they are of, analysis).
-Fresh = dict[int, tuple[int, Analysis]]
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What this process has just written, so that it need not be read again: by key, each with its checksum."""
+
+    units: dict[int, tuple[int, Unit, Analysis]] = field(default_factory=dict)
+    vectors: dict[int, tuple[int, NDArray[np.float32]]] = field(default_factory=dict)
+
+
+_NOTHING_FRESH = Fresh()
+# Key, checksum, superseded by, covered by, and the checksum of the vector, of a unit as the file has it.
+State = tuple[int, int, str | None, str | None, int | None]
 
 
 class LiveIndex:
@@ -98,8 +114,7 @@ class LiveIndex:
         }
         rows = self._run("vectors_of_versions", {"space": self._space, "keys": json.dumps(shard.keys)})
         fitting = [row[:3] for row in rows if row[3] == versions[row[0]]]
-        if fitting:
-            shard.add_vectors([row[0] for row in fitting], np.array([vector_of(row) for row in fitting]))
+        shard.add_vectors([(row[0], vector_of(row), row[2]) for row in fitting])
 
     def has_loaded(self, view: View) -> bool:
         """Return whether the index of an owner is in memory, or is needed for a read of the past."""
@@ -130,9 +145,27 @@ class LiveIndex:
         if shard is not None:
             shard.promote(key, before, content)
 
-    def drop_erased(self) -> None:
-        """Forget everything that was derived, on disk too: words of erased units may be in it (law 16)."""
+    def drop_erased(self, owner: tuple[str, str] | None = None) -> None:
+        """Let nothing that was derived hold words of what this process has erased, on disk neither (law 16).
+
+        With `owner`, all of that owner's is gone, and its rows of the feed with it.
+        """
+        if owner is not None:
+            self._shards.pop(owner, None)
+            self._epoch = self._run("agreed", {"name": EPOCH}).fetchone()
+        self.follow()
+        for shard in self._shards.values():
+            shard.fold()
+        self._read.clear()
+        self._past_read = None
+        self._drop_saved()
+
+    def drop_all(self) -> None:
+        """Forget everything that was derived, on disk too: another process may have erased anything."""
         self.clear()
+        self._drop_saved()
+
+    def _drop_saved(self) -> None:
         self._saved.clear()
         if self._path is not None:
             snapshot.remove(self._path)
@@ -145,7 +178,7 @@ class LiveIndex:
 
     # -------------------------------------------------------------------------------------------- following
 
-    def follow(self, fresh: Fresh | None = None) -> None:
+    def follow(self, fresh: Fresh = _NOTHING_FRESH) -> None:
         """Bring the loaded shards up to date with the feed; `fresh` spares analysing what was just written."""
         version = self._run("data_version", {}).fetchone()[0]
         if version == self._data_version and not self._database.written:
@@ -160,11 +193,15 @@ class LiveIndex:
         self._epoch = epoch
         if not self._shards:
             self._followed = self._last_change()
-        for seq, tenant, user, key in self._run("changes_since", {"seq": self._followed}).fetchall():
-            shard = self._shards.get((tenant, user))
-            if shard is not None:
-                self._refresh(shard, key, space, (fresh or {}).get(key, (0, None)))
-            self._followed = seq  # now, so that a read that fails is done again
+        changed: dict[tuple[str, str], dict[int, None]] = {}
+        last = self._followed
+        for last, tenant, user, key in self._run("changes_since", {"seq": self._followed}):  # noqa: B007 - kept
+            if (tenant, user) in self._shards:
+                changed.setdefault((tenant, user), {})[key] = None
+        for owner, keys in changed.items():
+            self._refresh(self._shards[owner], [*keys], fresh)
+        # Only now, so that a read that fails is done again.
+        self._followed = last
         self._data_version, self._database.written = version, False
 
     def space(self) -> str | None:
@@ -174,25 +211,46 @@ class LiveIndex:
     def _last_change(self) -> int:
         return int(self._run("last_change", {}).fetchone()[0])
 
-    def _refresh(
-        self, shard: Shard, key: int, space: str | None, fresh: tuple[int, Analysis | None] = (0, None)
-    ) -> None:
-        self._read.pop(key, None)
-        row = self._run("unit_by_key", {"key": key}).fetchone()
-        if row is None:
-            shard.remove(key)
-            return
-        if shard.holds(key, row[2]):
-            shard.mark(key, superseded=row[3] is not None, covered_by=row[5])
-        else:
-            self._add(shard, row, fresh[1] if fresh[0] == row[2] else None)
-        found = self._run("vector_of_unit", {"key": key, "space": space}).fetchone() if space else None
-        if found is not None:
-            shard.add_vectors([key], vector_of((key, *found))[None, :])
+    def _refresh(self, shard: Shard, keys: Sequence[int], fresh: Fresh = _NOTHING_FRESH) -> None:
+        """Bring some units of a shard up to date; only what is neither held nor fresh is read whole."""
+        for start in range(0, len(keys), _READ_TOGETHER):
+            some = keys[start : start + _READ_TOGETHER]
+            states = self._run("unit_states", {"keys": json.dumps(some), "space": self._space}).fetchall()
+            for key in {*some}.difference(state[0] for state in states):
+                self._read.pop(key, None)
+                shard.remove(key)
+            unread = [state[0] for state in states if not self._refresh_unit(shard, state, fresh)]
+            for row in self._run("units_by_key", {"keys": json.dumps(unread)}) if unread else ():
+                self._add(shard, row)
+            self._refresh_vectors(shard, [(state[0], state[4]) for state in states if state[4] is not None], fresh)
 
-    def _add(self, shard: Shard, row: Row, analysis: Analysis | None = None) -> None:
+    def _refresh_unit(self, shard: Shard, state: State, fresh: Fresh) -> bool:
+        """Bring one unit up to date without reading it; return whether that was possible."""
+        key, content, superseded_by, covered_by, _ = state
+        self._read.pop(key, None)
+        if shard.holds(key, content):
+            shard.mark(key, superseded=superseded_by is not None, covered_by=covered_by)
+            return True
+        checksum, unit, analysis = fresh.units.get(key, (None, None, None))
+        if checksum != content or unit is None or analysis is None:
+            return False
+        superseded = superseded_by is not None
+        shard.add(key, unit, analysis, content=content, superseded=superseded, covered_by=covered_by)
+        return True
+
+    def _refresh_vectors(self, shard: Shard, vectors: Sequence[tuple[int, int]], fresh: Fresh) -> None:
+        """Add the vectors, by key and checksum, that a shard does not have yet."""
+        wanted = [one for one in vectors if not shard.has_vector(*one)]
+        known = [(key, fresh.vectors[key][1], sum_) for key, sum_ in wanted if _is_fresh(fresh, key, sum_)]
+        unread = [key for key, checksum in wanted if not _is_fresh(fresh, key, checksum)]
+        if unread:
+            rows = self._run("vectors_of_units", {"space": self._space, "keys": json.dumps(unread)})
+            known += [(row[0], vector_of(row), row[2]) for row in rows]
+        shard.add_vectors(known)
+
+    def _add(self, shard: Shard, row: Row) -> None:
         unit = unit_of(row)
-        analysis = analysis or self._derivation.analyse(unit)
+        analysis = self._derivation.analyse(unit)
         shard.add(row[0], unit, analysis, content=row[2], superseded=row[3] is not None, covered_by=row[5])
 
     # ---------------------------------------------------------------------------------------------- loading
@@ -219,8 +277,9 @@ class LiveIndex:
             except snapshot.UNREADABLE:
                 return None
             owner = {"tenant": tenant, "user": user}
-            for _, key in self._run("owner_changes_since", {**owner, "seq": segment.seq}).fetchall():
-                self._refresh(shard, key, self._space)
+            changed = self._run("owner_changes_since", {**owner, "seq": segment.seq})
+            with shard.bulk():
+                self._refresh(shard, [*dict.fromkeys(key for _, key in changed)])
             self._saved[tenant, user] = segment.seq
             return shard
         return None
@@ -250,10 +309,20 @@ class LiveIndex:
         if self._space is not None:
             cursor = self._run("owner_vectors", {**owner, "space": self._space})
             while rows := cursor.fetchmany(_VECTORS_TOGETHER):
-                shard.add_vectors([row[0] for row in rows], np.array([vector_of(row) for row in rows]))
+                shard.add_vectors([(row[0], vector_of(row), row[2]) for row in rows])
         return shard
 
     # ----------------------------------------------------------------------------------------------- saving
+
+    def save_when_behind(self) -> None:
+        """Write the snapshot when it has fallen far behind: whoever opens the store after a kill reads little anew."""
+        behind = (
+            self._followed - self._saved.get(owner, 0) > max(_FAR_BEHIND, _BEHIND_SHARE * shard.unit_count)
+            for owner, shard in self._shards.items()
+            if shard.unit_count >= _WORTH_SAVING
+        )
+        if self._path is not None and any(behind):
+            self.save()
 
     def save(self) -> None:
         """Write the snapshot when a large owner has changed since; owners that are not loaded keep their segment.
@@ -316,3 +385,7 @@ class LiveIndex:
                 unit = unit_of(row)
                 vectors = self._derivation.hypervectors(unit, self._derivation.analyse(unit))
                 shard.hyper.add(unit.id, row[2], vectors)
+
+
+def _is_fresh(fresh: Fresh, key: int, checksum: int) -> bool:
+    return key in fresh.vectors and fresh.vectors[key][0] == checksum

@@ -17,7 +17,7 @@ from holdfast.store import contract
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Reading, SimilarityEvidence
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, raises, words
-from holdfast.types import FIELDS, CoreDocument, Fact, Lineage
+from holdfast.types import FIELDS, Document, Fact, Lineage
 
 NOBODY = (None, None)
 # Whoever `check_visible` looks for.
@@ -231,9 +231,9 @@ class StoreContract(builders.StoreSuite):
 
     def test_documents_keep_their_order_their_owner_and_their_parts(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
-        everyones, theirs = CoreDocument("local", None, "C", b"- b"), CoreDocument("local", "ben", "D", b"- c")
-        again = CoreDocument("local", "ana", "D", b"- changed", "/somewhere/one.md")
-        for document in (CoreDocument("local", "ana", "D", b"- a"), everyones, theirs, again):
+        everyones, theirs = Document("local", None, "C", b"- b"), Document("local", "ben", "D", b"- c")
+        again = Document("local", "ana", "D", b"- changed", "/somewhere/one.md")
+        for document in (Document("local", "ana", "D", b"- a"), everyones, theirs, again):
             ana.store.put_document(document)
         assert ana.look(lambda reading: reading.documents()) == [again, everyones]
         assert ana.by("ben").look(lambda reading: reading.documents()) == [everyones, theirs]
@@ -423,7 +423,7 @@ class StoreContract(builders.StoreSuite):
             lambda one: one.revise("a", text="green lamp"),
             lambda one: one.embed({"a": EAST}),
             lambda one: one.put(draft("c", "red lamp", session="s", minutes=2, supersedes=("b",))),
-            lambda one: one.store.put_document(CoreDocument("local", "ana", "one.md", b"- a")),
+            lambda one: one.store.put_document(Document("local", "ana", "one.md", b"- a")),
             lambda one: one.store.forget(one.view, ["b"]),
         )
         for number, write in enumerate(writes):

@@ -13,7 +13,7 @@ from holdfast.errors import EmbeddingSpaceError, InputError, NotFoundError
 from holdfast.store.contract import Access, Coverage, Mark, Promotion, Reinstatement, SpaceChange, Supersession
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, ids, raises
-from holdfast.types import CoreDocument, Draft, Gate, Lineage, Unit, Written
+from holdfast.types import Document, Draft, Gate, Lineage, Unit, Written
 
 
 def decide(*, promoted: bool = True) -> Gate:
@@ -227,7 +227,7 @@ class StoreLifecycleContract(builders.StoreSuite):
         say(ana, "x", agent="helper")
         say(ben, "ac", links=("b",))
         ana.put(draft("a", "boat of the other tenant", tenant="other"))
-        mine, theirs = (CoreDocument("local", user, "one.md", b"- a boat") for user in ("ana", "ben"))
+        mine, theirs = (Document("local", user, "one.md", b"- a boat") for user in ("ana", "ben"))
         ana.store.put_document(mine)
         ana.store.put_document(theirs)
         for asker, names in ((ana, "ac"), (ana, "a?"), (ana, "c"), (ana.by(agent="y"), "x")):

@@ -216,7 +216,7 @@ def digest(*parts: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CoreDocument:
+class Document:
     """A document as it was last read; the rules of a `core` one go into every context (C14).
 
     `user` is None when it is everyone's. `here` when its path was given to this store in this place: a store that

@@ -180,9 +180,10 @@ ON CONFLICT (unit_key) DO UPDATE SET space = excluded.space, version = excluded.
     checksum = excluded.checksum
 RETURNING unit_key;
 
--- name: vector_of_unit
-SELECT vector, vectors.checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
-WHERE unit_key = :key AND space = :space;
+-- name: unit_states
+SELECT key, units.checksum, superseded_by, covered_by, vectors.checksum FROM units
+LEFT JOIN vectors ON unit_key = key AND vectors.version = units.version AND space = :space
+WHERE key IN (SELECT value FROM json_each(:keys)) ORDER BY key;
 
 -- name: vectors_of_units
 SELECT key, vector, vectors.checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version

@@ -1,0 +1,318 @@
+"""Draw the package as its source stands: `picture` of the imports, `measures` with limits, `formulas`.
+
+`make docs` writes each of them into docs/design/architecture.md, and the picture into CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import statistics
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import holdfast
+from holdfast import Memory, Settings
+from holdfast.store import contract
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "holdfast"
+Imports = dict[str, frozenset[str]]
+Table = list[tuple[str, ...]]
+
+# Not part of the engine: the evaluation harness and the suites that ship for third parties.
+APART = ("eval", "testing")
+# A name that cites a section but holds no formula of it: constants, values, and suites that check it.
+NO_FORMULA = ("settings", "types", "testing", "eval")
+
+# What each measure may reach; tests/unit/test_package.py holds what it can.
+LIMITS = {
+    "modules": "130",
+    "import depth": "14",
+    "modules with one importer": "few",
+    "lines, engine": "17.0k",
+    "lines, eval": "2.2k",
+    "lines, testing": "1.2k",
+    "lines of a function: median, 95 %, longest": "7, 22, 75",
+    "methods of the store's contract": "24",
+    "public settings": "100",
+    "modules that run: `remember`": "24",
+    "modules that run: `search`": "24",
+    "modules that run: `assemble`": "35",
+    "modules that run: `ingest`": "22",
+    "modules that run: `compact`": "",
+    "modules that run: `why`": "",
+    "modules that run: `forget`": "",
+    "words, README": "700",
+    "words, README and docs": "22.0k",
+}
+
+SECTIONS = {
+    1: "units, identity, visibility",
+    2: "words",
+    3: "token cost",
+    4: "BM25 over fields",
+    5: "hypervectors",
+    6: "fusion and cuts",
+    7: "strategies and profiles",
+    8: "facts and closure",
+    9: "hybrid score",
+    10: "vectors and tiers",
+    11: "two-pass discovery",
+    12: "hops and mention links",
+    13: "dates, temporal selection",
+    14: "core documents",
+    15: "recent tail",
+    16: "packing and rendering",
+    17: "gate",
+    18: "compaction",
+    19: "change and forgetting",
+}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return every module of the package by its dotted name without the package's own."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def imports() -> Imports:
+    """Return what each module imports of the package when it is itself imported."""
+    return {name: frozenset(_imported(name) - {name, ""}) for name in modules()}
+
+
+def _imported(name: str) -> set[str]:
+    return {_module(target) for target in _targets(ast.parse(modules()[name].read_text(encoding="utf-8")))}
+
+
+def _targets(node: ast.AST) -> Iterator[str]:
+    """Yield the dotted names of the package that are imported outside functions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names if alias.name.split(".")[0] == "holdfast")
+        elif isinstance(child, ast.ImportFrom) and (child.module or "").split(".")[0] == "holdfast":
+            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _targets(child)
+
+
+def _module(target: str) -> str:
+    """Return the module that a dotted name is, or lies in; the package itself is the empty name."""
+    name = target.removeprefix("holdfast").removeprefix(".")
+    while name and name not in modules():
+        name = name.rpartition(".")[0]
+    return name
+
+
+def depths(graph: Imports) -> dict[str, int]:
+    """Return the length of the longest chain of imports below each node, itself included."""
+    known: dict[str, int] = {}
+
+    def depth(name: str) -> int:
+        if name not in known:
+            known[name] = 1 + max((depth(below) for below in graph[name]), default=0)
+        return known[name]
+
+    return {name: depth(name) for name in graph}
+
+
+def part_of(name: str) -> str:
+    """Return the package or single module at the top that a module belongs to."""
+    return name.split(".", maxsplit=1)[0]
+
+
+@cache
+def parts() -> Imports:
+    """Return which parts each part imports."""
+    graph: dict[str, set[str]] = {part_of(name): set() for name in modules() if name}
+    for name, below in imports().items():
+        if name:
+            graph[part_of(name)] |= {part_of(each) for each in below} - {part_of(name)}
+    return {name: frozenset(below) for name, below in graph.items()}
+
+
+def _indirect(name: str) -> set[str]:
+    """Return what a part reaches through another part."""
+    reached: set[str] = set()
+    waiting = [deeper for below in parts()[name] for deeper in parts()[below]]
+    while waiting:
+        each = waiting.pop()
+        if each not in reached:
+            reached.add(each)
+            waiting += parts()[each]
+    return reached
+
+
+def picture() -> str:
+    """Draw the parts in layers: name, modules, lines, and the imports that no other import already brings along."""
+    layer = depths(parts())
+    lines = []
+    for level in sorted(set(layer.values()), reverse=True):
+        for name in sorted(each for each in layer if layer[each] == level):
+            below = sorted(parts()[name] - _indirect(name), key=lambda each: (-layer[each], each))
+            inside = [module for module in modules() if part_of(module) == name]
+            size = f"{len(inside):>3} {thousands(_lines(inside)):>6}"
+            lines.append(f"{level:>2}  {name:<12}{size}{'  → ' + ', '.join(below) if below else ''}")
+    return "```text\n    part    modules  lines  imports\n" + "\n".join(lines).rstrip() + "\n```"
+
+
+def _lines(names: list[str]) -> int:
+    return sum(modules()[name].read_text(encoding="utf-8").count("\n") for name in names)
+
+
+def thousands(number: int) -> str:
+    """Round to hundreds: a page must not be stale after every edited line."""
+    return f"{number / 1000:.1f}k"
+
+
+def measures() -> Table:
+    """Return every measure beside its limit."""
+    names = list(modules())
+    importers = [sum(name in below for below in imports().values()) for name in names]
+    engine = [name for name in names if part_of(name) not in APART]
+    now = {
+        "modules": str(len(names)),
+        "import depth": str(max(depths(imports()).values())),
+        "modules with one importer": str(importers.count(1)),
+        "lines, engine": thousands(_lines(engine)),
+        **{f"lines, {part}": thousands(_lines([name for name in names if part_of(name) == part])) for part in APART},
+        "lines of a function: median, 95 %, longest": ", ".join(map(str, _function_lines())),
+        "methods of the store's contract": str(store_methods()),
+        "public settings": str(len(public_keys())),
+        **{f"modules that run: `{verb}`": str(count) for verb, count in touched().items()},
+        "words, README": str(words(ROOT / "README.md")),
+        "words, README and docs": thousands(sum(map(words, pages()))),
+    }
+    return [("measure", "limit", "now"), *((name, LIMITS[name], now[name]) for name in LIMITS)]
+
+
+def _function_lines() -> tuple[int, int, int]:
+    lengths = sorted(
+        (node.end_lineno or 0) - node.lineno + 1
+        for path in modules().values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return int(statistics.median(lengths)), lengths[int(0.95 * len(lengths))], lengths[-1]
+
+
+def store_methods() -> int:
+    """Return how many public methods the protocols of the store's contract have together."""
+    protocols = [
+        kind
+        for kind in vars(contract).values()
+        if isinstance(kind, type) and kind.__module__ == contract.__name__ and getattr(kind, "_is_protocol", False)
+    ]
+    names = {name for kind in protocols for name, _ in inspect.getmembers(kind, inspect.isfunction)}
+    return sum(not name.startswith("_") for name in names)
+
+
+def public_keys() -> list[str]:
+    """Return the settings that are documented: all but those whose field is marked `internal`."""
+    return [row.key for row in Settings().describe() if not is_internal(row.key)]
+
+
+def is_internal(key: str) -> bool:
+    """Return whether a setting is kept out of the documentation."""
+    value: Any = Settings()
+    for name in key.split("."):
+        field = getattr(type(value), "__dataclass_fields__", {}).get(name)
+        if field is None:
+            return False
+        if field.metadata.get("internal"):
+            return True
+        value = getattr(value, name)
+    return False
+
+
+def pages() -> list[Path]:
+    """Return the README and every page of the docs."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def words(page: Path) -> int:
+    """Count as `wc -w` does: code, tables and their bars too."""
+    return len(page.read_text(encoding="utf-8").split())
+
+
+def touched() -> dict[str, int]:
+    """Return for each verb of `Memory` how many modules of the package it runs code of, on a small history."""
+    clock = datetime(2026, 6, 1, 9, 0, tzinfo=UTC)
+    with tempfile.TemporaryDirectory(prefix="holdfast-verbs-") as folder:
+        page = Path(folder) / "house.md"
+        page.write_text("# House\n\nThe boiler was serviced in May.\n\n- Never leave the gate open.\n")
+        with Memory.open(Path(folder) / "house.db", settings=Settings().unhurried(), now=lambda: clock) as memory:
+            for number in range(12):
+                text = f"We planted {number + 2} tulips beside the shed on day {number + 1}."
+                memory.remember(text, user="ana", session="spring", at=clock - timedelta(days=30 - number))
+            [seen] = memory.remember("The rain barrel stands by the back door.", user="ana", session="spring")
+            verbs: dict[str, Callable[[], object]] = {
+                "remember": lambda: memory.remember("I moved the tulips to the front.", user="ana", session="spring"),
+                "search": lambda: memory.search("Where does the rain barrel stand?", user="ana"),
+                "assemble": lambda: memory.assemble("Where is the barrel?", user="ana", session="spring", budget=400),
+                "ingest": lambda: memory.ingest(page, user="ana"),
+                "compact": lambda: memory.compact(user="ana", session="spring"),
+                "why": lambda: memory.why("Where is the barrel?", seen.id, user="ana"),
+                "forget": lambda: memory.forget(user="ana", ids=seen.id),
+            }
+            return {verb: len(_files_run(call)) for verb, call in verbs.items()}
+
+
+def _files_run(call: Callable[[], object]) -> set[str]:
+    home = str(Path(holdfast.__file__).parent)
+    files: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(home):
+            files.add(code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return files
+
+
+def formulas() -> Iterator[str]:
+    """Yield for each section of the contract the modules whose docstring says that they compute it."""
+    for number, about in SECTIONS.items():
+        cited = re.compile(rf"\bC{number}\b")
+        places = [name for name, path in modules().items() if name and cited.search(_docstring(path))]
+        shown = [f"`{name.replace('.', '/')}`" for name in places if part_of(name) not in NO_FORMULA]
+        yield f"- C{number}, {about}: {', '.join(shown)}"
+
+
+def _docstring(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def drawn(table: Table) -> str:
+    head, *body = table
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, tuple("---" for _ in head), *body))
+
+
+DRAWINGS: dict[str, Callable[[], str]] = {
+    "picture": picture,
+    "measures": lambda: drawn(measures()),
+    "formulas": lambda: "\n".join(formulas()),
+}
+
+if __name__ == "__main__":
+    print(DRAWINGS[sys.argv[1]]())

@@ -1,0 +1,344 @@
+"""What a caller gives to a verb of `Memory` → checked values: view, fields of a unit, question, context request."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
+
+from holdfast.assembly.plan import ContextRequest, plan_tail
+from holdfast.assembly.tail import base_start
+from holdfast.documents.core import Desk, rules
+from holdfast.errors import InputError, shown
+from holdfast.ingest import Owned, Redact
+from holdfast.inputs.checks import (
+    check_flag,
+    check_given_text,
+    check_lifetime,
+    check_metadata,
+    check_name,
+    check_note,
+    check_targets,
+    check_text,
+    check_time,
+    choose,
+)
+from holdfast.inputs.messages import Query, asked_in, said_in, shown_among
+from holdfast.inputs.redaction import redact_json
+from holdfast.language.tokens import TokenCounter
+from holdfast.query import Question
+from holdfast.retrieval.strategy import build_strategies, find_profile, without_dense
+from holdfast.settings import IngestSettings, Settings
+from holdfast.store.contract import Store, look
+from holdfast.store.filters import parse_filter
+from holdfast.types import AUTHORS, SCOPES, Unit, View
+
+Filters = Mapping[str, Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+# What a caller says in seconds is kept as a moment.
+_STORED_AS = {"ttl": "expires_at"}
+# More than a store can hold; a larger number is a slip, and SQLite has no room for it.
+_MOST_ASKED = 2**40
+# A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
+_MOST_TURNS = 1024
+# What Linux, macOS and Windows take.
+_MAX_FILE_NAME, _MAX_PATH = 255, 4_096
+
+
+# --------------------------------------------------------------------------------------- keywords of many verbs
+
+
+class OwnerOptions(TypedDict, total=False):
+    """Whose memory is meant."""
+
+    user: Required[str]
+    agent: str | None
+    tenant: str | None
+
+
+class SessionOptions(OwnerOptions, total=False):
+    """Whose memory is meant, and in which session."""
+
+    session: str | None
+
+
+class ViewOptions(SessionOptions, total=False):
+    """What a question may see, and when it is asked."""
+
+    filters: Filters | None
+    only_session: bool
+    current_only: bool
+    reference_time: datetime | str | None
+    as_of: datetime | str | None
+
+
+class _FieldOptions(TypedDict, total=False):
+    """Fields of a unit that are given when it is written, and can be changed later."""
+
+    metadata: Mapping[str, Any] | None
+    pinned: bool
+    ttl: float | timedelta | None
+    valid_from: datetime | str | None
+    valid_to: datetime | str | None
+    links: str | Sequence[str] | None
+
+
+class UnitOptions(SessionOptions, _FieldOptions, total=False):
+    """Whose the words are, and what holds for all of them."""
+
+    scope: str | None
+    at: datetime | str | None
+    id: str | None
+    author: str | None
+    speaker: str | None
+    supersedes: str | Sequence[str] | None
+
+
+class ChangeOptions(OwnerOptions, _FieldOptions, total=False):
+    """Whose unit is changed, and what of it; what is not given stays as it is."""
+
+    text: str
+    topic: str
+
+
+def make_view(  # noqa: PLR0913 - one argument for each option
+    settings: Settings,
+    now: datetime,
+    *,
+    user: str,
+    session: str | None = None,
+    agent: str | None = None,
+    tenant: str | None = None,
+    filters: Filters | None = None,
+    only_session: bool = False,
+    current_only: bool = True,
+    reference_time: datetime | str | None = None,
+    as_of: datetime | str | None = None,
+) -> View:
+    """Return what one call may see.
+
+    Raises:
+        InputError: an option cannot be used.
+    """
+    then = check_time("as_of", as_of)
+    if check_flag("only_session", only_session) and session is None:
+        raise InputError("only_session needs a session; name one")
+    return View(
+        tenant=check_name("tenant", tenant or settings.store.tenant) or "",
+        user=check_user(user),
+        session=check_name("session", session, optional=True),
+        agent=check_name("agent", agent, optional=True),
+        now=now,
+        reference_time=check_time("reference_time", reference_time) or then or now,
+        as_of=then,
+        only_session=only_session,
+        current_only=check_flag("current_only", current_only),
+        hide_covered=settings.compaction.covered == "hide",
+        filters=parse_filter(filters),
+    )
+
+
+_VIEW = inspect.signature(make_view).parameters
+
+
+def spell_out(verb: Callable[P, R]) -> Callable[P, R]:
+    """Give a verb with `**options: Unpack[…]` the signature that these options are, and hold its callers to it.
+
+    `help` and `inspect.signature` show every keyword, those of a view with their defaults, and a wrong one is refused
+    by name.
+    """
+    signature = inspect.signature(verb)
+    *own, options = signature.parameters.values()
+    [kind] = get_args(get_type_hints(verb)[options.name])
+    given = [_VIEW.get(name) or _keyword(name, kind) for name in kind.__annotations__]
+    given.sort(key=lambda one: [*_VIEW].index(one.name) if one.name in _VIEW else len(_VIEW))
+    keywords = [one for one in own if one.kind is one.KEYWORD_ONLY]
+    spelled = signature.replace(parameters=[*(one for one in own if one not in keywords), *given, *keywords])
+
+    needed = [one.name for one in given if one.default is one.empty]
+
+    @functools.wraps(verb)
+    def held(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in kwargs:
+            if name not in spelled.parameters:
+                raise TypeError(f"{verb.__qualname__}() got an unexpected keyword argument {name!r}")
+        for name in needed:
+            if name not in kwargs:
+                raise TypeError(f"{verb.__qualname__}() missing a required keyword-only argument: {name!r}")
+        return verb(*args, **kwargs)
+
+    held.__signature__ = spelled  # type: ignore[attr-defined]  # what `inspect.signature` looks for
+    return held
+
+
+def _keyword(name: str, kind: type) -> inspect.Parameter:
+    """Return a keyword that may be left out: of a new unit it is None then, of a change it is nothing at all."""
+    default = ... if kind is ChangeOptions else False if name == "pinned" else None
+    annotation = kind.__annotations__[name].__forward_arg__
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def owner_of(options: UnitOptions | ChangeOptions) -> SessionOptions:
+    """Return whose memory is meant, out of all that was given."""
+    given: Mapping[str, Any] = {**options}
+    return cast("SessionOptions", {name: given[name] for name in SessionOptions.__annotations__ if name in given})
+
+
+# ------------------------------------------------------------------------------------------- fields of a unit
+
+
+def check_unit(settings: IngestSettings, view: View, options: UnitOptions, redact: Redact | None) -> Owned:
+    """Return whose the words are, and the fields that hold for all of them."""
+    given: Mapping[str, Any] = {name: value for name, value in options.items() if value is not None}
+    checks = {name: check for name, check in _field_checks(settings, view.now).items() if name in given}
+    fields = {name: check(given[name]) for name, check in checks.items()}
+    return Owned(
+        tenant=view.tenant, user=view.user, session=view.session, agent=view.agent, now=view.now,
+        scope=choose("scope", given["scope"], SCOPES) if "scope" in given else None,
+        at=check_time("at", options.get("at")), id=check_name("id", options.get("id"), optional=True), redact=redact,
+        fields={_STORED_AS.get(name, name): value for name, value in fields.items() if value not in (False, ())},
+    )  # fmt: skip
+
+
+def check_changes(
+    settings: IngestSettings, now: datetime, options: ChangeOptions, redact: Redact | None
+) -> dict[str, Any]:
+    """Return the fields of a unit that a caller wants changed, without what must not be kept.
+
+    Raises:
+        InputError: nothing is to be changed, or a value cannot be used.
+    """
+    given: Mapping[str, Any] = {**options}
+    checks = {
+        "text": lambda value: check_text(value, settings),
+        "topic": lambda value: check_note("topic", check_given_text("topic", value)),
+    } | {name: check for name, check in _field_checks(settings, now).items() if name in _FieldOptions.__annotations__}
+    changes = {name: check(given[name]) for name, check in checks.items() if name in given}
+    if not changes:
+        raise InputError(f"nothing to change; give update one of {', '.join(checks)}")
+    for name in {"text", "topic", "metadata"} & changes.keys():
+        changes[name] = changes[name] if redact is None else redact_json(changes[name], redact)
+    return {_STORED_AS.get(name, name): value for name, value in changes.items()}
+
+
+def _field_checks(settings: IngestSettings, now: datetime) -> dict[str, Callable[[Any], Any]]:
+    """Return, for every field that a caller may give, how it becomes a value of a unit."""
+    return {
+        "metadata": lambda value: check_metadata(value, settings),
+        "pinned": partial(check_flag, "pinned"),
+        "ttl": lambda value: now + lifetime if (lifetime := check_lifetime(value)) else None,
+        "valid_from": partial(check_time, "valid_from"),
+        "valid_to": partial(check_time, "valid_to"),
+        "links": partial(check_targets, "links"),
+        "author": lambda value: choose("author", value, AUTHORS),
+        "speaker": partial(check_name, "speaker"),
+        "supersedes": partial(check_targets, "supersedes"),
+    }
+
+
+# ---------------------------------------------------------------------------------------- question and context
+
+
+def make_question(settings: Settings, query: Query, profile_name: str, limit: int | None, *, dense: bool) -> Question:
+    """Return a question with its profile; without `dense`, one that needs no embedder.
+
+    Raises:
+        InputError: the query or the limit cannot be used.
+        UnknownProfileError: no such profile is installed.
+    """
+    text, previous = asked_in(query)
+    profile = find_profile(profile_name, settings)
+    profile = profile if dense else without_dense(profile)
+    return Question(
+        text=check_text(text, settings.ingest, "the question"),
+        previous=previous,
+        profile_name=profile_name,
+        profile=profile,
+        strategies=build_strategies(profile.strategies, settings),
+        escalation=build_strategies(profile.escalation, settings),
+        limit=check_limit(limit),
+    )
+
+
+def make_request(
+    desk: Desk, query: Query, view: View, budget: int, counter: TokenCounter | None, *, strict: bool
+) -> tuple[ContextRequest, tuple[str, ...]]:
+    """Gather what a context is made of besides the answer: rules, the session's turns, what is shown already."""
+    found = rules(desk, view)
+    turns = session_turns(desk.store, view)
+    said = said_in(query)
+    hidden = shown_among(turns, said)
+    request = ContextRequest(
+        budget=budget,
+        counter=counter or desk.counter,
+        settings=desk.settings.assembly,
+        hard=found.hard,
+        soft=found.soft,
+        session_turns=[turn for turn in turns if turn.id not in hidden],
+        hidden=hidden,
+        hidden_words=frozenset(said) if view.session is None else frozenset(),
+        strict=check_flag("strict", strict),
+    )
+    return request, found.warnings
+
+
+def session_turns(store: Store, view: View) -> list[Unit]:
+    """Return the last turns of the active session, oldest first; more than any tail can hold."""
+    if view.session is None:
+        return []
+    whole = dataclasses.replace(view, only_session=True, filters=None)
+    found = look(store, whole, lambda reading: reading.scan(order="newest", limit=_MOST_TURNS))
+    return [unit for unit in found if unit.kind == "turn"][::-1]
+
+
+def tail_of(desk: Desk, view: View) -> frozenset[str]:
+    """Return T_recent and T_base of a context of the full budget."""
+    settings = desk.settings.assembly
+    found, turns = rules(desk, view), session_turns(desk.store, view)
+    request = ContextRequest(settings.budget, desk.counter, settings, found.hard, found.soft, turns)
+    base = turns[base_start(len(turns), settings.min_turns) :]
+    return plan_tail(request).tail_ids | {turn.id for turn in base}
+
+
+# ------------------------------------------------------------------------------------------------ single values
+
+
+def check_user(user: object) -> str:
+    """Return the user, who is never missing (C1)."""
+    if user is None:
+        raise InputError("the user is missing; a memory always belongs to one, so pass user=…")
+    return check_name("user", user) or ""
+
+
+def check_limit(limit: int | None) -> int | None:
+    """Return how many are wanted; None for the default."""
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST_ASKED):
+        raise InputError(
+            f"limit = {shown(limit)} is not a whole number from 1 to {_MOST_ASKED:,}; leave it out for the default"
+        )
+    return limit
+
+
+def check_location(what: str, path: object) -> Path:
+    """Return a file's or folder's path that a file system can have."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"{what} = {shown(path)} is not a path; give a str or a Path")
+    name = str(path)
+    try:
+        longest = max(len(os.fsencode(part)) for part in (Path(name).parts or ("",)))
+    except UnicodeEncodeError as error:
+        raise InputError(f"{what} = {shown(name)} holds a lone surrogate; decode the source as UTF-8") from error
+    if not name.strip() or "\x00" in name:
+        raise InputError(f"{what} = {shown(name)} cannot be a path; name a file or a folder")
+    if longest > _MAX_FILE_NAME or len(name) > _MAX_PATH:
+        raise InputError(
+            f"{what} = {shown(name)} is too long; a name has at most {_MAX_FILE_NAME} bytes, a path {_MAX_PATH:,}"
+        )
+    return Path(name)
