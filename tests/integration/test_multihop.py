@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import make_view, opened
+from builders import ask, opened
 from holdfast import Contribution, Settings
 from holdfast.kernels.closure import FURTHER_RULES, RULES
 from holdfast.language.lexical import terms
@@ -102,7 +102,7 @@ def test_fast_does_not_find_the_bridge(memory, units, asked):
 def derived(memory, asked, settings):
     """Return what follows from the facts around a question: {fact in words: proof}."""
     query = hits(memory, asked, "thinking").trace.query
-    standings = SymbolicStrategy(settings).prove(query, make_view(), memory.store).standings
+    standings = ask(memory, lambda reading: SymbolicStrategy(settings).prove(query, reading)).standings
     return {" ".join(one.proof.key): one.proof for one in standings if one.proof.rule is not None}
 
 
@@ -123,7 +123,7 @@ def test_thinking_returns_the_whole_chain_with_a_proof(memory, units, asked):
     assert ids_of(units, asked["proof"]) <= found.keys()
     for unit_id in ids_of(units, asked["bridge"]):
         assert any(note.startswith("derived: ") for note in notes[unit_id])
-        proof = found[unit_id].contributions.find(notes[unit_id][1])
+        proof = found[unit_id].contributions.find(notes[unit_id][0])
         assert proof is not None
         assert proof.op == "product"
         assert [part.name.split()[0] for part in proof.parts][-1] == "rule"
