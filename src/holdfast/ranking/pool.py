@@ -50,7 +50,7 @@ class Pool:
 
     `claims` has the columns of each strategy, and `claimed` the rows of which it said anything at all; `known` is
     what the store knows of each unit (`ColumnName`). `first` is the fused score before any stage. `merged` are the
-    ids of copies that were folded into a row.
+    ids of copies that were folded into a row, best first, and `folded` what each of them scored.
     """
 
     ids: tuple[str, ...]
@@ -62,6 +62,7 @@ class Pool:
     rel: Floats
     full_marks: float
     merged: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    folded: Mapping[str, float] = dataclasses.field(default_factory=dict)
     effects: tuple[Effect, ...] = ()
 
     def __len__(self) -> int:
@@ -113,6 +114,7 @@ class Pool:
             fused=np.concatenate([self.fused, other.fused]),
             rel=np.concatenate([self.rel, other.rel]),
             merged={**self.merged, **other.merged},
+            folded={**self.folded, **other.folded},
             effects=_joined_effects(self, other),
         )
 
@@ -124,15 +126,22 @@ class Pool:
         groups: dict[int, list[int]] = {}
         for row in order_rows(self.first, self.ids).tolist():
             groups.setdefault(int(said[row]), []).append(row)
+        copies = [row for _, *others in groups.values() for row in others]
+        folded = {**self.folded, **{self.ids[row]: float(self.first[row]) for row in copies}}
         merged = {
             self.ids[best]: tuple(
-                copy for row in (best, *others) for copy in (*self.ids_of(row)[int(row == best) :],)
+                sorted(
+                    (one for row in (best, *others) for one in self.ids_of(row) if one != self.ids[best]),
+                    key=lambda one: (-folded[one], one),
+                )
             )
             for best, *others in groups.values()
         }
         kept = np.zeros(len(self.ids), dtype=np.bool_)
         kept[[best for best, *_ in groups.values()]] = True
-        return dataclasses.replace(self.keep(kept), merged={name: ids for name, ids in merged.items() if ids})
+        return dataclasses.replace(
+            self.keep(kept), merged={name: ids for name, ids in merged.items() if ids}, folded=folded
+        )
 
     def ids_of(self, row: int) -> tuple[str, ...]:
         """Return the id of a row, and those of the copies in it."""

@@ -1,0 +1,378 @@
+"""Ranking one candidate at a time, as plainly as C6, C9, C12 and C18 say it: columns must equal it bit for bit."""
+
+import dataclasses
+import string
+from dataclasses import dataclass, field
+
+from holdfast.kernels.topk import decay
+from holdfast.language.mentions import entities, phrases, spoken, titles
+from holdfast.types import Adjustment, Mention
+
+UNLISTED_WEIGHT = 1.0
+ACTIVE, DURABLE, REST = 1.0, 0.6, 0.3  # how much a scope counts (C9)
+NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one strategy says of one unit."""
+
+    raw: float
+    coverage: float = 0.0
+    matched: frozenset = frozenset()
+    identified: float | None = None
+    proven: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One candidate."""
+
+    unit: object
+    fused: float
+    rel: float
+    claims: dict
+    merged_ids: tuple = ()
+    adjustments: tuple = ()
+
+
+@dataclass(frozen=True)
+class World:
+    """Units, what strategies say of each of them, and who is asked: `scores` is {strategy: {id: claim}}."""
+
+    units: dict
+    scores: dict
+    profile: object
+    settings: object
+    query: object
+    relative: frozenset = frozenset()
+    beside: dict = field(default_factory=dict)
+    leads: dict = field(default_factory=dict)  # {(key, whether mentions count): ids}
+
+
+def best_first(rows):
+    return tuple(sorted(rows, key=lambda one: (-one.fused, one.unit.id)))
+
+
+# ------------------------------------------------------------------------------------------------- finding
+
+
+def find(world, depth):
+    """Return the candidates after all stages, best first, and why the question is refused, if it is."""
+    results = retrieve(world, depth)
+    fusion = Fusion(world, results)
+    staged_profile = world.profile.rank_by == "score"
+    pool, beside = complete(world, results, staged_profile)
+    first = fuse(world, pool, fusion)
+    refused = refuse(world, first)
+    stages = stages_of(world, first, beside) if staged_profile else []
+    rows = stage(first, stages, fusion.full)
+    if staged_profile:
+        mentions = find_mentions(world, rows)
+        known = {unit_id for claims in pool.values() for unit_id in claims}
+        if newcomers := [one for one in dict.fromkeys(mention.target for mention in mentions) if one not in known]:
+            pool = join(world, pool, newcomers)
+            rows = stage(fuse(world, pool, fusion), stages, fusion.full)
+        rows = diversify(world, link(world, rows, mentions, fusion.full), fusion.full)
+    return fusion, rows, refused
+
+
+def retrieve(world, depth):
+    """Return {strategy: {id: claim}} of the best that each strategy finds, in order."""
+
+    def look(name):
+        found = {unit_id: claim for unit_id, claim in world.scores[name].items() if claim.raw > 0.0}
+        order = sorted(found, key=lambda unit_id: (-found[unit_id].raw, unit_id))
+        return {unit_id: found[unit_id] for unit_id in order[:depth]}
+
+    results = {name: look(name) for name in world.profile.strategies}
+    if len(results[world.profile.strategies[0]]) < world.profile.escalate_below:
+        results |= {name: look(name) for name in world.profile.escalation}
+    return results
+
+
+def complete(world, results, staged_profile):
+    if not staged_profile and not world.profile.mix:
+        return results, {}
+    ids = dict.fromkeys(unit_id for claims in results.values() for unit_id in claims)
+    beside = {}
+    if staged_profile:
+        if world.query.time_range is not None and world.query.only_time:
+            ids |= dict.fromkeys(happened_then(world))
+        if world.settings.stages.smoothing:
+            ids |= dict.fromkeys(near for one in [*ids] for near in world.beside.get(one, ()) if near is not None)
+            beside = {one: [near for near in world.beside.get(one, ()) if near is not None] for one in ids}
+    return join(world, results, ids), beside
+
+
+def happened_then(world):
+    start, end = world.query.time_range
+    then = [unit for unit in world.units.values() if start <= unit.event_time < end]
+    then.sort(key=lambda unit: (unit.event_time, unit.position, unit.id), reverse=True)
+    return [unit.id for unit in then[: world.settings.retrieval.max_candidates]]
+
+
+def join(world, pool, ids):
+    """Let every primary strategy score those of `ids` that it did not find itself."""
+    return {
+        name: claims | {one: world.scores[name][one] for one in ids if one not in claims}
+        if name in world.profile.strategies
+        else claims
+        for name, claims in pool.items()
+    }
+
+
+# -------------------------------------------------------------------------------------------------- fusion
+
+
+class Fusion:
+    def __init__(self, world, results):
+        mix, fusion = world.profile.mix, world.settings.fusion
+        self.weights, self.bonus = (mix, 0.0) if mix else (fusion.weights, fusion.agreement_bonus)
+        self.scales = {}
+        for name, claims in results.items():
+            best = next(iter(claims.values())).raw if claims else 0.0
+            if world.profile.normalise == "best" and claims:
+                self.scales[name] = best or 1.0
+            else:
+                self.scales[name] = best if name in world.relative and claims else 1.0
+        self.full = 0.0
+        for name in world.profile.strategies:
+            self.full = self.full + self.weight(name)
+        self.full = self.full + self.bonus * (len(world.profile.strategies) - 1)
+
+    def weight(self, name):
+        return self.weights.get(name, UNLISTED_WEIGHT)
+
+
+def fuse(world, pool, fusion):
+    claims, sums = {}, {}
+    for name, said in pool.items():
+        for unit_id, claim in said.items():
+            claims.setdefault(unit_id, {})[name] = claim
+            part = fusion.weight(name) * min(claim.raw / fusion.scales[name], 1.0)
+            sums[unit_id] = sums.get(unit_id, 0.0) + part
+    rows = []
+    for unit_id, found in claims.items():
+        fused, others = sums[unit_id], max(0.0, sum(claim.raw > 0.0 for claim in found.values()) - 1.0)
+        if fusion.bonus and others:
+            fused = fused + fusion.bonus * others
+        rows.append(Row(world.units[unit_id], fused, min(fused / fusion.full, 1.0), found))
+    return merge_copies(best_first(rows))
+
+
+def merge_copies(rows):
+    kept = {}
+    for row in rows:
+        first = kept.get(row.unit.said())
+        merged = (*first.merged_ids, row.unit.id) if first else ()
+        kept[row.unit.said()] = dataclasses.replace(first, merged_ids=merged) if first else row
+    return tuple(kept.values())
+
+
+def refuse(world, rows):
+    limits, query = world.settings.refusal, world.query
+    if query.vector is None or query.only_time or not limits.enabled or not rows:
+        return ""
+    near = []
+    for row in rows:
+        words = max((claim.coverage for claim in row.claims.values()), default=0.0)
+        cosine = row.claims["dense"].raw if "dense" in row.claims else 0.0
+        near.append((words / limits.coverage + cosine / limits.cosine, words, cosine))
+    share, words, cosine = max(near)
+    reason = f"the nearest candidate covers {words:.2f} of its words and has a cosine of {cosine:.2f}"
+    return "" if share >= 1.0 else reason
+
+
+# -------------------------------------------------------------------------------------------------- stages
+
+
+def adjust(row, changes, full):
+    """Return a row after some stages."""
+    rel = row.rel
+    made = [change for change in changes if change is not None and change.weight > 0.0]
+    for change in made:
+        rel = min((1.0 - change.weight) * rel + change.weight * change.signal, 1.0)
+    if not made:
+        return row
+    return dataclasses.replace(row, rel=rel, fused=rel * full, adjustments=(*row.adjustments, *made))
+
+
+def stage(rows, stages, full):
+    return best_first(adjust(row, [one(row) for one in stages], full) for row in rows)
+
+
+def stages_of(world, rows, beside):
+    query, settings, stages = world.query, world.settings.stages, []
+    if beside:
+        stages.append(smoothing(rows, beside, settings))
+    if settings.perspective and query.perspective is not None:
+        stages.append(lambda row: Adjustment("perspective", settings.perspective, float(speaks(row.unit, query))))
+    if query.time_range is not None:
+        weight = 1.0 if query.only_time else settings.time_range
+        stages.append(lambda row: Adjustment("time range", weight, float(happened(row, query))))
+    if (query.identifiers or query.years) and settings.identifiers:
+        stages.append(lambda row: identified(row, settings.identifiers))
+    return stages
+
+
+def smoothing(rows, beside, settings):
+    rels = {row.unit.id: row.rel for row in rows}
+
+    def smooth(row):
+        near = [rels[one] for one in beside.get(row.unit.id, ()) if one in rels]
+        if not near:
+            return None
+        taken = settings.smoothing / (1.0 + (len(row.unit.text) / settings.smoothing_length) ** 2)
+        return Adjustment("neighbours", taken, max(near))
+
+    return smooth
+
+
+def speaks(unit, query):
+    if query.perspective in ("user", "assistant"):
+        return unit.author == query.perspective
+    return unit.speaker.casefold() in {name.casefold() for name in query.participants}
+
+
+def happened(row, query):
+    unit, lexical, (start, end) = row.unit, row.claims.get("lexical"), query.time_range
+    first, last = (unit.lineage.starts, unit.lineage.ends) if unit.lineage else (unit.event_time, unit.event_time)
+    told = bool(query.date_terms) and lexical is not None and lexical.matched.issuperset(query.date_terms)
+    return told or (first < end and last >= start)
+
+
+def identified(row, weight):
+    claim = row.claims.get("lexical")
+    return None if claim is None or claim.identified is None else Adjustment("identifiers", weight, claim.identified)
+
+
+# --------------------------------------------------------------------------------------------------- links
+
+
+def find_mentions(world, rows):
+    settings, asked = world.settings.stages, spoken(world.query.text)
+    parents = [row.unit for row in rows[: settings.link_parents] if row.rel > 0.0]
+    found = []
+    for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
+        for unit in parents if weight else ():
+            names = (*titles(unit.topic), *entities(unit.text)) if mentioned else phrases(unit.text)
+            found += [
+                Mention(unit.id, target, key, not mentioned)
+                for key in names
+                if f" {key} " not in asked and len(world.leads.get((key, mentioned), ())) <= settings.rare_names
+                for target in world.leads.get((key, mentioned), ())
+                if target != unit.id
+            ]
+    return tuple(dict.fromkeys(found))
+
+
+def link(world, rows, mentions, full):
+    settings = world.settings.stages
+    by_id = {unit_id: row for row in rows for unit_id in (row.unit.id, *row.merged_ids)}
+    lifted = {}
+    for mention in mentions:
+        parent, target = by_id.get(mention.parent), by_id.get(mention.target)
+        if parent is None or target is None or parent.rel <= target.rel:
+            continue
+        weight = settings.mentions if mention.called else share_name(parent.unit, target.unit, settings)
+        way = "which names it" if mention.called else "which names the same"
+        because = f"rel of {mention.parent}, {way}: {mention.name}"
+        row = adjust(target, [Adjustment("mentions", weight, parent.rel, because)], full)
+        if row.rel > lifted.get(target.unit.id, target).rel:
+            lifted[target.unit.id] = row
+    return best_first(lifted.get(row.unit.id, row) for row in rows)
+
+
+def share_name(parent, target, settings):
+    if target.kind == "turn" and target.session is not None and target.session == parent.session:
+        return 0.0
+    return settings.shared_names / (1.0 + (len(target.text) / settings.shared_length) ** 2)
+
+
+def diversify(world, rows, full):
+    settings, said, found = world.settings.stages, [], []
+    if not settings.diversity:
+        return rows
+    for row in rows:
+        if len(said) == world.profile.max_results:
+            break
+        words = frozenset(row.unit.text.casefold().translate(NO_PUNCTUATION).split())
+        by = (row.unit.author, row.unit.speaker)
+        alike = (one for one, other in said if same(words, other, settings.same_words))
+        first = next((one for one in alike if (one.author, one.speaker) == by), None)
+        if first is None:
+            said.append((row.unit, words))
+            found.append(row)
+        else:
+            because = f"{first.id} says the same"
+            found.append(adjust(row, [Adjustment("diversity", settings.diversity, 0.0, because)], full))
+    return best_first((*found, *rows[len(found) :]))
+
+
+def same(one, other, share):
+    if not one or min(len(one), len(other)) < share * max(len(one), len(other)):
+        return False
+    common = len(one & other)
+    if common < share * (len(one) + len(other) - common):
+        return False
+    return not any(character.isdigit() for word in one ^ other for character in word)
+
+
+# ---------------------------------------------------------------------------------------- settling, cutting
+
+
+def quality(unit, settings):
+    return 1.0 if unit.lineage is None else 1.0 - settings.delta * unit.lineage.decay_rate
+
+
+def settle(rows, settings):
+    """Return who answers, and who gave way: {id: (cut, needed, had)}."""
+    weights = {row.unit.id: row.fused * quality(row.unit, settings) for row in rows if row.unit.lineage is not None}
+    best, kept, dropped = {}, [], {}
+    for row in rows:
+        if (by := row.unit.covered_by) in weights:
+            best[by] = max(best.get(by, 0.0), row.fused)
+    for row in rows:
+        unit_id, by = row.unit.id, row.unit.covered_by
+        if unit_id in best and best[unit_id] >= weights[unit_id]:
+            dropped[unit_id] = ("turns", best[unit_id], weights[unit_id])
+        elif by in weights and best[by] < weights[by]:
+            dropped[unit_id] = ("summary", weights[by], row.fused)
+        else:
+            kept.append(row)
+    return kept, dropped
+
+
+def cut(rows, profile):
+    kept, dropped = [], {}
+    gap = rows[0].fused * profile.gap if rows else 0.0
+    for row in rows:
+        if row.fused < profile.min_score:
+            dropped[row.unit.id] = ("min_score", profile.min_score, row.fused)
+        elif row.fused < gap and not any(claim.proven for claim in row.claims.values()):
+            dropped[row.unit.id] = ("gap", gap, row.fused)
+        else:
+            kept.append(row)
+    return kept, dropped
+
+
+def score(row, settings, session, at):
+    alpha, beta, gamma = settings.shares
+    unit = row.unit
+    if unit.scope == "global":
+        scope, rate = REST, settings.lambda_global
+    elif session is not None and unit.session == session:
+        scope, rate = ACTIVE, settings.lambda_session
+    else:
+        scope, rate = DURABLE if unit.scope == "user" else REST, settings.lambda_user
+    moment = unit.lineage.ends if unit.lineage is not None else unit.event_time
+    recent = 1.0 if unit.kind == "authored" else decay(rate, (at - moment).total_seconds())
+    return min((alpha * row.rel + beta * recent + gamma * scope) * quality(unit, settings), 1.0)
+
+
+def rank(rows, world, session, at):
+    """Return (score, row), best first."""
+    by_score = world.profile.rank_by == "score"
+    scored = [(score(row, world.settings.score, session, at) if by_score else row.fused, row) for row in rows]
+    return sorted(scored, key=lambda pair: (-pair[0], pair[1].unit.id))
