@@ -8,14 +8,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import holdfast.memory
 from holdfast import Memory, Settings
 from holdfast.assembly.pack import fill
 from holdfast.assembly.plan import plan_tail
+from holdfast.ranking.pool import Pool
+from holdfast.retrieval.strategy import retrieve as look_for
 from holdfast.settings import EmbeddingSettings
-from holdfast.types import Deadline, Unit, View
+from holdfast.store.contract import ALL, look
+from holdfast.store.index import microseconds
+from holdfast.store.reading import SqliteReading
+from holdfast.types import Claims, Deadline, Unit, View
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -71,6 +77,49 @@ def make_view(**fields):
     return View(**{"tenant": "local", "user": "ana", "now": NOW, "reference_time": NOW, **fields})
 
 
+def known_of(units, beside=None):
+    """Return what a store knows of units, as columns; `beside` leads from an id to those before and after it."""
+    said = {}
+    spans = [unit.lineage or SimpleNamespace(starts=unit.event_time, ends=unit.event_time) for unit in units]
+    words = ("author", "speaker", "session", "scope", "kind", "covered_by")
+    known = {name: np.array([getattr(unit, name) for unit in units], dtype=object) for name in words}
+    numbers = {
+        "length": [len(unit.text) for unit in units],
+        "event_time": [microseconds(unit.event_time) for unit in units],
+        "starts": [microseconds(span.starts) for span in spans],
+        "ends": [microseconds(span.ends) for span in spans],
+        "said": [said.setdefault(unit.said(), len(said)) for unit in units],
+    }
+    known |= {name: np.array(values, dtype=np.int64) for name, values in numbers.items()}
+    rates = [unit.lineage.decay_rate if unit.lineage else np.nan for unit in units]
+    known["decay_rate"] = np.array(rates, dtype=np.float64)
+    if beside is not None:
+        for place, name in enumerate(("before", "after")):
+            near = [(*beside.get(unit.id, ()), None, None)[place] for unit in units]
+            known[name] = np.array(near, dtype=object)
+    return known
+
+
+def make_claims(ids, raws, *, relative=False, **columns):
+    """Return what a strategy says of `ids`: {id: raw score}, and columns by name; and of which it said anything."""
+    claims = Claims.of(ids, relative=relative)
+    claims.raw[:] = [raws.get(unit_id, 0.0) for unit_id in ids]
+    for name, values in columns.items():
+        getattr(claims, name)[:] = [values.get(unit_id, 0.0) for unit_id in ids]
+    return claims, np.array([unit_id in raws for unit_id in ids], dtype=bool)
+
+
+def make_pool(rows, *, full_marks=1.0, beside=None, merged=None, claims=None):
+    """Return a pool of (unit, relevance), best first; `claims` are those of `make_claims`, by strategy."""
+    units = [unit for unit, _ in rows]
+    rel = np.array([rel for _, rel in rows], dtype=np.float64)
+    ids = tuple(unit.id for unit in units)
+    said = {name: made[0] for name, made in (claims or {}).items()}
+    claimed = {name: made[1] for name, made in (claims or {}).items()}
+    fused = rel * full_marks
+    return Pool(ids, said, claimed, known_of(units, beside), fused, fused, rel, full_marks, merged or {})
+
+
 def patient():
     """Return a deadline that never expires."""
     return Deadline(lambda: 0.0, 0.0, 1.0)
@@ -80,6 +129,44 @@ def expired_after(checks):
     """Return a deadline that has time for so many checks and then none."""
     ticks = iter(range(checks + 1))
     return Deadline(lambda: 0.0 if next(ticks, checks) < checks else 1.0, 0.0, 1.0)
+
+
+def ask(memory, question, view=None):
+    """Ask the store of a memory one thing: a function of a reading."""
+    return look(memory.store, view or make_view(), question)
+
+
+def retrieve(memory, strategy, question, depth=100, deadline=None):
+    """Let a strategy look in the store of a memory."""
+    return ask(memory, lambda reading: look_for(strategy, question, reading, depth, deadline or patient()))
+
+
+def known_facts(memory, view=None):
+    """Return the facts that a view may see."""
+    return ask(memory, lambda reading: reading.facts(), view)
+
+
+def propose(memory, query, depth=99, view=None):
+    """Return the ids that a store proposes, without a time limit."""
+    return ask(memory, lambda reading: reading.propose(query, depth, patient()).ids, view)
+
+
+def column(memory, name, ids, view=None):
+    """Return what a store knows of some units under a name."""
+    return ask(memory, lambda reading: reading.columns(ids, (name,))[name].tolist(), view)
+
+
+def read_shards(shards, view=None, allowed=None, space="s"):
+    """Return a reading of an index that is made of these shards, without a file; `allowed` are keys."""
+    index = SimpleNamespace(shards=lambda _view: [*shards], space=lambda: space)
+    reading = SqliteReading(view or make_view(), None, index, str)
+    reading._allowed = allowed
+    return reading
+
+
+def waiting(memory, space):
+    """Return how many units, of any owner, wait for their vectors."""
+    return len(memory.store.waiting(space, ALL))
 
 
 def assemble(request, projection, sentence_score=None):

@@ -40,7 +40,7 @@ class Dying:
 def compact(path, fatal, moment, answer):
     with small_memory(path) as memory:
         memory.search("boat", user="ana")  # whatever opening has to do is done
-        dying = memory.store._connection = Dying(memory.store._connection, fatal, moment)
+        dying = memory.store._database.connection = Dying(memory.store._database.connection, fatal, moment)
         done = memory.compact(user="ana")
         os.write(answer, json.dumps([dying.passed, *(key for one in done for key in one.summaries)]).encode())
 

@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from builders import NOW, WORDS_ONLY, later, make_view, opened
+from builders import NOW, WORDS_ONLY, column, later, make_view, opened
 from holdfast import Memory, Settings, sample
 from holdfast.assembly.render import RECENT
 from holdfast.errors import BudgetError, InputError, SettingsError
 from holdfast.settings import AssemblySettings
+from holdfast.store.contract import Access
 from holdfast.testing.embedders import HashEmbedder
 
 RULES = "# Deploying\n\n- never on a Friday\n- ask Tomas first\n\nYou must keep answers short.\n\nThe boat is blue.\n"
@@ -264,7 +265,7 @@ def test_another_users_rules_turns_and_memories_never_appear(talk):
 
 
 def count_of(memory, key="old"):
-    return memory.store.access_counts(make_view(), [key])[0].get(key, 0)
+    return column(memory, "access_count", [key])[0]
 
 
 def test_a_context_counts_what_it_recalled_and_nothing_else_counts(talk):
@@ -303,7 +304,7 @@ def test_counts_raise_what_was_recalled_before():
         for key in ("a", "b", "c"):
             memory.remember(f"the boat leaks, says {key}", user="ana", id=key)
         assert ids(memory.assemble("boat leaks", user="ana", track_access=False), "projection") == ["a", "b", "c"]
-        memory.store.count_access(make_view(), ["c"])
+        memory.store.mark([Access(make_view(), ("c",))])
         # The first hit stays first: what was injected before does not count in a search.
         assert ids(memory.assemble("boat leaks", user="ana", track_access=False), "projection") == ["a", "c", "b"]
 

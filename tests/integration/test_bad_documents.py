@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import opened
+from builders import ask, opened
 from holdfast import Settings
 from holdfast.errors import InputError, SettingsError
 from pdfs import tiny_pdf
@@ -68,7 +68,7 @@ def state(memory, *paths):
     """Return all that a user could see of the store."""
     view = memory._view(user="ana")
     units = {unit.id: unit for unit in memory.list(user="ana", limit=None, current_only=False)}
-    documents = [(kept.name, kept.body) for kept in memory.store.documents(view)]
+    documents = [(kept.name, kept.body) for kept in ask(memory, lambda reading: reading.documents(), view)]
     return memory.stats(user="ana"), units, documents
 
 

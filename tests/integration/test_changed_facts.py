@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, later, opened
+from builders import NOW, known_facts, later, opened
 from holdfast import Contribution, Settings
 from holdfast.interfaces import wire
 from holdfast.testing.embedders import HashEmbedder
@@ -231,9 +231,9 @@ def test_as_of_gives_the_answer_of_then():
         assert [hit.unit.id for hit in memory.search(question, user="ana")] == ["new"]
         then = memory.search(question, user="ana", as_of=later(days=1))
         assert [hit.unit.id for hit in then] == ["old"]
-        facts = memory.store.facts(memory._view(user="ana", as_of=later(days=1)))
+        facts = known_facts(memory, memory._view(user="ana", as_of=later(days=1)))
         assert [fact.key for fact in facts.about(["ana"], 10)] == [("ana", "lives_in", "lisbon")]
-        facts = memory.store.facts(memory._view(user="ana"))
+        facts = known_facts(memory, memory._view(user="ana"))
         assert [fact.key for fact in facts.about(["ana"], 10)] == [("ana", "lives_in", "porto")]
 
 

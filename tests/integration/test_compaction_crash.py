@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from builders import waiting
 from histories import small_memory, talk
 from holdfast.lifecycle import compact as compaction
 
@@ -83,7 +84,7 @@ def test_a_run_that_is_killed_at_any_boundary_is_completed_by_the_next(tmp_path,
             memory.compact(user="ana")
             check_whole(memory, ids)
             assert {key for key in everything(memory) if key.startswith("s-")} == set(summaries)
-            assert memory.store.waiting_count(memory.store.space()) == 0
+            assert waiting(memory, memory.store.space()) == 0
     assert len(states) == 1 + len(summaries)  # from nothing to everything, cluster by cluster
 
 
@@ -92,15 +93,15 @@ def test_a_run_that_is_killed_at_any_boundary_is_completed_by_the_next(tmp_path,
 
 def while_covering(monkeypatch, memory, action):
     """Let somebody act between the reading of the first cluster and its summary."""
-    cover, done = memory.store.cover, []
+    mark, done = memory.store.mark, []
 
-    def covering(*given):
+    def covering(marks):
         if not done:
             done.append(True)
             action()
-        return cover(*given)
+        return mark(marks)
 
-    monkeypatch.setattr(memory.store, "cover", covering)
+    monkeypatch.setattr(memory.store, "mark", covering)
 
 
 ACTIONS = {

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from builders import opened
+from builders import known_facts, opened
 from holdfast import Settings
 from holdfast.errors import InputError, NotFoundError
 from pdfs import tiny_pdf
@@ -226,7 +226,7 @@ def test_a_further_relation_is_declared_in_settings(write):
 @pytest.mark.parametrize("name", ["units.json", "units.yaml", "units.jsonl"])
 def test_an_authored_fact_is_read_and_its_words_are_not(memory, write, name):
     memory.ingest(write(name, WRITTEN[name]), user="ana")
-    facts = memory.store.facts(memory._view(user="ana")).about(["mira", "loom", "cloth"], 100)
+    facts = known_facts(memory, memory._view(user="ana")).about(["mira", "loom", "cloth"], 100)
     assert {(fact.key, fact.confidence) for fact in facts} == {
         (("mira", "uses", "loom"), 1.0),
         (("loom", "provides", "cloth"), 0.5),

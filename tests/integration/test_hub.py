@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from builders import opened, watched
+from builders import known_facts, opened, watched
 from holdfast import Settings
 
 FACTS = 10_000
@@ -57,11 +57,11 @@ def test_the_bridge_through_a_hub_is_found_in_time(memory, question, bridge):
 
 def test_the_crowd_is_really_there(memory):
     assert memory.stats(user="ana").units == FACTS + len(BRIDGE)
-    busy = memory.store.facts(memory._view(user="ana")).about(["atlas"], FACTS)
+    busy = known_facts(memory, memory._view(user="ana")).about(["atlas"], FACTS)
     assert len(busy) == FACTS + 2
 
 
 def test_the_proof_shows_the_bridge_and_not_the_crowd(memory):
     found = memory.search("Why does the heron desk matter for night sailing?", user="ana", profile="thinking")
     [symbolic] = [one for one in found.trace.results if one.strategy_id == "thinkingdb-symbolic"]
-    assert {claim.unit.text for claim in symbolic.candidates} == {one[0] for one in BRIDGE}
+    assert {memory.get(claim.unit_id, user="ana").text for claim in symbolic.candidates} == {one[0] for one in BRIDGE}

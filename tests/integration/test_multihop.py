@@ -55,8 +55,7 @@ def hits(memory, asked, profile):
 
 
 def notes_of(result):
-    [symbolic] = [one for one in result.trace.results if one.strategy_id == "thinkingdb-symbolic"]
-    return {claim.unit_id: claim.notes for claim in symbolic.candidates}
+    return {hit.unit.id: hit.notes for hit in result}
 
 
 def is_answered(memory, units, asked):

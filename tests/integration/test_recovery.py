@@ -8,6 +8,8 @@ import pytest
 from builders import later, opened
 from holdfast import Settings
 from holdfast.language.temporal import anchor_density
+from holdfast.store.contract import DenseQuery
+from holdfast.store.reading import SqliteReading
 from holdfast.testing.embedders import HashEmbedder
 
 EMBEDDER = HashEmbedder(64)
@@ -61,7 +63,7 @@ def test_a_recovered_unit_may_lie_beyond_what_any_strategy_looks_at():
     dated = "Rachel sat down with me on 2026-03-14 at 14:30, a Saturday, for a coffee and a long talk"
     with told(Settings(), undated | {"dated": dated}) as memory:
         context = memory.assemble(QUESTION, user="ana", budget=300, track_access=False)
-        assert "dated" not in {one.unit.id for one in context.trace.candidates}
+        assert "dated" not in {one.unit_id for one in context.trace.candidates}
         assert "dated" in {one.unit.id for one in context.trace.projection.recovered}
 
 
@@ -79,12 +81,13 @@ def test_what_the_tail_shows_or_another_user_said_is_not_recovered(texts):
 def test_a_question_that_is_not_temporal_looks_for_no_anchors(texts, monkeypatch):
     with told(Settings(), texts) as memory:
         asked = []
-        find = memory.store.dense_candidates
-        monkeypatch.setattr(
-            memory.store,
-            "dense_candidates",
-            lambda view, query, *more: asked.append(query) or find(view, query, *more),
-        )
+        find = SqliteReading.propose
+
+        def noting(reading, query, depth, deadline):
+            asked.append(query)
+            return find.__get__(reading, SqliteReading)(query, depth, deadline)
+
+        monkeypatch.setattr(SqliteReading, "propose", noting)
         context = memory.assemble("Which tiles did Rachel like?", user="ana", budget=300, track_access=False)
         assert not context.trace.projection.active
-        assert {query.density for query in asked} == {None}
+        assert {query.density for query in asked if isinstance(query, DenseQuery)} == {None}

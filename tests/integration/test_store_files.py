@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from builders import opened
+from builders import opened, waiting
 from histories import bytes_of, small_memory, talk
 from holdfast import DamagedStoreError, StoreError
 from holdfast.store import sync
+from holdfast.store.eraser import Eraser
 from holdfast.testing.embedders import HashEmbedder
 
 SECRET = b"harbour number0"
@@ -330,11 +331,11 @@ class Failing:
 
 
 def fail(memory, *statements, **how):
-    memory.store._connection = Failing(memory.store._connection, *statements, **how)
+    memory.store._database.connection = Failing(memory.store._database.connection, *statements, **how)
 
 
 def mend(memory):
-    memory.store._connection = memory.store._connection.connection
+    memory.store._database.connection = memory.store._database.connection.connection
 
 
 def test_an_erasure_that_a_full_disk_holds_up_is_pending_and_finished_later(tmp_path, caplog):
@@ -363,7 +364,7 @@ def test_a_store_with_an_erasure_that_cannot_go_on_opens(tmp_path, monkeypatch):
     def full(*_, **__):
         raise StoreError("the disk is full; make room and try again")
 
-    monkeypatch.setattr(type(memory.store), "_rewritten", full)
+    monkeypatch.setattr(Eraser, "_rewrite", full)
     with small_memory(tmp_path / "m.db") as memory:
         assert len(memory.list(user="ana")) == 3
         memory.remember("and can be written to", user="ana")
@@ -377,10 +378,10 @@ def test_words_are_kept_when_their_vectors_cannot_be(tmp_path, caplog, code):
         assert written.status == "added"
         memory.update(written.id, user="ana", text="the boat is red")
         assert memory.get(written.id, user="ana").text == "the boat is red"
-        assert memory.store.waiting_count(HashEmbedder(64).space) == 1
+        assert waiting(memory, HashEmbedder(64).space) == 1
         mend(memory)
         memory.remember("another one", user="ana")
-        assert memory.store.waiting_count(HashEmbedder(64).space) == 0
+        assert waiting(memory, HashEmbedder(64).space) == 0
     assert "are kept and wait" in caplog.text
 
 

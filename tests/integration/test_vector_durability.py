@@ -19,14 +19,15 @@ import numpy as np
 import pytest
 from test_processes import Peer
 
-from builders import make_view, opened, patient
+from builders import ask, make_view, opened, propose, waiting
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, EmbeddingSpaceError, HoldfastError, Memory, Settings
 from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 from holdfast.store import snapshot, sync
-from holdfast.store.contract import DenseQuery
+from holdfast.store.contract import DenseQuery, LexicalQuery
 from holdfast.testing.embedders import HashEmbedder
+from holdfast.types import FIELDS
 
 SAVER = Path(__file__).with_name("saver.py")
 # Nothing is refused: these tests are about what is kept.
@@ -54,7 +55,14 @@ def open_with(path, embedder, settings=EAGER):
 def embedded(memory, embedder, user="ana", depth=10_000):
     """Return the ids that are proposed by meaning."""
     query = DenseQuery(embedder.space, embedder.embed_query("anything"))
-    return set(memory.store.dense_candidates(make_view(user=user), query, depth, patient()).ids)
+    return set(propose(memory, query, depth, make_view(user=user)))
+
+
+def vectors_of(memory, space, ids, user="ana"):
+    """Return the stored vectors of units by id."""
+    query = DenseQuery(space, np.zeros(1, dtype=np.float32))
+    found = ask(memory, lambda reading: reading.evidence(query, ids), make_view(user=user))
+    return dict(zip(found.ids, found.vectors, strict=True))
 
 
 # ------------------------------------------------------------------- committed before they are embedded
@@ -103,16 +111,15 @@ def test_units_whose_writer_was_killed_before_embedding_are_found_by_words_and_t
     path, embedder = tmp_path / "crash.db", HashEmbedder(64)
     killed_before_embedding(path, "hash", who)
     with open_with(path, embedder) as memory:
-        assert memory.store.waiting_count(embedder.space) == 2
+        assert waiting(memory, embedder.space) == 2
         assert [hit.unit.text for hit in memory.search("lamp", user="ana", profile="fast")] == [
             "A lamp hangs in the hall."
         ]
-        assert memory.store.waiting_count(embedder.space) == 2  # `fast` asks for no meaning
+        assert waiting(memory, embedder.space) == 2  # `fast` asks for no meaning
         memory.search("lamp", user="ana")
-        assert memory.store.waiting_count(embedder.space) == 0
+        assert waiting(memory, embedder.space) == 0
         units = memory.list(user="ana", limit=None)
-        found = memory.store.dense_evidence(make_view(), embedder.space, [unit.id for unit in units])
-        rows = dict(zip(found.ids, found.vectors, strict=True))
+        rows = vectors_of(memory, embedder.space, [unit.id for unit in units])
         assert {unit.id: rows[unit.id].tobytes() for unit in units} == {
             unit.id: embedder.embed_query(unit.text).tobytes() for unit in units
         }
@@ -139,7 +146,7 @@ def test_many_units_left_behind_are_completed_in_the_background(tmp_path):
         memory.search("pebble 499", user="ana")
         if memory._vectors._worker is not None:
             memory._vectors._worker.join()
-        assert memory.store.waiting_count(embedder.space) == 0
+        assert waiting(memory, embedder.space) == 0
         assert len(embedded(memory, embedder)) == 500
 
 
@@ -364,9 +371,9 @@ def test_a_snapshot_made_with_other_settings_of_analysis_is_passed_over(tmp_path
     with opened(other, path=path, embedder=HashEmbedder(64)) as memory:
         found = memory.search("a/b-c", user="ana", profile="fast", explain=True)
         fresh = memory.store._index._built("local", "ana")
-        assert memory.store.lexical_evidence(make_view(), ["e", "c", "part"], ["x"]).df == tuple(
-            fresh.df(term) for term in ("e", "c", "part")
-        )
+        query = LexicalQuery(("e", "c", "part"), (1.0,) * len(FIELDS), 1.2, 0.75, frozenset(), 1.3)
+        evidence = ask(memory, lambda reading: reading.evidence(query, ["x"]))
+        assert evidence.df == tuple(fresh.df(term) for term in query.terms)
         assert [hit.unit.id for hit in found] == ["x"]
 
 
@@ -476,8 +483,7 @@ def test_reembedding_gives_every_unit_a_vector_of_the_new_space(tmp_path, other)
         found = answers(memory, ("ana", "ben"))
         for user in ("ana", "ben"):
             units = memory.list(user=user, limit=None)
-            kept = memory.store.dense_evidence(make_view(user=user), other.space, [unit.id for unit in units])
-            rows = dict(zip(kept.ids, kept.vectors, strict=True))
+            rows = vectors_of(memory, other.space, [unit.id for unit in units], user)
             assert {u.id: rows[u.id].tobytes() for u in units} == {
                 u.id: other.embed_query(u.text).tobytes() for u in units
             }
@@ -506,7 +512,7 @@ def test_an_interrupted_reembedding_goes_on_where_it_stopped_and_never_mixes_spa
     with open_with(path, other) as memory:
         with pytest.raises(StopHere):
             memory.reembed(progress=stop)
-        left = memory.store.waiting_count(other.space)
+        left = waiting(memory, other.space)
         assert 0 < left < 150
         done = {unit.id for unit in memory.list(user="ana", limit=None)} - {
             unit.id for unit in memory.store.waiting(other.space, 1000)
@@ -516,7 +522,7 @@ def test_an_interrupted_reembedding_goes_on_where_it_stopped_and_never_mixes_spa
         assert memory.search("pebble 149", user="ana", profile="fast")[0].unit.text == "pebble 149"
     with open_with(path, other) as memory:
         assert embedded(memory, other) == done
-        assert memory.store.dense_evidence(make_view(), other.space, [*done]).vectors.shape == (len(done), other.dims)
+        assert {row.shape for row in vectors_of(memory, other.space, [*done]).values()} == {(other.dims,)}
     with open_with(path, old) as memory, pytest.raises(EmbeddingSpaceError):
         memory.search("pebble", user="ana")
     heard = []
@@ -556,14 +562,18 @@ def test_an_update_replaces_the_vector(tmp_path):
     with open_with(tmp_path / "store.db", embedder) as memory:
         memory.remember("the copper kettle", id="x", user="ana")
         memory.update("x", user="ana", text="a lamp in the hall")
-        found = memory.store.dense_evidence(make_view(), embedder.space, ["x"])
-        assert found.vectors[0].tobytes() == embedder.embed_query("a lamp in the hall").tobytes()
+        assert (
+            vectors_of(memory, embedder.space, ["x"])["x"].tobytes()
+            == embedder.embed_query("a lamp in the hall").tobytes()
+        )
         # A change of anything else makes a new version too, and the unit must not be left waiting.
         memory.update("x", user="ana", pinned=True)
         memory.remember("a lamp in the cellar", id="x", user="ana")
-        found = memory.store.dense_evidence(make_view(), embedder.space, ["x"])
-        assert found.vectors[0].tobytes() == embedder.embed_query("a lamp in the cellar").tobytes()
-        assert memory.store.waiting_count(embedder.space) == 0
+        assert (
+            vectors_of(memory, embedder.space, ["x"])["x"].tobytes()
+            == embedder.embed_query("a lamp in the cellar").tobytes()
+        )
+        assert waiting(memory, embedder.space) == 0
 
 
 # --------------------------------------------------------------------------------- an embedder that fails
@@ -603,7 +613,7 @@ def test_words_are_kept_while_an_endpoint_is_down_and_completed_when_it_is_back(
         assert [item.status for item in written] == ["added", "added"]
         assert any("wait for their vectors" in record.message for record in caplog.records)
         assert "503" in caplog.text
-        assert memory.store.waiting_count(space) == 2
+        assert waiting(memory, space) == 2
         assert len(memory.search("copper kettle", user="ana", profile="fast")) == 1
         with pytest.raises(EmbedderError, match="503"):
             memory.search("copper kettle", user="ana")
@@ -611,7 +621,7 @@ def test_words_are_kept_while_an_endpoint_is_down_and_completed_when_it_is_back(
         assert memory.search("copper kettle", user="ana")[0].unit.text == "the copper kettle sings"
     with Memory.open(path, settings=settings) as memory:
         memory.search("copper kettle", user="ana")
-        assert memory.store.waiting_count(space) == 0
+        assert waiting(memory, space) == 0
 
 
 def test_an_address_where_nobody_listens_is_treated_like_a_server_that_is_down(tmp_path, caplog):
@@ -660,13 +670,13 @@ def test_vectors_that_cannot_be_right_are_not_kept_and_their_words_are(tmp_path,
     with open_with(path, Wrong(SPOILED[spoil])) as memory:
         with contextlib.suppress(EmbedderError):
             memory.remember(["the copper kettle", "a lamp in the hall"], user="ana")
-        assert memory.store.waiting_count(right.space) == 2
+        assert waiting(memory, right.space) == 2
         assert len(memory.search("kettle", user="ana", profile="fast")) == 1
         found = memory.search("the wet copper kettle", user="ana")
         assert all(math.isfinite(hit.score) for hit in found)
     with open_with(path, right) as memory:
         assert memory.search("the copper kettle", user="ana")[0].unit.text == "the copper kettle"
-        assert memory.store.waiting_count(right.space) == 0
+        assert waiting(memory, right.space) == 0
         assert memory.store.verify() == []
 
 
@@ -694,7 +704,7 @@ def test_two_processes_see_each_others_vectors(tmp_path, monkeypatch):
         memory.search("anything", user="ana")  # loads the index, which then has to follow
         assert peer("remember", ["My knee hurts when I climb stairs."]) == ["added"]
         [unit] = memory.list(user="ana")
-        assert memory.store.waiting_count(space) == 0
+        assert waiting(memory, space) == 0
         assert [hit.unit.id for hit in memory.search("Which joint gives them pain?", user="ana")] == [unit.id]
         memory.remember("We flew to Oslo for the wedding.", user="ana")
         assert "We flew to Oslo for the wedding." in peer("search", "Where did they travel by plane?")

@@ -242,7 +242,8 @@ def test_a_short_answer_is_found_by_the_question_that_it_answers(memory):
         {"role": "user", "content": "Behind the shed."},
     ]
     memory.remember(talk, user="ana", session="s1")
-    rels = {one.unit.text: one.rel for one in memory.search("ladder", user="ana").trace.candidates}
+    found = memory.search("ladder", user="ana").trace.candidates
+    rels = {memory.get(one.unit_id, user="ana").text: one.rel for one in found}
     assert rels["Behind the shed."] > 0.0
 
 

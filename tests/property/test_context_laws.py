@@ -422,16 +422,16 @@ def check_projection(world, context, user, turns):
     seen = world.seen(user)
     units = {*ids(context, "tail"), *ids(context, "projection")}
     assert units <= seen  # law 13
-    assert {candidate.unit.id for candidate in trace.candidates} <= seen
+    assert {candidate.unit_id for candidate in trace.candidates} <= seen
     assert {claim.unit_id for result in trace.results for claim in result.candidates} <= seen
     assert user == "ben" or "quagga" not in context.text
     tail = set(ids(context, "tail"))
     assert not tail & {one.unit.id for one in projection.items}
-    assert not tail & {candidate.unit.id for candidate in trace.candidates}
+    assert not tail & {candidate.unit_id for candidate in trace.candidates}
     for candidate in trace.candidates:
         assert 0.0 <= candidate.rel <= 1.0  # law 5
         assert 0.0 <= candidate.fused < math.inf
-        assert all(0.0 <= claim.raw_score < math.inf for claim in candidate.claims.values())
+        assert all(0.0 <= raw < math.inf for raw in candidate.claims.values())
     assert 0.0 <= projection.asked.indicator.value <= 1.0
     for one in (*projection.items, *projection.second, *projection.hops, *projection.recovered, *projection.chosen):
         assert_tree(one.contributions)  # laws 5, 9 and 12
@@ -521,7 +521,7 @@ def test_why_agrees_with_the_context(story, questions):
             # A turn that a degraded tail lacks may be found too; the first reason is why it is not there.
             left = {one.id: one for one in reversed(context.left_out)}
             merged = {key for candidate in context.trace.candidates for key in candidate.merged_ids}
-            merged |= {candidate.unit.id for candidate in context.trace.candidates if candidate.merged_ids}
+            merged |= {candidate.unit_id for candidate in context.trace.candidates if candidate.merged_ids}
             for key in sorted(world.seen(user) - merged)[:6]:
                 why = world.memory.why(question, key, **call)
                 assert why.returned == (key in shown)

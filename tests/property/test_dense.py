@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from builders import make_unit, make_view
+from builders import make_unit, patient, read_shards
 from holdfast.kernels import vectors
 from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings
 from holdfast.store import dense, index
-from holdfast.store import shards as shards_as_one
 from holdfast.store.contract import DenseQuery
 from holdfast.store.dense import DenseBlock
 
@@ -224,12 +223,10 @@ def test_a_shard_that_changed_proposes_by_meaning_like_one_rebuilt(changes, tail
     query = DenseQuery("s", vector(1000))
     for tier in (None, 64):
         asked = DenseQuery(query.space, query.vector, tier)
-        found = [
-            sorted(shards_as_one.propose_dense([one], make_view(), asked, depth, None).ids) for one in (shard, fresh)
-        ]
+        found = [sorted(read_shards([one]).propose(asked, depth, patient()).ids) for one in (shard, fresh)]
         assert found[0] == found[1]
     embedded = {f"u{key}" for key, (_, seed) in left.items() if seed is not None}
-    everything = shards_as_one.propose_dense([shard], make_view(), query, 99, None)
+    everything = read_shards([shard]).propose(query, 99, patient())
     assert set(everything.ids) == embedded
     assert len(everything.ids) == len(embedded)
 
@@ -237,7 +234,7 @@ def test_a_shard_that_changed_proposes_by_meaning_like_one_rebuilt(changes, tail
 @given(changes_of_units, changes_of_units, st.integers(1, 5))
 def test_two_shards_are_proposed_from_as_one_and_a_users_own_unit_hides_a_global_one(mine, shared, depth):
     (own, left), (common, others) = applied(mine, 7), applied(shared, 7)
-    found = shards_as_one.propose_dense([own, common], make_view(), DenseQuery("s", vector(1000)), depth, None).ids
+    found = read_shards([own, common]).propose(DenseQuery("s", vector(1000)), depth, patient()).ids
     seeds = {f"u{k}": s for k, (_, s) in others.items()} | {f"u{k}": s for k, (_, s) in left.items()}
     rows = {unit_id: vector(seed) for unit_id, seed in seeds.items() if seed is not None}
     exact = {k: float(vectors.cosines(row[None, :], vector(1000), WIDTH)[0]) for k, row in rows.items()}
@@ -250,6 +247,6 @@ def test_two_shards_are_proposed_from_as_one_and_a_users_own_unit_hides_a_global
 def test_vectors_of_another_length_start_a_new_block():
     shard, _ = applied([(1, "oak", 1), (2, "elm", 2)], 7)
     shard.add_vectors([2], np.ones((1, 8), dtype=np.float32))
-    found = shards_as_one.propose_dense([shard], make_view(), DenseQuery("s", np.ones(8, dtype=np.float32)), 9, None)
+    found = read_shards([shard]).propose(DenseQuery("s", np.ones(8, dtype=np.float32)), 9, patient())
     assert found.ids == ("u2",)
-    assert shards_as_one.propose_dense([shard], make_view(), DenseQuery("s", vector(1)), 9, None).ids == ()
+    assert read_shards([shard]).propose(DenseQuery("s", vector(1)), 9, patient()).ids == ()

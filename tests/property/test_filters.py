@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from builders import NOW, later, make_view, opened, patient
+from builders import NOW, column, later, make_view, opened, propose
 from holdfast.errors import FilterError
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.filters import FIELD_DEFAULTS, OPERATORS, matches, parse_filter
@@ -171,9 +171,10 @@ def test_search_proposes_exactly_the_units_that_pass_the_filter(given_units, wan
         units = filled(memory, given_units)
         parsed = parse_filter(wanted)
         view = make_view(filters=parsed, current_only=False)
-        proposed = memory.store.lexical_candidates(view, query, 100, patient()).ids
+        proposed = propose(memory, query, 100, view)
         assert set(proposed) == {unit.id for unit in units if matches(parsed, unit)}
-        hidden = {unit.id for unit in units if memory.store.visible(view, unit.id) is not None}
+        why = column(memory, "hidden", [unit.id for unit in units], view)
+        hidden = {unit.id for unit, reason in zip(units, why, strict=True) if reason is not None}
         assert hidden == {unit.id for unit in units} - set(proposed)
 
 

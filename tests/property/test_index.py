@@ -5,16 +5,26 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from holdfast.store.mentions import leads
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, expired_after, later, make_unit, make_view, opened, patient
+from builders import (
+    NOW,
+    ask,
+    column,
+    expired_after,
+    later,
+    make_unit,
+    make_view,
+    opened,
+    patient,
+    propose,
+    read_shards,
+)
 from holdfast.kernels import bm25
 from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings, Settings
 from holdfast.store import index
-from holdfast.store import shards as shards_as_one
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.rows import agent_matches, hidden_by
 from holdfast.types import FIELDS, ROLES
@@ -94,8 +104,12 @@ def rebuilt(left, order=sorted):
     return shard
 
 
+def lexical_query(*terms):
+    return LexicalQuery(terms, ALL_FIELDS, 1.2, 0.75, frozenset(), 1.3)
+
+
 def evidence_of(shards, terms, ids):
-    return shards_as_one.evidence(shards, make_view(), terms, ids)
+    return read_shards(shards).evidence(lexical_query(*terms), ids)
 
 
 @st.composite
@@ -151,7 +165,7 @@ def test_a_changed_shard_equals_one_rebuilt_from_what_is_left(changes, tail, que
     assert_same_evidence(shard, fresh, [f"u{key}" for key in range(9)])
     for order in (sorted, lambda keys: sorted(keys, reverse=True)):
         other = rebuilt(left, order)
-        proposals = [shards_as_one.propose([s], view, query, depth, patient(), None) for s in (shard, other)]
+        proposals = [read_shards([s], view).propose(query, depth, patient()) for s in (shard, other)]
         assert sorted(proposals[0].ids) == sorted(proposals[1].ids)
 
 
@@ -196,8 +210,8 @@ def test_a_name_leads_to_what_the_view_sees_and_is_as_rare_as_among_all(changes,
     for key in KEYS:
         all_called = {u.id for u, _ in left.values() if key in analysed(u).titles}
         sharing = all_called | {u.id for u, _ in left.values() if key in analysed(u).mentions}
-        for kinds, ids in (((index.CALLED,), all_called), ((index.CALLED, index.NAMING), sharing)):
-            found = leads(kinds, [shard], view, [*KEYS, key], most, None)
+        for mentioned, ids in ((False, all_called), (True, sharing)):
+            found = read_shards([shard], view).named([*KEYS, key], most, mentioned=mentioned)
             assert found.get(key, ()) == (tuple(sorted(ids & eligible)) if len(ids) <= most else ())
 
 
@@ -239,7 +253,7 @@ def test_no_member_of_the_exact_best_is_lost_whatever_the_depth(own, shared, que
     ids = [unit.id for unit, _ in (*own.values(), *shared.values())]
     scores = exhaustive(shards, query, ids)
     for depth in data.draw(st.sets(st.integers(1, len(ids) + 1), min_size=1, max_size=6)) | {1}:
-        proposal = shards_as_one.propose(shards, make_view(), query, depth, patient(), None)
+        proposal = read_shards(shards).propose(query, depth, patient())
         assert not proposal.exhausted
         assert len(set(proposal.ids)) == len(proposal.ids)
         assert winners(scores, depth) <= set(proposal.ids) <= {key for key, score in scores.items() if score > 0.0}
@@ -256,7 +270,7 @@ def test_no_winner_is_lost_when_frequent_words_are_not_read_to_the_end(seed, ter
     query = LexicalQuery(tuple(terms), CLAIM_ONLY, 1.2, b, frozenset({"Definition"}), boost)
     scores = exhaustive([shard], query, [unit.id for unit, _ in left.values()])
     for depth in (1, 2, 3, 5, 8, 20, 100):
-        proposal = shards_as_one.propose([shard], make_view(), query, depth, patient(), None)
+        proposal = read_shards([shard]).propose(query, depth, patient())
         assert winners(scores, depth) <= set(proposal.ids)
 
 
@@ -264,7 +278,7 @@ def test_no_winner_is_lost_when_frequent_words_are_not_read_to_the_end(seed, ter
 def test_only_allowed_units_are_proposed_and_none_of_their_best_is_lost(left, query, allowed, depth):
     shard = rebuilt(left)
     scores = exhaustive([shard], query, [unit.id for key, (unit, _) in left.items() if key in allowed])
-    proposal = shards_as_one.propose([shard], make_view(), query, depth, patient(), frozenset(allowed))
+    proposal = read_shards([shard], allowed=frozenset(allowed)).propose(query, depth, patient())
     assert winners(scores, depth) <= set(proposal.ids) <= set(scores)
 
 
@@ -272,16 +286,16 @@ def test_a_global_unit_hidden_by_an_own_one_does_not_crowd_out_the_next_best():
     own = rebuilt({1: (make_unit("a", "elm"), False)})
     shared = rebuilt({2: (make_unit("a", "oak oak oak"), False), 3: (make_unit("b", "oak elm fig"), False)})
     query = LexicalQuery(("oak",), CLAIM_ONLY, 1.2, 0.75, frozenset(), 1.3)
-    assert set(shards_as_one.propose([own, shared], make_view(), query, 1, patient(), None).ids) == {"b"}
+    assert set(read_shards([own, shared]).propose(query, 1, patient()).ids) == {"b"}
 
 
 @given(keyed("u", 25), lexical_queries().filter(lambda query: len(query.terms) > 1), st.integers(0, 4))
 def test_when_time_runs_out_what_there_is_is_returned_and_said_to_be_partial(left, query, checks):
     shard, view = rebuilt(left), make_view()
-    everything = shards_as_one.propose([shard], view, query, 1000, patient(), None)
-    partial = shards_as_one.propose([shard], view, query, 1000, expired_after(checks), None)
+    everything = read_shards([shard], view).propose(query, 1000, patient())
+    partial = read_shards([shard], view).propose(query, 1000, expired_after(checks))
     assert set(partial.ids) <= set(everything.ids)
-    assert partial.exhausted == (checks < len(query.terms) - 1)
+    assert partial.exhausted == (bool(left) and checks < len(query.terms) - 1)  # where nothing is, nothing is missed
     if not partial.exhausted:
         assert set(partial.ids) == set(everything.ids)
 
@@ -338,9 +352,8 @@ def test_search_list_and_the_spoken_reason_hide_the_same_units(said, wanted, onl
         session = "s1" if only_session else None
         view = make_view(**wanted, session=session, only_session=only_session)
         listed = {unit.id for unit in memory.list(user="ana", session=session, limit=None, **wanted)}
-        query = LexicalQuery(("oak",), ALL_FIELDS, 1.2, 0.75, frozenset(), 1.3)
-        proposed = set(memory.store.lexical_candidates(view, query, 100, patient()).ids)
-        stored = memory.store.units(make_view(), [unit_id for unit_id, _, _ in said])
+        proposed = set(propose(memory, lexical_query("oak"), 100, view))
+        stored = ask(memory, lambda reading: reading.units([unit_id for unit_id, _, _ in said]))
         superseded = {target for unit in stored.values() for target in unit.supersedes}
         spoken = {
             unit.id
@@ -348,7 +361,8 @@ def test_search_list_and_the_spoken_reason_hide_the_same_units(said, wanted, onl
             if agent_matches(view, unit)
             and hidden_by(view, unit, "another" if unit.id in superseded else None) is None
         }
-        seen = {unit_id for unit_id in stored if memory.store.visible(view, unit_id) is None}
+        why = dict(zip(stored, column(memory, "hidden", [*stored], view), strict=True))
+        seen = {unit_id for unit_id in stored if why[unit_id] is None}
     assert listed == proposed == spoken == seen
 
 
@@ -382,15 +396,19 @@ def test_the_stores_index_equals_one_loaded_afresh_after_any_history(steps, tail
                 assert eligible[0] == eligible[1]
 
 
+def speakers(memory):
+    return ask(memory, lambda reading: reading.names("speaker"))
+
+
 def test_the_names_that_speak_are_those_of_a_rebuilt_index_after_a_speaker_has_changed(tmp_path):
     path = tmp_path / "speakers.db"
     with opened(path=path) as memory:
         memory.remember("the oak is old", id="u", user="ana", speaker="Berta")
-        assert memory.store.speakers(make_view()) == ("Berta",)
+        assert speakers(memory) == ("Berta",)
         memory.remember("the oak is old", id="u", user="ana", speaker="Carla")
-        followed = memory.store.speakers(make_view())
+        followed = speakers(memory)
     with opened(path=path) as memory:
-        assert followed == memory.store.speakers(make_view()) == ("Carla",)
+        assert followed == speakers(memory) == ("Carla",)
 
 
 def test_a_second_memory_on_the_same_file_follows_the_first(tmp_path):

@@ -426,7 +426,7 @@ def test_a_message_reads_as_many_turns_as_its_list_is_long_and_no_more(owner, mo
             memory.remember("yes" if number % 2 else "no", **owner)
         memory.remember(["yes", "no", "maybe"], **owner)
         assert max(asked[:-3]) == 1 if owner == OWNER else max(asked) <= 6
-        plan = memory.store._connection.execute(
+        plan = memory.store._database.connection.execute(
             f"EXPLAIN QUERY PLAN {queries()['last_turns']}",
             {"tenant": "local", "user": "ana", "session": owner.get("session"), "agent": "", "limit": 1},
         ).fetchall()

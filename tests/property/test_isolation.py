@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, make_view, opened
+from builders import NOW, column, make_view, opened
 from holdfast import Settings
 from holdfast.errors import HoldfastError, NotFoundError
 
@@ -245,9 +245,10 @@ def test_neighbours_are_of_the_same_session_of_the_same_owner():
         for i in range(3):
             for user, session in (("ana", "s1"), ("ana", "s2"), ("ben", "s1")):
                 memory.remember(f"turn {i}", id=f"{user}-{session}-{i}", user=user, session=session, at=NOW)
-        around = memory.store.neighbours(make_view(), ["ana-s1-1"])
-        assert around == {"ana-s1-1": ("ana-s1-0", "ana-s1-2")}
-        assert memory.store.neighbours(make_view(user="ben"), ["ana-s1-1"]) == {}
+        for user, before, after in (("ana", "ana-s1-0", "ana-s1-2"), ("ben", None, None)):
+            view = make_view(user=user)
+            assert column(memory, "before", ["ana-s1-1"], view) == [before]
+            assert column(memory, "after", ["ana-s1-1"], view) == [after]
 
 
 # ------------------------------------------------------------------------------- an own unit and a global one

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builders import NOW, later, make_view, opened
+from builders import NOW, ask, known_facts, later, make_view, opened
 from holdfast import Contribution, Settings
 from holdfast.kernels.closure import Limits
 from holdfast.kernels.neighbourhood import Reach
@@ -35,8 +35,8 @@ sentences = st.builds(
 
 def shown(result):
     """Return all that a search says, durations apart."""
-    hits = [(hit.unit.id, hit.score, hit.rel, hit.merged_ids, hit.contributions) for hit in result]
-    claims = [[(c.unit_id, c.raw_score, c.notes) for c in one.candidates] for one in result.trace.results]
+    hits = [(hit.unit.id, hit.score, hit.rel, hit.merged_ids, hit.contributions, hit.notes) for hit in result]
+    claims = [one.candidates for one in result.trace.results]
     return hits, claims
 
 
@@ -47,8 +47,8 @@ def asked(memory, profile, question=QUESTION, **owner):
 def names(memory, view, most, keys=None):
     """Return where names lead: {name: units} of those that are called so, and of those that mention it."""
     return tuple(
-        {key: ids for key, ids in leads(view, keys or KEYS, most).items() if ids}
-        for leads in (memory.store.called, memory.store.naming)
+        ask(memory, lambda reading, more=more: reading.named(keys or KEYS, most, mentioned=more), view)
+        for more in (False, True)
     )
 
 
@@ -100,7 +100,7 @@ def test_the_facts_followed_equal_those_rebuilt_and_those_of_a_snapshot(changes)
     with opened(EAGER) as memory:
         asked(memory, "thinking")  # loads the index, which then has to follow
         played(memory, changes)
-        memory.store.facts(make_view())
+        known_facts(memory)
         for owner in ("ana", ""):
             followed = memory.store._index._shard("local", owner)
             built = memory.store._index._built("local", owner)
@@ -114,12 +114,12 @@ def test_only_current_units_state_facts_and_they_state_all_that_they_say(changes
     with opened(EAGER) as memory:
         played(memory, changes)
         current = {unit.id: unit for unit in memory.list(user="ana", limit=None)}
-        found = memory.store.facts(make_view()).about(KEYS, 1000)
+        found = known_facts(memory).about(KEYS, 1000)
         assert {source for fact in found for source in fact.sources} <= current.keys()
         with opened(EAGER) as fresh:
             for unit in current.values():
                 fresh.remember(unit.text, user="ana", id=unit.id)
-            again = fresh.store.facts(make_view()).about(KEYS, 1000)
+            again = known_facts(fresh).about(KEYS, 1000)
         assert {(fact.key, fact.sources) for fact in found} == {(fact.key, fact.sources) for fact in again}
 
 
@@ -138,7 +138,9 @@ def test_the_past_states_the_facts_of_its_time(changes, moment):
         clock[0] = later(days=2)
         played(memory, changes[moment:])
         view = memory._view(user="ana", as_of=later(days=1))
-        facts = [sorted(one.store.facts(view).about(KEYS, 1000), key=lambda fact: fact.key) for one in (memory, then)]
+        facts = [
+            sorted(known_facts(one, view).about(KEYS, 1000), key=lambda fact: fact.key) for one in (memory, then)
+        ]
         assert facts[0] == facts[1]
 
 
@@ -150,7 +152,7 @@ def test_a_unit_that_is_superseded_again_later_was_superseded_before():
         clock[0] = later(days=2)
         memory.remember("Linnet sings.", user="ana", id="second", supersedes="old")
         then = memory._view(user="ana", as_of=later(days=1))
-        assert [*memory.store.facts(then).about(["heron"], 10)] == []
+        assert [*known_facts(memory, then).about(["heron"], 10)] == []
         assert len(memory.search("Heron", user="ana", as_of=later(days=1))) == 0
 
 
@@ -170,7 +172,7 @@ LESS, MORE = ("hub", "uses", "less", 0.5), ("hub", "uses", "more", 0.9)
 
 def test_the_facts_of_ones_own_and_everyones_answer_as_one_collection():
     with of_both([LESS, MORE], []) as together, of_both([LESS], [MORE]) as apart:
-        keys = [[fact.key for fact in one.store.facts(make_view()).about(["hub"], 1)] for one in (together, apart)]
+        keys = [[fact.key for fact in known_facts(one).about(["hub"], 1)] for one in (together, apart)]
         assert keys[0] == [MORE[:3]]
         assert keys[1] == keys[0]
 
@@ -223,7 +225,7 @@ def test_a_users_answer_does_not_depend_on_what_others_have(said):
         for profile in ("thinking", "hybrid"):
             assert shown(asked(shared, profile, **owner)) == shown(asked(alone, profile, **owner))
         view = make_view(**owner)
-        assert answers(shared.store.facts(view)) == answers(alone.store.facts(view))
+        assert answers(known_facts(shared, view)) == answers(known_facts(alone, view))
         assert names(shared, view, 5) == names(alone, view, 5)
 
 
@@ -235,10 +237,11 @@ def test_an_agents_proofs_and_links_rest_on_what_it_may_see(said, agent):
         remembered(shared, said)
         remembered(alone, said, lambda tenant, user, own: (tenant, user) == ("t1", "ana") and own in (None, agent))
         view = make_view(**owner)
-        assert answers(shared.store.facts(view)) == answers(alone.store.facts(view))
+        assert answers(known_facts(shared, view)) == answers(known_facts(alone, view))
         query = asked(shared, "thinking", **owner).trace.query
         strategy = SymbolicStrategy(EAGER)
-        assert strategy.prove(query, view, shared.store) == strategy.prove(query, view, alone.store)
+        one, other = (ask(memory, lambda reading: strategy.prove(query, reading), view) for memory in (shared, alone))
+        assert one == other
         for leads in names(shared, view, 100):
             assert {target for targets in leads.values() for target in targets} <= seen
         for profile in ("thinking", "hybrid"):
@@ -372,7 +375,7 @@ def test_what_is_forgotten_leaves_no_fact_no_name_and_no_symbol_on_disk(tmp_path
             "everything": {"all": True},
         }
         memory.forget(user="ana", **wanted[by])
-        facts = memory.store.facts(make_view())
+        facts = known_facts(memory)
         assert not facts.symbols_with(["brackenthwaite", "ottermill"], 10)
         assert names(memory, make_view(), 10, ("ottermill", "ottermill grange")) == ({}, {})
         memory.search("Heron", user="ana", profile="thinking")
@@ -393,7 +396,7 @@ def test_a_forgotten_turn_leaves_no_fact_in_a_snapshot_that_is_written_next(tmp_
         memory.remember("Brackenthwaite uses Plover.", user="ana", id="gone")
         memory.search("Plover", user="ana", profile="thinking")
         memory.forget(user="ana", ids="gone")
-        assert [fact.sources for fact in memory.store.facts(make_view()).about(["plover"], 10)] == [("kept",)]
+        assert [fact.sources for fact in known_facts(memory).about(["plover"], 10)] == [("kept",)]
         memory.search("Plover", user="ana", profile="thinking")
     for data in bytes_beside(path).values():
         assert b"brackenthwaite" not in data

@@ -8,13 +8,13 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from test_ranking import assert_exact
 
-from builders import NOW, later, make_unit
+from builders import NOW, later, make_pool, make_unit, waiting
 from histories import EMBEDDER, check_whole, everything, say, small_memory, tail_of, talk
 from holdfast import Contribution, Settings
 from holdfast.errors import EmbedderError
 from holdfast.ranking.score import Scoring
 from holdfast.testing.embedders import HashEmbedder
-from holdfast.types import Candidate, Lineage
+from holdfast.types import Lineage
 
 TEXTS = (
     "the boat leaks at the stern again",
@@ -112,7 +112,7 @@ def test_compacting_and_telling_again_changes_nothing(history, how, recipe):
         assert [one.summaries for one in again] == [()] * len(again)
         assert {done.status for done in again_told(memory, history)} <= {"duplicate"}
         assert state(memory) == before
-        assert memory.store.waiting_count(EMBEDDER.space) == 0
+        assert waiting(memory, EMBEDDER.space) == 0
 
 
 def again_told(memory, history):
@@ -243,7 +243,7 @@ def test_at_equal_base_higher_confidence_never_ranks_lower(one, other, fused, re
     def score(confidence):
         lineage = Lineage(("a", "b"), "extractive", confidence, 1.0 - confidence, 0.5, 0.5, NOW, NOW)
         unit = make_unit("u", "words", kind="summary", lineage=lineage, event_time=NOW - timedelta(seconds=age))
-        return scoring.score(Candidate(unit, fused, fused, {}))
+        return float(scoring.score(make_pool([(unit, fused)]))[0])
 
     low, high = sorted((one, other))
     assert score(low) <= score(high)

@@ -11,17 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_ranking import assert_exact, knowledge, messages, standing
 
-from builders import NOW, later, make_view, opened, patient
+from builders import NOW, later, make_claims, make_view, opened, propose, waiting
 from holdfast import Settings
 from holdfast.errors import EmbedderError
 from holdfast.kernels import vectors
-from holdfast.retrieval import profiles
+from holdfast.retrieval import strategy as registry
+from holdfast.retrieval.strategy import Finding
 from holdfast.settings import GateSettings, ProfileSettings
 from holdfast.store import snapshot, sync
 from holdfast.store.contract import DenseQuery
 from holdfast.store.index import Shard
 from holdfast.testing.embedders import HashEmbedder
-from holdfast.types import FIELDS, Contribution, RetrievalResult, StrategyCandidate
+from holdfast.types import FIELDS, Account, Contribution
 
 QUESTIONS = ["boat", "Why is the kiln broken?", "Describe the old violin", "which hedge is cheap?", "zeppelin", "?!"]
 PROFILES = ["fast", "balanced", "hybrid"]
@@ -78,7 +79,6 @@ def assert_in_range(found, primary_marks):
         for claim in result.candidates:
             assert 0.0 < claim.raw_score < math.inf
             assert 0.0 <= claim.normalized_score <= 1.0
-            assert claim.notes[0] == result.strategy_id
             if result.strategy_id in ("dense", "hdc-vsa"):
                 assert claim.raw_score <= 1.0
     for candidate in found.trace.candidates:
@@ -116,7 +116,7 @@ def test_a_unit_that_waits_is_found_by_its_words_beside_those_that_do_not():
         assert {hit.unit.id for hit in found} == {"waits", "has"}
         waits = next(hit for hit in found if hit.unit.id == "waits")
         assert waits.contributions.find("cosine").value == 0.0
-        assert memory.store.waiting_count(Moody(64).space) == 1
+        assert waiting(memory, Moody(64).space) == 1
 
 
 # -------------------------------------------------------------------------------------- explanations (law 12)
@@ -150,9 +150,9 @@ def test_an_escalated_strategy_and_a_completed_claim_stand_in_the_explanation():
             assert {"lexical", "dense"} <= {part.name for part in hit.contributions.find("fused").parts}
             assert_exact(hit.contributions)
         completed = [
-            candidate.claims["lexical"].raw_score
+            candidate.claims["lexical"]
             for candidate in found.trace.candidates
-            if candidate.unit.id not in {claim.unit_id for claim in found.trace.results[0].candidates}
+            if candidate.unit_id not in {claim.unit_id for claim in found.trace.results[0].candidates}
         ]
         assert all(raw == 0.0 for raw in completed)
 
@@ -167,9 +167,9 @@ def test_a_claim_beyond_a_strategys_own_candidates_is_completed_with_its_true_sc
         memory.remember("boat with a sail and a mast of oak and a keel", id="d", user="ana")
         found = memory.search("boat oar", user="ana", explain=True)
         for candidate in found.trace.candidates:
-            vector = HashEmbedder(64).embed_documents([candidate.unit.text])
+            vector = HashEmbedder(64).embed_documents([memory.get(candidate.unit_id, user="ana").text])
             cosine = float(vectors.cosines(vector, HashEmbedder(64).embed_query("boat oar"), 64)[0])
-            assert candidate.claims["dense"].raw_score == max(0.0, cosine)
+            assert candidate.claims["dense"] == max(0.0, cosine)
         for hit in found:
             assert_exact(hit.contributions)
             assert hit.contributions.value.hex() == hit.score.hex()
@@ -350,10 +350,10 @@ def test_what_is_proposed_by_meaning_is_what_has_a_vector_and_is_visible(moves, 
     with opened(EAGER, embedder=Grumpy(64)) as memory:
         walked(memory, moves)
         query = DenseQuery(Grumpy(64).space, HashEmbedder(64).embed_query("the blue boat"))
-        everything = set(memory.store.dense_candidates(make_view(), query, 99, patient()).ids)
+        everything = set(propose(memory, query))
         listed = memory.list(user="ana", limit=None)
         assert everything == {unit.id for unit in listed if "grumpily" not in unit.text}
-        some = memory.store.dense_candidates(make_view(), query, depth, patient()).ids
+        some = propose(memory, query, depth)
         assert min(depth, len(everything)) <= len(some)
         assert set(some) <= everything
 
@@ -369,21 +369,16 @@ class BrevityStrategy:
     def __init__(self, settings):
         pass
 
-    def _claims(self, view, store):
-        for unit in store.scan(view, order="oldest", limit=None):
-            raw = 4.0 / len(unit.text)
-            yield StrategyCandidate(unit.id, "session", raw, min(raw, 1.0), unit, (self.id,))
+    def propose(self, query, reading, depth, deadline):
+        return Finding(tuple(unit.id for unit in reading.scan(order="oldest", limit=None)))
 
-    def retrieve(self, query, view, store, budget, deadline):
-        order = sorted(self._claims(view, store), key=lambda claim: (-claim.raw_score, claim.unit_id))
-        return RetrievalResult(self.id, tuple(order[: budget.max_candidates]), 0.0)
+    def score(self, query, reading, ids):
+        units = reading.units(ids)
+        return make_claims(ids, {key: 4.0 / len(unit.text) for key, unit in units.items()})[0]
 
-    def score(self, query, view, store, ids, *, explain=True):
-        return {
-            claim.unit_id: dataclasses.replace(claim, explanation=Contribution("brevity", claim.raw_score))
-            for claim in self._claims(view, store)
-            if claim.unit_id in ids
-        }
+    def explain(self, query, reading, ids):
+        raws = self.score(query, reading, ids).raw.tolist()
+        return {key: Account(Contribution("brevity", raw), (self.id,)) for key, raw in zip(ids, raws, strict=True)}
 
 
 @pytest.fixture
@@ -391,20 +386,20 @@ def install(monkeypatch):
     """Return a function that installs a profile, and the strategy above, as a third party's package would."""
 
     def installed(profile):
-        ours = profiles.entry_points
+        ours = registry.entry_points
 
         def found(group):
             extra = {
-                profiles.PROFILE_GROUP: [SimpleNamespace(name="theirs", load=lambda: profile)],
-                profiles.STRATEGY_GROUP: [SimpleNamespace(name="brevity", load=lambda: BrevityStrategy)],
+                registry.PROFILE_GROUP: [SimpleNamespace(name="theirs", load=lambda: profile)],
+                registry.STRATEGY_GROUP: [SimpleNamespace(name="brevity", load=lambda: BrevityStrategy)],
             }
             return [*ours(group=group), *extra[group]]
 
-        monkeypatch.setattr(profiles, "entry_points", found)
-        profiles._strategy_class.cache_clear()
+        monkeypatch.setattr(registry, "entry_points", found)
+        registry._strategy_class.cache_clear()
 
     yield installed
-    profiles._strategy_class.cache_clear()
+    registry._strategy_class.cache_clear()
 
 
 SAID = ("a blue boat", "the boat that leaks is blue", "the kiln", "boat")
@@ -451,11 +446,7 @@ def test_a_third_partys_profile_and_strategy_are_fused_by_the_formula(install, p
         if result.candidates
     }
     for candidate in found.trace.candidates:
-        parts = [
-            weights[name] * min(claim.raw_score / scales[name], 1.0)
-            for name, claim in candidate.claims.items()
-            if claim.raw_score > 0.0
-        ]
+        parts = [weights[name] * min(raw / scales[name], 1.0) for name, raw in candidate.claims.items() if raw > 0.0]
         expected = sum(parts) + bonus * max(0, len(parts) - 1)
         assert candidate.fused == pytest.approx(expected, rel=1e-12)
         assert candidate.rel == pytest.approx(min(1.0, expected / full), rel=1e-12)

@@ -9,31 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, later, make_unit, opened
+from builders import NOW, known_of, later, make_claims, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import InputError
 from holdfast.ranking import fuse as fusing
 from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel
 from holdfast.settings import FusionSettings, GateSettings, ProfileSettings
-from holdfast.types import Contribution, RetrievalResult, StrategyCandidate, combine
+from holdfast.types import Account, Contribution, RetrievalResult, combine
 
 WEIGHTS = {"lexical": 1.0, "hdc-vsa": 0.7, "thinkingdb-symbolic": 0.85, "dense": 1.0}
 BONUS = 0.15
 fractions = st.floats(0.0, 1.0)
 
 
-def result(strategy_id, claims, units=None):
+def result(strategy_id, claims):
     """Build what a strategy returns, best first; `claims` is {id: raw score}.
 
     Only the lexical strategy is measured against the best of the query; the others have a scale of their own (C6).
     """
     scale = max(claims.values(), default=1.0) if strategy_id == "lexical" else 1.0
-    units = units or {key: unit_called(key) for key in claims}
-    candidates = [
-        StrategyCandidate(key, "session", raw, min(raw / scale, 1.0), units[key], (strategy_id,))
-        for key, raw in sorted(claims.items(), key=lambda pair: (-pair[1], pair[0]))
-    ]
-    return RetrievalResult(strategy_id, tuple(candidates), 0.0, scale=scale)
+    order = sorted(claims, key=lambda key: (-claims[key], key))
+    return RetrievalResult(strategy_id, make_claims(order, claims)[0], 0.0, scale=scale)
 
 
 def ranked_by(primary):
@@ -41,8 +37,22 @@ def ranked_by(primary):
     return ProfileSettings(strategies=tuple(primary))
 
 
-def fuse(results, primary):
-    return fusing.fuse(results, Fusion.of(results, ranked_by(primary), FusionSettings()))
+def pool_of(results, fusion, units=None):
+    """Return the pool of what strategies returned, copies merged, best first."""
+    ids = tuple(dict.fromkeys(key for one in results for key in one.claims.ids))
+    raws = {one.strategy_id: dict(zip(one.claims.ids, one.claims.raw.tolist(), strict=True)) for one in results}
+    made = {name: make_claims(ids, raw) for name, raw in raws.items()}
+    known = known_of([(units or {}).get(key) or unit_called(key) for key in ids])
+    claims, claimed = ({name: pair[part] for name, pair in made.items()} for part in (0, 1))
+    return fusing.fuse(ids, claims, claimed, known, fusion).merge_copies().sorted()
+
+
+def fused_pool(results, primary, units=None):
+    return pool_of(results, Fusion.of(results, ranked_by(primary), FusionSettings()), units)
+
+
+def fuse(results, primary, units=None):
+    return fused_pool(results, primary, units).candidates()
 
 
 def unit_called(key):
@@ -79,13 +89,13 @@ def test_full_marks_are_the_primary_weights_and_a_bonus_for_each_further_strateg
 def test_a_unit_that_every_primary_strategy_puts_first_has_relevance_one():
     results = [result("lexical", {"a": 9.0, "b": 3.0}), result("dense", {"a": 1.0})]
     best = fuse(results, ["lexical", "dense"])[0]
-    assert best.unit.id == "a"
+    assert best.unit_id == "a"
     assert best.fused == pytest.approx(2.15)
     assert best.rel == pytest.approx(1.0)
 
 
 def test_lexical_scores_are_measured_against_the_best_of_the_query():
-    by_id = {c.unit.id: c.fused for c in fuse([result("lexical", {"a": 8.0, "b": 2.0})], ["lexical"])}
+    by_id = {c.unit_id: c.fused for c in fuse([result("lexical", {"a": 8.0, "b": 2.0})], ["lexical"])}
     assert by_id == {"a": 1.0, "b": 0.25}
 
 
@@ -105,13 +115,13 @@ def test_other_strategies_keep_their_own_scale_and_are_not_stretched_to_their_be
 
 def test_a_strategy_whose_best_score_is_zero_divides_nothing_by_zero():
     found = fuse([result("dense", {"a": 0.0})], ["lexical", "dense"])
-    assert [(c.unit.id, c.fused, c.rel) for c in found] == [("a", 0.0, 0.0)]
+    assert [(c.unit_id, c.fused, c.rel) for c in found] == [("a", 0.0, 0.0)]
 
 
 def test_an_escalated_strategy_can_only_add_and_relevance_stops_at_one():
     lexical = result("lexical", {"a": 4.0, "b": 2.0})
-    alone = {c.unit.id: c for c in fuse([lexical], ["lexical"])}
-    escalated = {c.unit.id: c for c in fuse([lexical, result("hdc-vsa", {"a": 0.3})], ["lexical"])}
+    alone = {c.unit_id: c for c in fuse([lexical], ["lexical"])}
+    escalated = {c.unit_id: c for c in fuse([lexical, result("hdc-vsa", {"a": 0.3})], ["lexical"])}
     assert escalated["a"].fused > alone["a"].fused
     assert escalated["a"].rel == 1.0
     assert escalated["b"].rel == alone["b"].rel == 0.5
@@ -137,12 +147,12 @@ def assert_fused_by_the_formula(results, primary):
     candidates = fuse(results, primary)
     expected = fused_by_hand(results)
     full = sum(WEIGHTS.get(name, 1.0) for name in primary) + BONUS * (len(primary) - 1)
-    assert {c.unit.id: c.fused for c in candidates} == pytest.approx(expected, rel=1e-12)
+    assert {c.unit_id: c.fused for c in candidates} == pytest.approx(expected, rel=1e-12)
     for c in candidates:
-        assert c.rel == pytest.approx(min(1.0, expected[c.unit.id] / full), rel=1e-12)
+        assert c.rel == pytest.approx(min(1.0, expected[c.unit_id] / full), rel=1e-12)
         assert 0.0 <= c.rel <= 1.0
-    assert [c.unit.id for c in candidates] == [
-        c.unit.id for c in sorted(candidates, key=lambda c: (-c.fused, c.unit.id))
+    assert [c.unit_id for c in candidates] == [
+        c.unit_id for c in sorted(candidates, key=lambda c: (-c.fused, c.unit_id))
     ]
 
 
@@ -166,8 +176,11 @@ def test_fused_scores_stay_within_zero_and_full_marks_when_all_are_primary(resul
 @given(several_results())
 def test_fused_trees_recompose_bit_for_bit(results):
     fusion = Fusion.of(results, ranked_by(["lexical", "dense"]), FusionSettings())
-    for c in fusing.fuse(results, fusion):
-        for tree, value in ((explain_fused(c, fusion), c.fused), (explain_rel(c, fusion), c.rel)):
+    pool = pool_of(results, fusion)
+    for row, c in enumerate(pool.candidates()):
+        accounts = {name: Account(Contribution("raw", raw), (name,)) for name, raw in c.claims.items()}
+        for explain, value in ((explain_fused, c.fused), (explain_rel, c.rel)):
+            tree = explain(pool, row, accounts, fusion)
             assert_exact(tree)
             assert tree.value.hex() == value.hex()
 
@@ -177,8 +190,8 @@ def test_fused_trees_recompose_bit_for_bit(results):
 
 def test_copies_of_the_same_words_merge_into_the_best_and_keep_their_ids():
     units = {key: make_unit(key, "the boat is blue") for key in "abc"} | {"d": make_unit("d", "the boat is red")}
-    found = fuse([result("lexical", {"a": 1.0, "b": 4.0, "c": 4.0, "d": 2.0}, units)], ["lexical"])
-    assert [(c.unit.id, c.merged_ids) for c in found] == [("b", ("c", "a")), ("d", ())]
+    found = fuse([result("lexical", {"a": 1.0, "b": 4.0, "c": 4.0, "d": 2.0})], ["lexical"], units)
+    assert [(c.unit_id, c.merged_ids) for c in found] == [("b", ("c", "a")), ("d", ())]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +200,7 @@ def test_copies_of_the_same_words_merge_into_the_best_and_keep_their_ids():
 )
 def test_the_same_words_at_another_time_or_by_another_one_are_no_copy(difference):
     units = {"a": make_unit("a", "yes"), "b": make_unit("b", "yes", **difference)}
-    assert len(fuse([result("lexical", {"a": 1.0, "b": 1.0}, units)], ["lexical"])) == 2
+    assert len(fuse([result("lexical", {"a": 1.0, "b": 1.0})], ["lexical"], units)) == 2
 
 
 def test_a_copy_takes_no_place_among_the_hits():
@@ -203,15 +216,20 @@ def test_a_copy_takes_no_place_among_the_hits():
 # ---------------------------------------------------------------------------------------------------- the cuts
 
 
-def candidates_with(*fused):
-    return fuse([result("lexical", {f"u{i}": value for i, value in enumerate(fused)})], ["lexical"])
+def kept_and_dropped(pool, profile):
+    kept, cuts = cut(pool, profile)
+    return kept.candidates(), [one for rows in cuts for one in rows.dropped()]
+
+
+def pool_with(*fused):
+    return fused_pool([result("lexical", {f"u{i}": value for i, value in enumerate(fused)})], ["lexical"])
 
 
 def test_candidates_below_the_minimum_or_too_far_below_the_best_are_dropped_and_say_why():
     profile = ProfileSettings(min_score=0.3, gap=0.5)
-    kept, dropped = cut(candidates_with(1.0, 0.5, 0.49, 0.3, 0.29), profile)
-    assert [c.unit.id for c in kept] == ["u0", "u1"]
-    assert [(d.candidate.unit.id, d.cut, d.needed, d.had) for d in dropped] == [
+    kept, dropped = kept_and_dropped(pool_with(1.0, 0.5, 0.49, 0.3, 0.29), profile)
+    assert [c.unit_id for c in kept] == ["u0", "u1"]
+    assert sorted((d.unit_id, d.cut, d.needed, d.had) for d in dropped) == [
         ("u2", "gap", 0.5, 0.49),
         ("u3", "gap", 0.5, 0.3),
         ("u4", "min_score", 0.3, 0.29),
@@ -219,21 +237,20 @@ def test_candidates_below_the_minimum_or_too_far_below_the_best_are_dropped_and_
 
 
 def test_a_candidate_exactly_at_a_bar_is_kept():
-    kept, dropped = cut(candidates_with(1.0, 0.25), ProfileSettings(min_score=0.25, gap=0.25))
+    kept, dropped = kept_and_dropped(pool_with(1.0, 0.25), ProfileSettings(min_score=0.25, gap=0.25))
     assert (len(kept), len(dropped)) == (2, 0)
 
 
 def test_nothing_is_cut_from_nothing():
-    assert cut((), ProfileSettings(min_score=0.3, gap=0.5)) == ((), ())
+    assert kept_and_dropped(pool_with(), ProfileSettings(min_score=0.3, gap=0.5)) == ((), [])
 
 
 @given(lexical_results, fractions, fractions)
 def test_every_candidate_is_kept_or_dropped_and_the_order_stays(found, min_score, gap):
-    candidates = fuse([found], ["lexical"])
-    kept, dropped = cut(candidates, ProfileSettings(min_score=min_score, gap=gap))
-    assert sorted(c.unit.id for c in candidates) == sorted(
-        [c.unit.id for c in kept] + [d.candidate.unit.id for d in dropped]
-    )
+    pool = fused_pool([found], ["lexical"])
+    candidates = pool.candidates()
+    kept, dropped = kept_and_dropped(pool, ProfileSettings(min_score=min_score, gap=gap))
+    assert sorted(c.unit_id for c in candidates) == sorted([c.unit_id for c in kept] + [d.unit_id for d in dropped])
     assert list(kept) == [c for c in candidates if c in kept]
     assert all(c.fused >= max(min_score, candidates[0].fused * gap) for c in kept)
     assert all(d.had < d.needed for d in dropped)
@@ -337,7 +354,6 @@ def test_scores_lie_in_their_ranges_and_the_order_is_total(said, units, question
     for claim in found.trace.results[0].candidates:
         assert 0.0 < claim.raw_score < math.inf
         assert 0.0 < claim.normalized_score <= 1.0
-        assert claim.notes[0] == "lexical"
     # Full marks of the primary strategy, and what an escalated one may add to them (C6).
     assert all(0.0 <= c.fused <= 1.0 + 0.7 + 0.15 for c in found.trace.candidates)
 
@@ -417,7 +433,7 @@ def test_ties_are_broken_by_id_when_relevance_differs_and_counts_for_nothing():
 
 def test_ties_between_strategies_are_broken_by_id():
     results = [result("lexical", {"c": 2.0, "b": 2.0}), result("dense", {"a": 1.0})]
-    assert [c.unit.id for c in fuse(results, ["lexical", "dense"])] == ["a", "b", "c"]
+    assert [c.unit_id for c in fuse(results, ["lexical", "dense"])] == ["a", "b", "c"]
 
 
 # ------------------------------------------------------------------------------------ nothing to find (law 9)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from builders import make_unit, make_view, opened, patient
+from builders import ask, make_unit, make_view, opened, patient, retrieve
 from holdfast import Settings
 from holdfast.derivation import encode_unit
 from holdfast.kernels import hypervectors as hv
@@ -15,12 +15,11 @@ from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy, encode
 from holdfast.settings import AnalysisSettings, HyperSettings
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
 from holdfast.store.hyper import HyperCache
-from holdfast.types import Budget, QueryProfile
+from holdfast.types import QueryProfile
 
 # The deviation of a similarity between two unrelated vectors: half of 1/√4096.
 SIGMA = 0.5 / math.sqrt(hv.BITS)
 SHARES = (0.35, 0.35, 0.2, 0.1)
-WIDE = Budget(timeout_ms=1000.0, max_candidates=100)
 
 
 def bits(vector):
@@ -169,9 +168,16 @@ def test_a_question_without_an_act_has_no_role_and_no_act():
 EVERY_FIELD = {"topic": "copper kettle", "role": "Definition", "utility_acts": ("define", "describe")}
 
 
-def asked(memory, question, ids, strategy=None):
+def asked(memory, question, ids, strategy=None, view=None):
+    """Return what the strategy says of units and how it explains it: {id: (raw score, tree)}."""
     strategy = strategy or HyperdimensionalStrategy(memory.settings)
-    return strategy.score(question, make_view(), memory.store, ids)
+
+    def say(reading):
+        accounts = strategy.explain(question, reading, ids)
+        raws = strategy.score(question, reading, ids).raw.tolist()
+        return {key: (raw, accounts[key].tree) for key, raw in zip(ids, raws, strict=True)}
+
+    return ask(memory, say, view)
 
 
 def above_chance(a, b):
@@ -186,7 +192,7 @@ def test_the_score_is_the_weighted_sum_of_the_fields_rise_above_chance(positiona
     with opened(settings) as memory:
         unit = {"id": "u", "claim": "the copper kettle whistles", **EVERY_FIELD}
         memory.remember(unit, user="ana")
-        found = asked(memory, question, ["u"])["u"]
+        raw, tree = asked(memory, question, ["u"])["u"]
     claim = hv.ngrams(["copper", "kettl", "whistl"], positional=positional)
     roles, acts = hv.bag(["Definition", "Explanation"]), hv.bag(["define", "describe"])
     expected = (
@@ -195,10 +201,9 @@ def test_the_score_is_the_weighted_sum_of_the_fields_rise_above_chance(positiona
         + 0.20 * above_chance(hv.random("Definition"), roles)
         + 0.10 * above_chance(acts, hv.random("define"))
     )
-    assert found.raw_score == pytest.approx(expected, rel=1e-12)
-    assert found.normalized_score == found.raw_score
-    assert found.explanation.compose() == found.raw_score
-    assert [part.name for part in found.explanation.parts] == [f"field {name}" for name in HYPER_FIELDS]
+    assert raw == pytest.approx(expected, rel=1e-12)
+    assert tree.compose() == raw
+    assert [part.name for part in tree.parts] == [f"field {name}" for name in HYPER_FIELDS]
 
 
 @pytest.mark.parametrize("missing", ["topic", "role", "acts"])
@@ -213,10 +218,10 @@ def test_a_field_missing_on_either_side_adds_nothing(missing):
         fields["topic"] = ""
     with opened() as memory:
         memory.remember(fields, user="ana")
-        found = asked(memory, question, ["u"])["u"]
-    parts = {part.name: part.value for part in found.explanation.parts}
+        raw, tree = asked(memory, question, ["u"])["u"]
+    parts = {part.name: part.value for part in tree.parts}
     assert f"field {missing}" not in parts
-    assert found.raw_score == sum(parts.values())
+    assert raw == sum(parts.values())
     assert parts["field claim"] == pytest.approx(0.35)
 
 
@@ -225,9 +230,9 @@ def test_role_and_acts_alone_never_make_a_hit():
     with opened() as memory:
         memory.remember({"id": "u", "claim": "the copper kettle whistles", **EVERY_FIELD}, user="ana")
         strategy = HyperdimensionalStrategy(memory.settings)
-        assert strategy.retrieve(question, make_view(), memory.store, WIDE, patient()).candidates == ()
-        assert asked(memory, question, ["u"])["u"].raw_score == 0.0
-        assert asked(memory, QueryProfile("", (), "define", frozenset({"Definition"})), ["u"])["u"].raw_score == 0.0
+        assert retrieve(memory, strategy, question).candidates == ()
+        assert asked(memory, question, ["u"])["u"][0] == 0.0
+        assert asked(memory, QueryProfile("", (), "define", frozenset({"Definition"})), ["u"])["u"][0] == 0.0
 
 
 def test_whatever_scores_is_found_and_whatever_is_found_rises_above_the_noise():
@@ -235,15 +240,13 @@ def test_whatever_scores_is_found_and_whatever_is_found_rises_above_the_noise():
         for i in range(40):
             memory.remember(f"brick {i % 7} of wall {i % 5} is {'loose ' * (i % 3)}{i}", id=f"u{i}", user="ana")
         question = profile_query("the loose brick 3")
-        found = HyperdimensionalStrategy(memory.settings).retrieve(
-            question, make_view(), memory.store, WIDE, patient()
-        )
+        found = retrieve(memory, HyperdimensionalStrategy(memory.settings), question)
         scored = asked(memory, question, [f"u{i}" for i in range(40)])
-        assert {claim.unit_id for claim in found.candidates} == {k for k, c in scored.items() if c.raw_score > 0.0}
+        assert {claim.unit_id for claim in found.candidates} == {k for k, (raw, _) in scored.items() if raw > 0.0}
         for claim in found.candidates:
-            parts = {part.name: part.parts[1].value for part in scored[claim.unit_id].explanation.parts}
+            parts = {part.name: part.parts[1].value for part in scored[claim.unit_id][1].parts}
             assert max(parts.get("field topic", 0.0), parts["field claim"]) >= hv.noise_floor(40)
-            assert scored[claim.unit_id].raw_score == claim.raw_score
+            assert scored[claim.unit_id][0] == claim.raw_score
 
 
 def test_a_smaller_budget_keeps_the_best_by_score_and_not_the_best_by_one_field():
@@ -253,9 +256,9 @@ def test_a_smaller_budget_keeps_the_best_by_score_and_not_the_best_by_one_field(
         memory.remember({"id": "one", "topic": "", "claim": "oak elm fig"}, user="ana")
         question = QueryProfile("", ("oak", "elm", "fig"))
         strategy = HyperdimensionalStrategy(memory.settings)
-        whole = strategy.retrieve(question, make_view(), memory.store, WIDE, patient()).candidates
+        whole = retrieve(memory, strategy, question).candidates
         assert [claim.unit_id for claim in whole] == ["both", "one"]
-        first = strategy.retrieve(question, make_view(), memory.store, Budget(1000.0, 1), patient()).candidates
+        first = retrieve(memory, strategy, question, 1).candidates
         assert [claim.unit_id for claim in first] == ["both"]
 
 
@@ -306,11 +309,11 @@ def test_one_unit_or_all_of_them_can_be_forgotten():
 def test_an_update_changes_the_vectors_that_answer():
     with opened() as memory:
         memory.remember("the oak fell", id="u", user="ana")
-        before = asked(memory, profile_query("the oak fell"), ["u"])["u"].raw_score
+        before = asked(memory, profile_query("the oak fell"), ["u"])["u"][0]
         memory.update("u", user="ana", text="a lamp burns")
         assert before == pytest.approx(0.35)
-        assert asked(memory, profile_query("the oak fell"), ["u"])["u"].raw_score == 0.0
-        assert asked(memory, profile_query("a lamp burns"), ["u"])["u"].raw_score == pytest.approx(0.35)
+        assert asked(memory, profile_query("the oak fell"), ["u"])["u"][0] == 0.0
+        assert asked(memory, profile_query("a lamp burns"), ["u"])["u"][0] == pytest.approx(0.35)
 
 
 @pytest.mark.parametrize("rounds", [3, 60])
@@ -321,7 +324,7 @@ def test_a_unit_that_changes_often_takes_no_other_unit_out_of_the_cache(rounds):
         query = HyperQuery(None, hv.ngrams(["tree"], positional=False), None, SHARES)
         for number in range(rounds):
             memory.update("u0", user="ana", text=f"oak tree {number}")
-            found = memory.store.hyper_candidates(make_view(), query, 9, patient())
+            found = ask(memory, lambda reading: reading.propose(query, 9, patient()))
             assert sorted(found.ids) == ["u0", "u1", "u2"]
             assert not found.exhausted
 
@@ -334,7 +337,7 @@ def test_the_evidence_of_cached_units_survives_a_neighbour_that_changes_often(ro
         query = HyperQuery(None, hv.ngrams(["elm", "tree"], positional=False), None, SHARES)
         for number in range(rounds):
             memory.update("u0", user="ana", text=f"oak tree {number}")
-            found = memory.store.hyper_evidence(make_view(), query, ["u0", "u1", "u2"])
+            found = ask(memory, lambda reading: reading.evidence(query, ["u0", "u1", "u2"]))
             assert dict(zip(found.ids, found.distances[:, 1].tolist(), strict=True))["u1"] == 0
 
 
@@ -346,5 +349,5 @@ def test_no_owner_is_answered_from_another_owners_vectors(other):
         memory.remember("a lamp burns", id="u", **other)
         question, strategy = profile_query("the oak fell"), HyperdimensionalStrategy(memory.settings)
         for view, expected in ((make_view(), 0.35), (make_view(**other), 0.0), (make_view(), 0.35)):
-            found = strategy.score(question, view, memory.store, ["u"])["u"]
-            assert found.raw_score == pytest.approx(expected)
+            raw, _ = asked(memory, question, ["u"], strategy, view)["u"]
+            assert raw == pytest.approx(expected)

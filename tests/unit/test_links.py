@@ -3,38 +3,52 @@
 import dataclasses
 
 import pytest
-from holdfast.ranking.diversity import diversified, same
-from holdfast.ranking.links import linked
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, make_unit, opened
+from builders import NOW, make_pool, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
+from holdfast.ranking.stages import Staging, diversify, is_same, lift
 from holdfast.settings import StageSettings
 from holdfast.testing.embedders import HashEmbedder
-from holdfast.types import Adjustment, Candidate, Mention
+from holdfast.types import Adjustment, Mention, QueryProfile
 
 DEFAULT = StageSettings()
 OFF = {"mentions": 0.0, "shared_names": 0.0}
 EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
 
 
-def candidate(key, rel, text="said", **fields):
-    return Candidate(make_unit(key, text, **fields), rel * 2.0, rel, {})
+def turn(key, rel, text="said", **fields):
+    return make_unit(key, text, **fields), rel
+
+
+def linked(rows, mentions, settings=DEFAULT, full_marks=2.0, **more):
+    """Return what links make of a pool of (unit, relevance)."""
+    pool = make_pool(rows, full_marks=full_marks, **more)
+    return pool.apply(lift(pool, mentions, settings)).sorted().candidates()
+
+
+def diversified(rows, settings=DEFAULT, most=64, full_marks=2.0):
+    """Return what is made of a pool of (unit, relevance) when repetitions step back."""
+    units = {unit.id: unit for unit, _ in rows}
+    staging = Staging(
+        QueryProfile(text="?", terms=()), settings, most, lambda ids: {i: units[i] for i in ids}, None, None
+    )
+    return diversify(make_pool(rows, full_marks=full_marks), staging).candidates()
 
 
 def rels(candidates):
-    return {one.unit.id: one.rel for one in candidates}
+    return {one.unit_id: one.rel for one in candidates}
 
 
 # ---------------------------------------------------------------------------------------------------- links
 
 
 def test_a_unit_takes_over_from_a_better_one_that_names_it():
-    pool = [candidate("p", 0.8), candidate("t", 0.2), candidate("x", 0.5)]
-    found = linked(pool, [Mention("p", "t", "lower mill", called=True)], DEFAULT, 2.0)
-    assert [one.unit.id for one in found] == ["p", "t", "x"]
+    pool = [turn("p", 0.8), turn("t", 0.2), turn("x", 0.5)]
+    found = linked(pool, [Mention("p", "t", "lower mill", called=True)])
+    assert [one.unit_id for one in found] == ["p", "t", "x"]
     target = found[1]
     assert target.rel == pytest.approx(0.35 * 0.2 + 0.65 * 0.8, rel=1e-15)
     assert target.fused == target.rel * 2.0
@@ -44,8 +58,8 @@ def test_a_unit_takes_over_from_a_better_one_that_names_it():
 
 @pytest.mark.parametrize(("characters", "taken"), [(2000, 0.25), (4000, 0.1), (6000, 0.05)])
 def test_a_shared_name_says_less_the_longer_the_unit_is(characters, taken):
-    pool = [candidate("p", 0.8), candidate("t", 0.2, "x" * characters)]
-    [_, target] = linked(pool, [Mention("p", "t", "lower mill", called=False)], DEFAULT, 1.0)
+    pool = [turn("p", 0.8), turn("t", 0.2, "x" * characters)]
+    [_, target] = linked(pool, [Mention("p", "t", "lower mill", called=False)], full_marks=1.0)
     assert target.adjustments[0].weight == pytest.approx(taken, rel=1e-15)
 
 
@@ -59,28 +73,27 @@ def test_a_shared_name_says_less_the_longer_the_unit_is(characters, taken):
     ],
 )
 def test_turns_of_one_session_are_not_linked_by_a_shared_name(parent, target, lifted):
-    pool = [candidate("p", 0.8, **parent), candidate("t", 0.2, **target)]
-    found = linked(pool, [Mention("p", "t", "lower mill", called=False)], DEFAULT, 1.0)
+    pool = [turn("p", 0.8, **parent), turn("t", 0.2, **target)]
+    found = linked(pool, [Mention("p", "t", "lower mill", called=False)], full_marks=1.0)
     assert (rels(found)["t"] > 0.2) is lifted
-    assert rels(linked(pool, [Mention("p", "t", "lower mill", called=True)], DEFAULT, 1.0))["t"] > 0.2
+    assert rels(linked(pool, [Mention("p", "t", "lower mill", called=True)], full_marks=1.0))["t"] > 0.2
 
 
 def test_the_parent_that_lifts_most_counts_and_a_copy_stands_for_its_original():
-    copied = dataclasses.replace(candidate("t", 0.2), merged_ids=("t2",))
-    pool = [candidate("p", 0.8), candidate("q", 0.7), copied]
+    pool = [turn("p", 0.8), turn("q", 0.7), turn("t", 0.2)]
     mentions = [
         Mention("p", "t2", "lower mill", called=False),
         Mention("q", "t", "upper mill", called=True),
         Mention("gone", "t", "kestrel", called=True),
         Mention("p", "gone", "kestrel", called=True),
     ]
-    target = linked(pool, mentions, DEFAULT, 1.0)[-1]
+    target = linked(pool, mentions, merged={"t": ("t2",)})[-1]
     assert [(change.weight, change.signal) for change in target.adjustments] == [(0.65, 0.7)]
 
 
 shares = st.floats(0.0, 1.0)
 pools = st.lists(shares, min_size=1, max_size=6).map(
-    lambda found: [candidate(f"u{i}", rel) for i, rel in enumerate(found)]
+    lambda found: [turn(f"u{i}", rel) for i, rel in enumerate(found)]
 )
 names = st.builds(Mention, *[st.sampled_from([f"u{i}" for i in range(6)])] * 2, st.just("lower mill"), st.booleans())
 
@@ -88,20 +101,20 @@ names = st.builds(Mention, *[st.sampled_from([f"u{i}" for i in range(6)])] * 2, 
 @given(pools, st.lists(names, max_size=8), shares, shares)
 def test_links_only_lift_never_above_the_best_parent_and_keep_a_total_order(pool, mentions, called, shared):
     settings = StageSettings(mentions=called, shared_names=shared)
-    found = linked(pool, mentions, settings, 2.0)
-    before, after = rels(pool), rels(found)
+    found = linked(pool, mentions, settings)
+    before, after = {unit.id: rel for unit, rel in pool}, rels(found)
     best = max(before.values())
     assert before.keys() == after.keys()
     assert all(before[key] <= after[key] <= best <= 1.0 for key in before)
-    assert list(found) == sorted(found, key=lambda one: (-one.fused, one.unit.id))
-    assert found == linked(list(reversed(pool)), mentions, settings, 2.0)
+    assert list(found) == sorted(found, key=lambda one: (-one.fused, one.unit_id))
+    assert found == linked(pool[::-1], mentions, settings)
 
 
 @given(pools, st.lists(names, max_size=8))
 def test_links_that_are_off_change_nothing(pool, mentions):
     settings = StageSettings(**OFF)
-    assert rels(linked(pool, mentions, settings, 2.0)) == rels(pool)
-    assert all(one.adjustments == () for one in linked(pool, mentions, settings, 2.0))
+    assert rels(linked(pool, mentions, settings)) == {unit.id: rel for unit, rel in pool}
+    assert all(one.adjustments == () for one in linked(pool, mentions, settings))
 
 
 # ------------------------------------------------------------------------------------------------- searching
@@ -233,38 +246,38 @@ TEN = "one two three four five six seven eight nine ten"
 )
 def test_two_units_say_the_same_when_nearly_all_words_and_all_numbers_agree(text, alike):
     words = [frozenset(said.casefold().replace("!", "").split()) for said in (TEN, text)]
-    assert same(words[0], words[1], 0.9) is alike
-    assert same(words[1], words[0], 0.9) is alike
+    assert is_same(words[0], words[1], 0.9) is alike
+    assert is_same(words[1], words[0], 0.9) is alike
 
 
 def test_a_repetition_steps_back_behind_what_is_new():
-    pool = [candidate("a", 0.9, TEN), candidate("b", 0.8, TEN + "."), candidate("c", 0.5, "other words")]
-    found = diversified(pool, DEFAULT, 64, 2.0)
-    assert [(one.unit.id, one.rel) for one in found] == [("a", 0.9), ("c", 0.5), ("b", 0.4)]
+    pool = [turn("a", 0.9, TEN), turn("b", 0.8, TEN + "."), turn("c", 0.5, "other words")]
+    found = diversified(pool)
+    assert [(one.unit_id, one.rel) for one in found] == [("a", 0.9), ("c", 0.5), ("b", 0.4)]
     assert found[2].adjustments == (Adjustment("diversity", 0.5, 0.0, "a says the same"),)
-    assert diversified(pool, DEFAULT, 1, 2.0) == tuple(pool)
-    assert diversified(pool, StageSettings(diversity=0.0), 64, 2.0) == tuple(pool)
+    untouched = make_pool(pool, full_marks=2.0).candidates()
+    assert diversified(pool, most=1) == diversified(pool, StageSettings(diversity=0.0)) == untouched
 
 
 @pytest.mark.parametrize("other", [{"author": "assistant"}, {"speaker": "Berta"}])
 def test_the_same_words_of_another_one_are_no_repetition(other):
-    pool = [candidate("a", 0.9, TEN), candidate("b", 0.8, TEN, **other)]
-    assert diversified(pool, DEFAULT, 64, 2.0) == tuple(pool)
+    pool = [turn("a", 0.9, TEN), turn("b", 0.8, TEN, **other)]
+    assert diversified(pool) == make_pool(pool, full_marks=2.0).candidates()
 
 
 said = st.lists(st.sampled_from("red red kiln boat 5 6".split()), max_size=4).map(" ".join)
 
 
-@given(st.lists(st.tuples(shares, said), max_size=7), shares, st.floats(0.1, 1.0), st.integers(0, 9))
+@given(st.lists(st.tuples(shares, said), max_size=7), shares, st.floats(0.1, 1.0), st.integers(1, 9))
 def test_repetitions_are_lowered_and_the_first_to_say_something_never_is(told, weight, share, most):
-    pool = [candidate(f"u{i}", rel, text) for i, (rel, text) in enumerate(told)]
-    pool.sort(key=lambda one: (-one.fused, one.unit.id))
-    found = diversified(pool, StageSettings(diversity=weight, same_words=share), most, 2.0)
+    pool = [turn(f"u{i}", rel, text) for i, (rel, text) in enumerate(told)]
+    found = diversified(pool, StageSettings(diversity=weight, same_words=share), most)
     after = rels(found)
-    assert all(0.0 <= after[one.unit.id] <= one.rel for one in pool)
-    assert list(found) == sorted(found, key=lambda one: (-one.fused, one.unit.id))
+    assert all(0.0 <= after[unit.id] <= rel for unit, rel in pool)
+    assert list(found) == sorted(found, key=lambda one: (-one.fused, one.unit_id))
     if pool:
-        assert after[pool[0].unit.id] == pool[0].rel
+        first, rel = min(pool, key=lambda row: (-row[1], row[0].id))
+        assert after[first.id] == rel
 
 
 def test_a_repetition_is_explained_and_recomposes():

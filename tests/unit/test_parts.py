@@ -1,17 +1,21 @@
 """A score as a short list: the parts add up to it, whatever stages, weights and ceilings lie between."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, make_unit
+from builders import NOW, make_claims, make_pool, make_unit
 from holdfast import Contribution, Memory, sample
 from holdfast.interfaces.demo import TODAY
 from holdfast.interfaces.draw import ScorePart, made_of, parts_of, typed_words
 from holdfast.ranking.fuse import Fusion, explain_rel
+from holdfast.ranking.pool import Effect
 from holdfast.ranking.score import Scoring
 from holdfast.settings import ScoreSettings
-from holdfast.types import Adjustment, Candidate, StrategyCandidate
+from holdfast.types import Account
 
 shares = st.floats(0.0, 1.0)
 STAGES = ("neighbours", "perspective", "time range", "identifiers", "mentions", "diversity", "a stage of tomorrow")
@@ -20,14 +24,15 @@ STAGES = ("neighbours", "perspective", "time range", "identifiers", "mentions", 
 @st.composite
 def scores(draw):
     """Build the tree of a hybrid score from random strategies and stages."""
-    unit = make_unit()
     raws = draw(st.dictionaries(st.sampled_from(["lexical", "dense", "colour"]), shares, min_size=1))
-    claims = {name: StrategyCandidate(unit.id, "session", raw, raw, unit) for name, raw in raws.items()}
     weights = {name: draw(st.floats(0.1, 1.0)) for name in raws}
     fusion = Fusion(weights, dict.fromkeys(raws, draw(st.floats(0.2, 2.0))), draw(shares), draw(st.floats(0.5, 2.0)))
-    changes = draw(st.lists(st.builds(Adjustment, st.sampled_from(STAGES), shares, shares), max_size=4))
-    candidate = Candidate(unit, 0.0, 0.0, claims, (), tuple(changes))
-    return Scoring(ScoreSettings(), None, NOW).explain(candidate, explain_rel(candidate, fusion))
+    changes = draw(st.lists(st.tuples(st.sampled_from(STAGES), shares, shares), max_size=4))
+    effects = tuple(Effect(stage, np.array([weight]), np.array([signal])) for stage, weight, signal in changes)
+    claims = {name: make_claims(["u1"], {"u1": raw}) for name, raw in raws.items()}
+    pool = dataclasses.replace(make_pool([(make_unit(), 0.0)], claims=claims), effects=effects)
+    accounts = {name: Account(Contribution("raw score", raw), (name,)) for name, raw in raws.items()}
+    return Scoring(ScoreSettings(), None, NOW).explain(pool, 0, explain_rel(pool, 0, accounts, fusion))
 
 
 @given(scores())

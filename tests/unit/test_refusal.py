@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from builders import make_unit, make_view, opened
+from builders import ask, make_claims, make_pool, make_unit, opened
 from holdfast import Memory, Settings, sample
 from holdfast.kernels import bm25
 from holdfast.language.query import profile_query
@@ -12,25 +12,23 @@ from holdfast.ranking.fuse import refusal
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.settings import RefusalSettings
 from holdfast.testing.embedders import HashEmbedder
-from holdfast.types import Candidate, StrategyCandidate
 
 UNRELATED = "What is the average complexity of quicksort?"
 # Powers of two, so that every sum below is exact.
 HALVES = RefusalSettings(coverage=1.0, cosine=0.5)
 
 
-def claim(raw, coverage=0.0):
-    unit = make_unit()
-    return StrategyCandidate(unit.id, "session", raw, min(raw, 1.0), unit, coverage=coverage)
-
-
-def candidate(coverage=None, cosine=None):
-    claims = {}
-    if coverage is not None:
-        claims["lexical"] = claim(3.0, coverage)
-    if cosine is not None:
-        claims["dense"] = claim(cosine)
-    return Candidate(make_unit(), 1.0, 1.0, claims)
+def pool_of(*near):
+    """Return a pool of candidates of which words and meaning say so much: (coverage, cosine), None for nothing."""
+    ids = [f"u{row}" for row in range(len(near))]
+    words = {unit_id: coverage for unit_id, (coverage, _) in zip(ids, near, strict=True) if coverage is not None}
+    cosines = {unit_id: cosine for unit_id, (_, cosine) in zip(ids, near, strict=True) if cosine is not None}
+    claims = {
+        "lexical": make_claims(ids, dict.fromkeys(words, 3.0), coverage=words),
+        "dense": make_claims(ids, cosines),
+    }
+    said = {name: made for name, made in claims.items() if made[1].any()}
+    return make_pool([(make_unit(unit_id), 1.0) for unit_id in ids], claims=said)
 
 
 @pytest.mark.parametrize(
@@ -52,28 +50,28 @@ def candidate(coverage=None, cosine=None):
     ],
 )
 def test_coverage_and_cosine_must_add_up_to_one(coverage, cosine, refused):
-    assert bool(refusal([candidate(coverage, cosine)], HALVES)) == refused
+    assert bool(refusal(pool_of((coverage, cosine)), HALVES)) == refused
 
 
 def test_the_reason_names_both_numbers():
-    reason = refusal([candidate(0.125, 0.0625)], HALVES)
+    reason = refusal(pool_of((0.125, 0.0625)), HALVES)
     assert "0.12 of its words" in reason or "0.13 of its words" in reason
     assert "cosine of 0.06" in reason
 
 
 def test_the_nearest_candidate_decides_wherever_it_ranks():
-    near, far = candidate(1.0, 0.5), candidate(0.0, 0.0)
-    assert refusal([near, far], HALVES) == refusal([far, near], HALVES) == ""
-    assert refusal([far, far], HALVES) != ""
+    near, far = (1.0, 0.5), (0.0, 0.0)
+    assert refusal(pool_of(near, far), HALVES) == refusal(pool_of(far, near), HALVES) == ""
+    assert refusal(pool_of(far, far), HALVES) != ""
 
 
 def test_a_unit_that_holds_every_word_of_the_question_is_never_refused():
-    assert refusal([candidate(0.0, 0.2), candidate(1.0, 0.0)], RefusalSettings()) == ""
+    assert refusal(pool_of((0.0, 0.2), (1.0, 0.0)), RefusalSettings()) == ""
 
 
 def test_nothing_found_is_not_refused_and_a_switched_off_rule_refuses_nothing():
-    assert refusal([], HALVES) == ""
-    assert refusal([candidate(0.0, 0.0)], RefusalSettings(enabled=False)) == ""
+    assert refusal(pool_of(), HALVES) == ""
+    assert refusal(pool_of((0.0, 0.0)), RefusalSettings(enabled=False)) == ""
 
 
 def test_the_rule_is_off_in_the_reference_recipe_and_on_by_default():
@@ -86,10 +84,11 @@ def test_coverage_is_the_matched_share_of_the_questions_idf_mass_unseen_words_in
         memory.remember("the blue boat leaks", id="a", user="ana")
         memory.remember("a boat for sale", id="b", user="ana")
         question = profile_query("blue boat zeppelin")
-        scored = LexicalStrategy(memory.settings).score(question, make_view(), memory.store, ["a", "b"])
+        strategy = LexicalStrategy(memory.settings)
+        a, b = ask(memory, lambda reading: strategy.score(question, reading, ["a", "b"])).coverage
     blue, boat, zeppelin = (bm25.idf(2, df) for df in (1, 2, 0))
-    assert scored["a"].coverage == pytest.approx((blue + boat) / (blue + boat + zeppelin), rel=1e-12)
-    assert scored["b"].coverage == pytest.approx(boat / (blue + boat + zeppelin), rel=1e-12)
+    assert a == pytest.approx((blue + boat) / (blue + boat + zeppelin), rel=1e-12)
+    assert b == pytest.approx(boat / (blue + boat + zeppelin), rel=1e-12)
 
 
 def test_coverage_does_not_depend_on_which_units_are_looked_at_together():
@@ -99,11 +98,11 @@ def test_coverage_does_not_depend_on_which_units_are_looked_at_together():
             memory.remember(" ".join(words[j] for j in range(10) if (i * 7 + j * j) % 3), id=f"u{i}", user="ana")
         question, strategy = profile_query(" ".join(words)), LexicalStrategy(memory.settings)
         ids = [f"u{i}" for i in range(40)]
-        together = strategy.score(question, make_view(), memory.store, ids)
-        alone = {key: strategy.score(question, make_view(), memory.store, [key])[key] for key in ids}
-    assert {key: claim.coverage.hex() for key, claim in together.items()} == {
-        key: claim.coverage.hex() for key, claim in alone.items()
-    }
+        together, *alone = (
+            ask(memory, lambda reading, some=some: strategy.score(question, reading, some)).coverage.tolist()
+            for some in (ids, *([key] for key in ids))
+        )
+    assert [coverage.hex() for coverage in together] == [coverage.hex() for [coverage] in alone]
 
 
 # --------------------------------------------------------------------------------------------- whole searches

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, later, make_unit
+from builders import NOW, later, make_pool, make_unit
 from holdfast.kernels.topk import decay
 from holdfast.ranking.score import Scoring, quality
 from holdfast.settings import ScoreSettings, Settings
-from holdfast.types import Candidate, Contribution, Lineage
+from holdfast.types import Contribution, Lineage
 
 DAY = 86_400
 CONTRACT = Settings.reference().score
@@ -33,9 +33,9 @@ def summary(decay_rate, *, age=0.0, event_age=0.0):
 def scored(rel, unit, settings=None, session="s1", at=NOW):
     """Return the tree of a score; the number that ranks is the same, bit for bit."""
     scoring = Scoring(settings or CONTRACT, session, at)
-    candidate = Candidate(unit, rel, rel, {})
-    tree = scoring.explain(candidate, Contribution("rel", rel))
-    assert tree.value == scoring.score(candidate)
+    pool = make_pool([(unit, rel)])
+    tree = scoring.explain(pool, 0, Contribution("rel", rel))
+    assert [tree.value] == scoring.score(pool).tolist()
     return tree
 
 

@@ -3,18 +3,20 @@
 import dataclasses
 from datetime import timedelta
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, later, make_unit, opened
+from builders import NOW, known_of, later, make_claims, make_pool, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
 from holdfast.ranking.fuse import Fusion, explain_rel, fuse
-from holdfast.ranking.stages import in_time, perspective, smoothing, staged
+from holdfast.ranking.pool import Effect
+from holdfast.ranking.stages import Staging, prefer_perspective, prefer_time_range, smooth_neighbours
 from holdfast.settings import FusionSettings, ProfileSettings, StageSettings
 from holdfast.testing.embedders import HashEmbedder
-from holdfast.types import Adjustment, Candidate, Lineage, QueryProfile, RetrievalResult, StrategyCandidate
+from holdfast.types import Account, Adjustment, Contribution, Lineage, QueryProfile, RetrievalResult
 
 EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
 STAGES_OFF = StageSettings(
@@ -22,8 +24,20 @@ STAGES_OFF = StageSettings(
 )
 
 
-def candidate(key="u", rel=0.5, text="said", **fields):
-    return Candidate(make_unit(key, text, **fields), rel, rel, {})
+def pool_of(*rows, beside=None, **fields):
+    """Return a pool of turns: (id, relevance, text)."""
+    return make_pool([(make_unit(key, text, **fields), rel) for key, rel, text in rows], beside=beside)
+
+
+def smoothed(pool, weight=0.5, length=160.0):
+    return smooth_neighbours(pool, Staging.of(asking(), StageSettings(smoothing=weight, smoothing_length=length)))
+
+
+def preferred(stage, query, **fields):
+    """Return what a preference does to a unit with these fields."""
+    staging = Staging.of(query, StageSettings(perspective=0.15, time_range=0.1))
+    [one] = stage(make_pool([(make_unit(**fields), 0.5)]), staging).candidates()
+    return one.adjustments
 
 
 def asking(**fields):
@@ -37,22 +51,22 @@ def asking(**fields):
     ("characters", "taken"), [(1, 0.5 / (1 + 1 / 160**2)), (160, 0.25), (320, 0.1), (480, 0.05), (1600, 0.5 / 101)]
 )
 def test_a_turn_takes_over_less_the_longer_it_is(characters, taken):
-    pool = [candidate("a", 0.2, "x" * characters), candidate("b", 0.8), candidate("c", 0.6)]
-    found = smoothing(pool, {"a": ("b", "c")}, 0.5, 160.0)(pool[0])
-    assert found == Adjustment("neighbours", pytest.approx(taken, rel=1e-15), 0.8)
+    rows = ("a", 0.2, "x" * characters), ("b", 0.8, "said"), ("c", 0.6, "said")
+    found = smoothed(pool_of(*rows, beside={"a": ("b", "c")})).candidate(0)
+    assert found.adjustments == (Adjustment("neighbours", pytest.approx(taken, rel=1e-15), 0.8),)
 
 
 @pytest.mark.parametrize("beside", [{}, {"a": ()}, {"a": ("elsewhere",)}, {"b": ("a",)}])
 def test_a_turn_without_neighbours_in_the_pool_stays_as_it_is(beside):
-    pool = [candidate("a", 0.2), candidate("b", 0.8)]
-    assert smoothing(pool, beside, 0.5, 160.0)(pool[0]) is None
+    pool = pool_of(("a", 0.2, "said"), ("b", 0.8, "said"), beside=beside)
+    assert smoothed(pool).candidate(0).adjustments == ()
+    assert smoothed(pool_of(("a", 0.2, "said"))).candidate(0).adjustments == ()  # nobody looked beside it
 
 
 def test_neighbours_count_as_they_were_before_the_stage():
-    pool = [candidate("a", 0.0, "x"), candidate("b", 0.0, "x"), candidate("c", 1.0, "x")]
-    stage = smoothing(pool, {"a": ("b",), "b": ("a", "c"), "c": ("b",)}, 1.0, 1e9)
-    by_id = {one.unit.id: one.rel for one in staged(pool, [stage], 1.0)}
-    assert by_id == {"a": 0.0, "b": 1.0, "c": 0.0}
+    beside = {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
+    pool = smoothed(pool_of(("a", 0.0, "x"), ("b", 0.0, "x"), ("c", 1.0, "x"), beside=beside), 1.0, 1e9)
+    assert dict(zip(pool.ids, pool.rel.tolist(), strict=True)) == {"a": 0.0, "b": 1.0, "c": 0.0}
 
 
 # --------------------------------------------------------------------------------------------- perspective
@@ -71,12 +85,12 @@ def test_neighbours_count_as_they_were_before_the_stage():
     ],
 )
 def test_the_words_of_the_one_asked_for_are_preferred(wanted, participants, fields, signal):
-    stage = perspective(asking(perspective=wanted, participants=participants), 0.15)
-    assert stage(candidate(**fields)) == Adjustment("perspective", 0.15, signal)
+    query = asking(perspective=wanted, participants=participants)
+    assert preferred(prefer_perspective, query, **fields) == (Adjustment("perspective", 0.15, signal),)
 
 
 def test_a_question_for_nobodys_words_changes_nothing():
-    assert perspective(asking(), 0.15)(candidate()) is None
+    assert preferred(prefer_perspective, asking()) == ()
 
 
 # ---------------------------------------------------------------------------------------------- time range
@@ -84,8 +98,9 @@ def test_a_question_for_nobodys_words_changes_nothing():
 
 @pytest.mark.parametrize(("hours", "signal"), [(-1, 0.0), (0, 1.0), (23, 1.0), (24, 0.0), (25, 0.0)])
 def test_a_range_holds_its_start_and_not_its_end(hours, signal):
-    stage = in_time(NOW, NOW + timedelta(days=1), 0.1)
-    assert stage(candidate(event_time=later(hours=hours))) == Adjustment("time range", 0.1, signal)
+    query = asking(time_range=(NOW, NOW + timedelta(days=1)))
+    found = preferred(prefer_time_range, query, event_time=later(hours=hours))
+    assert found == (Adjustment("time range", 0.1, signal),)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +108,9 @@ def test_a_range_holds_its_start_and_not_its_end(hours, signal):
 )
 def test_a_summary_counts_by_all_of_its_span(starts, ends, signal):
     lineage = Lineage((), "extractive", 1.0, 0.0, 1.0, 1.0, later(hours=starts), later(hours=ends))
-    stage = in_time(NOW, NOW + timedelta(days=1), 0.1)
-    assert stage(candidate(kind="summary", lineage=lineage)).signal == signal
+    query = asking(time_range=(NOW, NOW + timedelta(days=1)))
+    [found] = preferred(prefer_time_range, query, kind="summary", lineage=lineage)
+    assert found.signal == signal
 
 
 # -------------------------------------------------------------------------------------- convex, and explained
@@ -103,14 +119,23 @@ shares = st.floats(0.0, 1.0)
 adjustments = st.lists(st.builds(Adjustment, st.just("any"), shares, shares), max_size=4)
 
 
+def staged(pool, changes):
+    """Return a pool after stages that do the same to every row."""
+    rows = len(pool)
+    for change in changes:
+        weight, signal = np.full(rows, change.weight), np.full(rows, change.signal)
+        pool = pool.apply(Effect(change.stage, weight, signal, change.because))
+    return pool.sorted()
+
+
 @given(st.lists(shares, min_size=1, max_size=5), adjustments, st.floats(0.1, 4.0))
 def test_stages_are_convex_and_keep_a_total_order(rels, changes, full_marks):
-    pool = [candidate(f"u{i}", rel) for i, rel in enumerate(rels)]
-    found = staged(pool, [lambda _, change=change: change for change in changes], full_marks)
-    assert [(-one.fused, one.unit.id) for one in found] == sorted((-one.fused, one.unit.id) for one in found)
+    pool = make_pool([(make_unit(f"u{i}"), rel) for i, rel in enumerate(rels)], full_marks=full_marks)
+    found = staged(pool, changes).candidates()
+    assert [(-one.fused, one.unit_id) for one in found] == sorted((-one.fused, one.unit_id) for one in found)
     signals = [change.signal for change in changes]
     for one in found:
-        before = rels[int(one.unit.id[1:])]
+        before = rels[int(one.unit_id[1:])]
         assert 0.0 <= one.rel <= 1.0
         assert min([before, *signals]) - 1e-12 <= one.rel <= max([before, *signals]) + 1e-12
         assert one.adjustments == tuple(change for change in changes if change.weight)
@@ -120,14 +145,15 @@ def test_stages_are_convex_and_keep_a_total_order(rels, changes, full_marks):
 
 @given(st.dictionaries(st.sampled_from("abc"), st.floats(0.01, 9.0), min_size=1), adjustments)
 def test_the_tree_of_a_staged_relevance_recomposes_it_bit_for_bit(raws, changes):
-    claims = [
-        StrategyCandidate(key, "session", raw, 1.0, make_unit(key, key))
-        for key, raw in sorted(raws.items(), key=lambda pair: (-pair[1], pair[0]))
-    ]
-    results = [RetrievalResult("lexical", tuple(claims), 0.0, scale=claims[0].raw_score)]
+    ids = tuple(sorted(raws))
+    claims, claimed = make_claims(ids, raws, relative=True)
+    results = [RetrievalResult("lexical", claims, 0.0, scale=max(raws.values()))]
     fusion = Fusion.of(results, ProfileSettings(), FusionSettings())
-    for one in staged(fuse(results, fusion), [lambda _, c=c: c for c in changes], fusion.full_marks):
-        tree = explain_rel(one, fusion)
+    known = known_of([make_unit(key, key) for key in ids])
+    pool = staged(fuse(ids, {"lexical": claims}, {"lexical": claimed}, known, fusion), changes)
+    for row, one in enumerate(pool.candidates()):
+        accounts = {"lexical": Account(Contribution("raw", raws[one.unit_id]), ("lexical",))}
+        tree = explain_rel(pool, row, accounts, fusion)
         assert tree.compose().hex() == tree.value.hex() == one.rel.hex()
 
 
@@ -220,7 +246,7 @@ def test_without_stages_relevance_is_untouched(settings):
 def test_in_the_reference_recipe_relevance_is_the_cosine():
     with told(Settings.reference().unhurried()) as memory:
         for one in memory.search(QUESTION, user="ana").trace.candidates:
-            assert one.rel == max(0.0, one.claims["dense"].raw_score)
+            assert one.rel == max(0.0, one.claims["dense"])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from builders import expired_after, make_unit, make_view, patient
+from builders import expired_after, make_unit, patient
 from holdfast import Settings
 from holdfast.errors import SettingsError
 from holdfast.kernels.closure import Pattern, Rule
@@ -12,11 +12,12 @@ from holdfast.kernels.facts import FactIndex
 from holdfast.language.query import profile_query
 from holdfast.language.rules import read_rule, read_rules
 from holdfast.language.symbols import symbol, symbol_tokens
+from holdfast.retrieval.strategy import retrieve
 from holdfast.retrieval.symbolic import SymbolicStrategy, wanted_by
 from holdfast.settings import SymbolicSettings
-from holdfast.types import Budget, Fact
+from holdfast.types import Fact
 
-WIDE = Budget(10_000.0, 1_000)
+WIDE = 1_000
 HISTORY = {
     "u0": ("the bakery uses the oven", "bakery", "uses", "oven"),
     "u1": ("the oven provides heat", "oven", "provides", "heat"),
@@ -29,9 +30,10 @@ HISTORY = {
 
 
 class FactsInMemory:
-    """The part of a store that the strategy reads."""
+    """The part of a reading that the strategy asks."""
 
-    def __init__(self, history, confidence=0.9):
+    def __init__(self, history, confidence=0.9, user="ana"):
+        self._user = user
         self._units = {
             unit_id: make_unit(unit_id, text, fact=Fact(*triple, confidence), kind="knowledge")
             for unit_id, (text, *triple) in history.items()
@@ -41,11 +43,8 @@ class FactsInMemory:
             key = (symbol(unit.fact.subject), unit.fact.relation, symbol(unit.fact.object))
             self._index.add(unit_id, key, unit.fact.confidence)
 
-    def facts(self, view):
-        return self._index.seen_by(lambda source: self._units[source].user == view.user)
-
-    def units(self, view, ids):
-        return {i: self._units[i] for i in ids if i in self._units and self._units[i].user == view.user}
+    def facts(self):
+        return self._index.seen_by(lambda source: self._units[source].user == self._user)
 
 
 def settings(**changes):
@@ -53,11 +52,18 @@ def settings(**changes):
     return dataclasses.replace(reference, symbolic=dataclasses.replace(reference.symbolic, **changes))
 
 
-def ask(question, store=None, budget=WIDE, deadline=None, **changes):
-    store = store or FactsInMemory(HISTORY)
+def ask(question, reading=None, depth=WIDE, deadline=None, **changes):
     strategy = SymbolicStrategy(settings(**changes))
     query = question if not isinstance(question, str) else profile_query(question)
-    return strategy.retrieve(query, make_view(), store, budget, deadline or patient())
+    return retrieve(strategy, query, reading or FactsInMemory(HISTORY), depth, deadline or patient())
+
+
+def account(question, reading=None, **changes):
+    """Return how the strategy explains what it finds."""
+    found = ask(question, reading, **changes)
+    strategy = SymbolicStrategy(settings(**changes))
+    query = question if not isinstance(question, str) else profile_query(question)
+    return strategy.explain(query, reading or FactsInMemory(HISTORY), found.claims.ids)
 
 
 def test_units_take_the_score_of_their_best_proof():
@@ -68,19 +74,17 @@ def test_units_take_the_score_of_their_best_proof():
     found = [claim.raw_score for claim in result.candidates]
     assert found == pytest.approx([tool, tool, chain, chain, goal, goal, goal], abs=1e-8)
     assert all(claim.normalized_score == min(claim.raw_score / result.scale, 1.0) for claim in result.candidates)
-    assert {claim.store for claim in result.candidates} == {"kb"}
 
 
 def test_notes_start_with_the_id_and_tell_the_proof():
-    notes = {claim.unit_id: claim.notes for claim in ask("why is the bakery relevant for safe bread").candidates}
-    assert notes["u0"] == (
+    assert account("why is the bakery relevant for safe bread")["u0"].notes == (
         "thinkingdb-symbolic",
         "derived: bakery has_capability heat",
         "via: tool_to_capability",
     )
     lone = FactsInMemory({"a": ("Mira likes jazz", "mira", "likes", "jazz")})
-    [claim] = ask("what about Mira's music", lone).candidates
-    assert claim.notes == ("thinkingdb-symbolic", "base: mira likes jazz")
+    [only] = account("what about Mira's music", lone).values()
+    assert only.notes == ("thinkingdb-symbolic", "base: mira likes jazz")
 
 
 def test_a_sure_fact_that_the_question_names_is_normalised_to_one():
@@ -90,11 +94,12 @@ def test_a_sure_fact_that_the_question_names_is_normalised_to_one():
 
 
 def test_the_explanation_is_the_proof_and_recomposes_the_score():
-    result = ask("why is the bakery relevant for safe bread", seed_bonus=1.3)
+    question = "why is the bakery relevant for safe bread"
+    result, accounts = ask(question, seed_bonus=1.3), account(question, seed_bonus=1.3)
     for claim in result.candidates:
-        tree = claim.explanation
+        tree = accounts[claim.unit_id].tree
         assert tree.compose() == tree.value == claim.raw_score
-    first = result.candidates[0].explanation
+    first = accounts[result.claims.ids[0]].tree
     assert [part.name for part in first.parts] == [
         "derived: bakery has_capability heat",
         "step penalty",
@@ -109,21 +114,21 @@ def test_the_explanation_is_the_proof_and_recomposes_the_score():
 
 
 def test_score_says_the_same_of_any_unit():
-    store, view = FactsInMemory(HISTORY | {"u9": ("ducks swim", "duck", "likes", "pond")}), make_view()
+    reading = FactsInMemory(HISTORY | {"u9": ("ducks swim", "duck", "likes", "pond")})
     strategy, query = SymbolicStrategy(settings()), profile_query("why is the bakery relevant for safe bread")
-    found = strategy.retrieve(query, view, store, WIDE, patient()).candidates
-    scored = strategy.score(query, view, store, [*HISTORY, "u9", "nobody"])
-    assert scored.keys() == {*HISTORY, "u9"}
-    assert {claim.unit_id: claim for claim in found} == {unit_id: scored[unit_id] for unit_id in HISTORY}
-    assert scored["u9"].raw_score == scored["u9"].explanation.compose() == 0.0
-    narrow = strategy.retrieve(query, view, store, Budget(10_000.0, 3), patient()).candidates
-    assert narrow == found[:3]
+    found, everyone = retrieve(strategy, query, reading, WIDE, patient()), [*HISTORY, "u9", "nobody"]
+    scored = dict(zip(everyone, strategy.score(query, reading, everyone).raw.tolist(), strict=True))
+    assert dict(zip(found.claims.ids, found.claims.raw.tolist(), strict=True)) == {
+        key: scored[key] for key in HISTORY
+    }
+    accounts = strategy.explain(query, reading, ["u9", "nobody"])
+    assert scored["u9"] == scored["nobody"] == accounts["u9"].tree.compose() == 0.0
+    assert retrieve(strategy, query, reading, 3, patient()).candidates == found.candidates[:3]
 
 
 def test_nobody_elses_facts_are_joined():
-    store = FactsInMemory(HISTORY)
-    query, view = profile_query("why is the bakery relevant for safe bread"), make_view(user="ben")
-    assert SymbolicStrategy(settings()).retrieve(query, view, store, WIDE, patient()).candidates == ()
+    reading = FactsInMemory(HISTORY, user="ben")
+    assert ask("why is the bakery relevant for safe bread", reading).candidates == ()
 
 
 def test_time_that_runs_out_is_reported():
@@ -135,20 +140,20 @@ def test_time_that_runs_out_is_reported():
 
 def test_a_follow_up_asks_about_what_came_before():
     query = profile_query("and why?", previous="Tell me about the bakery and safe bread")
-    assert ask(query).candidates[0].notes[1] == "derived: bakery has_capability heat"
+    assert account(query)["u0"].notes[1] == "derived: bakery has_capability heat"
 
 
 def test_names_are_read_as_symbols_are():
-    store = FactsInMemory(
+    reading = FactsInMemory(
         {
             "a": ("C++ needs a compiler", "C++", "depends_on", "the compilers"),
             "b": ("vitamin C helps", "vitamin C", "supports", "the Rules Engine"),
         }
     )
-    strategy, view = SymbolicStrategy(settings()), make_view()
+    strategy = SymbolicStrategy(settings())
 
     def seeds(question):
-        return [seed.subject for seed in strategy.prove(profile_query(question), view, store).seeds]
+        return [seed.subject for seed in strategy.prove(profile_query(question), reading).seeds]
 
     assert seeds("Is C++ hard?") == ["c++"]
     assert seeds("the architecture") == []
@@ -161,37 +166,40 @@ def test_names_are_read_as_symbols_are():
 
 
 def test_contradicting_units_are_both_found_and_flagged():
-    store = FactsInMemory(
+    reading = FactsInMemory(
         {
             "old": ("Mira lives in Porto", "mira", "lives_in", "porto"),
             "new": ("Mira lives in Lisbon", "mira", "lives_in", "lisbon"),
         }
     )
-    assert [claim.unit_id for claim in ask("who is in Lisbon", store).candidates] == ["new"]
-    both = {claim.unit_id: claim for claim in ask("who is in Lisbon", store, functional=("lives_in",)).candidates}
+    assert [claim.unit_id for claim in ask("who is in Lisbon", reading).candidates] == ["new"]
+    both = account("who is in Lisbon", reading, functional=("lives_in",))
     assert both["new"].notes[-1] == "contradicts: mira lives_in porto"
     assert both["old"].notes[-1] == "contradicts: mira lives_in lisbon"
-    assert 0.0 < both["old"].raw_score < both["new"].raw_score
+    assert 0.0 < both["old"].tree.value < both["new"].tree.value
 
 
 def test_rules_of_ours_are_off_in_the_reference_recipe():
-    store = FactsInMemory(
+    reading = FactsInMemory(
         {"a": ("Rex is a dog", "rex", "instance_of", "dog"), "b": ("", "dog", "has_capability", "nose")}
     )
-    assert ask("Rex", store).candidates[0].notes[1] == "base: rex instance_of dog"
-    assert ask("Rex", store, further_rules=True).candidates[0].notes[1] == "derived: rex has_capability nose"
+    [told, *_] = account("Rex", reading).values()
+    assert told.notes[1] == "base: rex instance_of dog"
+    [told, *_] = account("Rex", reading, further_rules=True).values()
+    assert told.notes[1] == "derived: rex has_capability nose"
     assert Settings().symbolic.further_rules
     assert not Settings.reference().symbolic.further_rules
 
 
 def test_a_rule_of_the_users_is_applied_and_named():
-    store = FactsInMemory(
+    reading = FactsInMemory(
         {"a": ("Mira is in Alfama", "mira", "located_in", "alfama"), "b": ("Alfama", "alfama", "part_of", "lisbon")}
     )
     rule = "x located_in y, y part_of z -> x located_in z : 0.8"
-    found = ask("where is Mira", store, rules=(rule,)).candidates
+    found = ask("where is Mira", reading, rules=(rule,)).candidates
     assert {claim.unit_id for claim in found} == {"a", "b"}
-    assert found[0].notes[1:] == ("derived: mira located_in lisbon", "via: user_1")
+    told = account("where is Mira", reading, rules=(rule,))
+    assert told[found[0].unit_id].notes[1:] == ("derived: mira located_in lisbon", "via: user_1")
 
 
 def test_the_thinking_profile_is_the_contracts():

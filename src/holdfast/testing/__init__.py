@@ -8,7 +8,7 @@
 The suites need pytest to run them and import nothing of it.
 """
 
-from holdfast.testing.embedder import EmbedderContract
+from holdfast.testing.embedders import EmbedderContract
 from holdfast.testing.store import StoreContract
 from holdfast.testing.store_lifecycle import StoreLifecycleContract
 from holdfast.testing.strategy import StrategyContract

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from holdfast.errors import ClosedStoreError, InputError, NotFoundError
-from holdfast.store.contract import LexicalQuery, Store
-from holdfast.store.filters import parse_filter
-from holdfast.testing.builders import NOON, analyse_default, draft, expired_deadline, no_deadline, unit, view
-from holdfast.testing.store_vectors import StoreVectorContract, ids, raised, revised_text
-from holdfast.types import FIELDS, Analysis, Document, Draft, Fact, Lineage, Unit, View
+import numpy as np
 
+from holdfast.errors import ClosedStoreError, EmbeddingSpaceError, InputError, NotFoundError
+from holdfast.kernels import hypervectors as hv
+from holdfast.store import contract
+from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Reading, SimilarityEvidence
+from holdfast.testing import builders
+from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, raises, words
+from holdfast.types import FIELDS, Document, Fact, Lineage
 
-def recorded(revised: tuple[Unit, Analysis], at: datetime) -> tuple[Unit, Analysis]:
-    """Return a revision that was recorded at another moment."""
-    return revised[0].evolve(recorded_time=at), revised[1]
-
-
-def asking(*terms: str) -> LexicalQuery:
-    """Return a lexical query with the contract's weights."""
-    return LexicalQuery(terms, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), 1.2, 0.75, frozenset(), 1.3)
+NOBODY = (None, None)
+# Whoever `check_visible` looks for.
+EVERYONE = [f"{name}{number}" for name in ("own", "ben", "other", "all", "agent") for number in range(9)]
 
 
-class StoreContract(StoreVectorContract):
+class StoreContract(builders.StoreSuite):
     """Each test opens its own store in an empty folder."""
 
     # -------------------------------------------------------------------------------------------- keeping
 
-    def test_words_come_back_exactly(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
+    def test_words_and_every_field_come_back_exactly(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
         text = '  Grüße, Ana!\r\n\t漢字 \U0001f33f e\u0301 "quoted" \\ {json: [1]} \u202eabc\u202c  '
-        store.put([draft("a", text)])
-        assert store.units(view(), ["a"])["a"].text == text
-
-    def test_every_field_comes_back(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        full = unit(
-            "a", "Boil the water first", kind="knowledge", role="Procedure", topic="tea", condition="if cold",
+        full = draft(
+            "a", text, kind="knowledge", role="Procedure", topic="tea", condition="if cold",
             utility_acts=("implement",), utility_note="daily", parts=({"type": "text", "n": [1, None]},),
             author="document", speaker="Ana", agent="helper", message_id="m1", bundle_id="b1", valid_from=NOON,
             valid_to=NOON + timedelta(days=1), expires_at=NOON + timedelta(days=2), pinned=True, links=("x", "y"),
@@ -47,395 +41,462 @@ class StoreContract(StoreVectorContract):
             metadata={"deep": {"list": [1, 2.5, "three", True, None]}},
             lineage=Lineage(("p", "q"), "extractive", 0.9, 0.1, 0.8, 0.7, NOON, NOON + timedelta(minutes=5)),
         )  # fmt: skip
-        store.put([draft_of(full)])
-        assert store.units(view(), ["a"])["a"] == full
+        ana.put(full)
+        assert ana.units("a")["a"] == full.unit
 
-    def test_a_batch_is_written_whole_or_not_at_all(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        batch = [draft("a", "first words"), draft("b", "second words", supersedes=("nobody",))]
-        assert raised(NotFoundError, lambda: store.put(batch))
-        assert store.units(view(), ["a", "b"]) == {}
-        assert store.lexical_evidence(view(), ["first"], ["a"]).unit_count == 0
+    def test_the_same_again_is_a_duplicate_and_new_words_are_a_new_version(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        given = [("blue door", "added", 1), ("blue door", "duplicate", 1), ("green door", "updated", 2)]
+        for text, status, version in given:
+            [written] = ana.put(draft("a", text))
+            assert (written.status, written.version) == (status, version)
+        assert ana.revise("a", text="red door") == ana.units("a")["a"]
+        told = [(1, "blue door"), (2, "green door"), (3, "red door")]
+        assert [(old.version, old.text) for old in ana.history("a")] == told
+        assert raises(NotFoundError, ana.revise, "unknown", text="red")
+        batch = (draft("b", "first"), draft("c", "second", supersedes=("nobody",)))  # written whole or not at all
+        assert raises(NotFoundError, ana.put, *batch)
+        assert (ana.scan(), ana.count(["first"]).unit_count) == (["a"], 1)
 
-    def test_the_same_unit_again_is_a_duplicate(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        first, again = store.put([draft("a", "blue door")])[0], store.put([draft("a", "blue door")])[0]
-        assert (first.status, again.status, again.version) == ("added", "duplicate", 1)
+    def test_a_message_is_told_apart_by_its_order(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
 
-    def test_a_given_id_with_new_words_is_a_new_version(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "blue door")])
-        [written] = store.put([draft("a", "green door")])
-        assert (written.status, written.version) == ("updated", 2)
-        assert [old.text for old in store.history(view(), "a")] == ["blue door", "green door"]
+        def say(*texts: str) -> list[str]:
+            drafts = [replace(draft("-", text), id_given=False, naming=f"{text}-{{}}".format) for text in texts]
+            return [one.status for one in ana.store.put(drafts, retry_seconds=60)]
 
-    def test_a_revision_keeps_the_history(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "blue door")])
-        revised = store.revise(view(), "a", lambda old: revised_text(old, "red door"))
-        assert (revised.text, revised.version) == ("red door", 2)
-        assert [old.version for old in store.history(view(), "a")] == [1, 2]
-
-    def test_revising_what_is_not_there_is_an_error(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        assert raised(NotFoundError, lambda: store.revise(view(), "a", lambda old: revised_text(old, "red")))
+        assert [say("yes", "no", "yes"), say("no", "yes", "no")] == [["added"] * 3, ["duplicate"] * 2 + ["added"]]
+        assert [say("no"), say("yes")] == [["duplicate"], ["added"]]
+        assert [one.text for one in ana.units(*ana.scan()).values()] == ["yes", "no", "yes", "no", "yes"]
 
     # -------------------------------------------------------------------------------------------- seeing
 
-    def test_owners_do_not_see_each_other(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "secret garden"), draft("a", "secret cellar", user="ben")])
-        store.put([draft("a", "secret attic", tenant="other")])
-        for seen, text in ((view("ana"), "garden"), (view("ben"), "cellar"), (view("ana", tenant="other"), "attic")):
-            assert store.units(seen, ["a"])["a"].text == f"secret {text}"
-            assert [found.text for found in store.scan(seen, order="oldest", limit=None)] == [f"secret {text}"]
-            assert store.lexical_evidence(seen, ["secret"], ["a"]).unit_count == 1
-            assert store.stats(seen).units == 1
-        assert store.units(view("eve"), ["a"]) == {}
-        assert store.history(view("eve"), "a") == []
-        assert store.visible(view("eve"), "a") is not None
+    def check_visible(self, asker: Asker, expected: set[str]) -> None:
+        """Scanning, asking, and searching by words, meaning and association must agree on what a view shows."""
+        assert asker.shown(*EVERYONE) == {*asker.scan("newest")} == expected
+        for depth in (1, 99):  # all are equally near
+            assert asker.find("lamp", depth=depth) == asker.near(depth) == expected
+            assert asker.hear("lamp", depth=depth) == expected
+        assert {*asker.units(*EVERYONE)} >= expected
 
-    def test_global_units_are_seen_by_every_user_of_the_tenant(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("g", "house rules", user=None, scope="global")])
-        assert store.units(view("ben"), ["g"])["g"].text == "house rules"
-        assert store.lexical_candidates(view("ben"), asking("hous"), 5, no_deadline()).ids == ("g",)
-        assert store.units(view("ben", tenant="other"), ["g"]) == {}
-
-    def test_a_users_own_unit_hides_a_global_one_of_the_same_id(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "global lamp", user=None, scope="global"), draft("a", "own lamp")])
-        assert store.units(view(), ["a"])["a"].text == "own lamp"
-        assert store.lexical_candidates(view(), asking("lamp"), 5, no_deadline()).ids == ("a",)
-
-    def test_another_agents_units_are_hidden_when_an_agent_is_named(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "lamp", agent="x"), draft("b", "lamp", agent="y"), draft("c", "lamp")])
-        seen = view(agent="x")
-        assert ids(store.scan(seen, order="oldest", limit=None)) == ["a", "c"]
-        assert set(store.lexical_candidates(seen, asking("lamp"), 5, no_deadline()).ids) == {"a", "c"}
-        assert set(store.units(seen, ["a", "b", "c"])) == {"a", "c"}
-
-    def test_expired_units_are_hidden_unless_pinned(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        gone = NOON + timedelta(minutes=30)
-        store.put([draft("a", "lamp", expires_at=gone), draft("b", "lamp", expires_at=gone, pinned=True)])
-        self.check_visible(store, view(), {"b"})
-        assert "expired" in (store.visible(view(), "a") or "")
-
-    def test_superseded_units_are_hidden_unless_all_are_asked_for(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "old lamp")])
-        store.put([draft("b", "new lamp", supersedes=("a",))])
-        self.check_visible(store, view(), {"b"})
-        self.check_visible(store, view(current_only=False), {"a", "b"})
-        assert "superseded by b" in (store.visible(view(), "a") or "")
-
-    def test_validity_is_asked_at_the_reference_time(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "lamp", valid_to=NOON), draft("b", "lamp", valid_from=NOON)])
-        self.check_visible(store, view(reference_time=NOON - timedelta(seconds=1)), {"a"})
-        self.check_visible(store, view(reference_time=NOON), {"b"})
-        self.check_visible(store, view(current_only=False), {"a", "b"})
-
-    def test_only_session_hides_the_rest(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "lamp", session="s"), draft("b", "lamp", session="t"), draft("c", "lamp")])
-        self.check_visible(store, view(session="s"), {"a", "b", "c"})
-        self.check_visible(store, view(session="s", only_session=True), {"a"})
-        self.check_visible(store, view(session="unknown", only_session=True), set())
-
-    def test_filters_choose_by_metadata_and_field(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put(
-            [draft("a", "lamp", metadata={"room": "hall", "n": 3}), draft("b", "lamp", metadata={"room": "attic"})]
-        )
-        store.put([draft("c", "lamp", author="assistant")])
-        for given, expected in (
-            ({"room": "hall"}, {"a"}),
-            ({"n": {"gte": 3}}, {"a"}),
-            ({"room": {"ne": "hall"}}, {"b", "c"}),
-            ({"or": [{"author": "assistant"}, {"room": {"contains": "tti"}}]}, {"b", "c"}),
-            ({"not": {"room": {"in": ["hall", "attic"]}}}, {"c"}),
+    def test_owners_and_agents_do_not_see_each_other(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("own1", "lamp"), draft("agent1", "lamp", agent="cook"), draft("ben1", "lamp", user="ben"))
+        ana.put(draft("other1", "lamp", tenant="other"), draft("all1", "lamp", user=None, scope="global"))
+        ana.embed_all()
+        for asker, expected in (
+            (ana, {"own1", "agent1", "all1"}),
+            (ana.by(agent="cook"), {"own1", "agent1", "all1"}),
+            (ana.by(agent="clerk"), {"own1", "all1"}),
+            (ana.by("ben"), {"ben1", "all1"}),
+            (ana.by(tenant="other"), {"other1"}),
+            (ana.by("eve"), {"all1"}),
         ):
-            self.check_visible(store, view(filters=parse_filter(given)), expected)
+            self.check_visible(asker, expected)
+            numbers = asker.count(["lamp"], *EVERYONE)
+            heard = asker.look(lambda reading: reading.evidence(builders.sounds("lamp"), EVERYONE))
+            assert {*numbers.ids} == {*heard.ids} == {*asker.vectors(*EVERYONE)} == expected
+            assert numbers.unit_count == heard.unit_count == numbers.df[0] == len(expected)
+            assert numbers.field_totals[FIELDS.index("claim")] == len(expected)
+            assert {name for name in EVERYONE if asker.history(name)} == {*asker.units(*EVERYONE)} == expected
 
-    def check_visible(self, store: Store, seen: View, expected: set[str]) -> None:
-        """Scanning, searching and asking must agree on what a view shows."""
-        assert set(ids(store.scan(seen, order="newest", limit=None))) == expected
-        assert set(store.lexical_candidates(seen, asking("lamp"), 99, no_deadline()).ids) == expected
-        everyone = ids(store.scan(view(current_only=False), order="newest", limit=None))
-        assert {found for found in everyone if store.visible(seen, found) is None} == expected
+    def test_equal_ids_are_told_apart_and_a_users_own_hides_a_nearer_global_one(self, tmp_path: Path) -> None:
+        ana, near = self.open(tmp_path), {"hall": EAST, "attic": NEARER["b"], "porch": NEARER["b"]}
+        ana.put(draft("x", "garden"), draft("x", "cellar", user="ben"), draft("x", "attic", tenant="other"))
+        ana.put(draft("x", "hall", user=None, scope="global"), draft("y", "porch", user=None, scope="global"))
+        ana.embed_all(lambda one: near.get(one.text, NEARER["a"]))
+        others = (ana.by("ben"), "cellar", "y"), (ana.by(tenant="other"), "attic", "x"), (ana.by("eve"), "hall", "x")
+        for asker, text, nearest in ((ana, "garden", "y"), *others):
+            assert (asker.units("x")["x"].text, asker.near(1), asker.find(text)) == (text, {nearest}, {"x"})
+            assert asker.vectors("x")["x"].tolist() == near.get(text, NEARER["a"]).tolist()
+            assert asker.find(*{"garden", "cellar", "attic", "hall"} - {text}) == set()
 
-    # ---------------------------------------------------------------------------------------- the session
-
-    def test_turns_get_their_position_in_their_session(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one", session="s"), draft("b", "two", session="s"), draft("c", "three", session="t")])
-        store.put([draft("d", "four", session="s")])
-        found = store.units(view(), ["a", "b", "c", "d"])
-        assert [found[name].position for name in "abcd"] == [0, 1, 0, 2]
+    def test_a_view_shows_what_counts_for_it(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("own1", "lamp", metadata={"room": "hall", "n": 3}), draft("own2", "lamp", author="assistant"))
+        ana.put(draft("own3", "lamp", session="s"), draft("own4", "lamp", session="t"))
+        ana.put(draft("own5", "lamp", expires_at=LATER), draft("own6", "lamp", expires_at=LATER, pinned=True))
+        ana.put(draft("own7", "lamp", valid_to=LATER), draft("own8", "lamp", valid_from=LATER))
+        ana.put(draft("all1", "lamp", metadata={"room": "attic"}))
+        ana.put(draft("all2", "lamp", supersedes=("all1",)))
+        ana.embed_all()
+        now = {"own1", "own2", "own3", "own4", "own6", "own8", "all2"}
+        views: tuple[tuple[dict[str, Any], set[str]], ...] = (
+            ({}, now),
+            ({"session": "s"}, now),
+            ({"session": "s", "only_session": True}, {"own3"}),
+            ({"session": "unknown", "only_session": True}, set()),
+            ({"reference_time": NOON}, now - {"own8"} | {"own7"}),
+            ({"current_only": False}, now | {"all1", "own7"}),
+            ({"filters": {"room": "hall"}}, {"own1"}),
+            ({"filters": {"n": {"gte": 3}}}, {"own1"}),
+            ({"filters": {"room": {"ne": "hall"}}}, now - {"own1"}),
+            ({"filters": {"or": [{"author": "assistant"}, {"room": {"contains": "al"}}]}}, {"own1", "own2"}),
+            ({"filters": {"not": {"room": {"in": ["hall", "attic"]}}, "session": "s"}}, {"own3"}),
+            ({"filters": {"n": 2}}, set()),
+        )
+        for fields, expected in views:
+            asker = ana.by(**fields)
+            self.check_visible(asker, expected)
+            assert asker.count(["lamp"]).df == (10,)  # what is hidden counts in the statistics
+        expired, superseded = ana.column("hidden", "own5", "all1")
+        assert ("expired" in expired, "superseded by all2" in superseded) == (True, True)
 
     def test_a_session_is_ordered_by_time_then_position(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        late_first = [draft("a", "one", session="s", minutes=5), draft("b", "two", session="s", minutes=1)]
-        store.put([*late_first, draft("c", "three", session="s", minutes=1)])
-        assert ids(store.scan(view(), order="oldest", limit=None)) == ["b", "c", "a"]
-        assert ids(store.scan(view(), order="newest", limit=2)) == ["a", "c"]
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "one", session="s", minutes=5), draft("b", "two", session="s", minutes=1))
+        ana.put(draft("x", "three", session="t", minutes=3), draft("c", "four", session="s", minutes=1))
+        assert [one.position for one in ana.units(*"abxc").values()] == [0, 1, 0, 2]
+        assert (ana.scan(), ana.scan("newest", 2)) == (["b", "c", "x", "a"], ["a", "x"])
+        assert ana.propose(contract.TimeQuery(NOON, NOON + timedelta(minutes=5)), 2).ids == ("x", "c")
 
-    def test_neighbours_are_the_turns_around_in_the_same_session(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft(name, name, session="s", minutes=i) for i, name in enumerate("abcde")])
-        store.put([draft("x", "x", session="t", minutes=2), draft("lone", "lone")])
-        around = {"a": ("b",), "c": ("b", "d"), "e": ("d",)}
-        assert store.neighbours(view(), ["c", "a", "e", "x", "lone", "unknown"]) == around
-        assert store.neighbours(view("ben"), ["c"]) == {}
+    def test_neighbours_are_the_visible_turns_around_in_the_same_session(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
 
-    def test_neighbours_follow_changes_and_are_visible(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft(name, name, session="s", minutes=i) for i, name in enumerate("abc")])
-        assert store.neighbours(view(), ["b"]) == {"b": ("a", "c")}
-        store.put([draft("between", "said in between, told later", session="s", minutes=1)])
-        assert store.neighbours(view(), ["b", "c"]) == {"b": ("a", "between"), "c": ("between",)}
-        store.put([draft("new", "c, put differently", session="t", supersedes=("c",))])
-        assert store.neighbours(view(), ["between"]) == {"between": ("b",)}
-        assert store.neighbours(view(current_only=False), ["between"]) == {"between": ("b", "c")}
-        store.revise(view(), "b", lambda old: revised_text(old, "b again"))
-        assert store.neighbours(view(), ["a", "b"]) == {"a": ("b",), "b": ("a", "between")}
+        def beside(asker: Asker, *names: str) -> list[tuple[str | None, str | None]]:
+            return [*zip(asker.column("before", *names), asker.column("after", *names), strict=True)]
 
-    def test_a_name_leads_to_who_is_called_so_and_who_says_it(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("mill", "it burned down", topic="Lower Mill (inn)"), draft("a", "We met at the Lower Mill")])
-        store.put([draft("b", "the Lower Mill is full"), draft("c", "a mill on the lower river")])
-        store.put([draft("theirs", "the Lower Mill", user="ben")])
-        keys = ["lower mill", "kestrel quay", "lower mill inn"]
+        ana.put(*(draft(name, name, session="s", minutes=i) for i, name in enumerate("abc")))
+        ana.put(draft("x", "x", session="t", minutes=1), draft("lone", "lone"))
+        assert beside(ana, "b", "a", "c") == [("a", "c"), (None, "b"), ("b", None)]
+        assert [*beside(ana, "x", "lone", "unknown"), *beside(ana.by("ben"), "b")] == [NOBODY] * 4
+        ana.put(draft("between", "said in between, told later", session="s", minutes=1))
+        assert beside(ana, "b", "c") == [("a", "between"), ("between", None)]
+        ana.put(draft("new", "c, put differently", session="t", supersedes=("c",)))
+        assert [*beside(ana, "between"), *beside(ana.by(current_only=False), "between")] == [("b", None), ("b", "c")]
+        ana.revise("b", text="b again")
+        assert beside(ana, "a", "b") == [(None, "b"), ("a", "between")]
+
+    def test_speakers_sessions_and_facts_are_those_the_owner_may_see(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        given = (("zeta", "Tomas"), ("alpha", "Mara"), ("mid", None))
+        ana.put(*(draft(session, "boat", session=session, speaker=who or "") for session, who in given))
+        ana.put(draft("loose", "boat"), draft("x", "boat", user="ben", session="secret", speaker="Ben"))
+        ana.put(draft("g", "boat", user=None, scope="global", session="everyone"))
+        assert ana.look(lambda reading: reading.names("speaker")) == ("Mara", "Tomas")
+        assert ana.look(lambda reading: reading.names("session")) == ("alpha", "mid", "zeta")
+        assert ana.by("eve").look(lambda reading: reading.names("session")) == ()
+        fact = Fact("tea", "depends_on", "water", 0.5)
+        ana.put(draft("a", "one", fact=fact, metadata={"n": 1}), draft("b", "two", fact=fact, user="ben"))
+        for asker, sources in ((ana, [("a",)]), (ana.by(filters={"n": 2}), []), (ana.by("eve"), [])):
+            found = asker.look(lambda reading: reading.facts().about(["tea"], 9))
+            assert [one.sources for one in found] == sources
+
+    def test_a_name_leads_to_visible_units_that_are_called_so_or_say_it(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("mill", "it burned down", topic="Lower Mill (inn)"), draft("a", "We met at the Lower Mill"))
+        ana.put(draft("b", "the Lower Mill is full"), draft("c", "a mill on the lower river"))
+        ana.put(draft("theirs", "the Lower Mill", user="ben"))
+        keys = ("lower mill", "kestrel quay", "lower mill inn")
         called = {"lower mill": ("mill",), "lower mill inn": ("mill",)}
-        assert store.called(view(), keys, 1) == called
-        assert store.naming(view(), keys, 3) == called | {"lower mill": ("a", "b", "mill")}
-        assert store.naming(view(), ["lower mill"], 2) == {}
-        assert store.called(view(), ["lower mill"], 0) == {}
-        assert store.naming(view("carla"), keys, 3) == store.called(view("ben"), keys, 3) == {}
-
-    def test_names_follow_changes_and_lead_to_what_is_visible(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "We met at Kestrel Quay", metadata={"n": 1}), draft("b", "to Kestrel Quay by boat")])
-        store.put([draft("a", "a shared note", user=None, scope="global", topic="Kestrel Quay")])
-        assert store.called(view(), ["kestrel quay"], 9) == {}
-        assert store.naming(view(), ["kestrel quay"], 9) == {"kestrel quay": ("a", "b")}
-        seen = view(filters=parse_filter({"n": 1}))
-        assert store.naming(seen, ["kestrel quay"], 9) == {"kestrel quay": ("a",)}
-        assert store.naming(seen, ["kestrel quay"], 2) == {}
-        store.revise(view(), "b", lambda old: revised_text(old, "to Lower Mill by boat"))
-        assert store.naming(view(), ["kestrel quay", "lower mill"], 9) == {
-            "kestrel quay": ("a",),
-            "lower mill": ("b",),
-        }
-        store.put([draft("c", "to Upper Mill, after all", supersedes=("b",))])
-        assert store.naming(view(), ["lower mill"], 9) == {}
-
-    def test_anchor_densities_are_those_of_the_analysis(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "on 2026-03-04, 2026-03-05 and 2026-03-06"), draft("b", "no time at all")])
-        assert store.anchor_densities(view(), ["a", "b", "unknown"]) == {"a": 1.0, "b": 0.0}
-        assert store.anchor_densities(view("ben"), ["a"]) == {}
-
-    def test_the_past_is_what_had_been_recorded_and_not_yet_superseded(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "blue boat"), draft("b", "small harbour")])
-        later = {"minutes": 60, "recorded_time": NOON + timedelta(minutes=60)}
-        store.put([draft("c", "red boat", supersedes=("a",), **later)])
-        store.revise(view(), "b", lambda old: recorded(revised_text(old, "large harbour"), NOON + timedelta(hours=2)))
-        then, between = view(as_of=NOON), view(as_of=NOON + timedelta(minutes=90))
-        assert ids(store.scan(then, order="oldest", limit=None)) == ["a", "b"]
-        assert store.units(then, ["b"])["b"].text == "small harbour"
-        assert store.lexical_candidates(then, asking("small"), 5, no_deadline()).ids == ("b",)
-        assert store.lexical_candidates(then, asking("larg"), 5, no_deadline()).ids == ()
-        assert set(store.lexical_candidates(then, asking("boat"), 5, no_deadline()).ids) == {"a"}
-        assert set(store.lexical_candidates(between, asking("boat"), 5, no_deadline()).ids) == {"c"}
-        assert store.visible(then, "a") is None
-        assert "recorded" in (store.visible(then, "c") or "")
-        assert "superseded" in (store.visible(between, "a") or "")
-        assert store.lexical_candidates(view(), asking("larg"), 5, no_deadline()).ids == ("b",)
-        assert store.lexical_evidence(then, ["boat"], ["a"]).unit_count == 3
-        assert store.lexical_evidence(then, ["boat"], ["a"]).df == (2,)
+        assert _lead(ana, *keys, most=1, mentioned=False) == called
+        assert _lead(ana, *keys, most=3) == called | {"lower mill": ("a", "b", "mill")}
+        assert _lead(ana, "lower mill", most=2) == _lead(ana, *keys, most=0, mentioned=False) == {}
+        assert _lead(ana.by("eve"), *keys) == _lead(ana.by("ben"), *keys, mentioned=False) == {}
+        ana.put(draft("d", "We met at Kestrel Quay", metadata={"n": 1}), draft("e", "to Kestrel Quay by boat"))
+        ana.put(draft("d", "a shared note", user=None, scope="global", topic="Kestrel Quay"))
+        assert _lead(ana, "kestrel quay", mentioned=False) == {}
+        assert _lead(ana, "kestrel quay") == {"kestrel quay": ("d", "e")}
+        seen = ana.by(filters={"n": 1})
+        assert (_lead(seen, "kestrel quay"), _lead(seen, "kestrel quay", most=2)) == ({"kestrel quay": ("d",)}, {})
+        ana.revise("e", text="to Upper Mill by boat")
+        assert _lead(ana, "kestrel quay", "upper mill") == {"kestrel quay": ("d",), "upper mill": ("e",)}
+        ana.put(draft("f", "to Nether Mill, after all", supersedes=("e",)))
+        assert _lead(ana, "upper mill") == {}
 
     def test_access_is_counted_apart_from_everything_else(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one"), draft("b", "two"), draft("c", "three", user="ben")])
-        assert store.access_counts(view(), ["a", "b"]) == ({}, 0)
-        before = store.units(view(), ["a"])["a"]
-        for _ in range(2):
-            store.count_access(view(), ["a", "c", "unknown"])
-        store.count_access(view(), ["b"])
-        assert store.access_counts(view(), ["a", "b", "c"]) == ({"a": 2, "b": 1}, 2)
-        assert store.access_counts(view("ben"), ["c"]) == ({}, 0)
-        assert store.units(view(), ["a"])["a"] == before
-        assert len(store.history(view(), "a")) == 1
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "one"), draft("b", "two"), draft("c", "three", user="ben"))
+        ana.put(draft("g", "four", user=None, scope="global"))
+        before, ben = ana.units("a", "g"), ana.by("ben")
+        given = ((ana, ("a", "c", "unknown")), (ana, ("a", "b")), (ben, ("g",)))
+        ana.mark(*(contract.Access(asker.view, names) for asker, names in given))
+        assert ana.column("access_count", "a", "b", "c", "g") == [2, 1, 0, 0]
+        assert ana.column("most_accessed", "b", "unknown") == [2, 2]
+        assert ben.column("access_count", "c", "g") == [0, 0]  # nobody learns what is read of everyone's units
+        assert (ana.units("a", "g"), len(ana.history("a"))) == (before, 1)
 
-    def test_nobody_learns_what_others_read_of_everyones_units(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("g", "one", user=None, scope="global"), draft("a", "two")])
-        store.count_access(view("ben"), ["g"])
-        assert store.access_counts(view("ben"), ["g"]) == ({}, 0)
-        assert store.access_counts(view(), ["g", "a"]) == ({}, 0)
-        assert [unit.access_count for unit in store.scan(view(), order="oldest", limit=None)] == [0, 0]
+    def test_columns_have_a_row_for_each_id_and_nothing_of_others(self, tmp_path: Path) -> None:
+        ana, dated = self.open(tmp_path), "on 2026-03-04, 2026-03-05 and 2026-03-06"
+        ana.put(draft("a", dated, speaker="Ana", session="s"), draft("b", "no time", author="assistant"))
+        ana.put(draft("b2", "no time", author="assistant"), draft("b", "no time", user="ben", speaker="Ben"))
+        names = ("b", "nobody", "a", "b", "b2")
+        assert ana.column("anchor_density", *names) == [0.0, 0.0, 1.0, 0.0, 0.0]
+        assert ana.column("author", *names) == ["assistant", None, "user", "assistant", "assistant"]
+        assert [ana.column(name, "a", "b") for name in ("speaker", "session")] == [["Ana", ""], ["s", None]]
+        assert ana.column("length", "a", "b") == [len(dated), len("no time")]
+        said = ana.column("said", *names)
+        assert (said[0] == said[3] == said[4], said[0] == said[2]) == (True, False)
+        assert ana.by("eve").column("speaker", *names) == [None] * 5
 
-    def test_core_documents_keep_their_order_and_their_owner(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        first, everyones = (
-            Document("local", "ana", "one.md", b"- a"),
-            Document("local", None, "two.md", b"- b"),
-        )
-        for document in (first, everyones, Document("local", "ben", "one.md", b"- c")):
-            store.put_document(document)
-        again = Document("local", "ana", "one.md", b"- changed", "/somewhere/one.md")
-        store.put_document(again)
-        assert store.documents(view()) == [again, everyones]
-        assert [document.body for document in store.documents(view("ben"))] == [b"- b", b"- c"]
+    def test_documents_keep_their_order_their_owner_and_their_parts(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        everyones, theirs = Document("local", None, "C", b"- b"), Document("local", "ben", "D", b"- c")
+        again = Document("local", "ana", "D", b"- changed", "/somewhere/one.md")
+        for document in (Document("local", "ana", "D", b"- a"), everyones, theirs, again):
+            ana.store.put_document(document)
+        assert ana.look(lambda reading: reading.documents()) == [again, everyones]
+        assert ana.by("ben").look(lambda reading: reading.documents()) == [everyones, theirs]
+        named = ana.look(lambda reading: reading.documents(name="C", bodies=False))
+        assert [document.name for document in named] == ["C"]
+        ana.mark(contract.DocumentRemoval(again))
+        assert ana.look(lambda reading: reading.documents()) == [everyones]
+        ended = draft("C#3", "ended", expires_at=NOON)
+        given = ((draft("C#1", "x"), "C"), (draft("C#a#1", "y"), "C#a"), (draft("C#2", "z"), None), (ended, "C"))
+        ana.put(*(replace(one, document=name) for one, name in given))
+        assert ana.propose(contract.DocumentQuery("C")).ids == ("C#1", "C#3")
+        assert ana.propose(contract.DocumentQuery("C", ended=False)).ids == ("C#1",)
+        assert ana.column("document", "C#1", "C#2", "C#a#1") == ["C", None, "C#a"]
+        assert raises(InputError, ana.put, draft("C#1", "somebody else's words"))
 
-    def test_parts_are_those_of_a_document_whatever_their_ids(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        for document, unit_id in (("C", "C#1"), ("C#guide", "C#guide#1"), (None, "C#2")):
-            store.put([replace(draft(unit_id, f"text of {unit_id}"), document=document)])
-        ended = draft("C#3", "ended").unit.evolve(expires_at=NOON)
-        store.put([replace(draft_of(ended), document="C")])
-        assert store.parts(view(), "C") == ["C#1", "C#3"]
-        assert store.parts(view(), "C", ended=False) == ["C#1"]
-        assert store.documents_of(view(), ["C#1", "C#2", "C#guide#1"]) == {"C#1": "C", "C#guide#1": "C#guide"}
-        assert raised(InputError, lambda: store.put([draft("C#1", "somebody else's words")]))
-
-    def test_a_message_is_told_apart_by_its_order(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-
-        def said(*texts: str) -> list[str]:
-            drafts = [replace(draft("-", text), id_given=False, naming=partial(_numbered, text)) for text in texts]
-            return [one.status for one in store.put(drafts, retry_seconds=60)]
-
-        assert said("yes", "no", "yes") == ["added"] * 3
-        assert said("no", "yes", "no") == ["duplicate", "duplicate", "added"]
-        assert said("no") == ["duplicate"]
-        assert said("yes") == ["added"]
-        found = store.scan(view(), order="oldest", limit=None)
-        assert [unit.text for unit in found] == ["yes", "no", "yes", "no", "yes"]
-
-    def test_speakers_are_the_names_the_owner_may_see(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one", speaker="Mara"), draft("b", "two", speaker="Tomas"), draft("c", "three")])
-        store.put([draft("d", "four", user="ben", speaker="Ben")])
-        assert store.speakers(view()) == ("Mara", "Tomas")
+    def test_words_are_counted_exactly_and_the_best_proposed_with_all_ties(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "red lamp red", topic="lamp"), draft("b", "blue lamp"), draft("tie", "blue lamp"))
+        found = ana.count(["red", "lamp", "none"], "b", "a", "nobody")
+        claim, topic, row = FIELDS.index("claim"), FIELDS.index("topic"), found.ids.index("a")
+        assert sorted(found.ids) == ["a", "b"]
+        assert (found.tf[row, claim].tolist(), found.tf[row, topic].tolist()) == ([2, 1, 0], [0, 1, 0])
+        assert (found.lengths[row, claim], found.field_totals[claim]) == (3, 7)
+        assert (found.unit_count, found.df) == (3, (1, 3, 0))
+        assert [ana.find("lamp", depth=depth) for depth in (1, 2)] == [{"a"}, {"a", "b", "tie"}]
+        ana.revise("a", text="green chair", topic="")
+        assert (ana.find("red"), ana.find("green"), ana.count(["lamp", "red"]).df) == (set(), {"a"}, (2, 0))
 
     # ----------------------------------------------------------------------------------------- searching
 
-    def test_evidence_counts_exactly(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "red lamp red", topic="lamp"), draft("b", "blue lamp")])
-        found = store.lexical_evidence(view(), ["red", "lamp", "none"], ["b", "a", "nobody"])
-        claim, topic = FIELDS.index("claim"), FIELDS.index("topic")
-        row = found.ids.index("a")
-        assert sorted(found.ids) == ["a", "b"]
-        assert found.tf[row, claim].tolist() == [2, 1, 0]
-        assert found.tf[row, topic].tolist() == [0, 1, 0]
-        assert found.lengths[row, claim] == 3
-        assert (found.unit_count, found.df) == (2, (1, 2, 0))
-        assert found.field_totals[claim] == 5
+    def test_units_of_every_owner_wait_for_a_vector_and_keep_it_bit_for_bit(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "one"), draft("b", "two", user="ben"), draft("c", "three", tenant="other"))
+        ana.put(draft("g", "four", user=None, scope="global"))
+        found, numbers = ana.store.waiting(SPACE, 99), np.random.default_rng(7).normal(size=(3, 9)).astype(np.float32)
+        assert (sorted(builders.ids(found)), len(ana.store.waiting(SPACE, 3))) == (["a", "b", "c", "g"], 3)
+        numbers[1, :4] = [np.float32(1e-45), np.float32(-0.0), np.finfo(np.float32).max, np.float32(0.1)]
+        assert ana.store.put_vectors(SPACE, found[:3], numbers) == 3
+        assert ana.store.waiting(SPACE, 99) == found[3:]
+        assert (ana.store.stats(ana.view, whole=True).waiting, _waiting(ana, OTHER_SPACE)) == (1, 4)
+        for asker in (ana, self.open(tmp_path)):
+            for one, row in zip(found, numbers, strict=False):
+                [kept] = asker.by(one.user or "eve", tenant=one.tenant).vectors("nobody", one.id).values()
+                assert (kept.dtype, kept.tobytes()) == (row.dtype, row.tobytes())
 
-    def test_an_update_forgets_the_old_words(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "red lamp"), draft("b", "lamp")])
-        store.revise(view(), "a", lambda old: revised_text(old, "green chair"))
-        assert store.lexical_candidates(view(), asking("red"), 9, no_deadline()).ids == ()
-        assert store.lexical_candidates(view(), asking("green"), 9, no_deadline()).ids == ("a",)
-        assert store.lexical_evidence(view(), ["lamp", "red"], []).df == (1, 0)
+    def test_a_vector_is_of_present_words_or_left_out(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "blue door"))
+        read = ana.store.waiting(SPACE, 9)
+        ana.revise("a", text="red door")
+        assert ana.store.put_vectors(SPACE, read, np.array([EAST])) == 0
+        assert (_waiting(ana), ana.near(), ana.vectors("a")) == (1, set(), {})
+        ana.embed({"a": EAST})
+        ana.embed({"a": NEARER["a"]})  # a vector can be replaced
+        ana.put(draft("a", "red door"))  # a duplicate keeps its vector
+        assert (_waiting(ana), ana.near(), ana.vectors("a")["a"].tolist()) == (0, {"a"}, NEARER["a"].tolist())
+        ana.put(draft("a", "green door"))
+        assert (_waiting(ana), ana.near(), ana.vectors("a")) == (1, set(), {})
 
-    def test_statistics_of_an_agent_cover_what_it_may_see(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "red boat", agent="x"), draft("b", "red lamp"), draft("c", "boat", agent="y")])
-        (tmp_path / "alone").mkdir()
-        alone = self.open_store(tmp_path / "alone")
-        alone.put([draft("a", "red boat", agent="x"), draft("b", "red lamp")])
-        seen, expected = (one.lexical_evidence(view(agent="x"), ["boat", "red"], ["a"]) for one in (store, alone))
-        assert (seen.unit_count, seen.df, seen.field_totals) == (2, (1, 2), expected.field_totals)
-        assert store.lexical_evidence(view(), ["boat", "red"], ["a"]).df == (2, 2)
+    def test_the_first_vector_decides_on_the_space_and_only_its_vectors_are_searched(self, tmp_path: Path) -> None:
+        # Both spaces have four dimensions: nothing but their names tells them apart.
+        ana, second = self.open(tmp_path), self.open(tmp_path)
+        ana.put(*(draft(name, f"word {name}") for name in "abcd"))
+        assert ana.store.space() is None
+        assert (ana.embed(NEARER), ana.store.space()) == (3, SPACE)
+        assert raises(EmbeddingSpaceError, ana.embed, {"d": EAST}, OTHER_SPACE)
+        assert (ana.store.space(), _waiting(ana), ana.vectors(*"abcd", space=OTHER_SPACE)) == (SPACE, 1, {})
+        assert ana.near() == second.near() == set("abc")
+        ana.mark(contract.SpaceChange(OTHER_SPACE))
+        assert (_waiting(ana, OTHER_SPACE), self.open(tmp_path).store.space()) == (4, OTHER_SPACE)
+        for asker in (ana, second, self.open(tmp_path)):
+            assert asker.near() == asker.near(space=OTHER_SPACE) == set()
+        ana.embed({"a": EAST}, OTHER_SPACE)
+        for asker in (ana, second, self.open(tmp_path)):
+            assert {*asker.vectors(*"abc", space=OTHER_SPACE)} == asker.near(space=OTHER_SPACE) == {"a"}
+            assert asker.near() == set()
 
-    def test_statistics_cover_the_owner_and_not_the_filters(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "lamp", metadata={"n": 1}), draft("b", "lamp"), draft("c", "lamp", user="ben")])
-        store.put([draft("g", "lamp", user=None, scope="global")])
-        seen = view(filters=parse_filter({"n": 1}))
-        found = store.lexical_evidence(seen, ["lamp"], ["a"])
-        assert (found.unit_count, found.df) == (3, (3,))
+    def test_the_nearest_are_proposed_with_ties_of_all_or_of_one_tier_or_anchor_density(self, tmp_path: Path) -> None:
+        ana, ties, question = self.open(tmp_path), {"tie0", "tie1", "tie2"}, np.zeros(100, dtype=np.float32)
+        ana.put(*(draft(name, f"word {name}", user="ben") for name in (*"abc", *ties)))
+        ben = ana.by("ben")
+        ben.embed(NEARER | dict.fromkeys(ties, NEARER["b"]))
+        assert [ben.near(depth) for depth in (1, 2, 99)] == [{"c"}, {"b", "c", *ties}, {"a", "b", "c", *ties}]
+        ana.put(draft("early", "we met on 2026-03-14"), draft("late", "we met"))
+        early, late, question[0] = question.copy(), question.copy(), 1.0
+        early[0], early[80], late[0], late[1] = 1.0, 2.0, 1.0, 1.0
+        ana.embed({"early": early, "late": late})
+        for tier, expected in ((64, "early"), (100, "late"), (None, "late")):
+            assert ana.propose(DenseQuery(SPACE, question, tier), 1).ids == (expected,)
+        for name, density in zip(("early", "late"), ana.column("anchor_density", "early", "late"), strict=True):
+            assert ana.propose(DenseQuery(SPACE, question, density=density)).ids == (name,)
+        assert ana.propose(DenseQuery(SPACE, question, density=1.0)).ids == ()
 
-    def test_proposals_hold_the_best_and_all_ties(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft(f"tie{i}", "lamp post") for i in range(5)] + [draft("best", "lamp lamp lamp")])
-        assert set(store.lexical_candidates(view(), asking("lamp"), 1, no_deadline()).ids) == {"best"}
-        assert len(store.lexical_candidates(view(), asking("lamp"), 2, no_deadline()).ids) == 6
+    def test_a_question_of_similarity_gives_cosines_best_first(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        # A durable turn is both a turn and durable.
+        ana.put(draft("a", "one", session="s", scope="session"), draft("c", "two", session="s"))
+        ana.put(draft("b", "three", kind="knowledge"), draft("ben", "four", user="ben"))
+        ana.put(draft("g", "five", user=None, scope="global"), draft("x", "six", agent="x", session="s"))
+        ana.embed_all(lambda one: NEARER.get(one.id, EAST))
+        a, b, c = (float(row[0] / np.linalg.norm(row)) for row in NEARER.values())
+        clerk = ana.by(agent="clerk")
+        for itself, turns, durable in (("", [c, a], [c, b]), ("c", [a], [b]), ("a", [c], [c, b])):
+            found = _compare(clerk, itself)
+            assert np.allclose(found.turns, [turns], atol=1e-6)
+            assert np.allclose(found.durable, [durable], atol=1e-6)
+        both = _compare(ana, "x", "c", most=(1, 2))
+        assert np.allclose(both.turns, [[c], [1.0]], atol=1e-6)
+        assert np.allclose(both.durable, [[c, b], [1.0, b]], atol=1e-6)
+        nothing = SimilarityEvidence(((),), ((),))
+        assert _compare(ana, "", space=OTHER_SPACE) == _compare(ana.by("eve"), "") == nothing
 
-    def test_a_spent_deadline_is_reported(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "red lamp")])
-        found = store.lexical_candidates(view(), asking("lamp", "red"), 9, expired_deadline())
-        assert found.exhausted
-        assert set(found.ids) <= {"a"}
+    def test_association_hears_the_units_own_words_and_measures_how_far_they_are(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        full = {"topic": "lamp", "role": "Definition", "utility_acts": ("define", "describe")}
+        ana.put(draft("a", "red lamp", **full), draft("b", "blue door"), draft("p", "red lamp", role="Procedure"))
+        text, acts = builders.sounds("red", "lamp").text, hv.bag(["define", "describe"])
+        question = HyperQuery(hv.bag(["Definition"]), text, hv.random("define"))
+        found = ana.look(lambda reading: reading.evidence(question, ["b", "a", "nobody", "p"]))
+        told = zip(found.ids, found.distances.tolist(), strict=True)
+        rows = {name: dict(zip(HYPER_FIELDS, row, strict=True)) for name, row in told}
+        assert (set(rows), found.unit_count) == ({"a", "b", "p"}, 3)
+        assert rows["a"]["claim"] == rows["a"]["role"] == rows["p"]["claim"] == 0
+        assert rows["a"]["acts"] == int(hv.hamming(np.array([acts]), hv.random("define"))[0])
+        assert rows["a"]["topic"] == int(hv.hamming(np.array([text]), hv.random("lamp"))[0])
+        assert rows["b"]["topic"] == rows["b"]["acts"] == MISSING_FIELD
+        nothing = ana.look(lambda reading: reading.evidence(HyperQuery(None, None, None), ["a"]))
+        assert nothing.distances.tolist() == [[MISSING_FIELD] * len(HYPER_FIELDS)]
+        ana.put(draft("c", "blue door", topic="red lamp"))
+        assert (ana.hear("red", "lamp"), ana.hear("zeppelin")) == ({"a", "p", "c"}, set())  # noise is not heard
+        assert ana.hear("red", "lamp", depth=1) == {"a"}
+        assert ana.propose(HyperQuery(hv.bag(["Definition"]), None, None)).ids == ()
+        ana.revise("a", text="green chair", topic="")
+        assert (ana.hear("red", "lamp"), ana.hear("green", "chair")) == ({"p", "c"}, {"a"})
+
+    # ------------------------------------------------------------------------------------------- the past
+
+    def test_the_past_is_what_had_been_recorded_and_not_yet_superseded(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "blue boat"), draft("b", "small harbour"))
+        ana.put(draft("c", "red boat", supersedes=("a",), minutes=60))
+        ana.revise("b", text="large harbour", recorded_time=NOON + timedelta(hours=2))
+        then, between = ana.by(as_of=NOON), ana.by(as_of=NOON + timedelta(minutes=90))
+        assert (then.scan(), then.units("b")["b"].text) == (["a", "b"], "small harbour")
+        assert [then.find(term) for term in ("small", "larg", "boat")] == [{"b"}, set(), {"a"}]
+        assert (between.find("boat"), ana.find("larg")) == ({"c"}, {"b"})
+        why = (*then.column("hidden", "a", "c"), *between.column("hidden", "a"))
+        assert (why[0], "recorded" in why[1], "superseded" in why[2]) == (None, True, True)
+        found = then.count(["boat"], "a")  # statistics are of the present
+        assert (found.unit_count, found.df) == (3, (2,))
+
+    def test_what_has_expired_since_is_found_as_of_a_moment_when_it_lived(self, tmp_path: Path) -> None:
+        ana, whole = self.open(tmp_path), {"a", "b", "c"}
+        ana.put(draft("a", "lamp", expires_at=LATER), draft("b", "lamp"), draft("c", "lamp"))
+        for name, minutes, fields in (("b", 10, {"expires_at": LATER}), ("c", 50, {"text": "lamp post"})):
+            ana.embed_all()
+            ana.revise(name, recorded_time=NOON + timedelta(minutes=minutes), **fields)
+        assert ana.find("lamp") == {"c"}
+        for minutes, expected in ((0, whole), (20, whole), (40, {"c"}), (55, {"c"})):
+            then = ana.by(as_of=NOON + timedelta(minutes=minutes))
+            assert then.shown(*whole) == {*then.scan()} == then.find("lamp") == expected, minutes
+
+    def test_the_past_is_found_by_the_vectors_of_its_words(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "blue door"), draft("b", "small window"))
+        ana.embed({"a": EAST, "b": NEARER["a"]})
+        for minutes, text in ((10, "red door"), (20, "green door")):
+            ana.revise("a", text=text, recorded_time=NOON + timedelta(minutes=minutes))
+        ana.embed({"a": NEARER["b"]})
+        for asker in (ana, self.open(tmp_path)):
+            then, between = (asker.by(as_of=NOON + timedelta(minutes=minutes)) for minutes in (5, 15))
+            for one, vector, text in ((asker, NEARER["b"], "green door"), (then, EAST, "blue door")):
+                assert (one.near(1), one.vectors("a")["a"].tolist()) == ({"a"}, vector.tolist())
+                assert one.units("a")["a"].text == text
+            assert between.near() == {*between.vectors("a", "b")} == {"b"}  # those words never had a vector
+        ana.store.forget(ana.view, ["a"])
+        assert ana.by(as_of=NOON + timedelta(minutes=5)).near() == {"b"}
 
     # ----------------------------------------------------------------------------------------- operating
 
-    def test_two_handles_read_each_others_writes(self, tmp_path: Path) -> None:
-        one, two = self.open_store(tmp_path), self.open_store(tmp_path)
-        for writer, reader, name in ((one, two, "a"), (two, one, "b"), (one, two, "c")):
-            writer.put([draft(name, f"lamp {name}")])
-            assert name in reader.lexical_candidates(view(), asking("lamp"), 9, no_deadline()).ids
-        two.revise(view(), "a", lambda old: revised_text(old, "chair"))
-        assert "a" not in one.lexical_candidates(view(), asking("lamp"), 9, no_deadline()).ids
-        one.close()
-        two.close()
+    def test_a_reading_is_one_state_while_others_write_and_the_next_one_sees_it(self, tmp_path: Path) -> None:
+        ana, other = self.open(tmp_path), self.open(tmp_path)
+        ana.put(draft("a", "red lamp", session="s"), draft("b", "red chair", session="s", minutes=1))
+        ana.embed({"a": NEARER["a"], "b": NEARER["b"]})
+        see = partial(_see_all, names=["a", "b", "c"], terms=["lamp", "red"])
+        writes: tuple[Callable[[Asker], object], ...] = (
+            lambda one: one.revise("a", text="green lamp"),
+            lambda one: one.embed({"a": EAST}),
+            lambda one: one.put(draft("c", "red lamp", session="s", minutes=2, supersedes=("b",))),
+            lambda one: one.store.put_document(Document("local", "ana", "one.md", b"- a")),
+            lambda one: one.store.forget(one.view, ["b"]),
+        )
+        for number, write in enumerate(writes):
+            reader, writer = (ana, other) if number % 2 else (other, ana)
+            with reader.store.reading(reader.view) as reading:
+                before = see(reading)
+                write(writer)
+                assert see(reading) == before, number
+            after = reader.look(see)
+            assert (after == writer.look(see), after == before) == (True, False), number
 
     def test_a_reopened_store_answers_as_before(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft(str(i), f"lamp {'red ' * (i % 3)}{i}") for i in range(20)])
-        store.revise(view(), "3", lambda old: revised_text(old, "red chair"))
-        before = store.lexical_evidence(view(), ["lamp", "red"], [str(i) for i in range(20)])
-        store.close()
-        store = self.open_store(tmp_path)
-        after = store.lexical_evidence(view(), ["lamp", "red"], [str(i) for i in range(20)])
-        assert (after.unit_count, after.df, after.field_totals) == (before.unit_count, before.df, before.field_totals)
-        rows = {name: before.tf[i].tolist() for i, name in enumerate(before.ids)}
-        assert {name: after.tf[i].tolist() for i, name in enumerate(after.ids)} == rows
+        ana, names = self.open(tmp_path), [str(i) for i in range(40)]
+        rows = np.random.default_rng(3).normal(size=(40, 4)).astype(np.float32)
+        ana.put(*(draft(str(i), f"brick {i % 7} of {'wall ' * (i % 3)}") for i in range(40)))
+        ana.embed(dict(zip(names, rows, strict=True)))
+        for name in ("3", "5"):
+            ana.revise(name, text="a chair of brick")
+        ana.embed({"5": rows[6]})
+        see = partial(_see_all, names=names, terms=["brick", "wall"])
+        before = ana.look(see)
+        ana.store.close()
+        assert self.open(tmp_path).look(see) == before
 
-    def test_stats_count_what_is_there(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one", session="s", scope="session"), draft("b", "two", minutes=9)])
-        store.put([draft("b", "two again", minutes=9)])
-        found = store.stats(view())
+    def test_a_spent_deadline_is_reported(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "red lamp"))
+        ana.embed({"a": EAST})
+        for query in (words("red", "lamp"), DenseQuery(SPACE, EAST), builders.sounds("red", "lamp")):
+            late = ana.propose(query, late=True)
+            assert late.exhausted or (isinstance(query, HyperQuery) and late.ids == ("a",))
+            assert {*late.ids} <= {"a"}
+
+    def test_stats_count_what_is_there_and_a_closed_store_says_so(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "one", session="s", scope="session"), draft("b", "two", minutes=9))
+        ana.put(draft("b", "two again", minutes=9), draft("b", "two", user="ben"))
+        found, whole = ana.store.stats(ana.view), ana.store.stats(ana.view, whole=True)
         assert (found.units, found.versions, found.sessions) == (2, 3, 1)
         assert (found.earliest, found.latest) == (NOON, NOON + timedelta(minutes=9))
         assert found.by_scope == {"session": 1, "user": 1}
-
-    def test_the_size_of_the_whole_store_is_told_to_who_asks(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one"), draft("b", "two", user="ben")])
-        mine, whole = store.stats(view()), store.stats(view(), whole=True)
-        assert (mine.units, mine.store_units, mine.store_bytes) == (1, None, None)
-        assert whole.store_units == 2
-        assert (whole.store_bytes or 0) > 0
-
-    def test_a_whole_store_verifies(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.put([draft("a", "one")])
-        assert store.verify() == []
-
-    def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        store.close()
-        store.close()
-        assert raised(ClosedStoreError, lambda: store.units(view(), ["a"]))
-        assert raised(ClosedStoreError, lambda: store.put([draft("a", "one")]))
+        # The size of the whole store is told to who asks.
+        assert (found.store_units, found.store_bytes, found.waiting) == (None, None, None)
+        assert (whole.store_units, whole.waiting, (whole.store_bytes or 0) > 0) == (3, 3, True)
+        assert ana.store.verify() == []
+        ana.store.close()
+        ana.store.close()
+        assert raises(ClosedStoreError, ana.units, "a")
+        assert raises(ClosedStoreError, ana.put, draft("a", "one"))
 
 
-def draft_of(full: Unit) -> Draft:
-    """Return a draft of a unit as it is."""
-    return Draft(full, analyse_default, id_given=True, time_given=True)
+def _lead(asker: Asker, *keys: str, most: int = 9, mentioned: bool = True) -> dict[str, tuple[str, ...]]:
+    return asker.look(lambda reading: reading.named(keys, most, mentioned=mentioned))
 
 
-def _numbered(text: str, number: int) -> str:
-    return f"{text}-{number}"
+def _waiting(asker: Asker, space: str = SPACE) -> int:
+    return len(asker.store.waiting(space, 99))
+
+
+def _compare(asker: Asker, *itself: str, most: tuple[int, int] = (9, 9), space: str = SPACE) -> SimilarityEvidence:
+    asked = contract.SimilarityQuery(space, np.array([EAST] * len(itself)), *most)
+    return asker.look(lambda reading: reading.evidence(asked, itself))
+
+
+def _see_all(reading: Reading, names: Sequence[str], terms: Sequence[str]) -> list[object]:
+    """Return whatever a reading has to say."""
+    asked = (words(*terms), DenseQuery(SPACE, EAST), builders.sounds(*terms))
+    proposed = [{*reading.propose(one, depth, builders.no_deadline()).ids} for one in asked for depth in (1, 3, 10)]
+    counted, near = reading.evidence(words(*terms), names), reading.evidence(DenseQuery(SPACE, EAST), names)
+    known = reading.columns(names, ("hidden", "after", "length"))
+    return [
+        *proposed, counted.ids, counted.tf.tolist(), counted.df, counted.unit_count, counted.field_totals, near.ids,
+        near.vectors.tolist(), {name: known[name].tolist() for name in known}, reading.units(names),
+        [*reading.scan(order="oldest", limit=None)], [reading.history(name) for name in names],
+        reading.names("session"), reading.documents(),
+    ]  # fmt: skip
