@@ -407,7 +407,6 @@ NOTHING = [
     "Where do I run on Mondays?",
     "What do I usually do in summer?",
     "What do I always eat on Monday?",
-    "What do I always eat on 4/25?",
     "What does Ben like to eat at Christmas?",
     "What did I wear on Friday the 13th?",
     "Whose birthday is in June?",

@@ -198,7 +198,8 @@ def _slashes(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
     low, high = sorted((int(match["a"]), int(match["b"])))
     if not 1 <= low <= 12 or not (high > 12 or (high == low and match["year"])) or match.group() == "24/7":
         return None
-    return _yearly(match, asked, each_year(low, high), _ON - {"for"})
+    # Nobody writes a habit in figures.
+    return _yearly(match, asked._replace(habit=False), each_year(low, high), _ON - {"for"})
 
 
 _ABBREVIATIONS = [name for name in MONTHS if name not in MONTH_NAMES]

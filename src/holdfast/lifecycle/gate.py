@@ -8,12 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast.errors import InputError, shown
 from holdfast.kernels.gating import frequency, mixed, novelty, repetition, saturation, weighted
-from holdfast.kernels.vectors import cosines
+from holdfast.kernels.vectors import Matrix, cosines
 from holdfast.language.signals import Signals, has_content, only_asks, signals
 from holdfast.settings import GateSettings
 from holdfast.store.contract import SimilarityQuery, Store
@@ -25,8 +22,6 @@ NEAREST_DURABLE = 5
 # C17: the shares of H, R and D_nl in conversation, and of P, A and D_tech in technical talk.
 _CONVERSATIONAL = (0.35, 0.40, 0.25)
 _TECHNICAL = (0.40, 0.35, 0.25)
-
-Vectors = NDArray[np.float32]
 
 
 def judge(text: str, turn_cosines: Sequence[float], durable_cosines: Sequence[float], settings: GateSettings) -> Gate:
@@ -107,7 +102,7 @@ def judge_by_words(units: Sequence[Unit], settings: GateSettings) -> list[tuple[
 
 
 def judge_units(
-    store: Store, space: str, units: Sequence[Unit], vectors: Vectors, settings: GateSettings
+    store: Store, space: str, units: Sequence[Unit], vectors: Matrix, settings: GateSettings
 ) -> list[tuple[Unit, Gate]]:
     """Judge units that have vectors and are not indexed yet, each against all that came before it.
 
@@ -131,7 +126,7 @@ def judge_units(
 
 
 def _known(
-    store: Store, space: str, units: Sequence[Unit], vectors: Vectors, places: Sequence[int]
+    store: Store, space: str, units: Sequence[Unit], vectors: Matrix, places: Sequence[int]
 ) -> dict[int, tuple[list[float], list[float]]]:
     """Look up what is near to each unit among what is indexed: earlier turns, and durable units; owner by owner."""
     found: dict[int, tuple[list[float], list[float]]] = {}
