@@ -147,6 +147,11 @@ class Database:
         """Tell whoever follows the feed that a unit is not what it was."""
         self._changed[key] = (unit.tenant, unit.user or GLOBAL)
 
+    def forget_changes(self, tenant: str, user: str) -> None:
+        """Tell nobody of the changes of an owner in this transaction: nothing is to name who is forgotten."""
+        self._changed = {key: owner for key, owner in self._changed.items() if owner != (tenant, user)}
+        self.written = True
+
     def _write_changes(self) -> None:
         """Write what changed in a transaction to the feed, each unit once."""
         if self._changed:

@@ -50,6 +50,7 @@ class Eraser:
             self._run("agree", {"name": _ERASING, "value": "1"})
             note_copies(self._database, gone, documents, view if owner else None)
             if owner:
+                self._database.forget_changes(view.tenant, view.user)
                 erase_owner(self._run, view.tenant, view.user)
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
