@@ -33,6 +33,11 @@ class Engine:
         """Begin to count a time budget now."""
         return Deadline.start(self.clock, timeout_ms)
 
+    def prepare(self, question: Question) -> Engine:
+        """Ask for the embedder before a reading begins: it may have vectors to write, and inside nothing is written."""
+        loaded = self.embedder() if "dense" in question.profile.strategies else None
+        return dataclasses.replace(self, embedder=lambda: loaded)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

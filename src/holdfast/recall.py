@@ -37,6 +37,7 @@ from holdfast.types import (
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
     """Answer a question with ranked hits."""
+    engine = engine.prepare(question)
     with engine.store.reading(view) as reading:
         query = profile(engine, question, reading)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
@@ -49,6 +50,7 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
 
 def assemble(engine: Engine, question: Question, view: View, request: ContextRequest) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
+    engine = engine.prepare(question)
     with engine.store.reading(view) as reading:
         query = profile(engine, question, reading)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)

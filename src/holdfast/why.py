@@ -17,6 +17,7 @@ from holdfast.types import QueryProfile, RetrievalResult, SearchResult, Strategy
 
 def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
     """Say why `unit` is, or is not, among the hits of a question."""
+    engine = engine.prepare(question)
     with engine.store.reading(view) as reading:  # the search inside reads the same state
         result = search(engine, question, view, explain=True)
         everything = search_strategies(engine, question, result.trace.query, reading, _NO_LIMIT)
@@ -31,6 +32,7 @@ def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
 
 def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, request: ContextRequest) -> Why:
     """Say why `unit` is, or is not, in the context of a question; what the budget dropped comes with its tokens."""
+    engine = engine.prepare(question)
     with engine.store.reading(view) as reading:
         found = why(engine, question, unit, view)
         if (hidden := _why_hidden(reading, unit)) is not None:
