@@ -16,6 +16,8 @@ from holdfast import Memory, Settings
 from holdfast.assembly.pack import fill
 from holdfast.assembly.plan import plan_tail
 from holdfast.ranking.pool import Pool
+from holdfast.ranking.project import Prospects
+from holdfast.ranking.project import project as make_projection
 from holdfast.retrieval.strategy import retrieve as look_for
 from holdfast.settings import EmbeddingSettings
 from holdfast.store.contract import ALL, look
@@ -118,6 +120,12 @@ def make_pool(rows, *, full_marks=1.0, beside=None, merged=None, claims=None):
     claimed = {name: made[1] for name, made in (claims or {}).items()}
     fused = rel * full_marks
     return Pool(ids, said, claimed, known_of(units, beside), fused, fused, rel, full_marks, merged or {})
+
+
+def project(entering, links, asked, settings, targets=(), spare=(), lead=None):
+    """Return the projection of prospects; `targets` can come in by a hop alone, `spare` by the temporal selector."""
+    prospects = Prospects(tuple(entering), tuple(targets), tuple(spare), links)
+    return make_projection(asked, prospects, settings, lead=lead)
 
 
 def patient():

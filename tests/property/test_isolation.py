@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, column, make_view, opened
+from builders import NOW, ask, column, make_view, opened
 from holdfast import Settings
 from holdfast.errors import HoldfastError, NotFoundError
 
@@ -91,8 +91,10 @@ def test_every_verb_shows_exactly_what_the_owner_keys_allow(steps):
             visible = [one for one in model if one.seen_by(tenant, user, agent, session)]
             result = memory.search("boat", **keys, **narrow)
             assert_only(visible, [hit.unit for hit in result])
-            assert_only(visible, [claim.unit for claim in result.trace.results[0].candidates])
-            assert_only(visible, [candidate.unit for candidate in result.trace.candidates])
+            for found in (result.trace.results[0].candidates, result.trace.candidates):
+                names = [one.unit_id for one in found]
+                units = ask(memory, lambda reading, names=names: reading.units(names), make_view(**keys))
+                assert_only(visible, [units[name] for name in names])
             assert_only(visible, memory.list(**keys, session=session, limit=None))
 
 

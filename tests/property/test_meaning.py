@@ -306,10 +306,10 @@ def contents(shard):
             span = slice(starts[number], starts[number + 1])
             held = zip(arrays["units"][span].tolist(), arrays["counts"][span].tolist(), strict=True)
             found |= {f"{word} in field {f} of {keys[place]}": count for place, count in held}
-    places = arrays.get("dense places", np.zeros(0)).tolist()
+    held = [place for place, known in enumerate(arrays.get("dense checksums", np.zeros(0)).tolist()) if known >= 0]
     for name, array in arrays.items():
-        if name.startswith("dense ") and name != "dense places":
-            found |= {f"{name} of {keys[p]}": row for p, row in zip(places, array.tolist(), strict=True)}
+        if name.startswith("dense "):
+            found |= {f"{name} of {keys[place]}": array[place].tolist() for place in held}
     return found | {"ids": dict(zip(keys, snapshot.unpack_words(arrays["ids"]), strict=True))}
 
 

@@ -7,13 +7,12 @@ import math
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builders import NOW, later, make_unit
+from builders import NOW, later, make_unit, project
 from holdfast.language.temporal import Indicator, event_slots, indicator
 from holdfast.ranking.discover import Projected, Prospect, Weighing, discover, hop, widened
-from holdfast.ranking.project import Asked, project
 from holdfast.ranking.temporal import Coverage, pick, select, slot_covered
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings, TemporalSettings
-from holdfast.types import Contribution, Lineage
+from holdfast.types import Asked, Contribution, Lineage
 
 WORDS = ["kettle", "shelf", "harbour", "tea", "boat"]
 NAMES = [f"u{n}" for n in range(12)]

@@ -5,14 +5,13 @@ import math
 
 import pytest
 
-from builders import NOW, make_unit
+from builders import NOW, make_unit, project
 from holdfast.errors import SettingsError
 from holdfast.language.temporal import Indicator, event_slots, indicator
 from holdfast.ranking.discover import Fallen, Projected, Prospect, discover
-from holdfast.ranking.project import Asked, project
 from holdfast.ranking.temporal import Coverage, pick, select, slot_covered
 from holdfast.settings import Settings, TemporalSettings
-from holdfast.types import Contribution
+from holdfast.types import Asked, Contribution
 from reference import vectors
 
 REFERENCE = Settings.reference()

@@ -107,6 +107,13 @@ class RetrievalResult:
     exhausted_budget: bool = False
     scale: float = 1.0
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both say the same; law 11 leaves durations out of determinism."""
+        return isinstance(other, RetrievalResult) and self._said() == other._said()
+
+    def _said(self) -> tuple[object, ...]:
+        return (self.strategy_id, self.candidates, self.exhausted_budget, self.scale)
+
     @property
     def candidates(self) -> tuple[StrategyCandidate, ...]:
         """Return the claims one by one."""
@@ -207,7 +214,7 @@ class Ranked(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """What every stage of one recall decided. `explain`, `why` and the harness only read it."""
 
@@ -219,6 +226,14 @@ class Trace:
     reference_time: datetime
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
     projection: Projection | None = None  # what a context was filled from
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both tell the same."""
+        return isinstance(other, Trace) and self._told() == other._told()
+
+    def _told(self) -> tuple[object, ...]:
+        asked = (self.query, self.profile, self.results, self.reference_time)
+        return (*asked, self.candidates, self.dropped, self.refused, self.projection)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
