@@ -4,7 +4,7 @@ import dataclasses
 import string
 from dataclasses import dataclass, field
 
-from holdfast.kernels.topk import decay
+from holdfast.kernels.vectors import decay
 from holdfast.language.mentions import entities, phrases, spoken, titles
 from holdfast.types import Adjustment, Mention
 

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
 
-from holdfast.assembly.plan import ContextRequest, plan_tail
-from holdfast.assembly.tail import base_start
+from holdfast.assembly.plan import ContextRequest, base_start, plan_tail
+from holdfast.candidates import Question
 from holdfast.documents.core import Desk, rules
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Owned, Redact
@@ -32,7 +32,6 @@ from holdfast.inputs.checks import (
 from holdfast.inputs.messages import Query, asked_in, said_in, shown_among
 from holdfast.inputs.redaction import redact_json
 from holdfast.language.tokens import TokenCounter
-from holdfast.query import Question
 from holdfast.retrieval.strategy import build_strategies, find_profile, without_dense
 from holdfast.settings import IngestSettings, Settings
 from holdfast.store.contract import Store, look

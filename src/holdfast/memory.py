@@ -16,6 +16,7 @@ from holdfast import why as absence
 from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, spell_out
 from holdfast.assembly.context import Context
 from holdfast.assembly.plan import choose_budget
+from holdfast.candidates import Engine, Question
 from holdfast.derivation import derivation
 from holdfast.documents import core as documents
 from holdfast.documents import knowledge
@@ -26,15 +27,13 @@ from holdfast.inputs.checks import check_flag, check_given_text, check_name, che
 from holdfast.inputs.messages import Query, sessions_in
 from holdfast.inputs.redaction import redact_text
 from holdfast.language import analyse
-from holdfast.language.rules import read_rules
-from holdfast.language.symbols import aliases_of
+from holdfast.language.symbols import aliases_of, read_rules
 from holdfast.language.tokens import RATIOS, Estimator, TokenCounter
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle.forget import ForgetRequest, select
 from holdfast.models import open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
-from holdfast.query import Engine, Question
 from holdfast.settings import Settings
 from holdfast.store.contract import Access, Order, Reinstatement, Store, Supersession, look
 from holdfast.store.sqlite import SqliteStore

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.candidates import Found, join
+from holdfast.candidates import Engine, Found, Question, join
 from holdfast.kernels import vectors
 from holdfast.language.lexical import plain_words, terms
 from holdfast.language.temporal import DENSITIES, event_slots, indicator
-from holdfast.query import Engine, Question
 from holdfast.ranking.pool import Pool
-from holdfast.ranking.project import Prospects
+from holdfast.ranking.project import Prospects, slot_covered
 from holdfast.ranking.score import settle_summaries
 from holdfast.ranking.stages import PREFERENCES, Staging
-from holdfast.ranking.temporal import slot_covered
 from holdfast.store.contract import DenseQuery, DocumentQuery, Reading
 from holdfast.types import Asked, Deadline, Prospect, QueryProfile, Unit
 

@@ -11,14 +11,12 @@ import numpy as np
 from holdfast.assembly.context import Context, Recalled
 from holdfast.assembly.pack import fill, term_overlap
 from holdfast.assembly.plan import ContextRequest, plan_tail
-from holdfast.candidates import Found, collect, join
+from holdfast.candidates import Engine, Found, Question, collect, join, profile
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.projection import Shown, enter, look_up, recover
-from holdfast.query import Engine, Question, profile
-from holdfast.ranking.discover import widened
 from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.pool import Floats, Pool, order_rows
-from holdfast.ranking.project import project
+from holdfast.ranking.project import project, widened
 from holdfast.ranking.score import Scoring, settle_summaries
 from holdfast.ranking.stages import STAGES, Staging, run_stages
 from holdfast.settings import Settings

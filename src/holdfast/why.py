@@ -7,8 +7,7 @@ from functools import partial
 
 from holdfast.assembly.context import Context
 from holdfast.assembly.plan import ContextRequest
-from holdfast.candidates import search_strategies
-from holdfast.query import Engine, Question
+from holdfast.candidates import Engine, Question, search_strategies
 from holdfast.recall import assemble, search
 from holdfast.retrieval.strategy import Strategy
 from holdfast.store.contract import Reading

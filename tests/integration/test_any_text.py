@@ -11,7 +11,7 @@ import holdfast.inputs
 import holdfast.language
 from builders import NOW, make_unit, opened
 from holdfast import HoldfastError
-from holdfast.inputs import markdown, messages, pieces, records, redaction, roles, sources
+from holdfast.inputs import markdown, messages, pieces, records, redaction, sources
 from holdfast.inputs import text as plain_text
 from holdfast.language import (
     analyse,
@@ -21,7 +21,6 @@ from holdfast.language import (
     grammar,
     preservation,
     query,
-    rules,
     sentences,
     signals,
     symbols,
@@ -92,8 +91,8 @@ _CALLED = {
     "query.profile_query": lambda text: query.profile_query(text, previous=text, speakers=[text]),
     "query.without_names": lambda text: query.without_names(text, [text, "Ana"]),
     "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
-    "rules.read_rule": lambda text: rules.read_rule(text, "mine"),
-    "rules.read_rules": lambda text: rules.read_rules([text]),
+    "symbols.read_rule": lambda text: symbols.read_rule(text, "mine"),
+    "symbols.read_rules": lambda text: symbols.read_rules([text]),
     "sources.read_source": _source("a.md"),
     "sources.source_units": _source("a.txt"),
     "markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text),
@@ -107,7 +106,7 @@ _CALLED = {
     "sources.decode": lambda text: sources.decode("a.txt", text.encode("utf-16")),
     "sources.kind_of": lambda text: sources.kind_of(text, text.encode()),
     "text.read_plain": lambda text: list(plain_text.read_plain(text)),
-    "roles.role_of": lambda text: roles.role_of(text, lead=text, heading=text),
+    "pieces.role_of": lambda text: pieces.role_of(text, lead=text, heading=text),
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
     "messages.message_words": lambda text: messages.message_words(_message(text)),

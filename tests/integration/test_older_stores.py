@@ -7,7 +7,7 @@ import pytest
 
 from builders import NOW, opened
 from holdfast.store import migrate
-from holdfast.store.queries import migrations
+from holdfast.store.migrate import migrations
 
 OWNER = {"user": "ana", "session": "s1"}
 TALK = ["yes", "no", "yes"]

@@ -15,7 +15,7 @@ from builders import opened, waiting
 from histories import bytes_of, small_memory, talk
 from holdfast import DamagedStoreError, StoreError
 from holdfast.store import sync
-from holdfast.store.eraser import Eraser
+from holdfast.store.erasure import Eraser
 from holdfast.testing.embedders import HashEmbedder
 
 SECRET = b"harbour number0"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders import NOW, assemble, make_unit
 from holdfast.assembly.context import Recalled, node_id
 from holdfast.assembly.pack import fill, sentences
-from holdfast.assembly.plan import ContextRequest, plan_tail
+from holdfast.assembly.plan import ContextRequest, base_start, plan_tail, safe_starts
 from holdfast.assembly.render import (
     GUIDANCE,
     LINE_BREAKS,
@@ -28,7 +28,6 @@ from holdfast.assembly.render import (
     section_text,
     unescape,
 )
-from holdfast.assembly.tail import base_start, safe_starts
 from holdfast.errors import BudgetError
 from holdfast.language.tokens import REFERENCE_RATIOS, Estimator, estimate
 from holdfast.settings import AssemblySettings

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import ranking_oracle as oracle
 from builders import NOW, known_of, later, make_unit, make_view
 from holdfast import Settings
+from holdfast.candidates import Engine, Question
 from holdfast.language import analyse
-from holdfast.query import Engine, Question
 from holdfast.ranking.fuse import explain_fused, explain_rel
 from holdfast.ranking.score import Scoring
 from holdfast.recall import find, rank, settle

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from builders import NOW, later, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import HoldfastError, InputError, NotFoundError
-from holdfast.store.queries import queries
+from holdfast.store.migrate import queries
 from holdfast.testing.embedders import HashEmbedder
 
 OWNER = {"user": "ana", "session": "s1"}

@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 
 from builders import NOW, later, make_unit, project
 from holdfast.language.temporal import Indicator, event_slots, indicator
-from holdfast.ranking.discover import Projected, Prospect, Weighing, discover, hop, widened
-from holdfast.ranking.temporal import Coverage, pick, select, slot_covered
+from holdfast.ranking.project import (
+    Coverage,
+    Projected,
+    Prospect,
+    Weighing,
+    discover,
+    hop,
+    pick,
+    select,
+    slot_covered,
+    widened,
+)
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings, TemporalSettings
 from holdfast.types import Asked, Contribution, Lineage
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from holdfast.kernels import bm25
-from holdfast.kernels.topk import at_least_top
+from holdfast.kernels.vectors import at_least_top
 
 
 def kernel(tf, lengths, idfs, averages, *, weights=None, boosts=None, k1=1.2, b=0.75):

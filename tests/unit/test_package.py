@@ -9,7 +9,7 @@ from pathlib import Path
 import holdfast
 from holdfast import HoldfastError, Settings, errors
 from holdfast.store import contract
-from holdfast.store.queries import migrations, queries
+from holdfast.store.migrate import migrations, queries
 
 SOURCE = Path(holdfast.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))

@@ -10,7 +10,7 @@ from builders import NOW, later, make_unit, project
 from holdfast.errors import SettingsError
 from holdfast.language.lexical import plain_words
 from holdfast.language.temporal import Indicator
-from holdfast.ranking.discover import Discovery, Fallen, Projected, Prospect, Weighing, discover, hop, widened
+from holdfast.ranking.project import Discovery, Fallen, Projected, Prospect, Weighing, discover, hop, widened
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings
 from holdfast.types import Asked, Contribution, Lineage
 from reference import vectors

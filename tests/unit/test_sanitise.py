@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from holdfast.inputs.sanitise import PLACEHOLDER, sanitise
+from holdfast.lifecycle.summarise import PLACEHOLDER, sanitise
 from reference import vectors
 
 LONG = "QUJDREVG" * 20

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, later, make_pool, make_unit
-from holdfast.kernels.topk import decay
+from holdfast.kernels.vectors import decay
 from holdfast.ranking.score import Scoring, quality
 from holdfast.settings import ScoreSettings, Settings
 from holdfast.types import Contribution, Lineage

@@ -10,8 +10,7 @@ from holdfast.errors import SettingsError
 from holdfast.kernels.closure import Pattern, Rule
 from holdfast.kernels.facts import FactIndex
 from holdfast.language.query import profile_query
-from holdfast.language.rules import read_rule, read_rules
-from holdfast.language.symbols import symbol, symbol_tokens
+from holdfast.language.symbols import read_rule, read_rules, symbol, symbol_tokens
 from holdfast.retrieval.strategy import retrieve
 from holdfast.retrieval.symbolic import SymbolicStrategy, wanted_by
 from holdfast.settings import SymbolicSettings

@@ -8,8 +8,7 @@ import pytest
 from builders import NOW, make_unit, project
 from holdfast.errors import SettingsError
 from holdfast.language.temporal import Indicator, event_slots, indicator
-from holdfast.ranking.discover import Fallen, Projected, Prospect, discover
-from holdfast.ranking.temporal import Coverage, pick, select, slot_covered
+from holdfast.ranking.project import Coverage, Fallen, Projected, Prospect, discover, pick, select, slot_covered
 from holdfast.settings import Settings, TemporalSettings
 from holdfast.types import Asked, Contribution
 from reference import vectors

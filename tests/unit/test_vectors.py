@@ -9,7 +9,8 @@ import pytest
 
 from builders import ask, opened, patient, retrieve
 from holdfast import Settings
-from holdfast.kernels import topk, vectors
+from holdfast.kernels import vectors
+from holdfast.kernels.vectors import at_least_top
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
@@ -339,9 +340,9 @@ def test_the_funnel_finds_what_exact_search_finds_in_thousands_of_real_sentences
 
 def test_the_best_k_come_with_every_tie_and_everything_within_the_margin():
     scores = np.array([0.5, 0.9, 0.9 - 0.5e-5, 0.9 - 2e-5, 0.1])
-    assert topk.at_least_top(scores, 1).tolist() == [1, 2]
-    assert topk.at_least_top(scores, 3).tolist() == [1, 2, 3]
-    assert topk.at_least_top(scores, 9).tolist() == [0, 1, 2, 3, 4]
-    assert topk.at_least_top(scores, 0).tolist() == []
-    assert topk.at_least_top(np.zeros(0), 3).tolist() == []
-    assert topk.at_least_top(np.zeros(5), 2).tolist() == [0, 1, 2, 3, 4]
+    assert at_least_top(scores, 1).tolist() == [1, 2]
+    assert at_least_top(scores, 3).tolist() == [1, 2, 3]
+    assert at_least_top(scores, 9).tolist() == [0, 1, 2, 3, 4]
+    assert at_least_top(scores, 0).tolist() == []
+    assert at_least_top(np.zeros(0), 3).tolist() == []
+    assert at_least_top(np.zeros(5), 2).tolist() == [0, 1, 2, 3, 4]

@@ -29,11 +29,46 @@ from holdfast.assembly.render import (
     quote,
     section_text,
 )
-from holdfast.assembly.tail import base_start, safe_starts
 from holdfast.errors import BudgetError, InputError, shown
 from holdfast.language.tokens import Estimator, TokenCounter, checked
 from holdfast.settings import AssemblySettings
 from holdfast.types import AuthoredText, Unit, digest
+
+_ANSWERING = ("assistant", "tool")
+
+
+def base_start(turns: int, minimum: int) -> int:
+    """Return where T_base starts in a session of so many turns; a minimum of 0 or less means no tail."""
+    return turns - min(turns, max(0, minimum))
+
+
+def safe_starts(turns: Sequence[Unit], base: int) -> list[int]:
+    """Return where a suffix that contains T_base can start without splitting a bundle, the shortest suffix first."""
+    bundles = _bundles(turns)
+    last = {bundle: index for index, bundle in enumerate(bundles)}
+    starts, reach = [], 0
+    for index, bundle in enumerate(bundles[: base + 1]):
+        if index >= reach:
+            starts.append(index)
+        reach = max(reach, last[bundle] + 1)
+    return starts[::-1]
+
+
+def _bundles(turns: Sequence[Unit]) -> list[object]:
+    """Return the bundle of each turn: its id, or the index of the turn that opens it."""
+    bundles: list[object] = []
+    asked = False  # whether the bundle of the turn before holds a user turn, which can be answered
+    for index, turn in enumerate(turns):
+        if turn.bundle_id:
+            asked = turn.author == "user" or (asked and bundles[-1] == turn.bundle_id)
+            bundles.append(turn.bundle_id)
+        elif asked and turn.author in _ANSWERING:
+            bundles.append(bundles[-1])
+        else:
+            asked = turn.author == "user"
+            bundles.append(index)
+    return bundles
+
 
 # An error names the rules that are worth shortening, not all of them.
 _HEAVIEST = 3

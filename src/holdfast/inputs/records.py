@@ -29,8 +29,7 @@ from holdfast.inputs.checks import (
     choose,
 )
 from holdfast.inputs.messages import read_message
-from holdfast.inputs.pieces import lines_of
-from holdfast.inputs.roles import role_of
+from holdfast.inputs.pieces import lines_of, role_of
 from holdfast.language.facts import RELATIONS
 from holdfast.language.query import ACTS_FOR_ROLE
 from holdfast.settings import IngestSettings

@@ -16,9 +16,8 @@ from holdfast.inputs.checks import MAX_NAME, check_name, decode_bytes
 from holdfast.inputs.html import read_html
 from holdfast.inputs.markdown import read_markdown
 from holdfast.inputs.messages import message_words
-from holdfast.inputs.pieces import Block, SourceText, divide
+from holdfast.inputs.pieces import SILENT, Block, SourceText, condition_of, divide, role_of
 from holdfast.inputs.records import Format, read_records, read_unit_records, read_units
-from holdfast.inputs.roles import SILENT, condition_of, role_of
 from holdfast.inputs.text import read_pdf, read_plain
 from holdfast.language.query import ACTS_FOR_ROLE
 from holdfast.types import MediaType, Piece, Record, Section, Source, SourceLimits, SourceUnit, digest

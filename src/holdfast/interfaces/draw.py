@@ -34,7 +34,7 @@ from holdfast.types import (
     Widened,
     Written,
 )
-from holdfast.types.lifecycle import Gate
+from holdfast.types.units import Gate
 
 _BUDGET_WIDTH = 40
 _BAR_WIDTH = 40

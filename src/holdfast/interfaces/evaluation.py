@@ -27,7 +27,7 @@ from holdfast.eval.manifest import Comparison, code_digest, compare, describe_ru
 from holdfast.eval.run import SystemRun, evaluate, space_of
 from holdfast.eval.systems import System
 from holdfast.interfaces import wire
-from holdfast.interfaces.terminal import Screen
+from holdfast.interfaces.options import Screen
 from holdfast.settings import Settings
 from holdfast.types import digest
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.assembly.context import Context
 from holdfast.documents.knowledge import FolderReport
-from holdfast.interfaces.terminal import visible_json
+from holdfast.interfaces.options import visible_json
 from holdfast.language.facts import sentences_of
 from holdfast.settings import Settings
 from holdfast.types import Compaction, Erasure, Hit, SearchResult, Stats, Unit, Why, Widened, Written, iso

@@ -5,13 +5,291 @@ pass 1 → pass 2 → hops → temporal selection:   Proj = (S* if active else C
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
 
-from holdfast.ranking.discover import Weighing, discover, hop, in_order
-from holdfast.ranking.temporal import Selection, select
-from holdfast.settings import Settings
-from holdfast.types import Asked, Projected, Projection, Prospect
+from holdfast.ranking.score import quality, recency
+from holdfast.settings import ProjectionSettings, Settings, TemporalSettings
+from holdfast.types import Asked, Contribution, Fallen, Projected, Projection, Prospect, Step, Unit
+
+# A of a unit with a single anchor (C13).
+_ONE_ANCHOR = 1 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the selector did: C_rec, and S* by σ. A question that is not temporal enough leaves both empty."""
+
+    active: bool
+    recovered: tuple[Projected, ...] = ()
+    chosen: tuple[Projected, ...] = ()
+    fallen: tuple[Fallen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What S_proj of one question needs to know: ξ, the number of event slots |E|, and the shares."""
+
+    xi: float
+    slots: int
+    settings: TemporalSettings
+
+    def gain(self, prospect: Prospect, others: Iterable[Prospect]) -> Contribution:
+        """Return ΔΦ ∈ [0, 1]: the share of the slots that `prospect` covers and none of `others` does."""
+        new = self._covered(prospect).difference(*(self._covered(other) for other in others))
+        return Contribution.of(
+            "ΔΦ",
+            "ratio",
+            Contribution("newly covered slots", float(len(new))),
+            Contribution("slots", float(max(self.slots, 1))),
+        )
+
+    def _covered(self, prospect: Prospect) -> set[int]:
+        return {place for place, covers in enumerate(prospect.slots[: self.slots]) if covers}
+
+    def projected(self, one: Projected, others: Iterable[Projected]) -> Projected:
+        """Return `one` with S_proj ∈ [0, 1] in the company of `others`; it must come in with S_final."""
+        relevance, anchors, coverage = self.settings.shares
+        final, prospect = one.contributions, one.prospect
+        mix = Contribution.of(
+            "coverage mix",
+            "sum",
+            weighed("relevance", "μ", relevance, final),
+            weighed("anchors", "ν", anchors, Contribution("A", prospect.anchor_density)),
+            weighed("coverage", "ρ", coverage, self.gain(prospect, (other.prospect for other in others))),
+        )
+        blend = Contribution.of(
+            "blend",
+            "sum",
+            weighed("plain", "1 - ξ", 1.0 - self.xi, final),
+            weighed("temporal", "ξ", self.xi, capped("S_cov", mix)),
+        )
+        return Projected(prospect, one.via, capped("S_proj", blend))
+
+
+def select(
+    discovery: Discovery, prospects: Collection[Prospect], xi: float, slots: int, settings: TemporalSettings
+) -> Selection:
+    """Return S*, the units that cover the question's events together, when the question is temporal enough.
+
+    `prospects` is V_rest as the strategies found it, `slots` is |E|.
+    """
+    if not settings.enabled or xi < settings.activation:
+        return Selection(active=False)
+    recovered, left_out = _recover(discovery, prospects, settings)
+    coverage = Coverage(xi, slots, settings)
+    members = [Projected(one.prospect, "temporal", one.contributions) for one in discovery.second]
+    pool = (*members, *recovered)
+    picks, passed_over = pick(pool, coverage)
+    picked = {one.unit.id for one in picks}
+    chosen = [one for one in pool if one.unit.id in picked]
+    # C13: each is scored in the company of all the others, whatever the order in which they were picked.
+    scored = [coverage.projected(one, [other for other in chosen if other is not one]) for one in chosen]
+    return Selection(active=True, recovered=recovered, chosen=in_order(scored), fallen=(*left_out, *passed_over))
+
+
+def _recover(
+    discovery: Discovery, prospects: Collection[Prospect], settings: TemporalSettings
+) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
+    """Return C_rec with S_final: the anchor-rich units outside C2, by (A, sim, id)."""
+    taken = {one.unit.id for one in discovery.second}
+    eligible: list[Prospect] = []
+    fallen: list[Fallen] = []
+    for prospect in sorted(prospects, key=lambda one: one.unit.id):
+        unit_id, density = prospect.unit.id, prospect.anchor_density
+        if unit_id in taken:
+            continue
+        if prospect.sim < settings.recovery_similarity:
+            fallen.append(Fallen(unit_id, "θ_rec", settings.recovery_similarity, prospect.sim))
+        elif settings.anchors_required and density <= 0.0:
+            fallen.append(Fallen(unit_id, "anchors", _ONE_ANCHOR, density))
+        else:
+            eligible.append(prospect)
+    kept, beyond = best(eligible, settings.recovered, "k_rec", by=lambda one: (one.anchor_density, one.sim))
+    recovered = tuple(Projected(one, "temporal, recovered", discovery.weighing.final(one)) for one in kept)
+    return recovered, (*fallen, *beyond)
+
+
+def pick(pool: Sequence[Projected], coverage: Coverage) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
+    """Return up to k_cov members of the pool, each the best by S_proj given those before it, and who lost where.
+
+    A pick carries the S_proj it was picked with.
+    """
+    settings = coverage.settings
+    picks: tuple[Projected, ...] = ()
+    ranked: tuple[Projected, ...] = ()
+    left = {one.unit.id: one for one in pool}
+    while left and len(picks) < settings.picks:
+        ranked = in_order(coverage.projected(one, picks) for one in left.values())
+        if ranked[0].score < settings.stop:
+            return picks, tuple(Fallen(one.unit.id, "θ_stop", settings.stop, one.score) for one in ranked)
+        picks = (*picks, ranked[0])
+        del left[ranked[0].unit.id]
+    return picks, tuple(Fallen(one.unit.id, "k_cov", picks[-1].score, one.score) for one in ranked[1:])
+
+
+def slot_covered(slot_terms: frozenset[str], unit_terms: frozenset[str]) -> bool:
+    """Return φ without a dense strategy: at least half of the slot's terms occur in the unit."""
+    return bool(slot_terms) and 2 * len(slot_terms & unit_terms) >= len(slot_terms)
+
+
+T = TypeVar("T", Prospect, Projected)
+# λ_r: decay per second of every kind that ages (half-life 19 hours; C11).
+_RATE = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """What S_final of one question needs to know; `max_access` is the highest access count of V_rest."""
+
+    settings: Settings
+    keywords: frozenset[str]
+    at: datetime
+    max_access: int
+
+    def final(self, prospect: Prospect) -> Contribution:
+        """Return S_final ∈ [0, 1] as a tree."""
+        product = Contribution.of(
+            "ω × sim × keywords × Q",
+            "product",
+            self._omega(prospect.unit),
+            Contribution("max(sim, 0)", max(prospect.sim, 0.0)),
+            self._keyword_factor(prospect),
+            Contribution("Q", quality(prospect.unit, self.settings.score)),
+        )
+        return capped("S_final", product)
+
+    def _omega(self, unit: Unit) -> Contribution:
+        settings = self.settings.projection
+        share_recency, share_frequency, share_authority = settings.shares
+        recent = recency(unit, _RATE, self.at)
+        mix = Contribution.of(
+            "mix",
+            "sum",
+            weighed("recency", "α_r", share_recency, Contribution("r", recent)),
+            weighed("frequency", "α_f", share_frequency, self._frequency(unit)),
+            weighed("authority", "α_a", share_authority, Contribution("a", unit.authority)),
+        )
+        above = weighed("above the floor", "1 - ω0", 1.0 - settings.floor, mix)
+        return capped("ω", Contribution.of("floor + mix", "sum", Contribution("ω0", settings.floor), above))
+
+    def _frequency(self, unit: Unit) -> Contribution:
+        return Contribution.of(
+            "f",
+            "ratio",
+            Contribution("ln(1 + acc)", math.log(1 + unit.access_count)),
+            Contribution("ln(2 + max acc)", math.log(2 + self.max_access)),
+        )
+
+    def _keyword_factor(self, prospect: Prospect) -> Contribution:
+        kappa = self.settings.projection.keyword_weight
+        matched = Contribution.of(
+            "M",
+            "ratio",
+            Contribution("matched keywords", float(len(self.keywords & prospect.terms))),
+            Contribution("keywords asked", float(max(len(self.keywords), 1))),
+        )
+        gain = Contribution.of("1 + κ·M", "sum", Contribution("1", 1.0), weighed("κ·M", "κ", kappa, matched))
+        return Contribution.of("keywords", "ratio", gain, Contribution("1 + κ", 1.0 + kappa))
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What the two passes kept, best first: C1 by similarity, C2 by S_final."""
+
+    first: tuple[Prospect, ...]
+    second: tuple[Projected, ...]
+    fallen: tuple[Fallen, ...]
+    weighing: Weighing
+
+
+def discover(
+    prospects: Collection[Prospect],
+    keywords: frozenset[str],
+    settings: Settings,
+    at: datetime,
+    *,
+    max_access: int = 0,
+) -> Discovery:
+    """Return C1 and C2 of `prospects` at the moment `at` (t_ref).
+
+    `max_access` is max_acc over the whole V_rest; a prospect's own count raises it.
+    """
+    most = max((prospect.unit.access_count for prospect in prospects), default=0)
+    weighing = Weighing(settings, keywords, at, max(most, max_access))
+    limits = settings.projection
+    near, beyond = best(prospects, limits.first, "k1", by=lambda prospect: (prospect.sim,))
+    first = tuple(prospect for prospect in near if prospect.sim >= limits.min_similarity)
+    far = [
+        Fallen(prospect.unit.id, "θ1", limits.min_similarity, prospect.sim)
+        for prospect in near
+        if prospect.sim < limits.min_similarity
+    ]
+    scored = [Projected(prospect, "pass 2", weighing.final(prospect)) for prospect in first]
+    second, lower = best(scored, limits.second, "k2", by=lambda one: (one.score,))
+    return Discovery(first, second, (*beyond, *far, *lower), weighing)
+
+
+def hop(
+    discovery: Discovery, links: Mapping[str, Iterable[str]], prospects: Mapping[str, Prospect], settings: Settings
+) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
+    """Return C_hop*, best first, and the linked units whose score was too low.
+
+    `links` leads from a unit's id to the ids it names; one that `prospects` does not hold is not followed. Links are
+    followed once and from C2 alone, so that a ring of links ends (law 8).
+    """
+    limits = settings.projection
+    taken = {parent.unit.id for parent in discovery.second}
+    found: dict[str, Projected] = {}
+    for parent in discovery.second:  # best first, so the first parent of a target is its best
+        for target in links.get(parent.unit.id, ()):
+            if target in prospects and target not in taken:
+                share = weighed("S_hop", "η", limits.hop_share, parent.contributions)
+                found.setdefault(target, Projected(prospects[target], f"hop from {parent.unit.id}", share))
+    ranked = in_order(found.values())
+    kept = tuple(one for one in ranked if one.score >= limits.hop_floor)
+    low = [Fallen(one.unit.id, "θ_hop", limits.hop_floor, one.score) for one in ranked[len(kept) :]]
+    return kept, tuple(low)
+
+
+def widened(settings: ProjectionSettings, variant_budget: int) -> ProjectionSettings:
+    """Return settings whose k1 and k2 have grown by one for every `growth` tokens of the variant budget τ_V."""
+    extra = max(variant_budget, 0) // settings.growth if settings.growth else 0
+    return dataclasses.replace(settings, first=settings.first + extra, second=settings.second + extra)
+
+
+# ------------------------------------------------------------------------------------------------ small tools
+
+
+def in_order(found: Iterable[Projected]) -> tuple[Projected, ...]:
+    """Return what was found by score, best first, ties by id."""
+    return tuple(sorted(found, key=lambda one: (-one.score, one.unit.id)))
+
+
+def best(
+    ranked: Iterable[T], most: int, step: Step, by: Callable[[T], Sequence[float]]
+) -> tuple[tuple[T, ...], tuple[Fallen, ...]]:
+    """Return the first `most` by the measures `by`, higher is better, ties by id; and those that fell behind them.
+
+    What a fallen one needed, and had, is its first measure.
+    """
+    order = sorted(ranked, key=lambda one: (*(-measure for measure in by(one)), one.unit.id))
+    kept, rest = tuple(order[:most]), order[most:]
+    return kept, tuple(Fallen(one.unit.id, step, by(kept[-1])[0], by(one)[0]) for one in rest)
+
+
+def weighed(name: str, weight_name: str, weight: float, node: Contribution) -> Contribution:
+    """Return weight × node."""
+    return Contribution.of(name, "product", Contribution(weight_name, weight), node)
+
+
+def capped(name: str, node: Contribution) -> Contribution:
+    """Return min(node, 1): the shares of a mix may add up to a hair more than 1 (law 5: clamped last)."""
+    return Contribution.of(name, "minimum", node, Contribution("ceiling", 1.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from holdfast.kernels.topk import decay
+from holdfast.kernels.vectors import decay
 from holdfast.ranking.pool import Floats, Pool
 from holdfast.settings import ScoreSettings
 from holdfast.types import Contribution, Cut, CutRows, Unit

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from holdfast.errors import ClosedStoreError, NotFoundError, shown
-from holdfast.store.migrate import IDENTITY, close_connection, translated
-from holdfast.store.queries import queries
+from holdfast.store.migrate import IDENTITY, close_connection, queries, translated
 from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
 from holdfast.types import JSON, Unit, View
 

@@ -11,8 +11,139 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels import topk, vectors
-from holdfast.store.column import Column
+from holdfast.kernels import hypervectors as hv
+from holdfast.kernels import vectors
+from holdfast.kernels.vectors import at_least_top
+from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
+from holdfast.types import Act, Role
+
+_NO_ROW = -1
+# When this share of the rows is dead, they leave; a handful is not worth the move.
+_DEAD_SHARE = 0.5
+_FEW = 16
+
+
+class HyperCache:
+    """Hypervectors of units, by id and content."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[int, int]] = {}
+        self._texts = {"topic": Column(np.uint64, hv.WORDS), "claim": Column(np.uint64, hv.WORDS)}
+        self._rows = {"topic": Column(np.int32), "claim": Column(np.int32)}
+        self._roles: list[Role] = []
+        self._acts: list[tuple[Act, ...]] = []
+
+    def missing(self, contents: Sequence[tuple[str, int]]) -> list[str]:
+        """Return the ids of (id, content) pairs that are not here as they are."""
+        return [unit_id for unit_id, content in contents if self._entries.get(unit_id, (None, 0))[0] != content]
+
+    def add(self, unit_id: str, content: int, vectors: UnitHypervectors) -> None:
+        """Keep the vectors of one unit."""
+        if len(self._roles) * _DEAD_SHARE > len(self._entries) + _FEW:
+            self._compact()
+        self._entries[unit_id] = (content, len(self._roles))
+        for name, vector in (("topic", vectors.topic), ("claim", vectors.claim)):
+            self._rows[name].append(_NO_ROW if vector is None else len(self._texts[name].values))
+            if vector is not None:
+                self._texts[name].append(vector)
+        self._roles.append(vectors.role)
+        self._acts.append(vectors.acts)
+
+    def invalidate(self, unit_id: str) -> None:
+        """Forget one unit; unknown ids are fine."""
+        self._entries.pop(unit_id, None)
+
+    def invalidate_all(self) -> None:
+        """Forget everything."""
+        HyperCache.__init__(self)
+
+    def _compact(self) -> None:
+        """Keep the rows that an id still points to, and only those."""
+        living = [(unit_id, content, self._vectors(row)) for unit_id, (content, row) in self._entries.items()]
+        self.invalidate_all()
+        for unit_id, content, vectors in living:
+            self.add(unit_id, content, vectors)
+
+    def _vectors(self, row: int) -> UnitHypervectors:
+        at = {name: int(rows.values[row]) for name, rows in self._rows.items()}
+        texts = {name: None if at[name] == _NO_ROW else self._texts[name].values[at[name]].copy() for name in at}
+        return UnitHypervectors(texts["topic"], texts["claim"], self._roles[row], self._acts[row])
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, unit_id: object) -> bool:
+        return unit_id in self._entries
+
+    def distances(self, query: HyperQuery, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Return ids × `HYPER_FIELDS` distances; a field that is missing on either side is `MISSING_FIELD`."""
+        rows = np.array([self._entries[unit_id][1] for unit_id in ids], dtype=np.intp)
+        found = np.full((len(ids), len(HYPER_FIELDS)), MISSING_FIELD, dtype=np.int64)
+        for column, name in enumerate(("topic", "claim")):
+            at = self._rows[name].values[rows]
+            present = at != _NO_ROW
+            if query.text is not None and present.any():
+                found[present, column] = hv.hamming(self._texts[name].values[at[present]], query.text)
+        places = rows.tolist()
+        if query.role is not None:
+            wanted = query.role
+            roles = {role: int(hv.hamming(hv.random(role)[None, :], wanted)[0]) for role in set(self._roles)}
+            found[:, 2] = [roles[self._roles[row]] for row in places]
+        if query.act is not None:
+            bags = {acts: hv.bag(acts) for acts in set(self._acts) if acts}
+            near = {
+                acts: int(hv.hamming(bag[None, :], query.act)[0]) for acts, bag in bags.items() if bag is not None
+            }
+            found[:, 3] = [near.get(self._acts[row], MISSING_FIELD) for row in places]
+        return found
+
+
+_FIRST_ROOM = 16
+
+
+class Column:
+    """One value, or one row of `width` values, for each place."""
+
+    def __init__(self, dtype: object, width: int = 0) -> None:
+        self._shape = (width,) if width else ()
+        self._data: NDArray[Any] = np.zeros((_FIRST_ROOM, *self._shape), dtype=dtype)  # type: ignore[call-overload]
+        self._size = 0
+
+    def append(self, value: object) -> None:
+        """Add one row."""
+        if self._size == len(self._data):
+            self._grow(2 * self._size)
+        self._data[self._size] = value
+        self._size += 1
+
+    def extend(self, rows: NDArray[Any]) -> None:
+        """Add many rows."""
+        needed = self._size + len(rows)
+        if needed > len(self._data):
+            self._grow(max(needed, 2 * self._size))
+        self._data[self._size : needed] = rows
+        self._size = needed
+
+    def _grow(self, room: int) -> None:
+        grown = np.zeros((room, *self._shape), dtype=self._data.dtype)
+        grown[: self._size] = self._data[: self._size]
+        self._data = grown
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """Return the rows written so far, as a view."""
+        written: NDArray[Any] = self._data[: self._size]
+        return written
+
+    def keep(self, mask: NDArray[np.bool_]) -> None:
+        """Drop the rows that `mask` does not name."""
+        kept = self._data[: self._size][mask]
+        self._data, self._size = (kept if len(kept) else self._data[:_FIRST_ROOM]), len(kept)
+
+    def replace(self, rows: NDArray[Any]) -> None:
+        """Hold these rows and nothing else."""
+        self._data, self._size = np.array(rows), len(rows)
+
 
 # The tiers of C10 below the full vector.
 TIERS = (64, 256)
@@ -121,11 +252,11 @@ class DenseBlock:
         for step in steps:
             scores = coarse if coarse is not None and step == self.tiers[0] else self._scores(rows, query, step)
             if step == steps[-1]:
-                best = topk.at_least_top(scores, depth, _ROUNDING)
+                best = at_least_top(scores, depth, _ROUNDING)
             elif (width := self._width(step, depth, searched)) >= len(rows):
                 continue
             else:
-                best = topk.at_least_top(scores, width)
+                best = at_least_top(scores, width)
             rows, scores = rows[best], scores[best]
         return rows, scores.astype(np.float64)
 

@@ -3,14 +3,354 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
 
+from holdfast.errors import BusyStoreError, ForeignStoreError, InputError, StoreError, shown
+from holdfast.settings import StoreSettings
+from holdfast.store import snapshot
+from holdfast.store.database import Database
 from holdfast.store.files import chunks
+from holdfast.store.migrate import (
+    IN_MEMORY,
+    PRIVATE,
+    close_connection,
+    identity_of,
+    open_connection,
+    queries,
+    translated,
+)
 from holdfast.store.rows import EPOCH, GLOBAL, Row, columns, unit_of
-from holdfast.types import JSON, Unit
+from holdfast.store.sync import LiveIndex
+from holdfast.types import JSON, Document, Erasure, Unit, View, iso
+
+# What SQLite puts beside a database.
+_OF_SQLITE = ("-wal", "-shm", "-journal")
+# What is noted for a copy: a kind, and the keys of a unit, a document or an owner.
+Note = tuple[str, str, str, str]
+
+
+def files_of(location: str) -> list[str]:
+    """Return the files of a store that exist."""
+    return [path for side in ("", *_OF_SQLITE, ".index") if Path(path := f"{location}{side}").exists()]
+
+
+def back_up(database: Database, path: Path, at: datetime) -> int:
+    """Copy the store while it is in use, read the copy back, and record where it lies; return its units.
+
+    Raises:
+        InputError: the path cannot be used.
+    """
+    target = path.resolve()
+    if target.exists():
+        raise InputError(f"{shown(str(path))} exists; name a file that does not, so that nothing is overwritten")
+    if not target.parent.is_dir():
+        raise InputError(f"the folder {shown(str(target.parent))} does not exist; create it first")
+    try:
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
+    except OSError as error:
+        raise StoreError(f"{target}: {error.strerror}; no copy was made; name another file") from error
+    # From here on the file is ours to remove.
+    try:
+        # Recorded before it is filled: a copy that an interruption leaves behind is still known to an erasure.
+        with database.transaction():
+            database.run("record_backup", {"path": str(target), "at": iso(at)})
+        return _copy(database, target)
+    except BaseException:
+        _drop_copy(database, target)
+        raise
+
+
+def _copy(database: Database, target: Path) -> int:
+    with database.in_use(), closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        database.connection.backup(copy)
+        [verdict] = copy.execute("PRAGMA integrity_check").fetchone()
+        [count] = copy.execute(queries()["store_units"]).fetchone()
+    if verdict != "ok":
+        raise StoreError(f"the copy at {target} cannot be read back ({verdict}); it was removed; check the disk")
+    return int(count)
+
+
+def _drop_copy(database: Database, target: Path) -> None:
+    """Leave nothing of a copy that failed."""
+    for side in ("", *_OF_SQLITE):
+        Path(f"{target}{side}").unlink(missing_ok=True)
+    try:
+        with database.transaction():
+            database.run("forget_backup", {"path": str(target)})
+    except StoreError as error:  # why it failed is what the caller has to hear
+        log.warning("a copy that is not there stays recorded: %s", error)
+
+
+def note_copies(database: Database, units: Sequence[Unit], documents: Sequence[Document], owner: View | None) -> None:
+    """Note, in the erasing transaction, what every copy has to lose: an interruption must not leave it there."""
+    for (path,) in database.run("backups", {}).fetchall():
+        if path == database.location:  # a copy knows of itself, too
+            continue
+        notes = [("unit", unit.tenant, unit.user, unit.id) for unit in units]
+        notes += [("document", one.tenant, one.user, one.name) for one in documents]
+        notes += [("owner", owner.tenant, owner.user, "")] if owner is not None else []
+        for kind, tenant, user, name in notes:
+            keys = {"tenant": tenant, "user": user or GLOBAL, "id": name}
+            database.run("note_copy", {"path": path, "kind": kind, **keys})
+
+
+def erase_copies(database: Database, pieces: Sequence[bytes], *, patience_ms: int) -> tuple[list[str], list[str]]:
+    """Erase from the copies what is noted; return those that could not be changed, and those that are gone."""
+    unreached, missing = [], []
+    for (name,) in database.run("noted_copies", {}).fetchall():
+        noted = database.run("notes_of_copy", {"path": name}).fetchall()
+        try:
+            if not Path(name).is_file():
+                missing.append(f"{name} (not found: it was moved or deleted)")
+            elif identity_of(name, patience_ms) != database.identity:
+                missing.append(f"{name} (another store lies there now, and is left alone)")
+            else:
+                _erase_copy(name, noted, pieces, patience_ms)
+        except ForeignStoreError:
+            missing.append(f"{name} (no Holdfast store lies there now; the file is left alone)")
+        except (StoreError, OSError) as error:
+            unreached.append(f"{name} ({error}; the next write or open tries again)")
+            continue
+        with database.transaction():
+            database.run("forget_notes", {"path": name})
+    return unreached, missing
+
+
+def _erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patience_ms: int) -> None:
+    """Erase what is noted from a copy, and prove it.
+
+    Raises:
+        StoreError: it cannot be changed now, or something is left in it.
+    """
+    connection = open_connection(path, StoreSettings(busy_timeout_ms=patience_ms))
+    try:
+        with translated(path, writing=True):
+            run = _runner(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            _erase_noted(run, noted)
+            connection.execute("COMMIT")
+        with translated(path):
+            connection.execute("VACUUM")
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise BusyStoreError("a reader still holds old bytes")
+            snapshot.remove(Path(f"{path}.index"))
+            left = {piece for one in files_of(path) for piece in residue(path, one, pieces)}
+            if left - surviving(run, left):
+                raise StoreError("bytes of it are left in the copy")
+    finally:
+        close_connection(connection, path)
+
+
+def _runner(connection: sqlite3.Connection) -> Run:
+    def run(name: str, values: Mapping[str, JSON]) -> sqlite3.Cursor:
+        return connection.execute(queries()[name], values)
+
+    return run
+
+
+def _erase_noted(run: Run, noted: Sequence[Note]) -> None:
+    def record(key: int, unit: Unit) -> None:
+        run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
+
+    rows = [
+        run("find_unit", {"tenant": tenant, "user": user, "id": name}).fetchone()
+        for kind, tenant, user, name in noted
+        if kind == "unit"
+    ]
+    known = [unit_of(row) for row in rows if row is not None]
+    erase(run, (*known, *resting_on(run, known)), record)
+    for kind, tenant, user, name in noted:
+        if kind == "document":
+            run("erase_document", {"tenant": tenant, "user": user, "name": name})
+        if kind == "owner":
+            erase_owner(run, tenant, user)
+
+
+log = logging.getLogger("holdfast")
+# An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
+_ERASING = "erasing"
+# A copy is nobody's working file; who holds it anyway is waited for by whoever forgets, and by no other write.
+_COPY_PATIENCE_MS = 1000
+
+Progress = Callable[[str], None]
+
+
+class Eraser:
+    """Erases units and documents, and every byte of them in the files of the store."""
+
+    def __init__(self, database: Database, index: LiveIndex) -> None:
+        self._database = database
+        self._run = database.run
+        self._index = index
+
+    def forget(
+        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
+    ) -> Erasure:
+        """Erase in one transaction, then write the files anew and prove that nothing is left; see `Store.forget`."""
+        progress("erasing")
+        with self._database.transaction():
+            units = self._doomed(view, ids)
+            summaries = tuple(resting_on(self._run, units))
+            gone = (*units, *summaries)
+            pieces = self._pieces(gone, documents)
+            uncovered = erase(self._run, gone, self._database.record_change)
+            for one in documents:
+                keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "name": one.name}
+                self._run("erase_document", keys)
+            self._run("agree", {"name": _ERASING, "value": "1"})
+            note_copies(self._database, gone, documents, view if owner else None)
+            if owner:
+                self._database.forget_changes(view.tenant, view.user)
+                erase_owner(self._run, view.tenant, view.user)
+        progress("reaching copies")
+        unreached, missing = self._reach_copies(pieces)
+        held_up = self._scrub(pieces, (view.tenant, view.user) if owner else None, progress)
+        named = {unit.id for unit in units}
+        return Erasure(
+            units=units,
+            summaries=summaries,
+            uncovered=tuple(unit_id for unit_id in uncovered if unit_id not in named),
+            complete=not held_up and not unreached,
+            pending=bool(held_up),
+            reason=held_up,
+            files=tuple(self._called(path) for path in self._files()),
+            outside=(*unreached, *missing),
+        )
+
+    def preview(self, view: View, ids: Sequence[str]) -> Erasure:
+        """Return what would be erased."""
+        with self._database.snapshot():
+            units = self._doomed(view, ids)
+            return Erasure(units=units, summaries=tuple(resting_on(self._run, units)), complete=False)
+
+    def _doomed(self, view: View, ids: Sequence[str]) -> tuple[Unit, ...]:
+        return tuple(unit_of(self._database.find_seen(view, unit_id)) for unit_id in dict.fromkeys(ids))
+
+    def _pieces(self, units: Sequence[Unit], documents: Sequence[Document]) -> list[bytes]:
+        """Return what the proof will look for: words of every version, vectors, and documents."""
+        texts: list[str] = []
+        keys = []
+        for unit in units:
+            row = self._database.find(unit.tenant, unit.user, unit.id)
+            assert row is not None  # noqa: S101 - the caller found it in this transaction
+            keys.append(row[0])
+            versions = [unit_of(old) for old in self._run("unit_versions", {"key": row[0]})]
+            texts += [word for one in (unit, *versions) for word in _words(one)]
+        vectors = [data for (data,) in self._run("vectors_of_keys", {"keys": json.dumps(keys)})]
+        return windows([*texts, *(one.body.decode("utf-8", "replace") for one in documents)], vectors)
+
+    def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
+        """Erase from the copies; an error leaves them to the next write or open."""
+        try:
+            with self._database.in_use():
+                return erase_copies(self._database, pieces, patience_ms=_COPY_PATIENCE_MS)
+        except StoreError as error:
+            return [f"backups ({error}; the next write or open tries again)"], []
+
+    # ------------------------------------------------------------------------------------------- the files
+
+    def _scrub(self, pieces: Sequence[bytes], owner: tuple[str, str] | None, progress: Progress) -> str:
+        """Let no file of this store hold anything of what was erased; return why that is not proven, or nothing.
+
+        The units are gone by now: an error here holds the rest up, and undoes nothing.
+        """
+        try:
+            with self._database.in_use():
+                self._index.drop_erased(owner)
+                return self._scrub_files(pieces, progress)
+        except (StoreError, OSError) as error:
+            return str(error)
+
+    def _scrub_files(self, pieces: Sequence[bytes], progress: Progress) -> str:
+        # Deleted cells are overwritten, but pages that SQLite has moved keep old bytes in their gaps: only a file
+        # that is written anew has none.
+        if self._database.location == IN_MEMORY:
+            return ""
+        progress("writing the file anew")
+        if not self._rewrite(wait=True):
+            return "a reader still holds old bytes"
+        if not self._files():
+            return f"{self._database.location} is no longer there, so that nothing could be searched"
+        progress("searching the files for what is left")
+        location = self._database.location
+        left = {piece for path in self._files() for piece in residue(location, path, pieces)}
+        if left - surviving(self._run, left):
+            return "bytes of it are left in the file"
+        self._finish()
+        return ""
+
+    def _rewrite(self, *, wait: bool) -> bool:
+        """Write the file anew, and empty its log; return whether no reader prevents it."""
+        if not self._truncate_log(wait=wait):
+            return False
+        self._database.connection.execute("VACUUM")
+        return self._truncate_log(wait=wait)
+
+    def _truncate_log(self, *, wait: bool) -> bool:
+        """Empty the write-ahead log; a reader that still needs it prevents that."""
+        connection = self._database.connection
+        [patience] = connection.execute("PRAGMA busy_timeout").fetchone()
+        connection.execute(f"PRAGMA busy_timeout = {patience if wait else 0}")
+        try:
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {patience}")
+        return not busy
+
+    def _finish(self) -> None:
+        """Say that an erasure has nothing left to do, unless copies are still to be reached."""
+        if not self._run("noted_copies", {}).fetchall():
+            with self._database.transaction():
+                self._run("disagree", {"name": _ERASING})
+
+    def _files(self) -> list[str]:
+        """Return the files of this store that exist."""
+        return [] if self._database.location == IN_MEMORY else files_of(self._database.location)
+
+    def _called(self, path: str) -> str:
+        """Return what the opener calls a file, as long as that name leads there."""
+        location, name = self._database.location, self._database.name
+        leads_there = str(Path(name).absolute()) == location
+        return path.replace(location, name, 1) if leads_there else path
+
+    # ------------------------------------------------------------------------------------------- finishing
+
+    def finish(self) -> bool:
+        """Go on with an erasure that was held up; return whether nothing is left to do."""
+        with self._database.in_use():
+            if self._database.agreed(_ERASING) is None:
+                return True
+            unreached, _ = erase_copies(self._database, (), patience_ms=0)
+            if unreached or not self._truncate_log(wait=False):
+                return False
+            self._index.drop_all()
+            if not self._rewrite(wait=False):
+                return False
+            self._finish()
+            return True
+
+    def finish_if_possible(self) -> None:
+        """Go on with a pending erasure; one that cannot go on keeps nobody from reading or writing."""
+        try:
+            self.finish()
+        except (StoreError, OSError) as error:
+            log.warning("an erasure is not finished yet, and stays pending: %s", error)
+
+
+def _words(unit: Unit) -> list[str]:
+    """Return whatever of a unit its row holds as text."""
+    other = (unit.topic, unit.condition, unit.utility_note, unit.claim, unit.procedure)
+    given = [json.dumps(unit.metadata, ensure_ascii=False)] if unit.metadata else []
+    return [unit.text, *(text for text in other if text and text != unit.text), *given]
+
 
 # Stands where the id of an erased unit stood: ids are derived from words, and a unit that was superseded stays so.
 ERASED = "(erased)"

@@ -23,12 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels import bm25, topk
+from holdfast.kernels import bm25
 from holdfast.kernels.facts import FactIndex
-from holdfast.store.column import Column
+from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
 from holdfast.store.contract import LexicalQuery
-from holdfast.store.dense import DenseBlock
-from holdfast.store.hyper import HyperCache
+from holdfast.store.dense import Column, DenseBlock, HyperCache
 from holdfast.store.snapshot import pack_words, unpack_words
 from holdfast.types import (
     AUTHORS,
@@ -595,9 +594,9 @@ def _closed(scores: NDArray[np.float64], eligible: Bools, depth: int, to_come: f
         return None
     reached = scores[touched]
     bar = np.partition(reached, len(reached) - depth)[len(reached) - depth]
-    if bar - topk.TIE_MARGIN <= to_come:
+    if bar - TIE_MARGIN <= to_come:
         return None
-    winners: NDArray[np.intp] = touched[reached + to_come >= bar - topk.TIE_MARGIN]
+    winners: NDArray[np.intp] = touched[reached + to_come >= bar - TIE_MARGIN]
     return winners
 
 
@@ -605,5 +604,5 @@ def _best(
     scores: NDArray[np.float64], seen: NDArray[np.intp] | None, eligible: Bools, depth: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     places = np.flatnonzero((scores > 0.0) & eligible) if seen is None else seen
-    best = places[topk.at_least_top(scores[places], depth)]
+    best = places[at_least_top(scores[places], depth)]
     return best, scores[best]

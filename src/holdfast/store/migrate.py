@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,8 +24,7 @@ from holdfast.errors import (
     shown,
 )
 from holdfast.settings import StoreSettings
-from holdfast.store import files, wal
-from holdfast.store.queries import migrations, queries
+from holdfast.store import files
 
 log = logging.getLogger("holdfast")
 IN_MEMORY = ":memory:"
@@ -69,6 +71,26 @@ _TRANSLATION: dict[int, tuple[type[StoreError], str]] = {
 _NO_TEXT = "Could not decode to UTF-8"  # how sqlite3 begins to say that damaged bytes are no longer text
 # Only a commit that ran into an error of the device may be on the disk all the same.
 _UNDONE = {sqlite3.SQLITE_IOERR: "this write is not acknowledged"}
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+@cache
+def queries() -> dict[str, str]:
+    """Return every named statement of `sql/queries.sql`."""
+    text = (resources.files("holdfast.store") / "sql" / "queries.sql").read_text(encoding="utf-8")
+    parts = _NAME.split(text)[1:]
+    found = {name: body.strip().rstrip(";") for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    row, version = found.pop("row"), found.pop("version")
+    return {name: body.replace("{row}", row).replace("{version}", version) for name, body in found.items()}
+
+
+@cache
+def migrations() -> tuple[tuple[int, str], ...]:
+    """Return the numbered migrations, in order."""
+    folder = resources.files("holdfast.store") / "sql" / "migrations"
+    scripts = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    return tuple((int(script.name[:4]), script.read_text(encoding="utf-8")) for script in scripts)
 
 
 @contextmanager
@@ -200,10 +222,10 @@ def _prepare_file(path: Path) -> None:
 
 def _page_size(path: Path, header: bytes) -> int:
     if not header:  # a new file, and a log beside it is nobody's
-        return wal.PAGE_SIZES[0]
+        return files.PAGE_SIZES[0]
     given = int.from_bytes(header[_PAGE_SIZE_AT], "big")
-    size = wal.PAGE_SIZES[-1] if given == _LARGEST_PAGE else given
-    if size not in wal.PAGE_SIZES:
+    size = files.PAGE_SIZES[-1] if given == _LARGEST_PAGE else given
+    if size not in files.PAGE_SIZES:
         raise DamagedStoreError(f"{path} is damaged: its header speaks of pages of {size} bytes; restore a backup")
     return size
 
@@ -230,10 +252,10 @@ def _narrow(path: Path) -> None:
 
 def _refuse_damaged_log(path: Path, page_size: int) -> None:
     """Refuse a log of which SQLite would leave acknowledged writes out, while nobody else is writing to it."""
-    if _loss(path, page_size) == wal.Loss():
+    if _loss(path, page_size) == files.Loss():
         return
     with files.alone(str(path)) as alone:
-        loss = _loss(path, page_size) if alone else wal.Loss()
+        loss = _loss(path, page_size) if alone else files.Loss()
     if loss.acknowledged:
         raise DamagedStoreError(
             f"{path}-wal is damaged before {loss.acknowledged} acknowledged writes or more, which would be lost; "
@@ -244,11 +266,11 @@ def _refuse_damaged_log(path: Path, page_size: int) -> None:
         log.warning("the last write in %s-wal is not whole and is left out, as after a power cut", path)
 
 
-def _loss(path: Path, page_size: int) -> wal.Loss:
+def _loss(path: Path, page_size: int) -> files.Loss:
     try:
-        return wal.examine(Path(f"{path}-wal").read_bytes(), page_size)
+        return files.examine(Path(f"{path}-wal").read_bytes(), page_size)
     except OSError:  # there is none; or SQLite will say what is wrong with it
-        return wal.Loss()
+        return files.Loss()
 
 
 def _configure(connection: sqlite3.Connection) -> None:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError, shown
-from holdfast.kernels import bm25, topk
+from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.facts import Facts
-from holdfast.kernels.vectors import cosines
+from holdfast.kernels.vectors import at_least_top, cosines
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
@@ -219,7 +219,7 @@ class SqliteReading:
             heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(self._unit_count)
             scores = np.where(heard, near @ np.array(query.weights), 0.0)
             best = np.flatnonzero(scores > 0.0)
-            best = best[topk.at_least_top(scores[best], depth)]
+            best = best[at_least_top(scores[best], depth)]
             return places[best], scores[best], len(places) < int(np.count_nonzero(eligible))
 
         return self._best_of(depth, nearest)
@@ -251,7 +251,7 @@ class SqliteReading:
             exhausted |= ran_out
             ids += [shard.ids[place] for place in places.tolist()]
             parts.append(scores)
-        best = topk.at_least_top(np.concatenate(parts), depth) if parts else ()
+        best = at_least_top(np.concatenate(parts), depth) if parts else ()
         return Proposal(tuple(ids[i] for i in best), exhausted)
 
     # -------------------------------------------------------------------------------------------- evidence

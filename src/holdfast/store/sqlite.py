@@ -10,30 +10,62 @@ from __future__ import annotations
 import logging
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
+from sqlite3 import Connection, Cursor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import EmbeddingSpaceError, InputError, StoreError, shown
+from holdfast.errors import DamagedStoreError, EmbeddingSpaceError, InputError, StoreError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store import snapshot
-from holdfast.store.backups import back_up
 from holdfast.store.contract import Derivation, Mark, Problem, Promotion, Reading, SpaceChange
 from holdfast.store.conversation import given_again, told_apart
 from holdfast.store.database import Database
-from holdfast.store.eraser import Eraser
+from holdfast.store.erasure import ERASED, Eraser, back_up
 from holdfast.store.marks import Marker
 from holdfast.store.migrate import IN_MEMORY, close_connection, open_connection, schema_version, translated
 from holdfast.store.reading import SqliteReading
 from holdfast.store.rows import GLOBAL, Row, unit_keys, unit_of
 from holdfast.store.sync import LiveIndex
-from holdfast.store.verification import problems_in
 from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
+
+Run = Callable[[str, Mapping[str, Any]], Cursor]
+
+
+def problems_in(connection: Connection, run: Run) -> list[Problem]:
+    """Return what is wrong, inside a read transaction; `run` runs a query by its name."""
+    pages = [
+        Problem(f"SQLite reports: {line}", "restore a backup; the file has lost bytes")
+        for (line,) in connection.execute("PRAGMA integrity_check")
+        if line != "ok"
+    ]
+    vectors = [
+        Problem(f"vector of unit row {key} fails its checksum", "run `holdfast reembed`")
+        for key, vector, checksum in run("all_vectors", {})
+        if zlib.crc32(vector) != checksum
+    ]
+    rows = chain(run("all_units", {}), run("all_versions", {}))
+    units = [problem for row in rows if (problem := _problem(row))]
+    fates = [
+        Problem(f"unit row {key} is superseded or covered by nothing that is known", "restore a backup")
+        for (key,) in run("odd_fates", {"erased": ERASED})
+    ]
+    return [*pages, *vectors, *units, *fates]
+
+
+def _problem(row: Row) -> Problem | None:
+    try:
+        unit_of(row)
+    except DamagedStoreError as error:
+        return Problem(str(error).partition("; ")[0], "restore a backup")
+    return None
+
 
 log = logging.getLogger("holdfast")
 

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from holdfast.types.compaction import Compacted, Declined, Method, Rung, Summarised, Trivial
-from holdfast.types.explanation import Contribution, Op, combine
-from holdfast.types.lifecycle import Gate
-from holdfast.types.projection import Asked, Fallen, Indicator, Projected, Projection, Prospect, Step
+from holdfast.types.lifecycle import (
+    Cluster,
+    Compacted,
+    Compaction,
+    Declined,
+    Erasure,
+    Method,
+    Rung,
+    Summarised,
+    Trivial,
+)
 from holdfast.types.questions import Condition, Deadline, Filter, Junction, QueryProfile, View
 from holdfast.types.results import (
     Account,
     Adjustment,
+    Asked,
     Candidate,
     Claims,
+    Contribution,
     Cut,
     CutRows,
     Dropped,
+    Fallen,
     Hit,
+    Indicator,
     Mention,
+    Op,
+    Projected,
+    Projection,
+    Prospect,
     RetrievalResult,
     SearchResult,
     Stats,
+    Step,
     StrategyCandidate,
     StrategyStanding,
     Trace,
     Why,
+    combine,
 )
 from holdfast.types.sources import (
     MEDIA_TYPES,
@@ -58,6 +75,7 @@ from holdfast.types.units import (
     Draft,
     Fact,
     Field,
+    Gate,
     Kind,
     Lineage,
     Origin,
@@ -70,7 +88,6 @@ from holdfast.types.units import (
     from_iso,
     iso,
 )
-from holdfast.types.upkeep import Cluster, Compaction, Erasure
 
 __all__ = [
     "ACTS",

@@ -1,37 +1,153 @@
-"""What happens to units over time, as values: the gate's decision about one turn (C17)."""
+"""What keeping a memory true reports: compactions (C18) and erasures (C19)."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Literal
+
+from holdfast.types.units import Unit
+
+Method = Literal["extractive", "abstractive"]
+Rung = Literal["normal", "tight", "last"]
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """Whether a turn becomes durable, and every signal behind it; all numbers lie in [0, 1]."""
+class Summarised:
+    """A summary that costs less than its turns.
 
-    promoted: bool
-    reason: str
-    score: float  # G
-    conversational: float  # Gconv
-    technical: float  # Gtech
-    novelty: float  # H
-    repetition: float  # R
-    frequency: float  # F
-    saturation: float  # S
-    technical_density: float  # T
-    statement: float  # D_nl
-    specificity: float  # P
-    action: float  # A
-    structure: float  # D_tech
+    `picks` are the ids of the turns it is made of, or had to keep the essentials of. `conf_model` is the
+    summariser's own confidence, None for an extractive summary. `notes` say what was tried before, and why it was
+    not kept.
+    """
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the decision as JSON; Python writes floats so that they read back bit for bit."""
-        return dataclasses.asdict(self)
+    text: str
+    method: Method
+    rung: Rung
+    picks: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    align: float
+    cover: float
+    conf_space: float
+    conf_model: float | None
+    confidence: float
+    decay_rate: float
+    notes: tuple[str, ...] = ()
 
-    @classmethod
-    def from_json(cls, node: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        return cls(**node)
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A cluster that no summary would make cheaper; its turns stay uncovered."""
+
+    tokens_before: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trivial:
+    """A cluster of one turn: nothing to say in its place. It stays uncovered and joins the next run."""
+
+    turn: str
+    confidence: float = 1.0
+
+
+Compacted = Summarised | Declined | Trivial
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What became of one cluster of turns: the summary's id when one stands for them.
+
+    `changed` says that somebody else changed a turn meanwhile, so that nothing was written.
+    """
+
+    turns: tuple[str, ...]
+    outcome: Compacted
+    summary: str | None = None
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What one run over one session did."""
+
+    session: str
+    clusters: tuple[Cluster, ...] = ()
+
+    @property
+    def made(self) -> tuple[Summarised, ...]:
+        """Return the summaries that now stand for turns."""
+        return tuple(
+            one.outcome for one in self.clusters if one.summary is not None and isinstance(one.outcome, Summarised)
+        )
+
+    @property
+    def summaries(self) -> tuple[str, ...]:
+        """Return their ids."""
+        return tuple(one.summary for one in self.clusters if one.summary is not None)
+
+    @property
+    def turns(self) -> int:
+        """Return how many turns are covered now that were not before."""
+        return sum(len(one.turns) for one in self.clusters if one.summary is not None)
+
+    @property
+    def declined(self) -> int:
+        """Return how many clusters no summary would make cheaper."""
+        return sum(isinstance(one.outcome, Declined) for one in self.clusters)
+
+    @property
+    def trivial(self) -> int:
+        """Return how many clusters hold a single turn."""
+        return sum(isinstance(one.outcome, Trivial) for one in self.clusters)
+
+    @property
+    def changed(self) -> int:
+        """Return how many clusters were left because somebody changed a turn meanwhile."""
+        return sum(one.changed for one in self.clusters)
+
+    @property
+    def tokens_saved(self) -> int:
+        """Return how much less the summaries cost than their turns."""
+        return sum(one.tokens_before - one.tokens_after for one in self.made)
+
+    @property
+    def mean_confidence(self) -> float | None:
+        """Return the mean confidence of the summaries made; None when none was."""
+        made = self.made
+        return sum(one.confidence for one in made) / len(made) if made else None
+
+    @property
+    def method(self) -> str:
+        """Return how the summaries were made: one method, `mixed`, or nothing."""
+        methods = sorted({one.method for one in self.made})
+        return methods[0] if len(methods) == 1 else "mixed" if methods else ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what was tried and not kept, in plain words, each once."""
+        notes = (note for one in self.clusters if not isinstance(one.outcome, Trivial) for note in one.outcome.notes)
+        return tuple(dict.fromkeys(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What was erased, or in a dry run would be.
+
+    `summaries` rested on one of the units and went with them; `uncovered` are turns that such a summary stood for.
+    `complete` says that no file of the store (`files`) holds anything of it any more; `pending` that old bytes may be
+    left, for a `reason` (somebody reads them, the disk is full), and the next write or open goes on; the units are
+    gone either way. `outside` names backups that are out of reach.
+    """
+
+    units: tuple[Unit, ...]
+    summaries: tuple[Unit, ...] = ()
+    uncovered: tuple[str, ...] = ()
+    complete: bool = False
+    pending: bool = False
+    reason: str = ""
+    files: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    rebuilt: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    dry_run: bool = False

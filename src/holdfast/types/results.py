@@ -10,12 +10,155 @@ from typing import Literal, NamedTuple, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.types.explanation import Contribution
-from holdfast.types.projection import Projection
 from holdfast.types.questions import QueryProfile
-from holdfast.types.units import (
-    Unit,
-)
+from holdfast.types.units import JSON, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Indicator:
+    """How temporal a question is: ξ ∈ [0, 1], and the groups of patterns that say so."""
+
+    value: float
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """A unit of V_rest as projection sees it.
+
+    `sim` is its relevance, `terms` what keywords are looked up in, `slots` says of each event slot whether the unit
+    covers it (φ). A set of prospects holds a unit once.
+    """
+
+    unit: Unit
+    sim: float
+    terms: frozenset[str]
+    anchor_density: float
+    slots: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """A prospect that a step took in: how it came in, and the tree of the score it has there."""
+
+    prospect: Prospect
+    via: str
+    contributions: Contribution
+
+    @property
+    def unit(self) -> Unit:
+        """Return the unit."""
+        return self.prospect.unit
+
+    @property
+    def score(self) -> float:
+        """Return σ ∈ [0, 1]."""
+        return self.contributions.value
+
+
+# In the order of the pipeline. k1, θ1, k2: passes 1 and 2. θ_hop: hops. The others: temporal selection.
+Step = Literal["k1", "θ1", "k2", "θ_hop", "θ_rec", "anchors", "k_rec", "k_cov", "θ_stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fallen:
+    """A unit that a step left out: what it needed there, and what it had, in that step's own measure.
+
+    A unit that had exactly enough lost a tie by its id. One that fell may still have come in by another way.
+    """
+
+    unit_id: str
+    step: Step
+    needed: float
+    had: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What projection needs to know of the question: K, t_ref, ξ, E, and max_acc over V_rest."""
+
+    keywords: frozenset[str]
+    at: datetime
+    indicator: Indicator
+    slots: tuple[str, ...] = ()
+    max_access: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What is projected, in injection order, and what every step kept and left out."""
+
+    items: tuple[Projected, ...]
+    asked: Asked
+    active: bool
+    first: tuple[str, ...]
+    second: tuple[Projected, ...]
+    hops: tuple[Projected, ...]
+    recovered: tuple[Projected, ...]
+    chosen: tuple[Projected, ...]
+    fallen: tuple[Fallen, ...]
+
+    def falls(self, unit_id: str) -> tuple[Fallen, ...]:
+        """Return where one unit fell out, in the order of the steps."""
+        return tuple(fall for fall in self.fallen if fall.unit_id == unit_id)
+
+
+Op = Literal["given", "sum", "product", "ratio", "minimum"]
+
+
+def combine(op: Op, values: Sequence[float]) -> float:
+    """Return `values` combined in their order: the one float64 function behind every score (law 12).
+
+    Plain left-to-right arithmetic, the same that the vectorised kernels do. Python 3.12 made `sum` compensated,
+    so it would differ from them in the last bit.
+    """
+    if op == "minimum":
+        return min(values)
+    if op == "ratio":
+        top, bottom = values
+        return top / bottom
+    result = 0.0 if op == "sum" else 1.0
+    for value in values:
+        result = result + value if op == "sum" else result * value
+    return result
+
+
+class Contribution(NamedTuple):
+    """One node of a score's explanation: a leaf is `given`, an inner node is combined from its parts."""
+
+    name: str
+    value: float
+    op: Op = "given"
+    parts: tuple[Contribution, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, op: Op, *parts: Contribution) -> Contribution:
+        """Return an inner node whose value is combined from its parts."""
+        return cls(name, combine(op, [part.value for part in parts]), op, parts)
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the tree as JSON; Python writes floats so that they read back bit for bit."""
+        node: dict[str, JSON] = {"name": self.name, "value": self.value}
+        if self.parts:
+            node |= {"op": self.op, "parts": [part.to_json() for part in self.parts]}
+        return node
+
+    @classmethod
+    def from_json(cls, node: Mapping[str, JSON]) -> Contribution:
+        """Read what `to_json` wrote."""
+        parts = tuple(cls.from_json(part) for part in node.get("parts", ()))
+        return cls(node["name"], node["value"], node.get("op", "given"), parts)
+
+    def compose(self) -> float:
+        """Recompute the value from the leaves; equals `value` bit for bit."""
+        return self.value if self.op == "given" else combine(self.op, [part.compose() for part in self.parts])
+
+    def find(self, name: str) -> Contribution | None:
+        """Return the first node called `name`, depth first."""
+        if self.name == name:
+            return self
+        return next((found for part in self.parts if (found := part.find(name))), None)
+
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -10,7 +10,35 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, get_args
 
-from holdfast.types.lifecycle import Gate
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether a turn becomes durable, and every signal behind it; all numbers lie in [0, 1]."""
+
+    promoted: bool
+    reason: str
+    score: float  # G
+    conversational: float  # Gconv
+    technical: float  # Gtech
+    novelty: float  # H
+    repetition: float  # R
+    frequency: float  # F
+    saturation: float  # S
+    technical_density: float  # T
+    statement: float  # D_nl
+    specificity: float  # P
+    action: float  # A
+    structure: float  # D_tech
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the decision as JSON; Python writes floats so that they read back bit for bit."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, node: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(**node)
+
 
 JSON = Any  # a JSON value; Python's type system cannot say so recursively without pain at every use
 
