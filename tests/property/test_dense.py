@@ -95,6 +95,12 @@ steps = st.lists(
 )
 
 
+def set_vectors(block, seeds):
+    """Set the vectors of some places; a seed tells one vector from another, as a checksum does."""
+    rows = np.array([vector(seed) for seed in seeds.values()])
+    block.add(np.array([*seeds], dtype=np.int32), rows, [*seeds.values()])
+
+
 def played(changes):
     """Return the block, and {place: seed} of what is left after each fold renumbered the living places."""
     block, left, size = DenseBlock(WIDTH), {}, PLACES
@@ -102,9 +108,7 @@ def played(changes):
         if verb == "add":
             given_now = {place: seed for place, seed in argument.items() if place < size}
             if given_now:
-                block.add(
-                    np.array([*given_now], dtype=np.int32), np.array([vector(seed) for seed in given_now.values()])
-                )
+                set_vectors(block, given_now)
                 left |= given_now
         else:
             alive = np.array([place not in argument for place in range(size)], dtype=np.bool_)
@@ -117,16 +121,15 @@ def played(changes):
 
 def rebuilt(left, order=sorted):
     block = DenseBlock(WIDTH)
-    keys = [*order(left)]
-    if keys:
-        block.add(np.array(keys, dtype=np.int32), np.array([vector(left[key]) for key in keys]))
+    if left:
+        set_vectors(block, {place: left[place] for place in order(left)})
     return block
 
 
 def canonical(block):
     arrays_now = block.to_arrays()
-    order = np.argsort(arrays_now["places"], kind="stable")
-    return {name: array[order].tolist() for name, array in arrays_now.items()}
+    held = np.flatnonzero(arrays_now["checksums"] != dense._NO_VECTOR)
+    return {name: dict(zip(held.tolist(), array[held].tolist(), strict=True)) for name, array in arrays_now.items()}
 
 
 def proposed(block, size, depth, tier, seed=1000, hidden=()):
@@ -166,7 +169,7 @@ def test_a_restored_block_goes_on_like_the_one_that_was_saved(before, after, dep
             places = [place for place in argument if place < size]
             for one in (block, restored):
                 if places:
-                    one.add(np.array(places, dtype=np.int32), np.array([vector(argument[p]) for p in places]))
+                    set_vectors(one, {place: argument[place] for place in places})
         else:
             alive = np.array([place not in argument for place in range(size)], dtype=np.bool_)
             size = int(alive.sum())
@@ -210,7 +213,7 @@ def applied(changes, tail):
             shard.add(key, unit, analyse(unit, AnalysisSettings()), content=0, superseded=False)
             left[key] = (text, seed)
             if seed is not None:
-                shard.add_vectors([key, 99], np.array([vector(seed), vector(0)]))  # nobody has key 99
+                shard.add_vectors([(key, vector(seed), seed), (99, vector(0), 0)])  # nobody has key 99
     return shard, left
 
 
@@ -246,7 +249,7 @@ def test_two_shards_are_proposed_from_as_one_and_a_users_own_unit_hides_a_global
 
 def test_vectors_of_another_length_start_a_new_block():
     shard, _ = applied([(1, "oak", 1), (2, "elm", 2)], 7)
-    shard.add_vectors([2], np.ones((1, 8), dtype=np.float32))
+    shard.add_vectors([(2, np.ones(8, dtype=np.float32), 1)])
     found = read_shards([shard]).propose(DenseQuery("s", np.ones(8, dtype=np.float32)), 9, patient())
     assert found.ids == ("u2",)
     assert read_shards([shard]).propose(DenseQuery("s", vector(1)), 9, patient()).ids == ()
