@@ -152,7 +152,7 @@ def test_the_package_runs_as_a_program(tmp_path):
         [sys.executable, "-m", "holdfast", "settings", "--json"], cwd=tmp_path, capture_output=True, text=True,
         check=True,
     )  # fmt: skip
-    assert any(row["key"] == "compaction.min_terms" for row in json.loads(done.stdout))
+    assert any(row["key"] == "compaction.cluster" for row in json.loads(done.stdout))
 
 
 def test_a_commit_that_fails_leaves_the_turn_findable(tmp_path, monkeypatch):

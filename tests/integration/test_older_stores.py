@@ -18,6 +18,7 @@ def made_older(path, schema):
     with sqlite3.connect(path) as connection:
         for index in ("units_of_document", "units_in_conversation"):
             connection.execute(f"DROP INDEX {index}")
+        connection.execute("DROP TABLE version_vectors")
         connection.execute("ALTER TABLE units DROP COLUMN document")
         connection.execute("ALTER TABLE documents DROP COLUMN given_to")
         connection.execute(f"PRAGMA user_version = {schema}")

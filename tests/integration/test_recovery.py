@@ -81,7 +81,7 @@ def test_what_the_tail_shows_or_another_user_said_is_not_recovered(texts):
 def test_a_question_that_is_not_temporal_looks_for_no_anchors(texts, monkeypatch):
     with told(Settings(), texts) as memory:
         asked = []
-        find = SqliteReading.propose
+        find = vars(SqliteReading)["propose"]
 
         def noting(reading, query, depth, deadline):
             asked.append(query)

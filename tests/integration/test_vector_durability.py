@@ -373,7 +373,7 @@ def test_a_snapshot_made_with_other_settings_of_analysis_is_passed_over(tmp_path
         fresh = memory.store._index._built("local", "ana")
         query = LexicalQuery(("e", "c", "part"), (1.0,) * len(FIELDS), 1.2, 0.75, frozenset(), 1.3)
         evidence = ask(memory, lambda reading: reading.evidence(query, ["x"]))
-        assert evidence.df == tuple(fresh.df(term) for term in query.terms)
+        assert evidence.df == tuple(fresh.df(term, fresh.column("alive")) for term in query.terms)
         assert [hit.unit.id for hit in found] == ["x"]
 
 

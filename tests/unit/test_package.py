@@ -8,6 +8,7 @@ from pathlib import Path
 
 import holdfast
 from holdfast import HoldfastError, Settings, errors
+from holdfast.store import contract
 from holdfast.store.migrate import migrations, queries
 
 SOURCE = Path(holdfast.__file__).parent
@@ -60,6 +61,16 @@ def test_modules_and_functions_stay_readable():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef):
                 assert (node.end_lineno or 0) - node.lineno <= 75, (path, node.name)
+
+
+def test_a_store_is_little_to_implement():
+    verbs = [
+        name
+        for protocol in (contract.Store, contract.Reading)
+        for name, value in vars(protocol).items()
+        if callable(value) and not name.startswith("_")
+    ]
+    assert len(verbs) <= 24, verbs
 
 
 def test_no_broad_except_and_no_print():
