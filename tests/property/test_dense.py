@@ -12,7 +12,7 @@ from builders import make_unit, patient, read_shards
 from holdfast.kernels import vectors
 from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings
-from holdfast.store import dense, index
+from holdfast.store import dense, postings
 from holdfast.store.contract import DenseQuery
 from holdfast.store.dense import DenseBlock
 
@@ -202,7 +202,7 @@ def applied(changes, tail):
     """Return the shard that the changes made, and what is left: {key: (text, seed of its vector)}."""
     shard, left = index.Shard(), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index, "_SMALL_TAIL", tail)
+        patch.setattr(postings, "_SMALL_TAIL", tail)
         patch.setattr(index, "_TAIL_SHARE", 0.0)
         for key, text, seed in changes:
             if text is None:

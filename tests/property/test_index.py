@@ -24,7 +24,7 @@ from builders import (
 from holdfast.kernels import bm25
 from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings, Settings
-from holdfast.store import index
+from holdfast.store import index, postings
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.rows import agent_matches, hidden_by
 from holdfast.types import FIELDS, ROLES
@@ -48,7 +48,7 @@ named_texts = st.tuples(texts, st.lists(st.sampled_from(NAMES), max_size=2)).map
 def folding_at(tail):
     """Let the tail be folded into the block as soon as it holds more than `tail` postings."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index, "_SMALL_TAIL", tail)
+        patch.setattr(postings, "_SMALL_TAIL", tail)
         patch.setattr(index, "_TAIL_SHARE", 0.0)
         yield
 

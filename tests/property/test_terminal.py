@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.interfaces import cli
-from holdfast.interfaces.options import visible, visible_json
+from holdfast.interfaces.wire import visible, visible_json
 from holdfast.settings import Settings
 
 TEXTS = (

@@ -14,8 +14,7 @@ from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message
 from holdfast.eval.journal import Journal, StoredRun
 from holdfast.eval.manifest import compare, describe_run, write_manifest
 from holdfast.eval.metrics import STRANGER
-from holdfast.eval.run import evaluate
-from holdfast.eval.systems import Product, Prompt, Ranking
+from holdfast.eval.run import Product, Prompt, Ranking, evaluate
 from holdfast.settings import EmbeddingSettings, Settings
 from holdfast.testing.embedders import HashEmbedder
 

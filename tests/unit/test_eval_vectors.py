@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from holdfast.eval import vectors
-from holdfast.eval.vectors import CachedEmbedder
+from holdfast.eval import run as vectors
+from holdfast.eval.run import CachedEmbedder
 from holdfast.testing.embedders import HashEmbedder
 
 

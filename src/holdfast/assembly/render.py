@@ -31,8 +31,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
-from holdfast.inputs.checks import CONTROLS
-from holdfast.types import AUTHORS, AuthoredText, Unit
+from holdfast.types import AUTHORS, CONTROLS, AuthoredText, Unit
 
 RULES = "[rules]\n"
 GUIDANCE = "[guidance]\n"

@@ -18,7 +18,7 @@ from holdfast.assembly.pack import fill
 from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.errors import InputError, MissingExtraError, shown
 from holdfast.eval.data import GoldQuestion, Haystack, Message
-from holdfast.eval.systems import Prompt, Ranking, Reader, as_unit
+from holdfast.eval.run import Prompt, Ranking, Reader, as_unit
 from holdfast.language.query import without_names
 from holdfast.language.tokens import estimate
 from holdfast.models.embedder import Embedder

@@ -9,7 +9,6 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import holdfast
 from holdfast.errors import InputError
 from holdfast.eval.data import DataSet
 from holdfast.eval.journal import MANIFEST, Pair, StoredRun
-from holdfast.eval.metrics import Interval, find_common, means, paired_interval
+from holdfast.eval.metrics import Comparison, Difference, find_common, means, paired_interval
 from holdfast.eval.run import SystemRun
 from holdfast.settings import Settings
 
@@ -105,44 +104,6 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
 
 
 # ---------------------------------------------------------------------------------------------- comparing
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One metric of one set and system in two runs: the means, and the interval of the difference.
-
-    Both are over the `questions` that both runs have. Where a run has lost its single questions, the means are those
-    of the manifests, and there is no interval.
-    """
-
-    set: str
-    system: str
-    metric: str
-    before: float
-    after: float
-    questions: int
-    ci: Interval | None
-
-    @property
-    def clear(self) -> bool:
-        """Return whether the interval of the difference leaves out 0."""
-        return self.ci is not None and (self.ci[0] > 0.0 or self.ci[1] < 0.0)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the difference as JSON."""
-        return {**asdict(self), "difference": self.after - self.before, "clear": self.clear}
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What two runs differ in, and what to know about it."""
-
-    differences: Sequence[Difference] = ()
-    remarks: Sequence[str] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the comparison as JSON."""
-        return {"compared": [each.to_json() for each in self.differences], "remarks": list(self.remarks)}
 
 
 def compare(before: StoredRun, after: StoredRun) -> Comparison:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -253,3 +253,41 @@ def _percentiles(draws: NDArray[np.float64], sums: NDArray[np.float64], counts: 
     tail = (1.0 - _CONFIDENCE) / 2.0
     low, high = np.quantile(values, [tail, 1.0 - tail])
     return (float(low), float(high))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One metric of one set and system in two runs: the means, and the interval of the difference.
+
+    Both are over the `questions` that both runs have. Where a run has lost its single questions, the means are those
+    of the manifests, and there is no interval.
+    """
+
+    set: str
+    system: str
+    metric: str
+    before: float
+    after: float
+    questions: int
+    ci: Interval | None
+
+    @property
+    def clear(self) -> bool:
+        """Return whether the interval of the difference leaves out 0."""
+        return self.ci is not None and (self.ci[0] > 0.0 or self.ci[1] < 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the difference as JSON."""
+        return {**asdict(self), "difference": self.after - self.before, "clear": self.clear}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What two runs differ in, and what to know about it."""
+
+    differences: Sequence[Difference] = ()
+    remarks: Sequence[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON."""
+        return {"compared": [each.to_json() for each in self.differences], "remarks": list(self.remarks)}

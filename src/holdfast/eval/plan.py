@@ -18,7 +18,7 @@ from holdfast.errors import InputError, SettingsError, shown
 from holdfast.eval.baselines import BASELINES
 from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message
 from holdfast.eval.metrics import Measurement, intervals, means
-from holdfast.eval.systems import Product, System
+from holdfast.eval.run import Product, System
 from holdfast.settings import PROFILES, Settings, Unread
 
 REFERENCE = "reference"

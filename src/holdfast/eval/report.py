@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.eval.manifest import Comparison
-from holdfast.eval.metrics import Interval, Measurement, paired_interval
+from holdfast.eval.metrics import Comparison, Interval, Measurement, paired_interval
 
 # What people look for first, in this order; a set shows those that it has.
 HEADLINES = (

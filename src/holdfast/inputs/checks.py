@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from holdfast.errors import InputError, shown
+from holdfast.language.times import read_time
 from holdfast.settings import IngestSettings
-from holdfast.types import JSON, SCOPES, Scope, read_time
+from holdfast.types import JSON, SCOPES, Scope
 
 # Owner keys, ids and speakers are names, not texts.
 MAX_NAME = 256
@@ -24,10 +25,6 @@ MAX_METADATA_DEPTH = 32
 _LONGEST_LIFETIME = 1e10
 _INT64 = 2**63
 
-# What a terminal, a viewer or a model may obey instead of showing it: control characters but tab and line ends,
-# separators of lines and paragraphs, what turns the direction of text around, annotation marks and invisible tags.
-# Joiners and direction marks stay: scripts and emoji are written with them. The inside of a character class.
-CONTROLS = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\U000e0000-\U000e007f"
 
 Choice = TypeVar("Choice", bound=str)
 

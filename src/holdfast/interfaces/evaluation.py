@@ -23,11 +23,11 @@ from holdfast.eval import plan, report
 from holdfast.eval.data import DataSet
 from holdfast.eval.datasets import LoadedData, load_sets
 from holdfast.eval.journal import MANIFEST, REPORT, StoredRun, begin, finish
-from holdfast.eval.manifest import Comparison, code_digest, compare, describe_run, write_manifest
-from holdfast.eval.run import SystemRun, evaluate, space_of
-from holdfast.eval.systems import System
+from holdfast.eval.manifest import code_digest, compare, describe_run, write_manifest
+from holdfast.eval.metrics import Comparison
+from holdfast.eval.run import System, SystemRun, evaluate, space_of
 from holdfast.interfaces import wire
-from holdfast.interfaces.options import Screen
+from holdfast.interfaces.wire import Screen
 from holdfast.settings import Settings
 from holdfast.types import digest
 

@@ -134,19 +134,13 @@ def _known(
     for i in places:
         owners.setdefault((units[i].tenant, units[i].user, units[i].agent), []).append(i)
     for theirs in owners.values():
-        view, rows = view_of_owner(units[theirs[0]]), vectors[theirs]
+        view, rows = View.of_owner(units[theirs[0]]), vectors[theirs]
         itself = [units[i].id for i in theirs]  # another process may have indexed it meanwhile
         with store.reading(view) as reading:
             near = reading.evidence(SimilarityQuery(space, rows, NEAREST_TURNS, NEAREST_DURABLE), itself)
         pairs = zip(map(list, near.turns), map(list, near.durable), strict=True)
         found |= dict(zip(theirs, pairs, strict=True))
     return found
-
-
-def view_of_owner(unit: Unit) -> View:
-    """Return what the owner of a unit may see, at the moment it was recorded."""
-    at = unit.recorded_time
-    return View(tenant=unit.tenant, user=unit.user or "", agent=unit.agent, now=at, reference_time=at)
 
 
 def _is_shared(one: Unit, other: Unit) -> bool:

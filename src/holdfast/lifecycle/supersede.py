@@ -18,7 +18,6 @@ from holdfast.language.facts import speaker_of
 from holdfast.language.lexical import TOKENIZERS, terms
 from holdfast.language.sentences import PROSE
 from holdfast.language.symbols import symbol
-from holdfast.lifecycle.gate import view_of_owner
 from holdfast.settings import Settings
 from holdfast.store.contract import NO_HURRY, DenseQuery, LexicalQuery, Reading, Store
 from holdfast.types import FIELDS, Unit, View
@@ -45,7 +44,7 @@ class Superseded:
     @property
     def owner(self) -> View:
         """Return whose units they are."""
-        return view_of_owner(self.new)
+        return View.of_owner(self.new)
 
     @property
     def why(self) -> str:
@@ -106,7 +105,7 @@ def _as_kept(store: Store, units: Sequence[Unit]) -> list[Unit]:
     """Return the units as the store has them: it gave them their positions."""
     kept: list[Unit] = []
     for unit in units:
-        with store.reading(view_of_owner(unit)) as reading:
+        with store.reading(View.of_owner(unit)) as reading:
             kept += reading.units([unit.id]).values()
     return kept
 
@@ -126,7 +125,7 @@ def _change(new: Unit, old: Unit, reader: _Reader) -> Change | None:
 
 def _nearest(store: Store, unit: Unit, reader: _Reader, settings: Settings) -> list[Unit]:
     """Return the turns of the same speaker that are nearest in words, meaning or what they state, oldest first."""
-    view, lexical = view_of_owner(unit), settings.lexical
+    view, lexical = View.of_owner(unit), settings.lexical
     words = tuple(dict.fromkeys(TOKENIZERS[settings.analysis.tokenizer](unit.text)))
     weights = tuple(lexical.weights[name] for name in FIELDS)
     query = LexicalQuery(words, weights, lexical.k1, lexical.b, frozenset(), 1.0)

@@ -1,9 +1,7 @@
 """The in-process search index: one shard per owner, postings in numpy arrays, exact after every change.
 
 A shard holds the current version of every unit of one owner, and nothing of any other: isolation is a matter of
-which shards a call may open. Postings sit in one packed block; new units collect in a small tail that is folded
-into the block when it has grown by a quarter, so that adding stays linear. A removed unit is masked at once and
-its postings leave at the next fold. Document frequencies are counted from the postings when they are asked for:
+which shards a call may open. A removed unit is masked at once and its postings leave at the next fold. Document frequencies are counted from the postings when they are asked for:
 there is no second copy that could drift.
 """
 
@@ -11,12 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from array import array
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25
-from holdfast.kernels.facts import FactIndex
+from holdfast.kernels.facts import FactIndex, SeenFacts
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.dense import Column, DenseBlock, HyperCache
+from holdfast.store.postings import Ints, PostingLists, Postings
 from holdfast.store.snapshot import pack_words, unpack_words
 from holdfast.types import (
     AUTHORS,
@@ -45,30 +42,16 @@ from holdfast.types import (
     iso,
 )
 
-# Below this the tail is not worth folding; above it, folding at a quarter keeps the total work linear.
-_SMALL_TAIL = 4096
-_TAIL_SHARE = 0.25
 # Names (C12) have posting lists like terms, after those of the fields: what units are called, and what they name.
 CALLED, NAMING = len(FIELDS), len(FIELDS) + 1
+_KINDS = len(FIELDS) + 2
 TURN, DURABLE = KINDS.index("turn"), SCOPES.index("user")
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _NEVER = np.inf
 _LONG_AGO = -np.inf
 
 Moment = tuple[int, int, int]  # event time, position in its session, place in the shard
-Ints = NDArray[np.int32]
 Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Postings:
-    """The units that hold one term in one field, ascending, and how often."""
-
-    units: Ints
-    counts: Ints
-
-
-_EMPTY = Postings(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 
 
 class Shard:
@@ -118,14 +101,9 @@ class Shard:
         # Whether any unit expires or is valid for a time only: most shards can skip looking.
         self._bounded = False
         self._folding = True
-        self._vocabulary: list[dict[str, int]] = [{} for _ in (*FIELDS, CALLED, NAMING)]
-        self._lists = 0
+        self._postings = PostingLists(_KINDS)
         # The turns of each session in its order (C1); made when first asked for, None while nobody asks.
         self._sessions: dict[int, list[Moment]] | None = None
-        self._starts = np.zeros(1, dtype=np.int64)
-        self._block = _EMPTY
-        self._tail: dict[int, tuple[array[int], array[int]]] = {}
-        self._tail_size = 0
 
     def column(self, name: str) -> NDArray[Any]:
         """Return one value per place, dead places included."""
@@ -207,10 +185,10 @@ class Shard:
         self.unit_count += 1
         for f, field in enumerate(analysis.terms):
             self.field_totals[f] += lengths[f]
-            self._append_postings(f, field, place)
-        self._append_postings(CALLED, analysis.titles, place)
-        self._append_postings(NAMING, analysis.mentions, place)
-        if self._folding and self._tail_size > max(_SMALL_TAIL, _TAIL_SHARE * len(self._block.units)):
+            self._postings.append(f, field, place)
+        self._postings.append(CALLED, analysis.titles, place)
+        self._postings.append(NAMING, analysis.mentions, place)
+        if self._folding and self._postings.is_ready_to_fold:
             self.fold()
 
     def add_vectors(self, vectors: Sequence[tuple[int, NDArray[np.float32], int]]) -> None:
@@ -258,41 +236,12 @@ class Shard:
         for f, length in enumerate(self.column("lengths")[place].tolist()):
             self.field_totals[f] -= length
 
-    def _append_postings(self, field: int, terms: Sequence[str], place: int) -> None:
-        counts: dict[str, int] = {}
-        for term in terms:
-            counts[term] = counts.get(term, 0) + 1
-        for term, count in counts.items():
-            number = self._vocabulary[field].get(term)
-            if number is None:
-                number = self._vocabulary[field][term] = self._lists
-                self._lists += 1
-            entry = self._tail.get(number)
-            if entry is None:
-                entry = self._tail[number] = (array("i"), array("i"))
-            entry[0].append(place)
-            entry[1].append(count)
-        self._tail_size += len(counts)
-
     def fold(self) -> None:
-        """Fold the tail into the block, drop dead postings and renumber the places that are left."""
+        """Fold the tail of the posting lists, drop dead postings and renumber the places that are left."""
         alive = self.column("alive").astype(np.bool_)
-        block_terms = np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
-        tail = [(number, *entry) for number, entry in self._tail.items()]
-        terms = np.concatenate([block_terms, *(np.full(len(units), number) for number, units, _ in tail)])
-        units = np.concatenate([self._block.units, *(np.asarray(units, dtype=np.int32) for _, units, _ in tail)])
-        counts = np.concatenate([self._block.counts, *(np.asarray(c, dtype=np.int32) for _, _, c in tail)])
+        self._postings.fold(alive)
         if not alive.all():
-            live = alive[units]
-            terms, units, counts = terms[live], units[live], counts[live]
-            units = (np.cumsum(alive) - 1).astype(np.int32)[units]
             self._renumber(alive)
-        # Stable: inside a term, block before tail, and both ascend.
-        order = np.argsort(terms, kind="stable")
-        self._starts = np.zeros(self._lists + 1, dtype=np.int64)
-        np.cumsum(np.bincount(terms, minlength=self._lists), out=self._starts[1:])
-        self._block = Postings(units[order], counts[order])
-        self._tail, self._tail_size = {}, 0
 
     def _renumber(self, alive: Bools) -> None:
         self._sessions = None
@@ -324,21 +273,14 @@ class Shard:
         A word or a name that no living unit has is left out: what was erased must not live on here (law 16).
         """
         self.fold()
-        held = np.diff(self._starts) > 0
         codes = {int(code) for name in ("session", "agent", "speaker") for code in np.unique(self.column(name))}
         arrays: dict[str, NDArray[Any]] = {f"column {name}": self.column(name) for name in self._columns}
         arrays |= {"keys": np.array(self.keys, dtype=np.int64), "ids": pack_words(self.ids)}
-        arrays |= {"starts": self._starts, "units": self._block.units, "counts": self._block.counts}
+        arrays |= self._postings.to_arrays()
         arrays["facts"] = pack_words(self.facts.rows())
         arrays["lineages"] = pack_words([[key, _packed(one)] for key, one in self.lineages.items()])
         arrays["covered_by"] = pack_words([*self.covered_by.items()])
         arrays["names"] = pack_words([name if i in codes else None for i, name in enumerate(self.name_of_code)][1:])
-        for f, vocabulary in enumerate(self._vocabulary):
-            known = {word: number for word, number in vocabulary.items() if held[number]}
-            arrays |= {
-                f"words {f}": pack_words([*known]),
-                f"numbers {f}": np.array([*known.values()], dtype=np.int64),
-            }
         if self.dense is not None:
             arrays |= {f"dense {name}": array for name, array in self.dense.to_arrays().items()}
         return arrays
@@ -363,13 +305,7 @@ class Shard:
                 shard.name_of_code.append(None)
             else:
                 shard._code(name)
-        shard._starts = arrays["starts"]
-        shard._block = Postings(arrays["units"], arrays["counts"])
-        shard._vocabulary = [
-            dict(zip(unpack_words(arrays[f"words {f}"]), arrays[f"numbers {f}"].tolist(), strict=True))
-            for f in range(len(shard._vocabulary))
-        ]
-        shard._lists = len(shard._starts) - 1
+        shard._postings = PostingLists.from_arrays(arrays, _KINDS)
         shard.unit_count = len(shard.keys)
         shard.field_totals = shard.column("lengths").sum(axis=0, dtype=np.int64).tolist()
         codes, counts = np.unique(shard.column("speaker"), return_counts=True)
@@ -388,36 +324,23 @@ class Shard:
 
     def postings(self, term: str) -> list[tuple[int, Postings]]:
         """Return, field by field, the places that hold `term`, ascending; dead places may be among them."""
-        numbers = ((f, words[term]) for f, words in enumerate(self._vocabulary[:CALLED]) if term in words)
-        return [(f, self._posting_list(number)) for f, number in numbers]
-
-    def _posting_list(self, number: int) -> Postings:
-        found = _EMPTY
-        if number < len(self._starts) - 1:
-            span = slice(self._starts[number], self._starts[number + 1])
-            found = Postings(self._block.units[span], self._block.counts[span])
-        if number in self._tail:
-            units, counts = self._tail[number]
-            found = Postings(
-                np.concatenate([found.units, np.array(units, dtype=np.int32)]),
-                np.concatenate([found.counts, np.array(counts, dtype=np.int32)]),
-            )
-        return found
+        lists = ((f, self._postings.find(f, term)) for f in range(len(FIELDS)))
+        return [(f, found) for f, found in lists if found is not None]
 
     def names(self, kind: int) -> KeysView[str]:
         """Return the names that units here were ever called by, or have ever named."""
-        return self._vocabulary[kind].keys()
+        return self._postings.terms(kind)
 
     def named(self, kind: int, key: str) -> Ints:
         """Return the living places that are called by a name, or name it, ascending."""
-        number = self._vocabulary[kind].get(key)
-        units = _EMPTY.units if number is None else self._posting_list(number).units
-        living: Ints = units[self.column("alive")[units]]
+        found = self._postings.find(kind, key)
+        places = np.zeros(0, dtype=np.int32) if found is None else found.places
+        living: Ints = places[self.column("alive")[places]]
         return living
 
     def df(self, term: str, seen: Bools) -> int:
         """Return how many of the units that are `seen` hold `term` in any field."""
-        lists = [found.units for _, found in self.postings(term)]
+        lists = [found.places for _, found in self.postings(term)]
         if not lists:
             return 0
         units = lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
@@ -492,6 +415,13 @@ class Shard:
             sessions.setdefault(code, []).append(moment)
         return sessions
 
+    def facts_among(self, eligible: Bools) -> SeenFacts:
+        """Return what the eligible units state."""
+        if eligible[self.column("alive")].all():  # most views see everything: no need to look at each source
+            return self.facts.seen_by(None)
+        places, seen = self.place_of_id, eligible.tolist()
+        return self.facts.seen_by(lambda unit_id: seen[places[unit_id]])
+
     def role_mask(self, roles: frozenset[Role]) -> Bools:
         """Return which places have one of `roles`."""
         wanted = np.array([role in roles for role in ROLES], dtype=np.bool_)
@@ -521,7 +451,7 @@ class Shard:
             if i and deadline.expired():
                 return (*_best(scores, seen, eligible, depth), True)
             for f, found in lists[i]:
-                if len(found.units):
+                if len(found.places):
                     weight = idfs[term] * query.weights[f]
                     self._accumulate(scores, found, f, weight, averages[f], query, boosts, seen)
             if seen is None and i + 1 < len(terms):
@@ -532,7 +462,7 @@ class Shard:
         self, scores: NDArray[np.float64], found: Postings, field: int, weight: float, average: float,
         query: LexicalQuery, boosts: NDArray[np.float64], seen: NDArray[np.intp] | None,
     ) -> None:  # fmt: skip
-        units, counts = found.units, found.counts
+        units, counts = found.places, found.counts
         if seen is not None:
             at = np.searchsorted(units, seen)
             at[at == len(units)] = 0
@@ -547,10 +477,10 @@ class Shard:
         tf = np.zeros((len(places), len(FIELDS), len(terms)), dtype=np.int64)
         for t, term in enumerate(terms):
             for f, found in self.postings(term):
-                if len(found.units):
-                    at = np.searchsorted(found.units, places)
-                    at[at == len(found.units)] = 0
-                    tf[:, f, t] = np.where(found.units[at] == places, found.counts[at], 0)
+                if len(found.places):
+                    at = np.searchsorted(found.places, places)
+                    at[at == len(found.places)] = 0
+                    tf[:, f, t] = np.where(found.places[at] == places, found.counts[at], 0)
         return tf
 
 

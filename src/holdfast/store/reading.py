@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from holdfast.errors import DamagedStoreError, shown
 from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
-from holdfast.kernels.facts import Facts
+from holdfast.kernels.facts import Facts, JoinedFacts
 from holdfast.kernels.vectors import at_least_top, cosines
 from holdfast.store.contract import (
     HYPER_FIELDS,
@@ -37,7 +37,6 @@ from holdfast.store.contract import (
     SimilarityQuery,
     TimeQuery,
 )
-from holdfast.store.facts import join_facts
 from holdfast.store.index import CALLED, DURABLE, NAMING, TURN, Shard, microseconds
 from holdfast.store.rows import GLOBAL, Row, agent_matches, hidden_by, then_by, unit_of, vector_of, where
 from holdfast.store.sync import LiveIndex
@@ -498,7 +497,8 @@ class SqliteReading:
 
     def facts(self) -> Facts:
         """See `Reading.facts`."""
-        return join_facts(self._shards, self._eligible)
+        pairs = zip(self._shards, self._eligible, strict=True)
+        return JoinedFacts([shard.facts_among(eligible) for shard, eligible in pairs], self._shards[0].tokens)
 
     def names(self, kind: Literal["speaker", "session"]) -> tuple[str, ...]:
         """See `Reading.names`."""

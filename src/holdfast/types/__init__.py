@@ -13,7 +13,6 @@ from holdfast.types.lifecycle import (
     Summarised,
     Trivial,
 )
-from holdfast.types.questions import Condition, Deadline, Filter, Junction, QueryProfile, View
 from holdfast.types.results import (
     Account,
     Adjustment,
@@ -57,10 +56,10 @@ from holdfast.types.sources import (
     Span,
     Widened,
 )
-from holdfast.types.times import read_time
 from holdfast.types.units import (
     ACTS,
     AUTHORS,
+    CONTROLS,
     FIELDS,
     JSON,
     KINDS,
@@ -71,18 +70,24 @@ from holdfast.types.units import (
     Analysis,
     Author,
     AuthoredText,
+    Condition,
+    Deadline,
     Document,
     Draft,
     Fact,
     Field,
+    Filter,
     Gate,
+    Junction,
     Kind,
     Lineage,
     Origin,
+    QueryProfile,
     Role,
     Scope,
     Status,
     Unit,
+    View,
     Written,
     digest,
     from_iso,
@@ -92,6 +97,7 @@ from holdfast.types.units import (
 __all__ = [
     "ACTS",
     "AUTHORS",
+    "CONTROLS",
     "FIELDS",
     "JSON",
     "KINDS",
@@ -172,5 +178,4 @@ __all__ = [
     "digest",
     "from_iso",
     "iso",
-    "read_time",
 ]

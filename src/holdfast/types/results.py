@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.types.questions import QueryProfile
-from holdfast.types.units import JSON, Unit
+from holdfast.types.units import JSON, QueryProfile, Unit
 
 
 @dataclass(frozen=True, slots=True)
