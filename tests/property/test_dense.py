@@ -12,7 +12,7 @@ from builders import make_unit, patient, read_shards
 from holdfast.kernels import vectors
 from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings
-from holdfast.store import dense, postings
+from holdfast.store import dense, index, postings
 from holdfast.store.contract import DenseQuery
 from holdfast.store.dense import DenseBlock
 
@@ -203,7 +203,7 @@ def applied(changes, tail):
     shard, left = index.Shard(), {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "_SMALL_TAIL", tail)
-        patch.setattr(index, "_TAIL_SHARE", 0.0)
+        patch.setattr(postings, "_TAIL_SHARE", 0.0)
         for key, text, seed in changes:
             if text is None:
                 shard.remove(key)
