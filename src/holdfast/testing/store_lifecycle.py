@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from holdfast.errors import EmbeddingSpaceError, InputError, NotFoundError
-from holdfast.store.contract import Access, Coverage, Mark, Promotion, Reinstatement, SpaceChange, Supersession
+from holdfast.store import contract
+from holdfast.store.contract import Coverage, Promotion, Reinstatement, SimilarityQuery, SpaceChange, Supersession
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, ids, raises
 from holdfast.types import Document, Draft, Gate, Lineage, Unit, Written
@@ -57,22 +58,23 @@ class StoreLifecycleContract(builders.StoreSuite):
     def test_marks_are_written_together_or_not_at_all(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
         one, two, three = say(ana)
-        good: tuple[Mark, ...] = (
-            Promotion(one, decide()), Coverage(sum_up([two, three]), (two, three)), Access(ana.view, ("a",)),
+        good: tuple[contract.Mark, ...] = (
+            Promotion(one, decide()), Coverage(sum_up([two, three]), (two, three)), contract.Access(ana.view, ("a",)),
             Supersession(ana.view, "a", "b", LATER), SpaceChange(SPACE),
         )  # fmt: skip
         assert raises(NotFoundError, ana.mark, *good, Reinstatement(ana.view, "unknown", LATER))
         for asker in (ana, self.open(tmp_path)):
             assert [*asker.units(*"abc").values()] == [one, two, three]
-            assert (asker.scan(), asker.column("access_count", "a")) == (["a", "b", "c"], [0])
-        assert ana.store.space() is None
+            assert (asker.scan(), asker.column("access_count", "a"), asker.store.space()) == ([*"abc"], [0], None)
         given = (OTHER_SPACE, [two], EAST[None, :], [Promotion(two, decide())])
         ana.mark(SpaceChange(SPACE))
         assert raises(EmbeddingSpaceError, ana.store.put_vectors, *given)
         assert ana.store.put_vectors(SPACE, [three], EAST[None, :], [Promotion(three, decide())]) == 1
         assert [one.gate for one in ana.units("b", "c").values()] == [None, decide()]
         # A promoted unit keeps its vector: nothing that it says has changed.
-        assert (ids(ana.store.waiting(SPACE, 9)), ana.near()) == (["a", "b"], {"c"})
+        asked = SimilarityQuery(SPACE, EAST[None, :], turns=9, durable=9)
+        near = ana.look(lambda reading: reading.evidence(asked, [""]))
+        assert (ids(ana.store.waiting(SPACE, 9)), np.round(near.durable, 6).tolist()) == (["a", "b"], [[1.0]])
         assert ana.mark(*good) == [None, Written("sum", "added", 1), None, None, None]
         assert (ana.units("a")["a"].superseded_by, ana.store.space()) == ("b", SPACE)
 
@@ -91,7 +93,7 @@ class StoreLifecycleContract(builders.StoreSuite):
         ana.mark(Promotion(three, decide()))  # words that changed wait for another decision
         assert [(one.gate, one.version) for one in ana.units("c").values()] == [(None, 2)]
 
-    # ------------------------------------------------------------------------------------------ coverage
+    # -------------------------------------------------------------------------- coverage, supersession
 
     def test_a_summary_stands_for_its_sources(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
@@ -142,8 +144,6 @@ class StoreLifecycleContract(builders.StoreSuite):
             assert covering(ana, "abc") == {"sum" if stays else None}, change
             assert ana.find("togeth") == ({"sum"} if stays else set()), change
             assert (ana.units("sum")["sum"].superseded_by is None) == stays, change
-
-    # -------------------------------------------------------------------------------------- supersession
 
     def test_superseding_is_undone_by_reinstating_and_circles_and_strangers_are_refused(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
