@@ -12,7 +12,7 @@ from builders import make_unit, patient, read_shards
 from holdfast.kernels import vectors
 from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings
-from holdfast.store import dense, postings
+from holdfast.store import dense, index, postings
 from holdfast.store.contract import DenseQuery
 from holdfast.store.dense import DenseBlock
 
@@ -124,9 +124,10 @@ def rebuilt(left, order=sorted):
 
 
 def canonical(block):
+    """Return the rows of a block up to its last vector: places behind it have none, whether or not there is room."""
     arrays_now = block.to_arrays()
-    order = np.argsort(arrays_now["places"], kind="stable")
-    return {name: array[order].tolist() for name, array in arrays_now.items()}
+    size = int(np.max(np.flatnonzero(arrays_now["checksums"] >= 0), initial=-1)) + 1
+    return {name: array[:size].tolist() for name, array in arrays_now.items()}
 
 
 def proposed(block, size, depth, tier, seed=1000, hidden=()):
@@ -200,7 +201,7 @@ def applied(changes, tail):
     shard, left = index.Shard(), {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "_SMALL_TAIL", tail)
-        patch.setattr(index, "_TAIL_SHARE", 0.0)
+        patch.setattr(postings, "_TAIL_SHARE", 0.0)
         for key, text, seed in changes:
             if text is None:
                 shard.remove(key)
@@ -210,7 +211,7 @@ def applied(changes, tail):
             shard.add(key, unit, analyse(unit, AnalysisSettings()), content=0, superseded=False)
             left[key] = (text, seed)
             if seed is not None:
-                shard.add_vectors([key, 99], np.array([vector(seed), vector(0)]))  # nobody has key 99
+                shard.add_vectors([(key, vector(seed), 0), (99, vector(0), 0)])  # nobody has key 99
     return shard, left
 
 
@@ -246,7 +247,7 @@ def test_two_shards_are_proposed_from_as_one_and_a_users_own_unit_hides_a_global
 
 def test_vectors_of_another_length_start_a_new_block():
     shard, _ = applied([(1, "oak", 1), (2, "elm", 2)], 7)
-    shard.add_vectors([2], np.ones((1, 8), dtype=np.float32))
+    shard.add_vectors([(2, np.ones(8, dtype=np.float32), 0)])
     found = read_shards([shard]).propose(DenseQuery("s", np.ones(8, dtype=np.float32)), 9, patient())
     assert found.ids == ("u2",)
     assert read_shards([shard]).propose(DenseQuery("s", vector(1)), 9, patient()).ids == ()

@@ -49,7 +49,7 @@ def folding_at(tail):
     """Let the tail be folded into the block as soon as it holds more than `tail` postings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "_SMALL_TAIL", tail)
-        patch.setattr(index, "_TAIL_SHARE", 0.0)
+        patch.setattr(postings, "_TAIL_SHARE", 0.0)
         yield
 
 

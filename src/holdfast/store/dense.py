@@ -179,7 +179,7 @@ class DenseBlock:
         sums = self._checksums.values
         return place < len(sums) and int(sums[place]) == checksum
 
-    def add(self, places: NDArray[np.int32], matrix: NDArray[np.float32], checksums: Sequence[int]) -> None:
+    def add(self, places: NDArray[np.int32], matrix: NDArray[np.float32], checksums: Sequence[int] | int = 0) -> None:
         """Set the vectors of some places."""
         if (missing := int(places.max(initial=-1)) + 1 - len(self._checksums.values)) > 0:
             self._checksums.extend(np.full(missing, _NO_VECTOR))
