@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from builders import NOW, later
 from histories import Said, Tale, bytes_of, made_up, needles, residue, small_memory, tail_of, talk
 from holdfast import BusyStoreError, EmbedderError, InputError, NotFoundError
-from holdfast.store import erasure, snapshot, sync
+from holdfast.store import erasure as eraser
+from holdfast.store import snapshot, sync
 from holdfast.testing.embedders import HashEmbedder
 
 
@@ -438,8 +439,8 @@ def test_what_is_no_store_in_the_place_of_a_backup_holds_no_erasure_up(tmp_path,
 
 
 def test_only_who_forgets_waits_for_a_backup_that_somebody_holds(tmp_path, monkeypatch):
-    monkeypatch.setattr(erasure, "_COPY_PATIENCE_MS", 1)
-    waits, connected = [], erasure.open_connection
+    monkeypatch.setattr(eraser, "_COPY_PATIENCE_MS", 1)
+    waits, connected = [], eraser.open_connection
 
     def watching(path, settings):
         waits.append(settings.busy_timeout_ms)
@@ -450,7 +451,7 @@ def test_only_who_forgets_waits_for_a_backup_that_somebody_holds(tmp_path, monke
     memory.backup(tmp_path / "copy.db")
     holder = sqlite3.connect(tmp_path / "copy.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr(erasure, "open_connection", watching)
+    monkeypatch.setattr(eraser, "open_connection", watching)
     assert not memory.forget(user="ana", ids=keys[0]).complete
     memory.remember("a write while it is held", user="ana")
     assert waits[0] == 1
@@ -478,8 +479,8 @@ def test_a_copy_that_still_holds_bytes_of_it_is_not_called_complete(tmp_path, mo
     memory = small_memory(tmp_path / "memory.db")
     keys = talk(memory, 3)
     memory.backup(tmp_path / "copy.db")
-    monkeypatch.setattr(erasure, "_erase_noted", lambda *_: None)
-    monkeypatch.setattr(erasure, "surviving", lambda *_: set())  # no unit that is kept accounts for what is found
+    monkeypatch.setattr(eraser, "_erase_noted", lambda *_: None)
+    monkeypatch.setattr(eraser, "surviving", lambda *_: set())  # no unit that is kept accounts for what is found
     erasure = memory.forget(user="ana", ids=keys[0])
     assert not erasure.complete
     assert "copy.db (bytes of it are left" in erasure.outside[0]
@@ -499,7 +500,7 @@ def test_forgetting_in_a_copy_does_not_look_for_the_copy(tmp_path):
 
 
 def test_a_backup_that_somebody_reads_is_not_called_complete(tmp_path, monkeypatch):
-    monkeypatch.setattr(erasure, "_COPY_PATIENCE_MS", 50)
+    monkeypatch.setattr(eraser, "_COPY_PATIENCE_MS", 50)
     memory = small_memory(tmp_path / "memory.db")
     tale = Tale(memory, 5)
     keys = tale.turns("s", [9] * 8)

@@ -245,7 +245,7 @@ def test_scoring_agrees_with_retrieving_bit_for_bit_whichever_tier_answered(reci
 def test_vectors_of_any_length_can_be_proposed_from(dims):
     rows, query = drawn(50, dims), drawn(1, dims, seed=1)[0]
     block = DenseBlock(dims)
-    block.add(np.arange(50, dtype=np.int32), rows)
+    block.add(np.arange(50, dtype=np.int32), rows, [0] * 50)
     assert block.tiers == tuple(sorted({tier for tier in (64, 256) if tier < dims} | {dims}))
     places, scores = block.propose(query, np.ones(50, dtype=np.bool_), 50, None)
     assert sorted(places.tolist()) == list(range(50))
@@ -260,7 +260,7 @@ def test_an_empty_block_and_a_block_of_zeros_propose_without_complaint():
     query = drawn(1, 384)[0]
     assert DenseBlock(384).propose(query, np.zeros(0, dtype=np.bool_), 5, None)[0].tolist() == []
     block = DenseBlock(384)
-    block.add(np.arange(3, dtype=np.int32), np.zeros((3, 384), dtype=np.float32))
+    block.add(np.arange(3, dtype=np.int32), np.zeros((3, 384), dtype=np.float32), [0] * 3)
     places, scores = block.propose(query, np.ones(3, dtype=np.bool_), 5, None)
     assert (places.tolist(), scores.tolist()) == ([0, 1, 2], [0.0] * 3)
     places, scores = block.propose(np.zeros(384, dtype=np.float32), np.ones(3, dtype=np.bool_), 5, None)
@@ -276,7 +276,7 @@ def test_neighbours_that_whole_numbers_cannot_tell_apart_are_all_proposed():
         centre = query + chance.normal(size=384)
         rows = (centre + 0.01 * chance.normal(size=(30, 384))).astype(np.float32)
         block = DenseBlock(384)
-        block.add(np.arange(30, dtype=np.int32), rows)
+        block.add(np.arange(30, dtype=np.int32), rows, [0] * 30)
         exact = vectors.cosines(rows, query, 384)
         places, _ = block.propose(query, np.ones(30, dtype=np.bool_), 1, None)
         lost += int(np.argmax(exact)) not in places.tolist()
@@ -290,8 +290,8 @@ def test_what_a_tier_hands_on_counts_living_vectors_only(monkeypatch):
     rows, query = drawn(100, 384), drawn(1, 384, seed=1)[0]
     replaced, fresh = DenseBlock(384), DenseBlock(384)
     for _ in range(4):
-        replaced.add(np.arange(100, dtype=np.int32), rows)
-    fresh.add(np.arange(100, dtype=np.int32), rows)
+        replaced.add(np.arange(100, dtype=np.int32), rows, [0] * 100)
+    fresh.add(np.arange(100, dtype=np.int32), rows, [0] * 100)
     everything = np.ones(100, dtype=np.bool_)
     found = [sorted(block.propose(query, everything, 2, None)[0].tolist()) for block in (replaced, fresh)]
     assert found[0] == found[1]
@@ -316,7 +316,7 @@ def test_the_funnel_finds_what_exact_search_finds_in_thousands_of_real_sentences
     embedder = build_embedder(EmbeddingSettings(embedder="potion"))
     rows = embedder.embed_documents(texts)
     block = DenseBlock(embedder.dims)
-    block.add(np.arange(len(texts), dtype=np.int32), rows)
+    block.add(np.arange(len(texts), dtype=np.int32), rows, [0] * len(texts))
     chance = np.random.default_rng(11)
     found = wanted = 0
     for i in chance.choice(len(texts), size=100, replace=False):
