@@ -61,8 +61,8 @@ class HyperCache:
         """Keep the rows that an id still points to, and only those."""
         living = [(unit_id, content, self._vectors(row)) for unit_id, (content, row) in self._entries.items()]
         self.invalidate_all()
-        for unit_id, content, vectors in living:
-            self.add(unit_id, content, vectors)
+        for unit_id, content, encoded in living:
+            self.add(unit_id, content, encoded)
 
     def _vectors(self, row: int) -> UnitHypervectors:
         at = {name: int(rows.values[row]) for name, rows in self._rows.items()}
