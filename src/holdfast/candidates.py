@@ -39,7 +39,7 @@ class Engine:
         return Deadline.start(self.clock, timeout_ms)
 
     def prepare(self, question: Question) -> Engine:
-        """Ask for the embedder before a reading begins: it may have vectors to write, and inside nothing is written."""
+        """Ask for the embedder before a reading begins: it may have vectors to write, a reading writes nothing."""
         loaded = self.embedder() if "dense" in question.profile.strategies else None
         return dataclasses.replace(self, embedder=lambda: loaded)
 

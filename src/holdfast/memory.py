@@ -360,15 +360,8 @@ class Memory:
         """Return units by time, newest first; with `session`, those of that session."""
         only_session = owner.get("session") is not None
         view = self._view(**owner, filters=filters, only_session=only_session, current_only=current_only)
-        return [
-            *look(
-                self._store,
-                view,
-                lambda reading: reading.scan(
-                    order=choose("order", order, ("newest", "oldest")), limit=arguments.check_limit(limit)
-                ),
-            )
-        ]
+        order, limit = choose("order", order, ("newest", "oldest")), arguments.check_limit(limit)
+        return [*look(self._store, view, lambda reading: reading.scan(order=order, limit=limit))]
 
     @spell_out
     def history(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
@@ -457,11 +450,12 @@ class Memory:
         document: str | None = None,
         all: bool = False,
         dry_run: bool = False,
+        progress: Callable[[str], None] = lambda _step: None,
         **owner: Unpack[SessionOptions],
     ) -> Erasure:
         """Erase units for good: their words, versions, vectors, and every summary made of them, in every file.
 
-        Summaries are made again from what is left. `dry_run` lists what would go and changes nothing.
+        Summaries are made again from what is left. `dry_run` changes nothing; `progress` hears which step begins.
 
         Raises:
             InputError: nothing is named, or the filter matches everything and `all` is not given.
@@ -476,7 +470,7 @@ class Memory:
         view = dataclasses.replace(view, user="") if chosen.everyones else view
         erasure = self._store.forget(
             view, chosen.ids, chosen.documents, dry_run=check_flag("dry_run", dry_run),
-            owner=wanted.everything and view.agent is None,
+            owner=wanted.everything and view.agent is None, progress=progress,
         )  # fmt: skip
         if chosen.documents:
             documents.drop_readings()

@@ -49,7 +49,7 @@ class Shown:
 
 
 def enter(kept: Pool, lead: Pool | None, most: int) -> Pool:
-    """Return who may enter pass 1, the lead at their head; a deeper look may have merged it with a copy, or cut it."""
+    """Return who may enter pass 1, led by `lead`; a deeper look may have merged that with a copy, or cut it."""
     if lead is None:
         return kept.take([*range(min(most, len(kept)))])
     [name] = lead.ids

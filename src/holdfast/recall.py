@@ -109,7 +109,7 @@ def rank(engine: Engine, question: Question, kept: Pool, view: View) -> tuple[Po
 
 
 def _limit(question: Question, ranked: Pool, scores: Floats, reading: Reading) -> tuple[tuple[Hit, ...], CutRows]:
-    """Cut at the caller's maximum; the profile's stands in where none is named. Whole units are read for hits only."""
+    """Cut at the caller's maximum, else at the profile's; whole units are read for hits only."""
     most = question.limit or question.profile.max_results
     units = reading.units(ranked.ids[:most])
     coverage = ranked.coverage

@@ -95,12 +95,6 @@ steps = st.lists(
 )
 
 
-def set_vectors(block, seeds):
-    """Set the vectors of some places; a seed tells one vector from another, as a checksum does."""
-    rows = np.array([vector(seed) for seed in seeds.values()])
-    block.add(np.array([*seeds], dtype=np.int32), rows, [*seeds.values()])
-
-
 def played(changes):
     """Return the block, and {place: seed} of what is left after each fold renumbered the living places."""
     block, left, size = DenseBlock(WIDTH), {}, PLACES
@@ -108,7 +102,9 @@ def played(changes):
         if verb == "add":
             given_now = {place: seed for place, seed in argument.items() if place < size}
             if given_now:
-                set_vectors(block, given_now)
+                block.add(
+                    np.array([*given_now], dtype=np.int32), np.array([vector(seed) for seed in given_now.values()])
+                )
                 left |= given_now
         else:
             alive = np.array([place not in argument for place in range(size)], dtype=np.bool_)
@@ -121,15 +117,17 @@ def played(changes):
 
 def rebuilt(left, order=sorted):
     block = DenseBlock(WIDTH)
-    if left:
-        set_vectors(block, {place: left[place] for place in order(left)})
+    keys = [*order(left)]
+    if keys:
+        block.add(np.array(keys, dtype=np.int32), np.array([vector(left[key]) for key in keys]))
     return block
 
 
 def canonical(block):
+    """Return the rows of a block up to its last vector: places behind it have none, whether or not there is room."""
     arrays_now = block.to_arrays()
-    held = np.flatnonzero(arrays_now["checksums"] != dense._NO_VECTOR)
-    return {name: dict(zip(held.tolist(), array[held].tolist(), strict=True)) for name, array in arrays_now.items()}
+    size = int(np.max(np.flatnonzero(arrays_now["checksums"] >= 0), initial=-1)) + 1
+    return {name: array[:size].tolist() for name, array in arrays_now.items()}
 
 
 def proposed(block, size, depth, tier, seed=1000, hidden=()):
@@ -169,7 +167,7 @@ def test_a_restored_block_goes_on_like_the_one_that_was_saved(before, after, dep
             places = [place for place in argument if place < size]
             for one in (block, restored):
                 if places:
-                    set_vectors(one, {place: argument[place] for place in places})
+                    one.add(np.array(places, dtype=np.int32), np.array([vector(argument[p]) for p in places]))
         else:
             alive = np.array([place not in argument for place in range(size)], dtype=np.bool_)
             size = int(alive.sum())
@@ -213,7 +211,7 @@ def applied(changes, tail):
             shard.add(key, unit, analyse(unit, AnalysisSettings()), content=0, superseded=False)
             left[key] = (text, seed)
             if seed is not None:
-                shard.add_vectors([(key, vector(seed), seed), (99, vector(0), 0)])  # nobody has key 99
+                shard.add_vectors([(key, vector(seed), 0), (99, vector(0), 0)])  # nobody has key 99
     return shard, left
 
 
@@ -249,7 +247,7 @@ def test_two_shards_are_proposed_from_as_one_and_a_users_own_unit_hides_a_global
 
 def test_vectors_of_another_length_start_a_new_block():
     shard, _ = applied([(1, "oak", 1), (2, "elm", 2)], 7)
-    shard.add_vectors([(2, np.ones(8, dtype=np.float32), 1)])
+    shard.add_vectors([(2, np.ones(8, dtype=np.float32), 0)])
     found = read_shards([shard]).propose(DenseQuery("s", np.ones(8, dtype=np.float32)), 9, patient())
     assert found.ids == ("u2",)
     assert read_shards([shard]).propose(DenseQuery("s", vector(1)), 9, patient()).ids == ()

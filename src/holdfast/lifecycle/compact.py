@@ -241,7 +241,8 @@ def expand(store: Store, view: View, unit_id: str) -> list[Unit]:
     waiting = [unit_id]
     while waiting:
         name = waiting.pop(0)
-        unit = look(store, view, lambda reading: reading.units([name])).get(name)
+        with store.reading(view) as reading:
+            unit = reading.units([name]).get(name)
         if unit is None:
             raise NotFoundError(
                 f"there is no unit {shown(name)} for user {shown(view.user)}; it may have been erased"

@@ -105,7 +105,7 @@ def settle_summaries(pool: Pool, settings: ScoreSettings) -> tuple[Pool, tuple[C
     """Let a summary answer, or the turns that it stands for (C18).
 
     A summary says several turns in fewer words, and one of the turns may say it better. Where a turn reaches its
-    summary, turns speak for themselves and the summary gives way; where none does, the summary speaks for all of them.
+    summary, turns speak for themselves and the summary gives way; where none does, the summary speaks for all.
     """
     weighed = pool.fused * qualities(pool, settings)
     summaries = np.flatnonzero(~np.isnan(pool.known["decay_rate"])).tolist()

@@ -1,8 +1,8 @@
 """Stages of the default recipe: what else speaks for a unit than its own words and meaning.
 
-`STAGES` is the recipe, in order. A stage is a function from a pool to a pool: most mix a signal into the relevance of
-every row, rel' = (1 - w)·rel + w·signal, before min_score, gap and max. A profile that ranks by the fused score has no
-stages, and the reference recipe sets every weight to 0.
+`STAGES` is the recipe, in order. A stage is a function from a pool to a pool: most mix a signal into the relevance
+of every row, rel' = (1 - w)·rel + w·signal, before min_score, gap and max. A profile that ranks by the fused score
+has no stages, and the reference recipe sets every weight to 0.
 """
 
 from __future__ import annotations

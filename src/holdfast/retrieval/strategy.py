@@ -58,7 +58,7 @@ class Strategy(Protocol):
         ...
 
     def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Mapping[str, Account]:
-        """Return, for each of `ids`, the tree of its raw score and notes on it, which begin with the strategy's id."""
+        """Return, for each of `ids`, the tree of its raw score, and notes that begin with the strategy's id."""
         ...
 
 

@@ -61,8 +61,8 @@ class HyperCache:
         """Keep the rows that an id still points to, and only those."""
         living = [(unit_id, content, self._vectors(row)) for unit_id, (content, row) in self._entries.items()]
         self.invalidate_all()
-        for unit_id, content, vectors in living:
-            self.add(unit_id, content, vectors)
+        for unit_id, content, encoded in living:
+            self.add(unit_id, content, encoded)
 
     def _vectors(self, row: int) -> UnitHypervectors:
         at = {name: int(rows.values[row]) for name, rows in self._rows.items()}
@@ -179,7 +179,7 @@ class DenseBlock:
         sums = self._checksums.values
         return place < len(sums) and int(sums[place]) == checksum
 
-    def add(self, places: NDArray[np.int32], matrix: NDArray[np.float32], checksums: Sequence[int]) -> None:
+    def add(self, places: NDArray[np.int32], matrix: NDArray[np.float32], checksums: Sequence[int] | int = 0) -> None:
         """Set the vectors of some places."""
         if (missing := int(places.max(initial=-1)) + 1 - len(self._checksums.values)) > 0:
             self._checksums.extend(np.full(missing, _NO_VECTOR))

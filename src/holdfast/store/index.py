@@ -1,8 +1,8 @@
-"""The in-process search index: one shard per owner, postings in numpy arrays, exact after every change.
+"""The in-process search index: one shard per owner, exact after every change.
 
 A shard holds the current version of every unit of one owner, and nothing of any other: isolation is a matter of
-which shards a call may open. A removed unit is masked at once and its postings leave at the next fold. Document frequencies are counted from the postings when they are asked for:
-there is no second copy that could drift.
+which shards a call may open. A removed unit is masked at once, and its postings leave at the next fold. Document
+frequencies are counted from the postings when they are asked for: there is no second copy that could drift.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class Shard:
         for name, column in shard._columns.items():
             column.replace(arrays[f"column {name}"])
         shard.lineages = {key: _unpacked(one) for key, one in unpack_words(arrays["lineages"])}
-        shard.covered_by = {key: by for key, by in unpack_words(arrays["covered_by"])}
+        shard.covered_by = dict(unpack_words(arrays["covered_by"]))
         shard.keys, shard.ids = arrays["keys"].tolist(), unpack_words(arrays["ids"])
         shard.place_of_key = {key: place for place, key in enumerate(shard.keys)}
         shard.place_of_id = {unit_id: place for place, unit_id in enumerate(shard.ids)}

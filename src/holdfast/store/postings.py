@@ -1,7 +1,7 @@
 """Posting lists in one packed block: which places hold a term, and how often.
 
-New postings collect in a small tail that is folded into the block when it has grown by a quarter, so that adding stays
-linear.
+New postings collect in a small tail that is folded into the block when it has grown by a quarter, so that adding
+stays linear.
 """
 
 from __future__ import annotations

@@ -117,25 +117,14 @@ class SqliteReading:
         return masks
 
     @cached_property
-    def _unit_count(self) -> int:
+    def _totals(self) -> tuple[int, tuple[int, ...]]:
+        """Return how many units the owner, or one agent of it, may see, and how many terms each field has."""
         if self._seen is None:  # kept up to date by the shards
-            return sum(shard.unit_count for shard in self._present)
-        return sum(
-            int(np.count_nonzero(mask))
-            for shard, mask in zip(self._shards, self._seen, strict=True)
-            if shard.past is None
-        )
-
-    @cached_property
-    def _field_totals(self) -> tuple[int, ...]:
-        if self._seen is None:
-            return tuple(map(sum, zip(*(shard.field_totals for shard in self._present), strict=True)))
-        lengths = [
-            shard.column("lengths")[mask].sum(axis=0, dtype=np.int64)
-            for shard, mask in zip(self._shards, self._seen, strict=True)
-            if shard.past is None
-        ]
-        return tuple(int(total) for total in sum(lengths))
+            lengths = zip(*(shard.field_totals for shard in self._present), strict=True)
+            return sum(shard.unit_count for shard in self._present), tuple(map(sum, lengths))
+        pairs = [pair for pair in zip(self._shards, self._seen, strict=True) if pair[0].past is None]
+        fields = sum(shard.column("lengths")[mask].sum(axis=0, dtype=np.int64) for shard, mask in pairs)
+        return sum(int(np.count_nonzero(mask)) for _, mask in pairs), tuple(int(total) for total in fields)
 
     def _count(self, terms: Sequence[str]) -> tuple[int, ...]:
         """Return df of each term; filters, sessions and moments leave the statistics as they are."""
@@ -181,13 +170,13 @@ class SqliteReading:
     @singledispatchmethod
     def propose(self, query: Any, depth: int, deadline: Deadline) -> Proposal:  # noqa: ANN401 - one of `Query`
         """See `Reading.propose`."""
-        raise TypeError(query)
+        raise TypeError(query, depth, deadline)
 
     @propose.register
     def _(self, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
-        units = self._unit_count
+        units, fields = self._totals
         idfs = {t: bm25.idf(units, df) for t, df in zip(query.terms, self._count(query.terms), strict=True)}
-        averages = [total / max(1, units) for total in self._field_totals]
+        averages = [total / max(1, units) for total in fields]
         return self._best_of(depth, lambda shard, seen: shard.propose(query, idfs, averages, seen, depth, deadline))
 
     @propose.register
@@ -215,7 +204,7 @@ class SqliteReading:
             places = np.array(cached, dtype=np.intp)
             distances = shard.hyper.distances(query, [shard.ids[p] for p in cached])
             near = np.where(distances == MISSING_FIELD, 0.0, hv.shifted(hv.similarity(distances)))
-            heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(self._unit_count)
+            heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(self._totals[0])
             scores = np.where(heard, near @ np.array(query.weights), 0.0)
             best = np.flatnonzero(scores > 0.0)
             best = best[at_least_top(scores[best], depth)]
@@ -258,7 +247,7 @@ class SqliteReading:
     @singledispatchmethod
     def evidence(self, query: Any, ids: Sequence[str]) -> Any:  # noqa: ANN401 - see the overloads of `Reading`
         """See `Reading.evidence`."""
-        raise TypeError(query)
+        raise TypeError(query, ids)
 
     @evidence.register
     def _(self, query: LexicalQuery, ids: Sequence[str]) -> LexicalEvidence:
@@ -275,9 +264,9 @@ class SqliteReading:
             roles=tuple(ROLES[role] for role in roles.tolist()),
             tf=tf,
             lengths=lengths,
-            unit_count=self._unit_count,
+            unit_count=self._totals[0],
             df=self._count(query.terms),
-            field_totals=self._field_totals,
+            field_totals=self._totals[1],
         )
 
     @evidence.register
@@ -310,7 +299,7 @@ class SqliteReading:
             here = [found[row] for row in mine.tolist()]
             self._index.encode(shard, here, None)
             distances[mine] = shard.hyper.distances(query, here)
-        return HyperEvidence(found, distances, self._unit_count)
+        return HyperEvidence(found, distances, self._totals[0])
 
     @evidence.register
     def _(self, query: SimilarityQuery, ids: Sequence[str]) -> SimilarityEvidence:
@@ -365,7 +354,8 @@ class SqliteReading:
             values[mine] = [texts[code] for code in shard.column(name)[places].tolist()]
         return values
 
-    def _lineages(self, _ids: Sequence[str], rows: Places) -> Columns:
+    def lineage_columns(self, _ids: Sequence[str], rows: Places) -> Columns:
+        """Return the spans and decay rates of summaries, and which summary covers a unit."""
         starts = self._numbers(rows, "event_time", np.int64)
         ends, rates = starts.copy(), np.full(len(rows), np.nan)
         covered_by = np.full(len(rows), None, dtype=object)
@@ -380,7 +370,8 @@ class SqliteReading:
                     rates[row] = lineage.decay_rate
         return {"starts": starts, "ends": ends, "decay_rate": rates, "covered_by": covered_by}
 
-    def _neighbours(self, ids: Sequence[str], _rows: Places) -> Columns:
+    def neighbour_columns(self, ids: Sequence[str], _rows: Places) -> Columns:
+        """Return the visible turns around each turn."""
         before, after = (np.full(len(ids), None, dtype=object) for _ in range(2))
         present = [
             (shard, eligible)
@@ -397,12 +388,13 @@ class SqliteReading:
             left = [row for row in left if row not in {*mine}] if len(mine) < len(left) else []
         return {"before": before, "after": after}
 
-    def _documents_of(self, ids: Sequence[str], _rows: Places) -> Columns:
+    def document_column(self, ids: Sequence[str], _rows: Places) -> Columns:
+        """Return the document that each unit is part of."""
         keys = {"tenant": self.view.tenant, "user": self.view.user, "ids": json.dumps([*ids])}
         name_of = dict(self._run("documents_of_units", keys).fetchall())
         return {"document": np.array([name_of.get(unit_id) for unit_id in ids], dtype=object)}
 
-    def _accesses(self, ids: Sequence[str], rows: Places) -> Columns:
+    def access_columns(self, ids: Sequence[str], rows: Places) -> Columns:
         """Count the user's own units only: what others read of everyone's is not one user's to see."""
         owner = {"tenant": self.view.tenant, "user": self.view.user}
         keys = np.full(len(ids), _NOWHERE, dtype=np.int64)
@@ -415,7 +407,8 @@ class SqliteReading:
             "most_accessed": np.full(len(ids), most, dtype=np.int64),
         }
 
-    def _hidden(self, ids: Sequence[str], _rows: Places) -> Columns:
+    def hidden_column(self, ids: Sequence[str], _rows: Places) -> Columns:
+        """Return why the view hides each unit."""
         return {"hidden": np.array([self._why_hidden(unit_id) for unit_id in ids], dtype=object)}
 
     def _why_hidden(self, unit_id: str) -> str | None:
@@ -544,9 +537,9 @@ _NUMBERS: dict[str, type] = {
 }  # fmt: skip
 _Derive = Callable[[SqliteReading, Sequence[str], Places], Columns]
 _DERIVED: dict[str, _Derive] = {
-    **dict.fromkeys(("starts", "ends", "decay_rate", "covered_by"), SqliteReading._lineages),
-    **dict.fromkeys(("before", "after"), SqliteReading._neighbours),
-    **dict.fromkeys(("access_count", "most_accessed"), SqliteReading._accesses),
-    "document": SqliteReading._documents_of,
-    "hidden": SqliteReading._hidden,
+    **dict.fromkeys(("starts", "ends", "decay_rate", "covered_by"), SqliteReading.lineage_columns),
+    **dict.fromkeys(("before", "after"), SqliteReading.neighbour_columns),
+    **dict.fromkeys(("access_count", "most_accessed"), SqliteReading.access_columns),
+    "document": SqliteReading.document_column,
+    "hidden": SqliteReading.hidden_column,
 }

@@ -315,7 +315,7 @@ class LiveIndex:
     # ----------------------------------------------------------------------------------------------- saving
 
     def save_when_behind(self) -> None:
-        """Write the snapshot when it has fallen far behind: whoever opens the store after a kill reads little anew."""
+        """Write the snapshot when it has fallen far behind: whoever opens the store after a kill reads little."""
         behind = (
             self._followed - self._saved.get(owner, 0) > max(_FAR_BEHIND, _BEHIND_SHARE * shard.unit_count)
             for owner, shard in self._shards.items()

@@ -167,7 +167,7 @@ Bools = NDArray[np.bool_]
 class Claims:
     """What one strategy says of some units, as columns: one row for each of `ids`.
 
-    `raw` is its score, ≥ 0, higher is better; `relative` when it means something only beside the best of the question.
+    `raw` is its score, ≥ 0, higher is better; `relative` when it means something only beside the question's best.
     `coverage` is the share of the question's idf mass that a unit's words match (C4), `matched` which terms they are,
     `identified` how far it holds the question's identifiers (NaN when there are none), `proven` whether it carries a
     proof of something that it does not state itself.
@@ -253,7 +253,7 @@ class RetrievalResult:
         """Return whether both say the same; law 11 leaves durations out of determinism."""
         return isinstance(other, RetrievalResult) and self._said() == other._said()
 
-    __hash__ = None  # type: ignore[assignment]  # it holds arrays
+    __hash__ = None  # type: ignore[assignment]  # a value with arrays in it is no key
 
     def _said(self) -> tuple[object, ...]:
         return (self.strategy_id, self.candidates, self.exhausted_budget, self.scale)
@@ -375,7 +375,7 @@ class Trace:
         """Return whether both tell the same."""
         return isinstance(other, Trace) and self._told() == other._told()
 
-    __hash__ = None  # type: ignore[assignment]  # it holds arrays
+    __hash__ = None  # type: ignore[assignment]  # a value with arrays in it is no key
 
     def _told(self) -> tuple[object, ...]:
         asked = (self.query, self.profile, self.results, self.reference_time)
