@@ -25,6 +25,7 @@ from holdfast.language import (
     signals,
     symbols,
     temporal,
+    times,
     tokens,
 )
 from holdfast.lifecycle import gate
@@ -108,6 +109,7 @@ _CALLED = {
     "text.read_plain": lambda text: list(plain_text.read_plain(text)),
     "pieces.role_of": lambda text: pieces.role_of(text, lead=text, heading=text),
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
+    "times.read_time": lambda text: times.read_time("at", text),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
     "messages.message_words": lambda text: messages.message_words(_message(text)),
     "messages.read_message": lambda text: messages.read_message(_message(text) | {"further": text}, SETTINGS.ingest),
