@@ -73,7 +73,7 @@ class Pool:
         rows = np.asarray(rows, dtype=np.intp)
         return dataclasses.replace(
             self,
-            ids=tuple(self.ids[row] for row in rows.tolist()),
+            ids=tuple(map(self.ids.__getitem__, rows.tolist())),
             claims={name: claims.take(rows) for name, claims in self.claims.items()},
             claimed={name: mask[rows] for name, mask in self.claimed.items()},
             known={name: column[rows] for name, column in self.known.items()},
@@ -224,5 +224,12 @@ def _padded(one: Effect | None, other: Effect | None, rows: int, others: int) ->
         first.stage,
         np.concatenate([first.weight, second.weight]),
         np.concatenate([first.signal, second.signal]),
-        (*(first.at(row).because for row in range(rows)), *(second.at(row).because for row in range(others))),
+        _joined_reasons(first, second),
     )
+
+
+def _joined_reasons(one: Effect, other: Effect) -> tuple[str, ...] | str:
+    if isinstance(one.because, str) and one.because == other.because:
+        return one.because
+    both = [(effect, row) for effect in (one, other) for row in range(len(effect.weight))]
+    return tuple(effect.at(row).because for effect, row in both)

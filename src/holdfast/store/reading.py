@@ -160,6 +160,10 @@ class SqliteReading:
 
     def _by_shard(self, rows: Places) -> Iterator[tuple[Shard, Places, Places]]:
         """Yield each shard that has some of `rows`: which of them, and their places in it."""
+        filled = [shard for shard in self._shards if shard.keys]
+        if len(filled) == 1 and (rows != _NOWHERE).all():
+            yield filled[0], np.arange(len(rows)), rows
+            return
         for i, shard in enumerate(self._shards):
             mine = np.flatnonzero((rows >= self._offsets[i]) & (rows < self._offsets[i + 1]))
             if len(mine):

@@ -53,24 +53,19 @@ def unit_of(row: Row) -> Unit:
     if zlib.crc32(body.encode()) != checksum:
         raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
     read = json.loads(body)
-    unit = Unit.from_json(read)
+    if read.get("user") is None:
+        access_count = 0  # everyone's unit is read by many: who read it how often is nobody else's business
+    unit = Unit.from_json(
+        read, access_count=access_count, superseded_by=superseded_by, superseded_why=why or "",
+        covered_by=covered_by, gate=_gate_of(key, gate) if gate else None,
+    )  # fmt: skip
     said = (unit.tenant, unit.user or GLOBAL, unit.id, unit.version, unit.session, unit.position, read["event_time"])
     if (*repeated,) != (said if repeated[0] is not None else (None, None, None, unit.version, None, None, None)):
         raise DamagedStoreError(
             f"unit row {key} is filed under other keys than its words are checksummed with; run `holdfast doctor`, "
             "then restore a backup"
         )
-    if unit.user is None:
-        access_count = 0  # everyone's unit is read by many: who read it how often is nobody else's business
-    if not (access_count or superseded_by or covered_by or gate):
-        return unit
-    return unit.evolve(
-        access_count=access_count,
-        superseded_by=superseded_by,
-        superseded_why=why or "",
-        covered_by=covered_by,
-        gate=_gate_of(key, gate) if gate else None,
-    )
+    return unit
 
 
 def gate_text(gate: Gate) -> str:

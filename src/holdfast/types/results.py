@@ -201,7 +201,7 @@ class Claims:
         """Return some of the rows, in that order."""
         rows = np.asarray(rows, dtype=np.intp)
         return Claims(
-            tuple(self.ids[row] for row in rows.tolist()), self.raw[rows], self.coverage[rows], self.matched[rows],
+            tuple(map(self.ids.__getitem__, rows.tolist())), self.raw[rows], self.coverage[rows], self.matched[rows],
             self.identified[rows], self.proven[rows], self.relative,
         )  # fmt: skip
 

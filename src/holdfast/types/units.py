@@ -284,9 +284,9 @@ class Unit:
         return row
 
     @classmethod
-    def from_json(cls, row: Mapping[str, JSON]) -> Self:
-        """Read what `to_json` wrote."""
-        values = dict(row)
+    def from_json(cls, row: Mapping[str, JSON], **marks: Any) -> Self:  # noqa: ANN401 - fields outside versions
+        """Read what `to_json` wrote; `marks` are what happened to the unit since."""
+        values = {**row, **marks}
         for name in _TIMES & values.keys():
             values[name] = from_iso(values[name])
         for name in _TUPLES & values.keys():
