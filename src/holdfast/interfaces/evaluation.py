@@ -97,16 +97,7 @@ def measure(
     resumed = begin(place, name)
     if not as_json:
         _say_first(loaded, resumed=resumed)
-    bars = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TimeRemainingColumn(), console=Screen(stderr=True), transient=True, disable=as_json,
-    )  # fmt: skip
-    with bars:
-        bar = {each.name: bars.add_task(escape(each.name), total=len(each.haystacks)) for each in sets}
-        runs = evaluate(
-            sets, selection.systems, settings.embedding, place, workers=workers or os.cpu_count() or 1,
-            survival=survival, progress=lambda name, done: bars.advance(bar[name], done),
-        )  # fmt: skip
+    runs = _evaluate(sets, selection.systems, settings, place, workers, survival=survival, quiet=as_json)
     manifest = describe_run(
         runs, sets, settings, command=_hide_secrets(sys.argv[1:]), quick=quick, as_cited=as_cited,
         started=started.isoformat(timespec="seconds"), seconds=round(time.monotonic() - began, 1),
@@ -125,6 +116,23 @@ def measure(
         _show_comparison(screen, comparison, as_json=False)
     written = f"\nmanifest {place / MANIFEST}   report {place / REPORT}"
     screen.print(written, highlight=False, soft_wrap=True, markup=False)
+
+
+def _evaluate(
+    sets: Sequence[DataSet], systems: Sequence[System], settings: Settings, place: Path, workers: int, *,
+    survival: bool, quiet: bool,
+) -> list[SystemRun]:  # fmt: skip
+    """Measure, and show how far it has come."""
+    bars = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TimeRemainingColumn(), console=Screen(stderr=True), transient=True, disable=quiet,
+    )  # fmt: skip
+    with bars:
+        bar = {each.name: bars.add_task(escape(each.name), total=len(each.haystacks)) for each in sets}
+        return evaluate(
+            sets, systems, settings.embedding, place, workers=workers or os.cpu_count() or 1,
+            survival=survival, progress=lambda name, done: bars.advance(bar[name], done),
+        )  # fmt: skip
 
 
 def _name_run(sets: Sequence[DataSet], systems: Sequence[System], settings: Settings, *options: bool) -> str:
