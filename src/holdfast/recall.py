@@ -1,4 +1,4 @@
-"""The read path: every stage is one line, and the trace keeps what each decided."""
+"""The read path: every step is one line, and the trace keeps what each decided."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.assembly.pack import fill, term_overlap
 from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.candidates import Engine, Found, Question, collect, join, profile
 from holdfast.language.lexical import TOKENIZERS
-from holdfast.projection import Shown, enter, look_up, recover
+from holdfast.prospects import Shown, enter, look_up, recover
 from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.pool import Floats, Pool, order_rows
 from holdfast.ranking.project import project, widened

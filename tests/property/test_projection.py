@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from builders import NOW, later, make_unit, project
 from holdfast.language.temporal import Indicator, event_slots, indicator
 from holdfast.ranking.project import (
-    Coverage,
     Projected,
     Prospect,
+    SlotCoverage,
     Weighing,
     discover,
     hop,
@@ -330,7 +330,7 @@ def test_a_hop_does_not_depend_on_the_targets_own_score(case):
 
 @given(prospects_called("u1"), pools(), st.integers(0, SLOTS), st.data())
 def test_the_gain_never_rises_as_the_choice_grows(one, company, slots, data):
-    coverage = Coverage(1.0, slots, TemporalSettings())
+    coverage = SlotCoverage(1.0, slots, TemporalSettings())
     smaller = company[: data.draw(st.integers(0, len(company)))]
     more, less = coverage.gain(one, smaller).value, coverage.gain(one, company).value
     assert 0.0 <= less <= more <= 1.0
@@ -372,7 +372,7 @@ def picked_slowly(pool, value, slots, settings):
 
 @given(scored_pools(), fractions, st.integers(0, SLOTS), recipes())
 def test_the_selector_equals_a_slow_obvious_one(pool, value, slots, settings):
-    picks, fallen = pick(pool, Coverage(value, slots, settings.temporal))
+    picks, fallen = pick(pool, SlotCoverage(value, slots, settings.temporal))
     assert [(one.unit.id, one.score) for one in picks] == picked_slowly(pool, value, slots, settings.temporal)
     assert sorted([*ids(picks), *(fall.unit_id for fall in fallen)]) == sorted(ids(pool))
 
@@ -385,7 +385,7 @@ def test_the_choice_is_small_comes_from_the_pool_and_stops_at_its_bar(case):
     assert len(projection.chosen) <= settings.temporal.picks
     assert set(ids(projection.chosen)) <= set(ids(projection.second)) | set(ids(projection.recovered))
     assert list(projection.chosen) == sorted(projection.chosen, key=rank_key)
-    coverage = Coverage(asked.indicator.value, len(asked.slots), settings.temporal)
+    coverage = SlotCoverage(asked.indicator.value, len(asked.slots), settings.temporal)
     picks, _ = pick([*projection.second, *projection.recovered], coverage)
     if projection.active:
         assert set(ids(picks)) == set(ids(projection.chosen))

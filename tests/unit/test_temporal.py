@@ -8,7 +8,7 @@ import pytest
 from builders import NOW, make_unit, project
 from holdfast.errors import SettingsError
 from holdfast.language.temporal import Indicator, event_slots, indicator
-from holdfast.ranking.project import Coverage, Fallen, Projected, Prospect, discover, pick, select, slot_covered
+from holdfast.ranking.project import Fallen, Projected, Prospect, SlotCoverage, discover, pick, select, slot_covered
 from holdfast.settings import Settings, TemporalSettings
 from holdfast.types import Asked, Contribution
 from reference import vectors
@@ -204,7 +204,7 @@ ANCHOR, NOISE = scored("anchor", 0.35, 1, [0, 1]), scored("noise", 0.05, 0, [0, 
     ],
 )
 def test_the_projected_score_has_the_worked_values_in_both_forms(value, final, anchors, gain, cov, proj):
-    coverage = Coverage(value, 2, REFERENCE.temporal)
+    coverage = SlotCoverage(value, 2, REFERENCE.temporal)
     tree = coverage.projected(scored("u", final, anchors, [gain > 0, gain > 0.5]), []).contributions
     assert tree.find("ΔΦ").value == gain
     assert tree.find("S_cov").value == pytest.approx(cov, abs=1e-10)
@@ -227,34 +227,34 @@ def test_the_projected_score_has_the_worked_values_in_both_forms(value, final, a
     ],
 )
 def test_the_gain_is_the_share_of_newly_covered_slots(slots, own, others, gain):
-    coverage = Coverage(1.0, slots, REFERENCE.temporal)
+    coverage = SlotCoverage(1.0, slots, REFERENCE.temporal)
     company = [prospect(f"o{n}", slots=other) for n, other in enumerate(others)]
     assert coverage.gain(prospect("u", slots=own), company).value == gain
 
 
 def test_the_greedy_selector_picks_what_adds_most_to_those_before_it():
     pool = (TOPIC, TWIN, ANCHOR, NOISE)
-    picks, fallen = pick(pool, Coverage(1.0, 2, REFERENCE.temporal))
+    picks, fallen = pick(pool, SlotCoverage(1.0, 2, REFERENCE.temporal))
     assert standing(picks) == [("anchor", 0.51), ("topic", 0.46), ("twin", 0.348)]
     assert fallen == (Fallen("noise", "k_cov", picks[-1].score, pytest.approx(0.03)),)
-    picks, _ = pick(pool, Coverage(0.3, 2, REFERENCE.temporal))
+    picks, _ = pick(pool, SlotCoverage(0.3, 2, REFERENCE.temporal))
     assert standing(picks) == [("topic", 0.558), ("twin", 0.5104), ("anchor", 0.398)]
 
 
 def test_the_selector_stops_below_its_bar_and_says_who_fell():
     settings = REFERENCE.temporal
-    assert pick((scored("a", 0.05),), Coverage(1.0, 1, settings)) == (
+    assert pick((scored("a", 0.05),), SlotCoverage(1.0, 1, settings)) == (
         (),
         (Fallen("a", "θ_stop", 0.1, pytest.approx(0.03)),),
     )
     exact = scored("b", 0.1)
-    assert [one.unit.id for one in pick((exact,), Coverage(0.0, 0, settings))[0]] == ["b"]
-    assert pick((), Coverage(1.0, 2, settings)) == ((), ())
+    assert [one.unit.id for one in pick((exact,), SlotCoverage(0.0, 0, settings))[0]] == ["b"]
+    assert pick((), SlotCoverage(1.0, 2, settings)) == ((), ())
 
 
 def test_equal_candidates_are_picked_by_id():
     pool = [scored(name, 0.5) for name in "dbca"]
-    assert [one.unit.id for one in pick(pool, Coverage(1.0, 0, REFERENCE.temporal))[0]] == ["a", "b", "c"]
+    assert [one.unit.id for one in pick(pool, SlotCoverage(1.0, 0, REFERENCE.temporal))[0]] == ["a", "b", "c"]
 
 
 # --------------------------------------------------------------------------------------------------- selection
@@ -462,7 +462,7 @@ def test_gains_scores_and_picks_agree_with_the_oracle():
     compared = 0
     for entry in vectors(section="9.4-coverage"):
         given = entry["inputs"]
-        coverage = Coverage(1.0, given["slots"], REFERENCE.temporal)
+        coverage = SlotCoverage(1.0, given["slots"], REFERENCE.temporal)
         gain = coverage.gain(prospect("u", slots=given["phi_d"]), [prospect("o", slots=given["covered"])])
         assert gain.value == entry["expected"]
         compared += 1
@@ -470,7 +470,7 @@ def test_gains_scores_and_picks_agree_with_the_oracle():
         given = entry["inputs"]
         slots = [place < 2 * given["delta_phi"] for place in range(2)]
         member = scored("u", given["S_final"], given["A"], slots)
-        tree = Coverage(given["xi"], 2, REFERENCE.temporal).projected(member, []).contributions
+        tree = SlotCoverage(given["xi"], 2, REFERENCE.temporal).projected(member, []).contributions
         assert tree.find("S_cov").value == pytest.approx(entry["expected"]["S_cov"], abs=1e-12)
         assert tree.value == pytest.approx(entry["expected"]["S_proj"], abs=1e-12)
         compared += 1
@@ -478,7 +478,7 @@ def test_gains_scores_and_picks_agree_with_the_oracle():
         given = entry["inputs"]
         pool = [scored(one["id"], one["S"], one["A"], one["phi"]) for one in given["pool"]]
         slots = len(given["pool"][0]["phi"]) if given["pool"] else 0
-        picks, _ = pick(pool, Coverage(given["xi"], slots, REFERENCE.temporal))
+        picks, _ = pick(pool, SlotCoverage(given["xi"], slots, REFERENCE.temporal))
         assert [one.unit.id for one in picks] == entry["expected"]["selected"]
         assert [one.score for one in picks] == pytest.approx(entry["expected"]["scores"], abs=1e-12)
         compared += 1

@@ -1,1 +1,1 @@
-"""Hits → ordered candidates. Pure: values in, new values out."""
+"""Candidates → one pool, ranked. Pure: values in, new values out."""

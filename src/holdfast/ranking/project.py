@@ -1,6 +1,6 @@
 """The projection Proj(V_rest, q) (C11, C12, C13): what is injected besides rules and tail, and in which order.
 
-pass 1 → pass 2 → hops → temporal selection:   Proj = (S* if active else C2) ∪ C_hop*
+pass 1 → pass 2 → hops → temporal selection:   Proj = (S* if active else P2) ∪ C_hop*
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class SlotCoverage:
     """What S_proj of one question needs to know: ξ, the number of event slots |E|, and the shares."""
 
     xi: float
@@ -47,6 +47,17 @@ class Coverage:
             Contribution("newly covered slots", float(len(new))),
             Contribution("slots", float(max(self.slots, 1))),
         )
+
+    def value(self, one: Projected, taken: set[int]) -> float:
+        """Return S_proj when the slots `taken` are covered: the arithmetic of `projected`, without its tree."""
+        relevance, anchors, coverage = self.settings.shares
+        gain = len(self._covered(one.prospect) - taken) / float(max(self.slots, 1))
+        mix = relevance * one.score + anchors * one.prospect.anchor_density + coverage * gain
+        return min((1.0 - self.xi) * one.score + self.xi * min(mix, 1.0), 1.0)
+
+    def slots_of(self, picks: Iterable[Projected]) -> set[int]:
+        """Return the slots that some picks cover together."""
+        return set[int]().union(*(self._covered(one.prospect) for one in picks))
 
     def _covered(self, prospect: Prospect) -> set[int]:
         return {place for place, covers in enumerate(prospect.slots[: self.slots]) if covers}
@@ -81,7 +92,7 @@ def select(
     if not settings.enabled or xi < settings.activation:
         return Selection(active=False)
     recovered, left_out = _recover(discovery, prospects, settings)
-    coverage = Coverage(xi, slots, settings)
+    coverage = SlotCoverage(xi, slots, settings)
     members = [Projected(one.prospect, "temporal", one.contributions) for one in discovery.second]
     pool = (*members, *recovered)
     picks, passed_over = pick(pool, coverage)
@@ -95,7 +106,7 @@ def select(
 def _recover(
     discovery: Discovery, prospects: Collection[Prospect], settings: TemporalSettings
 ) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
-    """Return C_rec with S_final: the anchor-rich units outside C2, by (A, sim, id)."""
+    """Return C_rec with S_final: the anchor-rich units outside P2, by (A, sim, id)."""
     taken = {one.unit.id for one in discovery.second}
     eligible: list[Prospect] = []
     fallen: list[Fallen] = []
@@ -114,22 +125,25 @@ def _recover(
     return recovered, (*fallen, *beyond)
 
 
-def pick(pool: Sequence[Projected], coverage: Coverage) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
+def pick(pool: Sequence[Projected], coverage: SlotCoverage) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
     """Return up to k_cov members of the pool, each the best by S_proj given those before it, and who lost where.
 
     A pick carries the S_proj it was picked with.
     """
     settings = coverage.settings
     picks: tuple[Projected, ...] = ()
-    ranked: tuple[Projected, ...] = ()
+    scores: dict[str, float] = {}
     left = {one.unit.id: one for one in pool}
     while left and len(picks) < settings.picks:
-        ranked = in_order(coverage.projected(one, picks) for one in left.values())
-        if ranked[0].score < settings.stop:
-            return picks, tuple(Fallen(one.unit.id, "θ_stop", settings.stop, one.score) for one in ranked)
-        picks = (*picks, ranked[0])
-        del left[ranked[0].unit.id]
-    return picks, tuple(Fallen(one.unit.id, "k_cov", picks[-1].score, one.score) for one in ranked[1:])
+        taken = coverage.slots_of(picks)
+        values = {unit_id: coverage.value(one, taken) for unit_id, one in left.items()}
+        scores = dict(sorted(values.items(), key=lambda pair: (-pair[1], pair[0])))
+        first = next(iter(scores))
+        if scores[first] < settings.stop:
+            return picks, tuple(Fallen(unit_id, "θ_stop", settings.stop, score) for unit_id, score in scores.items())
+        picks = (*picks, coverage.projected(left.pop(first), picks))
+        del scores[first]
+    return picks, tuple(Fallen(unit_id, "k_cov", picks[-1].score, score) for unit_id, score in scores.items())
 
 
 def slot_covered(slot_terms: frozenset[str], unit_terms: frozenset[str]) -> bool:
@@ -199,7 +213,7 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What the two passes kept, best first: C1 by similarity, C2 by S_final."""
+    """What the two passes kept, best first: P1 by similarity, P2 by S_final."""
 
     first: tuple[Prospect, ...]
     second: tuple[Projected, ...]
@@ -215,7 +229,7 @@ def discover(
     *,
     max_access: int = 0,
 ) -> Discovery:
-    """Return C1 and C2 of `prospects` at the moment `at` (t_ref).
+    """Return P1 and P2 of `prospects` at the moment `at` (t_ref).
 
     `max_access` is max_acc over the whole V_rest; a prospect's own count raises it.
     """
@@ -240,7 +254,7 @@ def hop(
     """Return C_hop*, best first, and the linked units whose score was too low.
 
     `links` leads from a unit's id to the ids it names; one that `prospects` does not hold is not followed. Links are
-    followed once and from C2 alone, so that a ring of links ends (law 8).
+    followed once and from P2 alone, so that a ring of links ends (law 8).
     """
     limits = settings.projection
     taken = {parent.unit.id for parent in discovery.second}

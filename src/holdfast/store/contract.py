@@ -4,7 +4,7 @@ Two protocols. A `Reading` is one consistent state of what one view may see, and
 read transaction with the index that belongs to it, in PostgreSQL a snapshot transaction. A `Store` makes readings and
 has the writing verbs. `propose` may use any machinery and only proposes; `evidence` gives the exact numbers behind a
 score, which one kernel above the store computes, so that every back end ranks alike (law 11).
-`holdfast.testing.StoreContract` checks an implementation.
+`StoreContract` and `StoreLifecycleContract` of `holdfast.testing` check an implementation.
 """
 
 from __future__ import annotations
