@@ -293,7 +293,7 @@ def session_turns(store: Store, view: View) -> list[Unit]:
     if view.session is None:
         return []
     whole = dataclasses.replace(view, only_session=True, filters=None)
-    found = look(store, whole, lambda reading: reading.scan(order="newest", limit=_MOST_TURNS))
+    found = look(store, whole, lambda reading: [*reading.scan(order="newest", limit=_MOST_TURNS)])
     return [unit for unit in found if unit.kind == "turn"][::-1]
 
 

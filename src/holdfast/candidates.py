@@ -19,7 +19,7 @@ from holdfast.ranking.pool import Bools, Pool
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.store.contract import ColumnName, Reading, Store, TimeQuery
-from holdfast.types import Claims, Deadline, QueryProfile, RetrievalResult
+from holdfast.types import Claims, Deadline, QueryProfile, RetrievalResult, View
 
 # A unit that tells of an event says most of the event's words; "the trip" alone is told by many.
 _EVENT_COVERAGE = 0.6
@@ -38,10 +38,45 @@ class Engine:
         """Begin to count a time budget now."""
         return Deadline.start(self.clock, timeout_ms)
 
-    def prepare(self, question: Question) -> Engine:
-        """Ask for the embedder before a reading begins: it may have vectors to write, a reading writes nothing."""
+    def prepare(self, question: Question, view: View, slots: Sequence[str] = ()) -> Engine:
+        """Embed the question, and events of it, before its reading begins.
+
+        The embedder may have vectors to write, and may be slow: nobody else is to wait for it.
+        """
         loaded = self.embedder() if "dense" in question.profile.strategies else None
-        return dataclasses.replace(self, embedder=lambda: loaded)
+        if loaded is None:
+            return dataclasses.replace(self, embedder=lambda: None)
+        with self.store.reading(view) as reading:
+            speakers = reading.names("speaker")
+        texts = dict.fromkeys((text_to_embed(self, question, speakers), *slots))
+        known = KnownVectors(loaded, {text: loaded.embed_query(text) for text in texts})
+        return dataclasses.replace(self, embedder=lambda: known)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownVectors:
+    """An embedder that has embedded some questions already; see `Embedder`."""
+
+    embedder: Embedder
+    vectors: Mapping[str, NDArray[np.float32]]
+
+    @property
+    def space(self) -> str:
+        """Name the embedding space."""
+        return self.embedder.space
+
+    @property
+    def dims(self) -> int:
+        """Return how many numbers a vector has."""
+        return self.embedder.dims
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row for each text."""
+        return self.embedder.embed_documents(texts)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a question."""
+        return self.vectors[text] if text in self.vectors else self.embedder.embed_query(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +109,21 @@ def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfil
     embedder = engine.embedder() if "dense" in question.profile.strategies else None
     if embedder is None:
         return query
-    text = f"{query.borrowed}\n{query.text}" if query.borrowed else query.text
-    if engine.settings.stages.names_leave:
-        text = without_names(text, query.participants)
+    text = _text_of(engine, query)
     [vector] = check_vectors([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
     return dataclasses.replace(query, vector=vector, space=embedder.space)
+
+
+def text_to_embed(engine: Engine, question: Question, speakers: Sequence[str]) -> str:
+    """Return the words of a question that its vector is made of."""
+    tokenise = TOKENIZERS[engine.settings.analysis.tokenizer]
+    query = profile_query(question.text, previous=question.previous, speakers=speakers, tokenise=tokenise)
+    return _text_of(engine, query)
+
+
+def _text_of(engine: Engine, query: QueryProfile) -> str:
+    text = f"{query.borrowed}\n{query.text}" if query.borrowed else query.text
+    return without_names(text, query.participants) if engine.settings.stages.names_leave else text
 
 
 def _find_time(engine: Engine, question: Question, query: QueryProfile, reading: Reading) -> dict[str, Any]:

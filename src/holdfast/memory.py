@@ -361,7 +361,7 @@ class Memory:
         only_session = owner.get("session") is not None
         view = self._view(**owner, filters=filters, only_session=only_session, current_only=current_only)
         order, limit = choose("order", order, ("newest", "oldest")), arguments.check_limit(limit)
-        return [*look(self._store, view, lambda reading: reading.scan(order=order, limit=limit))]
+        return look(self._store, view, lambda reading: [*reading.scan(order=order, limit=limit)])
 
     @spell_out
     def history(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:

@@ -68,7 +68,7 @@ def look_up(
     """Look up what projection needs to know of the question and of each candidate."""
     pool = entering.joined(spare) if len(spare) else entering
     plain = engine.settings.projection.keywords == "words"
-    slots = event_slots(question.text) if is_temporal(engine, question) else ()
+    slots = slots_of(engine, question)
     units = reading.units(pool.ids)
     known = reading.columns(pool.ids, ("access_count", "most_accessed", "anchor_density"))
     covered = _cover_slots(engine, query, slots, units, reading)
@@ -143,6 +143,11 @@ def _follow_links(
 
 
 # ------------------------------------------------------------------------------------------------- recovery
+
+
+def slots_of(engine: Engine, question: Question) -> tuple[str, ...]:
+    """Return the events that a temporal question names."""
+    return tuple(event_slots(question.text)) if is_temporal(engine, question) else ()
 
 
 def is_temporal(engine: Engine, question: Question) -> bool:

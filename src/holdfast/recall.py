@@ -13,7 +13,7 @@ from holdfast.assembly.pack import fill, term_overlap
 from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.candidates import Engine, Found, Question, collect, join, profile
 from holdfast.language.lexical import TOKENIZERS
-from holdfast.prospects import Shown, enter, look_up, recover
+from holdfast.prospects import Shown, enter, look_up, recover, slots_of
 from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.pool import Floats, Pool, order_rows
 from holdfast.ranking.project import project, widened
@@ -35,7 +35,7 @@ from holdfast.types import (
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
     """Answer a question with ranked hits."""
-    engine = engine.prepare(question)
+    engine = engine.prepare(question, view)
     with engine.store.reading(view) as reading:
         query = profile(engine, question, reading)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
@@ -48,7 +48,7 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
 
 def assemble(engine: Engine, question: Question, view: View, request: ContextRequest) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
-    engine = engine.prepare(question)
+    engine = engine.prepare(question, view, slots_of(engine, question))
     with engine.store.reading(view) as reading:
         query = profile(engine, question, reading)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)

@@ -8,6 +8,7 @@ from functools import partial
 from holdfast.assembly.context import Context
 from holdfast.assembly.plan import ContextRequest
 from holdfast.candidates import Engine, Question, search_strategies
+from holdfast.prospects import slots_of
 from holdfast.recall import assemble, search
 from holdfast.retrieval.strategy import Strategy
 from holdfast.store.contract import Reading
@@ -16,7 +17,7 @@ from holdfast.types import QueryProfile, RetrievalResult, SearchResult, Strategy
 
 def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
     """Say why `unit` is, or is not, among the hits of a question."""
-    engine = engine.prepare(question)
+    engine = engine.prepare(question, view)
     with engine.store.reading(view) as reading:  # the search inside reads the same state
         result = search(engine, question, view, explain=True)
         everything = search_strategies(engine, question, result.trace.query, reading, _NO_LIMIT)
@@ -31,7 +32,7 @@ def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
 
 def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, request: ContextRequest) -> Why:
     """Say why `unit` is, or is not, in the context of a question; what the budget dropped comes with its tokens."""
-    engine = engine.prepare(question)
+    engine = engine.prepare(question, view, slots_of(engine, question))
     with engine.store.reading(view) as reading:
         found = why(engine, question, unit, view)
         if (hidden := _why_hidden(reading, unit)) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -112,9 +112,9 @@ def agents(store: Store, view: View) -> set[str | None]:
     return {unit.agent for unit in _session(store, dataclasses.replace(view, agent=None)) if unit.kind == "turn"}
 
 
-def _session(store: Store, view: View) -> Iterator[Unit]:
+def _session(store: Store, view: View) -> list[Unit]:
     whole = dataclasses.replace(view, only_session=True, filters=None, hide_covered=False)
-    return look(store, whole, lambda reading: reading.scan(order="oldest", limit=None))
+    return look(store, whole, lambda reading: [*reading.scan(order="oldest", limit=None)])
 
 
 def _may_be_covered(unit: Unit, view: View, protected: frozenset[str]) -> bool:

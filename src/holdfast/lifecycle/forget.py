@@ -103,7 +103,7 @@ def _own(store: Store, view: View) -> list[Unit]:
     everything = dataclasses.replace(
         view, now=_BEFORE_EXPIRY, current_only=False, only_session=view.session is not None, hide_covered=False
     )
-    found = look(store, everything, lambda reading: reading.scan(order="oldest", limit=None))
+    found = look(store, everything, lambda reading: [*reading.scan(order="oldest", limit=None)])
     return [unit for unit in found if unit.user == view.user and view.agent in (unit.agent, None)]
 
 

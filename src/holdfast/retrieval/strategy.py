@@ -71,6 +71,9 @@ def retrieve(
     order = [row for row in np.argsort(-claims.raw, kind="stable").tolist() if claims.raw[row] > 0.0]
     order.sort(key=lambda row: (-claims.raw[row], claims.ids[row]))
     best = claims.take(order[:depth])
+    known = reading.columns(best.ids, ("kind",))["kind"].tolist()
+    if None in known:  # a third party's strategy may name what nobody has
+        best = best.take([row for row, kind in enumerate(known) if kind is not None])
     scale = float(best.raw[0]) if claims.relative and best.ids else 1.0
     return RetrievalResult(strategy.id, best, deadline.elapsed_ms(), found.exhausted, scale)
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from holdfast.errors import ClosedStoreError, NotFoundError, shown
+from holdfast.errors import ClosedStoreError, NotFoundError, StoreError, shown
 from holdfast.store.migrate import IDENTITY, close_connection, queries, translated
 from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
 from holdfast.types import JSON, Unit, View
@@ -33,10 +33,9 @@ class Database:
 
     def close(self) -> None:
         """Release the file; further calls raise `ClosedStoreError`."""
-        with self.lock:
-            if self.is_usable():
-                close_connection(self.connection, self.location)
-            self._closed = True
+        if self.is_usable():
+            close_connection(self.connection, self.location)
+        self._closed = True
 
     def is_usable(self) -> bool:
         """Return whether it is open, and by this process."""
@@ -61,11 +60,11 @@ class Database:
     @contextmanager
     def in_use(self, *, writing: bool = False) -> Iterator[None]:
         """Hold the lock; errors of SQLite become ours."""
+        if os.getpid() != self._process:  # before the lock, which another thread of the parent may have held
+            raise ClosedStoreError("this memory was opened by the parent process; open it again after a fork")
         with self.lock:
             if self._closed:
                 raise ClosedStoreError("this memory is closed; open it again")
-            if os.getpid() != self._process:
-                raise ClosedStoreError("this memory was opened by the parent process; open it again after a fork")
             with translated(self.location, writing=writing):
                 yield
 
@@ -74,10 +73,10 @@ class Database:
         """Read one state in a block, whatever other processes write; a block inside a block reads the same state."""
         with self.in_use():
             outermost = not self.connection.in_transaction
-            if outermost:
-                self.connection.execute("BEGIN")
-                self.run("last_change", {}).fetchone()  # the first read decides which state it is
             try:
+                if outermost:
+                    self.connection.execute("BEGIN")
+                    self.run("last_change", {}).fetchone()  # the first read decides which state it is
                 yield
             finally:
                 if outermost and self.connection.in_transaction:
@@ -87,9 +86,14 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """Run a block as one transaction: all of it or nothing."""
         with self.in_use(writing=True):
-            self.connection.execute("BEGIN IMMEDIATE")
+            if self.connection.in_transaction:
+                raise StoreError(
+                    "nothing is written while this thread reads: an embedder or counter of a question called back "
+                    "into its memory; write before or after the question"
+                )
             self._changed.clear()
             try:
+                self.connection.execute("BEGIN IMMEDIATE")
                 yield
                 self._write_changes()
                 self.connection.execute("COMMIT")

@@ -194,6 +194,11 @@ class DenseBlock:
         for tier, column in self._scales.items():
             column.values[places] = vectors.inverse_lengths(whole, tier)
 
+    def drop(self, place: int) -> None:
+        """Let a place have no vector; most have none to lose."""
+        if place < len(self._checksums.values):
+            self._checksums.values[place] = _NO_VECTOR
+
     def renumber(self, alive: NDArray[np.bool_]) -> None:
         """Follow the shard: dead places leave, the others move up."""
         for column in (self._checksums, self._rows, self._first, *self._scales.values()):

@@ -27,7 +27,7 @@ from holdfast.store.migrate import (
     translated,
 )
 from holdfast.store.rows import EPOCH, GLOBAL, Row, columns, unit_of
-from holdfast.store.sync import LiveIndex
+from holdfast.store.sync import GoneOwner, LiveIndex
 from holdfast.types import JSON, Document, Erasure, Unit, View, iso
 
 # What SQLite puts beside a database.
@@ -196,6 +196,7 @@ class Eraser:
     ) -> Erasure:
         """Erase in one transaction, then write the files anew and prove that nothing is left; see `Store.forget`."""
         progress("erasing")
+        gone_owner: GoneOwner | None = None
         with self._database.transaction():
             units = self._doomed(view, ids)
             summaries = tuple(resting_on(self._run, units))
@@ -209,10 +210,10 @@ class Eraser:
             note_copies(self._database, gone, documents, view if owner else None)
             if owner:
                 self._database.forget_changes(view.tenant, view.user)
-                erase_owner(self._run, view.tenant, view.user)
+                gone_owner = GoneOwner(view.tenant, view.user, *erase_owner(self._run, view.tenant, view.user))
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
-        held_up = self._scrub(pieces, (view.tenant, view.user) if owner else None, progress)
+        held_up = self._scrub(pieces, gone_owner, progress)
         named = {unit.id for unit in units}
         return Erasure(
             units=units,
@@ -257,7 +258,7 @@ class Eraser:
 
     # ------------------------------------------------------------------------------------------- the files
 
-    def _scrub(self, pieces: Sequence[bytes], owner: tuple[str, str] | None, progress: Progress) -> str:
+    def _scrub(self, pieces: Sequence[bytes], owner: GoneOwner | None, progress: Progress) -> str:
         """Let no file of this store hold anything of what was erased; return why that is not proven, or nothing.
 
         The units are gone by now: an error here holds the rest up, and undoes nothing.
@@ -452,10 +453,12 @@ def _body(unit: Unit) -> dict[str, JSON]:
     return {"body": row["body"], "checksum": row["checksum"]}
 
 
-def erase_owner(run: Run, tenant: str, user: str) -> None:
-    """Take an owner out of the feed; whoever follows it hears of a new epoch instead."""
+def erase_owner(run: Run, tenant: str, user: str) -> tuple[str | None, str]:
+    """Take an owner out of the feed; whoever follows it hears of a new epoch instead. Return the old and the new."""
+    before, after = run("agreed", {"name": EPOCH}).fetchone(), os.urandom(8).hex()
     run("erase_changes", {"tenant": tenant, "user": user})
-    run("agree", {"name": EPOCH, "value": os.urandom(8).hex()})
+    run("agree", {"name": EPOCH, "value": after})
+    return (before[0] if before else None), after
 
 
 # --------------------------------------------------------------------------------------------------- proof

@@ -202,6 +202,11 @@ class Shard:
         places = np.array([self.place_of_key[key] for key, _, _ in known], dtype=np.int32)
         self.dense.add(places, matrix, [checksum for _, _, checksum in known])
 
+    def drop_vector(self, key: int) -> None:
+        """Say that a unit has no vector, or none of the space that is searched."""
+        if self.dense is not None:
+            self.dense.drop(self.place_of_key[key])
+
     def has_vector(self, key: int, checksum: int) -> bool:
         """Return whether a unit that is here has just that vector."""
         return self.dense is not None and self.dense.holds(self.place_of_key[key], checksum)

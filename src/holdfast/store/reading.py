@@ -147,7 +147,8 @@ class SqliteReading:
                 if self._seen is not None:
                     here[here] = self._seen[i][places[here]]
                 rows[here] = self._offsets[i] + places[here]
-            self._located = (ids, rows)
+            # A list may be another one by the next call.
+            self._located = (ids if type(ids) is tuple else None, rows)
         return self._located[1]
 
     def _known(self, ids: Sequence[str]) -> tuple[tuple[str, ...], Places]:
@@ -212,7 +213,7 @@ class SqliteReading:
             scores = np.where(heard, near @ np.array(query.weights), 0.0)
             best = np.flatnonzero(scores > 0.0)
             best = best[at_least_top(scores[best], depth)]
-            return places[best], scores[best], len(places) < int(np.count_nonzero(eligible))
+            return places[best], scores[best], shard.past is None and len(places) < int(np.count_nonzero(eligible))
 
         return self._best_of(depth, nearest)
 
@@ -322,8 +323,8 @@ class SqliteReading:
         matrix = np.array([vector for _, vector in kept], dtype=np.float32)
         turns, durable = (
             tuple(
-                _best_cosines(matrix, vector, [row_of_place[p] for p in some.tolist() if own.ids[p] != itself], depth)
-                for vector, some, itself in zip(query.vectors, found, ids, strict=True)
+                _best_cosines(matrix, vector, [row_of_place[p] for p in some if p in row_of_place], depth)
+                for vector, some in zip(query.vectors, _without(own, found, ids), strict=True)
             )
             for found, depth in zip(near, depths, strict=True)
         )
@@ -377,11 +378,7 @@ class SqliteReading:
     def neighbour_columns(self, ids: Sequence[str], _rows: Places) -> Columns:
         """Return the visible turns around each turn."""
         before, after = (np.full(len(ids), None, dtype=object) for _ in range(2))
-        present = [
-            (shard, eligible)
-            for shard, eligible in zip(self._shards, self._eligible, strict=True)
-            if shard.past is None
-        ]
+        present = [pair for pair in zip(self._shards, self._eligible, strict=True) if pair[0].past is None]
         left = [*range(len(ids))]
         for shard, eligible in present:
             mine = [row for row in left if shard.shows(ids[row], self.view)]
@@ -519,6 +516,10 @@ class SqliteReading:
             is_here = bool(here) and given_to == here
             found.append(Document(view.tenant, user or None, called, body, path, bool(is_core), is_here))
         return found
+
+
+def _without(shard: Shard, found: Sequence[Places], ids: Sequence[str]) -> list[list[int]]:
+    return [[p for p in some.tolist() if shard.ids[p] != own] for some, own in zip(found, ids, strict=True)]
 
 
 def _best_cosines(

@@ -105,6 +105,8 @@ class SqliteStore:
 
     def close(self) -> None:
         """See `Store.close`."""
+        if not self._database.is_usable():
+            return
         with self._database.lock:
             if self._database.is_usable():
                 try:

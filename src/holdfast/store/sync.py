@@ -53,6 +53,16 @@ class Fresh:
     vectors: dict[int, tuple[int, NDArray[np.float32]]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class GoneOwner:
+    """An owner that was erased, and the epochs before and after it."""
+
+    tenant: str
+    user: str
+    before: str | None
+    after: str
+
+
 _NOTHING_FRESH = Fresh()
 # Key, checksum, superseded by, covered by, and the checksum of the vector, of a unit as the file has it.
 State = tuple[int, int, str | None, str | None, int | None]
@@ -145,14 +155,16 @@ class LiveIndex:
         if shard is not None:
             shard.promote(key, before, content)
 
-    def drop_erased(self, owner: tuple[str, str] | None = None) -> None:
+    def drop_erased(self, owner: GoneOwner | None = None) -> None:
         """Let nothing that was derived hold words of what this process has erased, on disk neither (law 16).
 
-        With `owner`, all of that owner's is gone, and its rows of the feed with it.
+        With `owner`, all of that owner's is gone, and its rows of the feed with it. When somebody else began an epoch
+        meanwhile, nobody knows what else is gone: `follow` sees that, and forgets everything.
         """
         if owner is not None:
-            self._shards.pop(owner, None)
-            self._epoch = self._run("agreed", {"name": EPOCH}).fetchone()
+            self._shards.pop((owner.tenant, owner.user), None)
+            if self._epoch == (None if owner.before is None else (owner.before,)):
+                self._epoch = (owner.after,)
         self.follow()
         for shard in self._shards.values():
             shard.fold()
@@ -222,6 +234,9 @@ class LiveIndex:
             unread = [state[0] for state in states if not self._refresh_unit(shard, state, fresh)]
             for row in self._run("units_by_key", {"keys": json.dumps(unread)}) if unread else ():
                 self._add(shard, row)
+            for state in states:
+                if state[4] is None:
+                    shard.drop_vector(state[0])
             self._refresh_vectors(shard, [(state[0], state[4]) for state in states if state[4] is not None], fresh)
 
     def _refresh_unit(self, shard: Shard, state: State, fresh: Fresh) -> bool:
@@ -264,6 +279,7 @@ class LiveIndex:
             longest_unasked = next(iter(self._shards))
             del self._shards[longest_unasked]
             self._saved.pop(longest_unasked, None)
+            self._read.clear()  # nobody hears of changes to units of an owner that is not followed
         return shard
 
     def _restored(self, tenant: str, user: str) -> Shard | None:
