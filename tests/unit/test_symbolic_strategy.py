@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from builders import expired_after, make_unit, patient
@@ -44,6 +45,10 @@ class FactsInMemory:
 
     def facts(self):
         return self._index.seen_by(lambda source: self._units[source].user == self._user)
+
+    def columns(self, ids, names):
+        known = [self._units.get(unit_id) for unit_id in ids]
+        return {name: np.array([getattr(unit, name, None) for unit in known], dtype=object) for name in names}
 
 
 def settings(**changes):
