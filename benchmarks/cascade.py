@@ -22,7 +22,7 @@ from rich.progress import track
 from holdfast.kernels import vectors
 from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
-from holdfast.store.dense import TIERS, DenseBlock
+from holdfast.store.blocks import TIERS, DenseBlock
 
 SESSION = re.compile(r"session_\d+")
 TOP = 10

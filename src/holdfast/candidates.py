@@ -1,4 +1,7 @@
-"""What the strategies find, as one pool: everything that any of them found, scored by all of them."""
+"""A question → what it asks for (C7): words, participants, the time it names, its vector; and what is found for it.
+
+Everything that any strategy found is one pool, scored by all of them.
+"""
 
 from __future__ import annotations
 

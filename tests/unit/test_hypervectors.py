@@ -13,8 +13,8 @@ from holdfast.language import analyse
 from holdfast.language.query import profile_query
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy, encode_query
 from holdfast.settings import AnalysisSettings, HyperSettings
+from holdfast.store.blocks import HyperCache
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
-from holdfast.store.dense import HyperCache
 from holdfast.types import QueryProfile
 
 # The deviation of a similarity between two unrelated vectors: half of 1/√4096.

@@ -14,9 +14,9 @@ from holdfast.kernels.vectors import at_least_top
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
-from holdfast.store import dense
+from holdfast.store import blocks as dense
+from holdfast.store.blocks import DenseBlock
 from holdfast.store.contract import DenseEvidence, Proposal
-from holdfast.store.dense import DenseBlock
 from holdfast.types import QueryProfile
 
 DIMS = (8, 64, 100, 256, 300, 384, 2000)

@@ -7,6 +7,10 @@ final text counts.
 
 soft:  I2* ≤ min(α2·τ, max(0, τ - I1 - T_base))
 tail:  T_recent ≤ min(max(β·τ, T_base), τ - I1 - I2*)
+
+T_base is the shortest suffix of the session with at least m turns. T_recent is the longest suffix that contains it,
+splits no bundle and fits its bound. A bundle is a user turn with the assistant and tool turns that answer it, or the
+turns that share a bundle id; a turn belongs to one bundle, so that coupling ends where its bundle ends.
 """
 
 from __future__ import annotations

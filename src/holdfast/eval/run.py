@@ -1,4 +1,8 @@
-"""Every question of every set, asked of every system: in parallel, with a journal, so that a stopped run goes on."""
+"""Every question of every set, asked of every system: in parallel, with a journal, so that a stopped run goes on.
+
+A system ranks, and some assemble too: the product through its own verbs, beside plain baselines. Embeddings are
+computed once and kept in a cache file for each haystack, keyed by the text itself.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Every format becomes blocks of lines first. A line is kept as its place in the text and never as words of its own, so
 whatever is joined, cut or rendered later still knows where it stands.
+
+A piece gets a role and a condition (C1) by English rules, the first match wins. A word counts only as a whole word,
+and a role is given on what the text says: without any sign of another, a piece of a document is a Description.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Values ⇄ JSON, the same at every door."""
+"""Values ⇄ JSON, the same at every door; and the last step before a terminal or a pipe.
+
+Remembered text is shown there and never obeyed, and lines fit.
+"""
 
 from __future__ import annotations
 

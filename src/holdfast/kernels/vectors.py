@@ -5,6 +5,8 @@
 `cosines` computes whatever orders or is shown, in float64. `quantise` and `approximate` only propose: rows become
 small whole numbers, and a float32 product of those is exact (384 · 127² < 2²⁴), so that the order of rows, blocks
 and threads cannot change a proposal.
+
+`at_least_top` gives the best k of many scores without losing a tie; `decay` is how a score fades with age (C9).
 """
 
 from __future__ import annotations

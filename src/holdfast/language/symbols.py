@@ -2,6 +2,10 @@
 
 The key is the same for every case and stays itself when taken again. A plural becomes singular only where its
 ending is safe, so that names that end in s (Redis, Kubernetes, Jenkins, James) are left alone.
+
+Rules that a user writes: `x located_in y, y part_of z -> x located_in z : 0.9`. Every word that is not a relation is
+a variable. A rule can only put together symbols that its body has found, so no rule makes up new ones, and applying
+rules again and again comes to an end.
 """
 
 from __future__ import annotations

@@ -11,6 +11,9 @@
 A try is kept when it costs fewer tokens than its turns. A written summary must also align with them, keep the names,
 numbers, dates and negations of the turns that an extractive one would pick, and say no other; else the extractive
 one of the same rung takes its place. A summariser that fails is not asked again.
+
+A summariser reads the words of a turn, without what no summary could say in words: code blocks, embedded data and
+encoded text become placeholders that say what was left out. What is stored stays as it was said.
 """
 
 from __future__ import annotations

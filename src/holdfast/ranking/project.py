@@ -1,6 +1,17 @@
-"""The projection Proj(V_rest, q) (C11, C12, C13): what is injected besides rules and tail, and in which order.
+"""The projection Proj(V_rest, q): what is injected besides rules and tail, and in which order.
 
 pass 1 → pass 2 → hops → temporal selection:   Proj = (S* if active else P2) ∪ C_hop*
+
+Two-pass discovery (C11) and hop expansion (C12):
+
+    ω(d)       = ω0 + (1-ω0)·(α_r·r + α_f·f + α_a·a)
+    f(d)       = ln(1 + acc) / ln(1 + max_acc + 1)          M(K,d) = |K ∩ terms(d)| / max(|K|, 1)
+    S_final(d) = ω · max(sim, 0) · (1 + κ·M)/(1 + κ) · Q    S_hop(d') = η · max S_final(parent)
+
+Temporal-compositional selection (C13), a set of units that together cover the events a question names:
+
+    ΔΦ(d,S) = newly covered slots / max(|E|, 1)
+    S_cov   = μ·S_final + ν·A + ρ·ΔΦ            S_proj = (1-ξ)·S_final + ξ·S_cov
 """
 
 from __future__ import annotations
@@ -18,6 +29,186 @@ from holdfast.types import Asked, Contribution, Fallen, Projected, Projection, P
 
 # A of a unit with a single anchor (C13).
 _ONE_ANCHOR = 1 / 3
+# λ_r: decay per second of every kind that ages (half-life 19 hours; C11).
+_RATE = 1e-5
+T = TypeVar("T", Prospect, Projected)
+
+
+@dataclass(frozen=True, slots=True)
+class Prospects:
+    """Who may be projected, all in V_rest, visible and current.
+
+    `entering` was found and not cut; `linked` can come in by a hop and by nothing else; `spare` only the temporal
+    selector may bring back. `links` leads from a unit's id to the ids it names.
+    """
+
+    entering: tuple[Prospect, ...]
+    linked: tuple[Prospect, ...] = ()
+    spare: tuple[Prospect, ...] = ()
+    links: Mapping[str, Iterable[str]] = field(default_factory=dict)
+
+
+def project(asked: Asked, prospects: Prospects, settings: Settings, *, lead: str | None = None) -> Projection:
+    """Return the projection of `prospects`. The prospect `lead` stands first, whatever its score."""
+    entering = prospects.entering
+    discovery = discover(entering, asked.keywords, settings, asked.at, max_access=asked.max_access)
+    by_id = {prospect.unit.id: prospect for prospect in (*prospects.linked, *entering)}
+    hops, low = hop(discovery, prospects.links, by_id, settings)
+    rest = (*entering, *prospects.spare)
+    selection = select(discovery, rest, asked.indicator.value, len(asked.slots), settings.temporal)
+    items = _arranged(discovery.second, hops, selection, keep_rest=settings.temporal.keep_rest)
+    return Projection(
+        items=items if lead is None else _led(items, by_id[lead], discovery.weighing),
+        asked=asked,
+        active=selection.active,
+        first=tuple(prospect.unit.id for prospect in discovery.first),
+        second=discovery.second,
+        hops=hops,
+        recovered=selection.recovered,
+        chosen=selection.chosen,
+        fallen=(*discovery.fallen, *low, *selection.fallen),
+    )
+
+
+def _led(items: tuple[Projected, ...], lead: Prospect, weighing: Weighing) -> tuple[Projected, ...]:
+    """Return the items with one at their head; one that is none of them comes in with its S_final."""
+    first = [one for one in items if one.unit.id == lead.unit.id]
+    rest = (one for one in items if one.unit.id != lead.unit.id)
+    return (*(first or [Projected(lead, "first hit", weighing.final(lead))]), *rest)
+
+
+def _arranged(
+    second: tuple[Projected, ...], hops: tuple[Projected, ...], selection: Selection, *, keep_rest: bool
+) -> tuple[Projected, ...]:
+    """Return the injection order: one list by σ, or with `keep_rest` S* first and then the rest by its own score."""
+    if not selection.active:
+        return in_order((*second, *hops))
+    chosen = {one.unit.id for one in selection.chosen}
+    linked = tuple(one for one in hops if one.unit.id not in chosen)  # a target in S* keeps its S_proj
+    if not keep_rest:
+        return in_order((*selection.chosen, *linked))
+    others = tuple(one for one in second if one.unit.id not in chosen)
+    return (*selection.chosen, *in_order((*others, *linked)))
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """What S_final of one question needs to know; `max_access` is the highest access count of V_rest."""
+
+    settings: Settings
+    keywords: frozenset[str]
+    at: datetime
+    max_access: int
+
+    def final(self, prospect: Prospect) -> Contribution:
+        """Return S_final ∈ [0, 1] as a tree."""
+        product = Contribution.of(
+            "ω × sim × keywords × Q",
+            "product",
+            self._omega(prospect.unit),
+            Contribution("max(sim, 0)", max(prospect.sim, 0.0)),
+            self._keyword_factor(prospect),
+            Contribution("Q", quality(prospect.unit, self.settings.score)),
+        )
+        return capped("S_final", product)
+
+    def _omega(self, unit: Unit) -> Contribution:
+        settings = self.settings.projection
+        share_recency, share_frequency, share_authority = settings.shares
+        recent = recency(unit, _RATE, self.at)
+        mix = Contribution.of(
+            "mix",
+            "sum",
+            weighed("recency", "α_r", share_recency, Contribution("r", recent)),
+            weighed("frequency", "α_f", share_frequency, self._frequency(unit)),
+            weighed("authority", "α_a", share_authority, Contribution("a", unit.authority)),
+        )
+        above = weighed("above the floor", "1 - ω0", 1.0 - settings.floor, mix)
+        return capped("ω", Contribution.of("floor + mix", "sum", Contribution("ω0", settings.floor), above))
+
+    def _frequency(self, unit: Unit) -> Contribution:
+        return Contribution.of(
+            "f",
+            "ratio",
+            Contribution("ln(1 + acc)", math.log(1 + unit.access_count)),
+            Contribution("ln(2 + max acc)", math.log(2 + self.max_access)),
+        )
+
+    def _keyword_factor(self, prospect: Prospect) -> Contribution:
+        kappa = self.settings.projection.keyword_weight
+        matched = Contribution.of(
+            "M",
+            "ratio",
+            Contribution("matched keywords", float(len(self.keywords & prospect.terms))),
+            Contribution("keywords asked", float(max(len(self.keywords), 1))),
+        )
+        gain = Contribution.of("1 + κ·M", "sum", Contribution("1", 1.0), weighed("κ·M", "κ", kappa, matched))
+        return Contribution.of("keywords", "ratio", gain, Contribution("1 + κ", 1.0 + kappa))
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What the two passes kept, best first: P1 by similarity, P2 by S_final."""
+
+    first: tuple[Prospect, ...]
+    second: tuple[Projected, ...]
+    fallen: tuple[Fallen, ...]
+    weighing: Weighing
+
+
+def discover(
+    prospects: Collection[Prospect],
+    keywords: frozenset[str],
+    settings: Settings,
+    at: datetime,
+    *,
+    max_access: int = 0,
+) -> Discovery:
+    """Return P1 and P2 of `prospects` at the moment `at` (t_ref).
+
+    `max_access` is max_acc over the whole V_rest; a prospect's own count raises it.
+    """
+    most = max((prospect.unit.access_count for prospect in prospects), default=0)
+    weighing = Weighing(settings, keywords, at, max(most, max_access))
+    limits = settings.projection
+    near, beyond = best(prospects, limits.first, "k1", by=lambda prospect: (prospect.sim,))
+    first = tuple(prospect for prospect in near if prospect.sim >= limits.min_similarity)
+    far = [
+        Fallen(prospect.unit.id, "θ1", limits.min_similarity, prospect.sim)
+        for prospect in near
+        if prospect.sim < limits.min_similarity
+    ]
+    scored = [Projected(prospect, "pass 2", weighing.final(prospect)) for prospect in first]
+    second, lower = best(scored, limits.second, "k2", by=lambda one: (one.score,))
+    return Discovery(first, second, (*beyond, *far, *lower), weighing)
+
+
+def hop(
+    discovery: Discovery, links: Mapping[str, Iterable[str]], prospects: Mapping[str, Prospect], settings: Settings
+) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
+    """Return C_hop*, best first, and the linked units whose score was too low.
+
+    `links` leads from a unit's id to the ids it names; one that `prospects` does not hold is not followed. Links are
+    followed once and from P2 alone, so that a ring of links ends (law 8).
+    """
+    limits = settings.projection
+    taken = {parent.unit.id for parent in discovery.second}
+    found: dict[str, Projected] = {}
+    for parent in discovery.second:  # best first, so the first parent of a target is its best
+        for target in links.get(parent.unit.id, ()):
+            if target in prospects and target not in taken:
+                share = weighed("S_hop", "η", limits.hop_share, parent.contributions)
+                found.setdefault(target, Projected(prospects[target], f"hop from {parent.unit.id}", share))
+    ranked = in_order(found.values())
+    kept = tuple(one for one in ranked if one.score >= limits.hop_floor)
+    low = [Fallen(one.unit.id, "θ_hop", limits.hop_floor, one.score) for one in ranked[len(kept) :]]
+    return kept, tuple(low)
+
+
+def widened(settings: ProjectionSettings, variant_budget: int) -> ProjectionSettings:
+    """Return settings whose k1 and k2 have grown by one for every `growth` tokens of the variant budget τ_V."""
+    extra = max(variant_budget, 0) // settings.growth if settings.growth else 0
+    return dataclasses.replace(settings, first=settings.first + extra, second=settings.second + extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,131 +342,6 @@ def slot_covered(slot_terms: frozenset[str], unit_terms: frozenset[str]) -> bool
     return bool(slot_terms) and 2 * len(slot_terms & unit_terms) >= len(slot_terms)
 
 
-T = TypeVar("T", Prospect, Projected)
-# λ_r: decay per second of every kind that ages (half-life 19 hours; C11).
-_RATE = 1e-5
-
-
-@dataclass(frozen=True, slots=True)
-class Weighing:
-    """What S_final of one question needs to know; `max_access` is the highest access count of V_rest."""
-
-    settings: Settings
-    keywords: frozenset[str]
-    at: datetime
-    max_access: int
-
-    def final(self, prospect: Prospect) -> Contribution:
-        """Return S_final ∈ [0, 1] as a tree."""
-        product = Contribution.of(
-            "ω × sim × keywords × Q",
-            "product",
-            self._omega(prospect.unit),
-            Contribution("max(sim, 0)", max(prospect.sim, 0.0)),
-            self._keyword_factor(prospect),
-            Contribution("Q", quality(prospect.unit, self.settings.score)),
-        )
-        return capped("S_final", product)
-
-    def _omega(self, unit: Unit) -> Contribution:
-        settings = self.settings.projection
-        share_recency, share_frequency, share_authority = settings.shares
-        recent = recency(unit, _RATE, self.at)
-        mix = Contribution.of(
-            "mix",
-            "sum",
-            weighed("recency", "α_r", share_recency, Contribution("r", recent)),
-            weighed("frequency", "α_f", share_frequency, self._frequency(unit)),
-            weighed("authority", "α_a", share_authority, Contribution("a", unit.authority)),
-        )
-        above = weighed("above the floor", "1 - ω0", 1.0 - settings.floor, mix)
-        return capped("ω", Contribution.of("floor + mix", "sum", Contribution("ω0", settings.floor), above))
-
-    def _frequency(self, unit: Unit) -> Contribution:
-        return Contribution.of(
-            "f",
-            "ratio",
-            Contribution("ln(1 + acc)", math.log(1 + unit.access_count)),
-            Contribution("ln(2 + max acc)", math.log(2 + self.max_access)),
-        )
-
-    def _keyword_factor(self, prospect: Prospect) -> Contribution:
-        kappa = self.settings.projection.keyword_weight
-        matched = Contribution.of(
-            "M",
-            "ratio",
-            Contribution("matched keywords", float(len(self.keywords & prospect.terms))),
-            Contribution("keywords asked", float(max(len(self.keywords), 1))),
-        )
-        gain = Contribution.of("1 + κ·M", "sum", Contribution("1", 1.0), weighed("κ·M", "κ", kappa, matched))
-        return Contribution.of("keywords", "ratio", gain, Contribution("1 + κ", 1.0 + kappa))
-
-
-@dataclass(frozen=True, slots=True)
-class Discovery:
-    """What the two passes kept, best first: P1 by similarity, P2 by S_final."""
-
-    first: tuple[Prospect, ...]
-    second: tuple[Projected, ...]
-    fallen: tuple[Fallen, ...]
-    weighing: Weighing
-
-
-def discover(
-    prospects: Collection[Prospect],
-    keywords: frozenset[str],
-    settings: Settings,
-    at: datetime,
-    *,
-    max_access: int = 0,
-) -> Discovery:
-    """Return P1 and P2 of `prospects` at the moment `at` (t_ref).
-
-    `max_access` is max_acc over the whole V_rest; a prospect's own count raises it.
-    """
-    most = max((prospect.unit.access_count for prospect in prospects), default=0)
-    weighing = Weighing(settings, keywords, at, max(most, max_access))
-    limits = settings.projection
-    near, beyond = best(prospects, limits.first, "k1", by=lambda prospect: (prospect.sim,))
-    first = tuple(prospect for prospect in near if prospect.sim >= limits.min_similarity)
-    far = [
-        Fallen(prospect.unit.id, "θ1", limits.min_similarity, prospect.sim)
-        for prospect in near
-        if prospect.sim < limits.min_similarity
-    ]
-    scored = [Projected(prospect, "pass 2", weighing.final(prospect)) for prospect in first]
-    second, lower = best(scored, limits.second, "k2", by=lambda one: (one.score,))
-    return Discovery(first, second, (*beyond, *far, *lower), weighing)
-
-
-def hop(
-    discovery: Discovery, links: Mapping[str, Iterable[str]], prospects: Mapping[str, Prospect], settings: Settings
-) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
-    """Return C_hop*, best first, and the linked units whose score was too low.
-
-    `links` leads from a unit's id to the ids it names; one that `prospects` does not hold is not followed. Links are
-    followed once and from P2 alone, so that a ring of links ends (law 8).
-    """
-    limits = settings.projection
-    taken = {parent.unit.id for parent in discovery.second}
-    found: dict[str, Projected] = {}
-    for parent in discovery.second:  # best first, so the first parent of a target is its best
-        for target in links.get(parent.unit.id, ()):
-            if target in prospects and target not in taken:
-                share = weighed("S_hop", "η", limits.hop_share, parent.contributions)
-                found.setdefault(target, Projected(prospects[target], f"hop from {parent.unit.id}", share))
-    ranked = in_order(found.values())
-    kept = tuple(one for one in ranked if one.score >= limits.hop_floor)
-    low = [Fallen(one.unit.id, "θ_hop", limits.hop_floor, one.score) for one in ranked[len(kept) :]]
-    return kept, tuple(low)
-
-
-def widened(settings: ProjectionSettings, variant_budget: int) -> ProjectionSettings:
-    """Return settings whose k1 and k2 have grown by one for every `growth` tokens of the variant budget τ_V."""
-    extra = max(variant_budget, 0) // settings.growth if settings.growth else 0
-    return dataclasses.replace(settings, first=settings.first + extra, second=settings.second + extra)
-
-
 # ------------------------------------------------------------------------------------------------ small tools
 
 
@@ -304,60 +370,3 @@ def weighed(name: str, weight_name: str, weight: float, node: Contribution) -> C
 def capped(name: str, node: Contribution) -> Contribution:
     """Return min(node, 1): the shares of a mix may add up to a hair more than 1 (law 5: clamped last)."""
     return Contribution.of(name, "minimum", node, Contribution("ceiling", 1.0))
-
-
-@dataclass(frozen=True, slots=True)
-class Prospects:
-    """Who may be projected, all in V_rest, visible and current.
-
-    `entering` was found and not cut; `linked` can come in by a hop and by nothing else; `spare` only the temporal
-    selector may bring back. `links` leads from a unit's id to the ids it names.
-    """
-
-    entering: tuple[Prospect, ...]
-    linked: tuple[Prospect, ...] = ()
-    spare: tuple[Prospect, ...] = ()
-    links: Mapping[str, Iterable[str]] = field(default_factory=dict)
-
-
-def project(asked: Asked, prospects: Prospects, settings: Settings, *, lead: str | None = None) -> Projection:
-    """Return the projection of `prospects`. The prospect `lead` stands first, whatever its score."""
-    entering = prospects.entering
-    discovery = discover(entering, asked.keywords, settings, asked.at, max_access=asked.max_access)
-    by_id = {prospect.unit.id: prospect for prospect in (*prospects.linked, *entering)}
-    hops, low = hop(discovery, prospects.links, by_id, settings)
-    rest = (*entering, *prospects.spare)
-    selection = select(discovery, rest, asked.indicator.value, len(asked.slots), settings.temporal)
-    items = _arranged(discovery.second, hops, selection, keep_rest=settings.temporal.keep_rest)
-    return Projection(
-        items=items if lead is None else _led(items, by_id[lead], discovery.weighing),
-        asked=asked,
-        active=selection.active,
-        first=tuple(prospect.unit.id for prospect in discovery.first),
-        second=discovery.second,
-        hops=hops,
-        recovered=selection.recovered,
-        chosen=selection.chosen,
-        fallen=(*discovery.fallen, *low, *selection.fallen),
-    )
-
-
-def _led(items: tuple[Projected, ...], lead: Prospect, weighing: Weighing) -> tuple[Projected, ...]:
-    """Return the items with one at their head; one that is none of them comes in with its S_final."""
-    first = [one for one in items if one.unit.id == lead.unit.id]
-    rest = (one for one in items if one.unit.id != lead.unit.id)
-    return (*(first or [Projected(lead, "first hit", weighing.final(lead))]), *rest)
-
-
-def _arranged(
-    second: tuple[Projected, ...], hops: tuple[Projected, ...], selection: Selection, *, keep_rest: bool
-) -> tuple[Projected, ...]:
-    """Return the injection order: one list by σ, or with `keep_rest` S* first and then the rest by its own score."""
-    if not selection.active:
-        return in_order((*second, *hops))
-    chosen = {one.unit.id for one in selection.chosen}
-    linked = tuple(one for one in hops if one.unit.id not in chosen)  # a target in S* keeps its S_proj
-    if not keep_rest:
-        return in_order((*selection.chosen, *linked))
-    others = tuple(one for one in second if one.unit.id not in chosen)
-    return (*selection.chosen, *in_order((*others, *linked)))

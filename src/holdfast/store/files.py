@@ -1,8 +1,14 @@
-"""Raw reads of files that SQLite has open.
+"""Raw reads of files that SQLite has open, and the write-ahead log before SQLite recovers it.
 
 Closing any descriptor of a file drops every POSIX lock that the process has on it, those of SQLite too: another
 process would then delete the write-ahead log under a store that still writes to it. So a descriptor that was opened
 here is kept until the last store of this process on that database has closed.
+
+SQLite recovers a log up to the first frame whose checksum fails, and says nothing of what follows. Remains may lie
+there rightly: of an older log (other salts), of a transaction that a crash cut off, of a commit whose sync failed. A
+transaction, though, begins only after the one before it was synced, and its checksums go on from there. So a whole
+one that follows the commit of another, both behind the first bad frame, proves that acknowledged writes are damaged.
+The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
 from __future__ import annotations
@@ -20,101 +26,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-
-_HEADER = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two checksums
-_FRAME = struct.Struct(">6I")  # page, pages of the database after a commit, two salts, two checksums
-_CHECKED_OF_HEADER = 24
-_CHECKED_OF_FRAME = 8
-_MAGIC = 0x377F0682  # one more when checksums are over big-endian words
-
-# Powers of two: https://www.sqlite.org/fileformat2.html#page_size
-PAGE_SIZES = tuple(1 << bits for bits in range(9, 17))
-
-_WORD = 0xFFFFFFFF
-
-Pair = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """What a recovery leaves out: acknowledged transactions, or a last one that may just as well be a crash's."""
-
-    acknowledged: int = 0
-    last: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    commits: bool
-    salts: Pair
-    # Whether its checksum goes on from the one that the frame before it holds.
-    follows: bool
-
-
-def examine(data: bytes, page_size: int) -> Loss:
-    """Return what is lost when SQLite recovers this log; `page_size` is one of `PAGE_SIZES`."""
-    if len(data) < _HEADER.size:
-        return Loss()
-    magic, _, page, _, *pairs = _HEADER.unpack_from(data)
-    big = bool(magic & 1)
-    stored = (pairs[2], pairs[3])
-    known = magic & ~1 == _MAGIC and page in PAGE_SIZES
-    sound = known and _checksum(data[:_CHECKED_OF_HEADER], (0, 0), big=big) == stored
-    if not sound:  # SQLite takes the log for empty; what it was written with is known all the same
-        page, big = page_size, sys.byteorder == "big"
-    frames = [*_frames(data, page, stored, big=big)]
-    salts = (pairs[0], pairs[1]) if sound or not frames else frames[0].salts
-    bad = _first_bad(frames, salts) if sound else -1
-    acknowledged = _acknowledged([frame for frame in frames[max(bad, 0) :] if frame.salts == salts])
-    # A kill may leave half of a commit's own frame; one that is whole, behind a bad frame, takes a power cut.
-    behind = any(frame.commits and frame.salts == salts for frame in frames[bad + 1 :])
-    return Loss(acknowledged, behind and not acknowledged)
-
-
-def _frames(data: bytes, page: int, before: Pair, *, big: bool) -> Iterator[_Frame]:
-    size = _FRAME.size + page
-    for at in range(_HEADER.size, len(data) - size + 1, size):
-        _, commit, salt, other, *stored = _FRAME.unpack_from(data, at)
-        checked = data[at : at + _CHECKED_OF_FRAME] + data[at + _FRAME.size : at + size]
-        follows = _checksum(checked, before, big=big) == tuple(stored)
-        yield _Frame(bool(commit), (salt, other), follows)
-        before = (stored[0], stored[1])
-
-
-def _first_bad(frames: Sequence[_Frame], salts: Pair) -> int:
-    """Return how many frames SQLite accepts, which is the place of the first one that it does not."""
-    return next((i for i, one in enumerate(frames) if one.salts != salts or not one.follows), len(frames))
-
-
-def _acknowledged(frames: Sequence[_Frame]) -> int:
-    """Count the whole transactions that follow the commit of another."""
-    count, whole = 0, False
-    for frame in frames:
-        whole = whole and frame.follows
-        if frame.commits:
-            count += whole
-            whole = True
-    return count
-
-
-def _checksum(data: bytes, before: Pair, *, big: bool) -> Pair:
-    """Return SQLite's checksum: two sums that feed each other, so that words weigh as much as Fibonacci numbers."""
-    words = np.frombuffer(data, dtype=">u4" if big else "<u4").astype(np.uint32)
-    # F(n+1), F(n), … F(1), F(0) for n words; unsigned numbers wrap around, as the sums do.
-    weights = _fibonacci(len(words) + 2)[::-1]
-    start = [int(one) for one in weights[:3]]
-    one = int(words @ weights[2:]) + start[2] * before[0] + start[1] * before[1]
-    other = int(words @ weights[1:-1]) + start[1] * before[0] + start[0] * before[1]
-    return one & _WORD, other & _WORD
-
-
-@cache
-def _fibonacci(count: int) -> NDArray[np.uint32]:
-    numbers = [0, 1]
-    while len(numbers) < count:
-        numbers.append((numbers[-1] + numbers[-2]) & _WORD)
-    return np.array(numbers, dtype=np.uint32)
-
 
 # Small enough to stay in a cache, large enough that the calls cost nothing.
 _CHUNK = 1 << 18
@@ -208,3 +119,95 @@ def alone(location: str) -> Iterator[bool]:
     finally:
         if only:
             fcntl.lockf(descriptor, fcntl.LOCK_UN, _SHARED_SIZE, _SHARED_FIRST)
+
+
+_HEADER = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two checksums
+_FRAME = struct.Struct(">6I")  # page, pages of the database after a commit, two salts, two checksums
+_CHECKED_OF_HEADER = 24
+_CHECKED_OF_FRAME = 8
+_MAGIC = 0x377F0682  # one more when checksums are over big-endian words
+# Powers of two: https://www.sqlite.org/fileformat2.html#page_size
+PAGE_SIZES = tuple(1 << bits for bits in range(9, 17))
+_WORD = 0xFFFFFFFF
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a recovery leaves out: acknowledged transactions, or a last one that may just as well be a crash's."""
+
+    acknowledged: int = 0
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    commits: bool
+    salts: Pair
+    # Whether its checksum goes on from the one that the frame before it holds.
+    follows: bool
+
+
+def examine(data: bytes, page_size: int) -> Loss:
+    """Return what is lost when SQLite recovers this log; `page_size` is one of `PAGE_SIZES`."""
+    if len(data) < _HEADER.size:
+        return Loss()
+    magic, _, page, _, *pairs = _HEADER.unpack_from(data)
+    big = bool(magic & 1)
+    stored = (pairs[2], pairs[3])
+    known = magic & ~1 == _MAGIC and page in PAGE_SIZES
+    sound = known and _checksum(data[:_CHECKED_OF_HEADER], (0, 0), big=big) == stored
+    if not sound:  # SQLite takes the log for empty; what it was written with is known all the same
+        page, big = page_size, sys.byteorder == "big"
+    frames = [*_frames(data, page, stored, big=big)]
+    salts = (pairs[0], pairs[1]) if sound or not frames else frames[0].salts
+    bad = _first_bad(frames, salts) if sound else -1
+    acknowledged = _acknowledged([frame for frame in frames[max(bad, 0) :] if frame.salts == salts])
+    # A kill may leave half of a commit's own frame; one that is whole, behind a bad frame, takes a power cut.
+    behind = any(frame.commits and frame.salts == salts for frame in frames[bad + 1 :])
+    return Loss(acknowledged, behind and not acknowledged)
+
+
+def _frames(data: bytes, page: int, before: Pair, *, big: bool) -> Iterator[_Frame]:
+    size = _FRAME.size + page
+    for at in range(_HEADER.size, len(data) - size + 1, size):
+        _, commit, salt, other, *stored = _FRAME.unpack_from(data, at)
+        checked = data[at : at + _CHECKED_OF_FRAME] + data[at + _FRAME.size : at + size]
+        follows = _checksum(checked, before, big=big) == tuple(stored)
+        yield _Frame(bool(commit), (salt, other), follows)
+        before = (stored[0], stored[1])
+
+
+def _first_bad(frames: Sequence[_Frame], salts: Pair) -> int:
+    """Return how many frames SQLite accepts, which is the place of the first one that it does not."""
+    return next((i for i, one in enumerate(frames) if one.salts != salts or not one.follows), len(frames))
+
+
+def _acknowledged(frames: Sequence[_Frame]) -> int:
+    """Count the whole transactions that follow the commit of another."""
+    count, whole = 0, False
+    for frame in frames:
+        whole = whole and frame.follows
+        if frame.commits:
+            count += whole
+            whole = True
+    return count
+
+
+def _checksum(data: bytes, before: Pair, *, big: bool) -> Pair:
+    """Return SQLite's checksum: two sums that feed each other, so that words weigh as much as Fibonacci numbers."""
+    words = np.frombuffer(data, dtype=">u4" if big else "<u4").astype(np.uint32)
+    # F(n+1), F(n), … F(1), F(0) for n words; unsigned numbers wrap around, as the sums do.
+    weights = _fibonacci(len(words) + 2)[::-1]
+    start = [int(one) for one in weights[:3]]
+    one = int(words @ weights[2:]) + start[2] * before[0] + start[1] * before[1]
+    other = int(words @ weights[1:-1]) + start[1] * before[0] + start[0] * before[1]
+    return one & _WORD, other & _WORD
+
+
+@cache
+def _fibonacci(count: int) -> NDArray[np.uint32]:
+    numbers = [0, 1]
+    while len(numbers) < count:
+        numbers.append((numbers[-1] + numbers[-2]) & _WORD)
+    return np.array(numbers, dtype=np.uint32)

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from holdfast.kernels import bm25
 from holdfast.kernels.facts import FactIndex, SeenFacts
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
+from holdfast.store.blocks import Column, DenseBlock, HyperCache
 from holdfast.store.contract import LexicalQuery
-from holdfast.store.dense import Column, DenseBlock, HyperCache
 from holdfast.store.postings import Ints, PostingLists, Postings
 from holdfast.store.snapshot import pack_words, unpack_words
 from holdfast.types import (

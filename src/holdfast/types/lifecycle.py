@@ -1,4 +1,4 @@
-"""What keeping a memory true reports: compactions (C18) and erasures (C19)."""
+"""What keeping a memory true reports: clusters and compactions (C18), and erasures (C19)."""
 
 from __future__ import annotations
 

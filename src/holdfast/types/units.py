@@ -1,4 +1,4 @@
-"""Units: what is remembered (C1), and the words that describe it."""
+"""Units: what is remembered (C1), and what happened to it since; and questions: what one call may see and ask."""
 
 from __future__ import annotations
 
@@ -13,135 +13,11 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One comparison of a filter: a dotted path on metadata, or the name of a unit field."""
-
-    on: Literal["metadata", "field"]
-    path: tuple[str, ...]
-    op: Literal["eq", "ne", "in", "gt", "gte", "lt", "lte", "contains"]
-    value: JSON
-
-
-@dataclass(frozen=True, slots=True)
-class Junction:
-    """A boolean combination of filters."""
-
-    op: Literal["and", "or", "not"]
-    parts: tuple[Filter, ...]
-
-
-Filter = Condition | Junction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What one call may see (C1): its owner keys, its filters, and the moments it looks from.
-
-    `now` decides what has expired; `reference_time` is the moment the question is asked about (C9's t_ref) and
-    decides what was valid; `as_of` shows what had been recorded by then (C19). An owner key left empty on a unit
-    means shared; one named here hides other values. `hide_covered` leaves a turn to the summary that covers it.
-    """
-
-    tenant: str
-    user: str
-    now: datetime
-    reference_time: datetime
-    session: str | None = None
-    agent: str | None = None
-    only_session: bool = False
-    current_only: bool = True
-    as_of: datetime | None = None
-    hide_covered: bool = False
-    filters: Filter | None = None
-
-    @classmethod
-    def of_owner(cls, unit: Unit) -> View:
-        """Return what the owner of a unit may see, at the moment it was recorded."""
-        at = unit.recorded_time
-        return cls(tenant=unit.tenant, user=unit.user or "", agent=unit.agent, now=at, reference_time=at)
-
-
-@dataclass(frozen=True, slots=True)
-class QueryProfile:
-    """What the question asks for (C7), by tables and small rules."""
-
-    text: str
-    terms: tuple[str, ...]
-    act: Act | None = None
-    needed_roles: frozenset[Role] = frozenset()
-    participants: tuple[str, ...] = ()
-    perspective: Literal["user", "assistant"] | str | None = None  # noqa: PYI051 - a speaker's name otherwise
-    borrowed: str | None = None
-    identifiers: tuple[str, ...] = ()  # those of `terms` that name one thing exactly: codes, paths, quoted words
-    years: tuple[str, ...] = ()  # those of `terms` that are years
-    # The time that the question names, start and end, and whether there is nothing else that it asks for.
-    time_range: tuple[datetime, datetime] | None = None
-    only_time: bool = False
-    date_terms: tuple[str, ...] = ()  # the words of that time, when it is all that is asked for and names a year
-    # The question's vector and its embedding space, when the profile asks for meaning and there is an embedder.
-    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
-    space: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """A time limit that is asked, so that no stage reads a clock. `clock` counts seconds."""
-
-    clock: Callable[[], float]
-    started: float
-    timeout_ms: float
-
-    @classmethod
-    def start(cls, clock: Callable[[], float], timeout_ms: float) -> Deadline:
-        """Begin to count now."""
-        return cls(clock, clock(), timeout_ms)
-
-    def elapsed_ms(self) -> float:
-        """Return the milliseconds since the start."""
-        return (self.clock() - self.started) * 1000.0
-
-    def expired(self) -> bool:
-        """Return whether the time has run out."""
-        return self.elapsed_ms() >= self.timeout_ms
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Whether a turn becomes durable, and every signal behind it; all numbers lie in [0, 1]."""
-
-    promoted: bool
-    reason: str
-    score: float  # G
-    conversational: float  # Gconv
-    technical: float  # Gtech
-    novelty: float  # H
-    repetition: float  # R
-    frequency: float  # F
-    saturation: float  # S
-    technical_density: float  # T
-    statement: float  # D_nl
-    specificity: float  # P
-    action: float  # A
-    structure: float  # D_tech
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the decision as JSON; Python writes floats so that they read back bit for bit."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, node: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        return cls(**node)
-
-
+JSON = Any  # a JSON value; Python's type system cannot say so recursively without pain at every use
 # What a terminal, a viewer or a model may obey instead of showing it: control characters but tab and line ends,
 # separators of lines and paragraphs, what turns the direction of text around, annotation marks and invisible tags.
 # Joiners and direction marks stay: scripts and emoji are written with them. The inside of a character class.
 CONTROLS = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\U000e0000-\U000e007f"
-JSON = Any  # a JSON value; Python's type system cannot say so recursively without pain at every use
-
 Kind = Literal["turn", "knowledge", "summary", "authored"]
 Scope = Literal["session", "user", "global"]
 Author = Literal["user", "assistant", "tool", "system", "document"]
@@ -170,7 +46,6 @@ Act = Literal[
     "describe",
 ]
 Field = Literal["topic", "claim", "procedure", "utility_acts", "utility_note", "condition", "role"]
-
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 AUTHORS: tuple[Author, ...] = get_args(Author)
@@ -213,6 +88,35 @@ class Lineage:
     cover: float
     starts: datetime
     ends: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether a turn becomes durable, and every signal behind it; all numbers lie in [0, 1]."""
+
+    promoted: bool
+    reason: str
+    score: float  # G
+    conversational: float  # Gconv
+    technical: float  # Gtech
+    novelty: float  # H
+    repetition: float  # R
+    frequency: float  # F
+    saturation: float  # S
+    technical_density: float  # T
+    statement: float  # D_nl
+    specificity: float  # P
+    action: float  # A
+    structure: float  # D_tech
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the decision as JSON; Python writes floats so that they read back bit for bit."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, node: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(**node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,6 +227,101 @@ _UNIT_DEFAULTS: dict[str, object] = {
 }
 _UNIT_DEFAULTS["user"] = None
 _OUTSIDE_VERSIONS = ("access_count", "superseded_by", "superseded_why", "covered_by", "gate")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison of a filter: a dotted path on metadata, or the name of a unit field."""
+
+    on: Literal["metadata", "field"]
+    path: tuple[str, ...]
+    op: Literal["eq", "ne", "in", "gt", "gte", "lt", "lte", "contains"]
+    value: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """A boolean combination of filters."""
+
+    op: Literal["and", "or", "not"]
+    parts: tuple[Filter, ...]
+
+
+Filter = Condition | Junction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What one call may see (C1): its owner keys, its filters, and the moments it looks from.
+
+    `now` decides what has expired; `reference_time` is the moment the question is asked about (C9's t_ref) and
+    decides what was valid; `as_of` shows what had been recorded by then (C19). An owner key left empty on a unit
+    means shared; one named here hides other values. `hide_covered` leaves a turn to the summary that covers it.
+    """
+
+    tenant: str
+    user: str
+    now: datetime
+    reference_time: datetime
+    session: str | None = None
+    agent: str | None = None
+    only_session: bool = False
+    current_only: bool = True
+    as_of: datetime | None = None
+    hide_covered: bool = False
+    filters: Filter | None = None
+
+    @classmethod
+    def of_owner(cls, unit: Unit) -> View:
+        """Return what the owner of a unit may see, at the moment it was recorded."""
+        at = unit.recorded_time
+        return cls(tenant=unit.tenant, user=unit.user or "", agent=unit.agent, now=at, reference_time=at)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryProfile:
+    """What the question asks for (C7), by tables and small rules."""
+
+    text: str
+    terms: tuple[str, ...]
+    act: Act | None = None
+    needed_roles: frozenset[Role] = frozenset()
+    participants: tuple[str, ...] = ()
+    perspective: Literal["user", "assistant"] | str | None = None  # noqa: PYI051 - a speaker's name otherwise
+    borrowed: str | None = None
+    identifiers: tuple[str, ...] = ()  # those of `terms` that name one thing exactly: codes, paths, quoted words
+    years: tuple[str, ...] = ()  # those of `terms` that are years
+    # The time that the question names, start and end, and whether there is nothing else that it asks for.
+    time_range: tuple[datetime, datetime] | None = None
+    only_time: bool = False
+    date_terms: tuple[str, ...] = ()  # the words of that time, when it is all that is asked for and names a year
+    # The question's vector and its embedding space, when the profile asks for meaning and there is an embedder.
+    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A time limit that is asked, so that no stage reads a clock. `clock` counts seconds."""
+
+    clock: Callable[[], float]
+    started: float
+    timeout_ms: float
+
+    @classmethod
+    def start(cls, clock: Callable[[], float], timeout_ms: float) -> Deadline:
+        """Begin to count now."""
+        return cls(clock, clock(), timeout_ms)
+
+    def elapsed_ms(self) -> float:
+        """Return the milliseconds since the start."""
+        return (self.clock() - self.started) * 1000.0
+
+    def expired(self) -> bool:
+        """Return whether the time has run out."""
+        return self.elapsed_ms() >= self.timeout_ms
+
+
 for _name in _OUTSIDE_VERSIONS:
     del _UNIT_DEFAULTS[_name]
 
