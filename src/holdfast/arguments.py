@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import os
@@ -29,14 +28,14 @@ from holdfast.inputs.checks import (
     check_time,
     choose,
 )
-from holdfast.inputs.messages import Query, asked_in, said_in, shown_among
+from holdfast.inputs.messages import Query, asked_in, said_in
 from holdfast.inputs.redaction import redact_json
 from holdfast.language.tokens import TokenCounter
+from holdfast.prospects import session_turns
 from holdfast.retrieval.strategy import build_strategies, find_profile, without_dense
 from holdfast.settings import IngestSettings, Settings
-from holdfast.store.contract import Store, look
 from holdfast.store.filters import parse_filter
-from holdfast.types import AUTHORS, SCOPES, Unit, View
+from holdfast.types import AUTHORS, SCOPES, View
 
 Filters = Mapping[str, Any]
 P = ParamSpec("P")
@@ -45,8 +44,6 @@ R = TypeVar("R")
 _STORED_AS = {"ttl": "expires_at"}
 # More than a store can hold; a larger number is a slip, and SQLite has no room for it.
 _MOST_ASKED = 2**40
-# A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
-_MOST_TURNS = 1024
 # What Linux, macOS and Windows take.
 _MAX_FILE_NAME, _MAX_PATH = 255, 4_096
 
@@ -269,39 +266,26 @@ def make_question(settings: Settings, query: Query, profile_name: str, limit: in
 def make_request(
     desk: Desk, query: Query, view: View, budget: int, counter: TokenCounter | None, *, strict: bool
 ) -> tuple[ContextRequest, tuple[str, ...]]:
-    """Gather what a context is made of besides the answer: rules, the session's turns, what is shown already."""
-    found = rules(desk, view)
-    turns = session_turns(desk.store, view)
-    said = said_in(query)
-    hidden = shown_among(turns, said)
+    """Gather what a context is made of besides the answer: rules, and what the host shows already."""
+    found, said = rules(desk, view), said_in(query)
     request = ContextRequest(
         budget=budget,
         counter=counter or desk.counter,
         settings=desk.settings.assembly,
         hard=found.hard,
         soft=found.soft,
-        session_turns=[turn for turn in turns if turn.id not in hidden],
-        hidden=hidden,
+        said=said,
         hidden_words=frozenset(said) if view.session is None else frozenset(),
         strict=check_flag("strict", strict),
     )
     return request, found.warnings
 
 
-def session_turns(store: Store, view: View) -> list[Unit]:
-    """Return the last turns of the active session, oldest first; more than any tail can hold."""
-    if view.session is None:
-        return []
-    whole = dataclasses.replace(view, only_session=True, filters=None)
-    found = look(store, whole, lambda reading: [*reading.scan(order="newest", limit=_MOST_TURNS)])
-    return [unit for unit in found if unit.kind == "turn"][::-1]
-
-
 def tail_of(desk: Desk, view: View) -> frozenset[str]:
     """Return T_recent and T_base of a context of the full budget."""
     settings = desk.settings.assembly
     found, turns = rules(desk, view), session_turns(desk.store, view)
-    request = ContextRequest(settings.budget, desk.counter, settings, found.hard, found.soft, turns)
+    request = ContextRequest(settings.budget, desk.counter, settings, found.hard, found.soft, session_turns=turns)
     base = turns[base_start(len(turns), settings.min_turns) :]
     return plan_tail(request).tail_ids | {turn.id for turn in base}
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.assembly.plan import ContextRequest
 from holdfast.candidates import Engine, Found, Question, join
+from holdfast.inputs.messages import shown_among
 from holdfast.kernels import vectors
 from holdfast.language.lexical import plain_words, terms
 from holdfast.language.temporal import DENSITIES, event_slots, indicator
@@ -15,12 +18,31 @@ from holdfast.ranking.pool import Pool
 from holdfast.ranking.project import Prospects, slot_covered
 from holdfast.ranking.score import settle_summaries
 from holdfast.ranking.stages import PREFERENCES, Staging
-from holdfast.store.contract import DenseQuery, DocumentQuery, Reading
-from holdfast.types import Asked, Deadline, Prospect, QueryProfile, Unit
+from holdfast.store.contract import DenseQuery, DocumentQuery, Reading, Store, look
+from holdfast.types import Asked, Deadline, Prospect, QueryProfile, Unit, View
 
 # One sweep over the vectors of one anchor density; a store does not cut it short.
 _NO_HURRY = Deadline.start(lambda: 0.0, 1.0)
 _ALL = 2**31
+# A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
+_MOST_TURNS = 1024
+
+
+def session_turns(store: Store, view: View) -> list[Unit]:
+    """Return the last turns of the active session, oldest first; more than any tail can hold."""
+    if view.session is None:
+        return []
+    whole = dataclasses.replace(view, only_session=True, filters=None)
+    found = look(store, whole, lambda reading: [*reading.scan(order="newest", limit=_MOST_TURNS)])
+    return [unit for unit in found if unit.kind == "turn"][::-1]
+
+
+def add_session(store: Store, request: ContextRequest, view: View) -> ContextRequest:
+    """Return the request with the turns of the active session; those that the host shows already are hidden."""
+    turns = session_turns(store, view)
+    hidden = shown_among(turns, request.said)
+    rest = [turn for turn in turns if turn.id not in hidden]
+    return dataclasses.replace(request, session_turns=rest, hidden=hidden)
 
 
 @dataclass(frozen=True, slots=True)

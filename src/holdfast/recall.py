@@ -13,7 +13,7 @@ from holdfast.assembly.pack import fill, term_overlap
 from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.candidates import Engine, Found, Question, collect, join, profile
 from holdfast.language.lexical import TOKENIZERS
-from holdfast.prospects import Shown, enter, look_up, recover, slots_of
+from holdfast.prospects import Shown, add_session, enter, look_up, recover, slots_of
 from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.pool import Floats, Pool, order_rows
 from holdfast.ranking.project import project, widened
@@ -50,6 +50,7 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
     engine = engine.prepare(question, view, slots_of(engine, question))
     with engine.store.reading(view) as reading:
+        request = add_session(engine.store, request, view)
         query = profile(engine, question, reading)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
         first = _first_hit(engine, question, found, request, reading)

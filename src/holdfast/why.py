@@ -8,7 +8,7 @@ from functools import partial
 from holdfast.assembly.context import Context
 from holdfast.assembly.plan import ContextRequest
 from holdfast.candidates import Engine, Question, search_strategies
-from holdfast.prospects import slots_of
+from holdfast.prospects import add_session, slots_of
 from holdfast.recall import assemble, search
 from holdfast.retrieval.strategy import Strategy
 from holdfast.store.contract import Reading
@@ -34,6 +34,7 @@ def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, r
     """Say why `unit` is, or is not, in the context of a question; what the budget dropped comes with its tokens."""
     engine = engine.prepare(question, view, slots_of(engine, question))
     with engine.store.reading(view) as reading:
+        request = add_session(engine.store, request, view)
         found = why(engine, question, unit, view)
         if (hidden := _why_hidden(reading, unit)) is not None:
             return dataclasses.replace(found, verdict=f"not searched: {hidden}")

@@ -4,6 +4,7 @@ import pytest
 
 from builders import opened
 from holdfast import Memory, Settings, StoreError
+from holdfast.candidates import Engine
 from holdfast.retrieval import strategy as registry
 from holdfast.retrieval.strategy import Finding
 from holdfast.testing.builders import view
@@ -134,3 +135,19 @@ def test_a_vector_that_the_file_has_lost_is_compared_with_nothing():
         [written] = memory.remember("the ferry leaves at ten", user="ana", session="s")
         assert written.status == "added"
         assert {hit.cosine for hit in memory.search("ferry", user="ana") if hit.unit.id == "x"} == {0.0}
+
+
+def test_a_context_has_its_last_turns_and_its_answer_from_one_state(tmp_path, monkeypatch):
+    place = tmp_path / "m.db"
+    with Memory.open(place, embedder=HashEmbedder()) as one, Memory.open(place, embedder=HashEmbedder()) as two:
+        one.remember("the walnut cake is for Rui", user="ana", session="s", id="x")
+        one.search("cake", user="ana")
+        prepare = Engine.prepare
+
+        def prepared(engine, *arguments):
+            found = prepare(engine, *arguments)
+            assert two.forget(ids="x", user="ana").complete  # between the arguments and the answer
+            return found
+
+        monkeypatch.setattr(Engine, "prepare", prepared)
+        assert "walnut" not in one.assemble("who is the cake for?", user="ana", session="s", budget=300).text

@@ -36,7 +36,7 @@ from holdfast.assembly.render import (
 from holdfast.errors import BudgetError, InputError, shown
 from holdfast.language.tokens import Estimator, TokenCounter, checked
 from holdfast.settings import AssemblySettings
-from holdfast.types import AuthoredText, Unit, digest
+from holdfast.types import Author, AuthoredText, Unit, digest
 
 _ANSWERING = ("assistant", "tool")
 
@@ -88,10 +88,10 @@ _GUIDED_PROBES = 4
 class ContextRequest:
     """What a context is made of besides the answer to its question.
 
-    `hard` and `soft` stand in their order (document, then position); `session_turns` is the active session in its
-    order, without what the host shows already: `hidden` are those units, `hidden_words` what it shows of no known
-    session. `first` is what the projection will begin with: older turns, then soft rules make room for it. `strict`
-    refuses a context that lacks one of the last turns.
+    `hard` and `soft` stand in their order (document, then position); `said` is what the host shows already, author
+    and words. `session_turns` is the active session in its order, without that: `hidden` are those units,
+    `hidden_words` what it shows of no known session. `first` is what the projection will begin with: older turns,
+    then soft rules make room for it. `strict` refuses a context that lacks one of the last turns.
     """
 
     budget: int
@@ -99,6 +99,7 @@ class ContextRequest:
     settings: AssemblySettings
     hard: Sequence[AuthoredText] = ()
     soft: Sequence[AuthoredText] = ()
+    said: Sequence[tuple[Author, str]] = ()
     session_turns: Sequence[Unit] = ()
     hidden: frozenset[str] = frozenset()
     hidden_words: frozenset[tuple[str, str]] = frozenset()
