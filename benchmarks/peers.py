@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +30,14 @@ class Peer(Protocol):
         """Do what is left before the first question."""
 
     def search(self, question: str, vector: Matrix) -> list[int]:
-        """Return the places of the best."""
+        """Return the places of the best, whoever they belong to: the quickest that it can do."""
+
+
+class SharedPeer(Peer, Protocol):
+    """A peer that keeps many users in one place and can look for what one of them has said."""
+
+    def search_own(self, question: str, vector: Matrix) -> list[int]:
+        """Return the places of the best that belong to one user, as Holdfast always does."""
 
 
 class Chroma:
@@ -53,7 +61,13 @@ class Chroma:
         """Nothing is left."""
 
     def search(self, question: str, vector: Matrix) -> list[int]:  # noqa: ARG002 - no words are looked up
-        found = self._collection.query(query_embeddings=[vector], n_results=TOP, where={"user": "ada"})
+        return self._search(vector)
+
+    def search_own(self, question: str, vector: Matrix) -> list[int]:  # noqa: ARG002 - no words are looked up
+        return self._search(vector, where={"user": "ada"})
+
+    def _search(self, vector: Matrix, **where: Any) -> list[int]:
+        found = self._collection.query(query_embeddings=[vector], n_results=TOP, **where)
         return [int(each) for each in found["ids"][0]]
 
 
@@ -61,6 +75,7 @@ class Lance:
     """lancedb in a folder: exact vectors and its own full text, joined by reciprocal ranks."""
 
     def __init__(self, folder: Path) -> None:
+        os.environ.setdefault("LANCE_LOG", "error")  # it warns at every question
         import lancedb
         import pyarrow as pa
 
@@ -73,13 +88,22 @@ class Lance:
         self._table.add([{"id": i, "user": "ada", "text": text, "vector": row} for i, (text, row) in rows])
 
     def finish(self) -> None:
-        """Build the index of words, which is no part of adding."""
+        """Build the index of words and join the many small parts that adding left, which is no part of adding."""
         self._table.create_fts_index("text", stem=True, remove_stop_words=True, replace=True)
+        self._table.optimize()
 
     def search(self, question: str, vector: Matrix) -> list[int]:
-        asked = self._table.search(query_type="hybrid").vector(vector).text(question.rstrip("?"))
-        found = asked.where("user = 'ada'").limit(TOP).select(["id"])
-        return [row["id"] for row in found.to_list()]
+        return self._ids_of(self._ask(question, vector))
+
+    def search_own(self, question: str, vector: Matrix) -> list[int]:
+        return self._ids_of(self._ask(question, vector).where("user = 'ada'"))
+
+    def _ask(self, question: str, vector: Matrix) -> Any:
+        return self._table.search(query_type="hybrid").vector(vector).text(question.rstrip("?"))
+
+    @staticmethod
+    def _ids_of(asked: Any) -> list[int]:
+        return [row["id"] for row in asked.limit(TOP).select(["id"]).to_list()]
 
 
 class Bm25s:

@@ -76,6 +76,8 @@ BUDGET = 2_000
 SHIPPED = ("minilm", "potion")
 RARE_SETTINGS = {"fast.strategies": ["hdc-vsa"], "fast.min_score": 0, "fast.gap": 0, "retrieval.timeout_ms": 600_000}
 
+# What `search` is compared with: at their quickest, and when they too look for one user's units alone.
+PEERS_OF_HYBRID = ("lancedb hybrid", "lancedb hybrid, by user", "chromadb dense", "chromadb dense, by user")
 # Opponents that are packages. A look does without those that are not installed; a result to quote does not.
 PACKAGES = ("chromadb", "lancedb", "bm25s", "faiss")
 
@@ -263,7 +265,10 @@ def measure_search(bench: Bench) -> Iterator[Row]:
             "Holdfast `search`, fast": lambda asked: memory.search(asked[0], user=USER, profile="fast"),
         }
         for name in filter(is_there, names):
-            systems[names[name]] = partial(_ask_peer, bench.peer(name))
+            peer = bench.peer(name)
+            systems[names[name]] = partial(_ask_peer, peer.search)
+            if isinstance(peer, peers.Chroma | peers.Lance):
+                systems[f"{names[name]}, by user"] = partial(_ask_peer, peer.search_own)
         warm_up, timed_ones = bench.asked[bench.effort.questions :], bench.asked[: bench.effort.questions]
         with bench.steps("search", len(systems) * (len(warm_up) + len(timed_ones))) as advance:
             time_by_turns(systems, warm_up, 1, advance)
@@ -272,15 +277,15 @@ def measure_search(bench: Bench) -> Iterator[Row]:
     for name, values in found.items():
         own = {
             f"{point} ÷ {label}": ratio(values[f"{point} ms"], found[label][f"{point} ms"])
-            for label in (("lancedb hybrid", "chromadb dense") if "hybrid" in name else ("bm25s",))
+            for label in (PEERS_OF_HYBRID if "hybrid" in name else ("bm25s",))
             for point in ("p50", "p95")
             if name.startswith("Holdfast") and label in found
         }
         yield row(name, bench.size, **values, **own)
 
 
-def _ask_peer(peer: peers.Peer, asked: tuple[str, Any]) -> list[int]:
-    return peer.search(*asked)
+def _ask_peer(search: Callable[[str, Any], list[int]], asked: tuple[str, Any]) -> list[int]:
+    return search(*asked)
 
 
 class Embedding(synthetic.StandIn):

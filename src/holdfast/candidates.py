@@ -100,6 +100,33 @@ class Question:
         return self.profile.rank_by == "score"
 
 
+class ScoredOnce:
+    """A strategy that scores a unit once for one question, however often it is asked; see `Strategy`."""
+
+    def __init__(self, strategy: Strategy, query: QueryProfile) -> None:
+        self.id = strategy.id
+        self.propose, self.explain = strategy.propose, strategy.explain
+        self._strategy, self._query = strategy, query
+        self._claims: Claims | None = None
+        self._row_of: dict[str, int] = {}
+
+    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Claims:
+        """See `Strategy.score`: a score is the same in any company, so that it can be kept."""
+        if query is not self._query:
+            return self._strategy.score(query, reading, ids)
+        missing = tuple(unit_id for unit_id in dict.fromkeys(ids) if unit_id not in self._row_of)
+        if missing or self._claims is None:
+            fresh = self._strategy.score(query, reading, missing)
+            self._row_of |= {unit_id: row for row, unit_id in enumerate(missing, start=len(self._row_of))}
+            self._claims = fresh if self._claims is None else self._claims.joined(fresh)
+        return self._claims.take([self._row_of[unit_id] for unit_id in ids])
+
+
+def score_once(question: Question, query: QueryProfile) -> Question:
+    """Return a question that is looked up several times, with strategies that keep their scores."""
+    return dataclasses.replace(question, strategies=[ScoredOnce(one, query) for one in question.strategies])
+
+
 def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfile:
     """Read the question by tables and small rules, and embed it when the profile asks for meaning."""
     query = profile_query(

@@ -11,11 +11,12 @@ import numpy as np
 from holdfast.assembly.context import Context, Recalled
 from holdfast.assembly.pack import fill, term_overlap
 from holdfast.assembly.plan import ContextRequest, plan_tail
-from holdfast.candidates import Engine, Found, Question, collect, join, profile
+from holdfast.candidates import Engine, Found, Question, collect, join, profile, score_once
+from holdfast.kernels.vectors import order_rows
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.prospects import Shown, add_session, enter, look_up, recover, slots_of
 from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
-from holdfast.ranking.pool import Floats, Pool, order_rows
+from holdfast.ranking.pool import Floats, Pool
 from holdfast.ranking.project import project, widened
 from holdfast.ranking.score import Scoring, settle_summaries
 from holdfast.ranking.stages import STAGES, Staging, run_stages
@@ -52,6 +53,7 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
     with engine.store.reading(view) as reading:
         request = add_session(engine.store, request, view)
         query = profile(engine, question, reading)
+        question = score_once(question, query)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
         first = _first_hit(engine, question, found, request, reading)
         plan = plan_tail(dataclasses.replace(request, first=first.unit if first else None))

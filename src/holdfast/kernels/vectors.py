@@ -6,17 +6,21 @@
 small whole numbers, and a float32 product of those is exact (384 · 127² < 2²⁴), so that the order of rows, blocks
 and threads cannot change a proposal.
 
-`at_least_top` gives the best k of many scores without losing a tie; `decay` is how a score fades with age (C9).
+`at_least_top` gives the best k of many scores without losing a tie, `order_rows` the order of all; `decay` is how a
+score fades with age (C9).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-Scores = NDArray[np.float64] | NDArray[np.float32]
+Floats = NDArray[np.float64]
+Matrix = NDArray[np.float32]
+Scores = Floats | Matrix
 
 # Two ways of adding the same floats differ far below this; a proposer keeps all within it of its cut (law 11).
 TIE_MARGIN = 1e-5
@@ -32,13 +36,20 @@ def at_least_top(scores: Scores, k: int, margin: float = TIE_MARGIN) -> NDArray[
     return np.flatnonzero(scores >= bar - margin)
 
 
+def order_rows(scores: Floats, ids: Sequence[str]) -> NDArray[np.intp]:
+    """Return the rows by score, best first, ties by id."""
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        values = (-scores).tolist()
+        order = np.array(sorted(range(len(ids)), key=lambda row: (values[row], ids[row])), dtype=np.intp)
+    return order
+
+
 def decay(rate: float, age: float) -> float:
     """Return exp(-rate·age) ∈ [0, 1]; `age` in seconds, negative ages count as 0."""
     return math.exp(-rate * max(0.0, age))
 
-
-Floats = NDArray[np.float64]
-Matrix = NDArray[np.float32]
 
 EPSILON = 1e-8
 _LARGEST = 127

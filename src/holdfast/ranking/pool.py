@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.kernels.vectors import order_rows
 from holdfast.types import Adjustment, Candidate, Claims, Cut, CutRows
 
 Floats = NDArray[np.float64]
@@ -149,7 +150,10 @@ class Pool:
 
     def rows_by_id(self) -> dict[str, int]:
         """Return the row of every id, copies included."""
-        return {unit_id: row for row in range(len(self.ids)) for unit_id in self.ids_of(row)}
+        row_of = {unit_id: row for row, unit_id in enumerate(self.ids)}
+        return row_of | {
+            one: row_of[best] for best, others in self.merged.items() if best in row_of for one in others
+        }
 
     # ------------------------------------------------------------------------------------------- one row
 
@@ -194,16 +198,6 @@ class Pool:
     def candidates(self) -> tuple[Candidate, ...]:
         """Return every row as a value, best first."""
         return tuple(self.candidate(row) for row in range(len(self.ids)))
-
-
-def order_rows(scores: Floats, ids: Sequence[str]) -> Rows:
-    """Return the rows by score, best first, ties by id."""
-    order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    if (ranked[1:] == ranked[:-1]).any():
-        values = (-scores).tolist()
-        order = np.array(sorted(range(len(ids)), key=lambda row: (values[row], ids[row])), dtype=np.intp)
-    return order
 
 
 def _joined_effects(one: Pool, other: Pool) -> tuple[Effect, ...]:

@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TypeVar
 
 from holdfast.ranking.score import quality, recency
@@ -31,6 +32,7 @@ from holdfast.types import Asked, Contribution, Fallen, Projected, Projection, P
 _ONE_ANCHOR = 1 / 3
 # λ_r: decay per second of every kind that ages (half-life 19 hours; C11).
 _RATE = 1e-5
+_CEILING = Contribution("ceiling", 1.0)
 T = TypeVar("T", Prospect, Projected)
 
 
@@ -91,9 +93,12 @@ def _arranged(
     return (*selection.chosen, *in_order((*others, *linked)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Weighing:
-    """What S_final of one question needs to know; `max_access` is the highest access count of V_rest."""
+    """What S_final of one question needs to know; `max_access` is the highest access count of V_rest.
+
+    Many are weighed for one question: what they share is made once.
+    """
 
     settings: Settings
     keywords: frozenset[str]
@@ -107,42 +112,45 @@ class Weighing:
             "product",
             self._omega(prospect.unit),
             Contribution("max(sim, 0)", max(prospect.sim, 0.0)),
-            self._keyword_factor(prospect),
+            self._keyword_factors[len(self.keywords & prospect.terms)],
             Contribution("Q", quality(prospect.unit, self.settings.score)),
         )
         return capped("S_final", product)
 
     def _omega(self, unit: Unit) -> Contribution:
-        settings = self.settings.projection
-        share_recency, share_frequency, share_authority = settings.shares
-        recent = recency(unit, _RATE, self.at)
+        floor, above_floor, (share_recency, share_frequency, share_authority), highest = self._leaves
+        often = Contribution("ln(1 + acc)", math.log(1 + unit.access_count))
         mix = Contribution.of(
             "mix",
             "sum",
-            weighed("recency", "α_r", share_recency, Contribution("r", recent)),
-            weighed("frequency", "α_f", share_frequency, self._frequency(unit)),
-            weighed("authority", "α_a", share_authority, Contribution("a", unit.authority)),
+            Contribution.of("recency", "product", share_recency, Contribution("r", recency(unit, _RATE, self.at))),
+            Contribution.of("frequency", "product", share_frequency, Contribution.of("f", "ratio", often, highest)),
+            Contribution.of("authority", "product", share_authority, Contribution("a", unit.authority)),
         )
-        above = weighed("above the floor", "1 - ω0", 1.0 - settings.floor, mix)
-        return capped("ω", Contribution.of("floor + mix", "sum", Contribution("ω0", settings.floor), above))
+        above = Contribution.of("above the floor", "product", above_floor, mix)
+        return capped("ω", Contribution.of("floor + mix", "sum", floor, above))
 
-    def _frequency(self, unit: Unit) -> Contribution:
-        return Contribution.of(
-            "f",
-            "ratio",
-            Contribution("ln(1 + acc)", math.log(1 + unit.access_count)),
-            Contribution("ln(2 + max acc)", math.log(2 + self.max_access)),
-        )
+    @cached_property
+    def _leaves(self) -> tuple[Contribution, Contribution, list[Contribution], Contribution]:
+        settings = self.settings.projection
+        shares = [Contribution(*pair) for pair in zip(("α_r", "α_f", "α_a"), settings.shares, strict=True)]
+        highest = Contribution("ln(2 + max acc)", math.log(2 + self.max_access))
+        return Contribution("ω0", settings.floor), Contribution("1 - ω0", 1.0 - settings.floor), shares, highest
 
-    def _keyword_factor(self, prospect: Prospect) -> Contribution:
+    @cached_property
+    def _keyword_factors(self) -> list[Contribution]:
+        """Return the factor of a unit for each number of keywords that it may hold."""
+        return [self._keyword_factor(matched) for matched in range(len(self.keywords) + 1)]
+
+    def _keyword_factor(self, matched: int) -> Contribution:
         kappa = self.settings.projection.keyword_weight
-        matched = Contribution.of(
+        share = Contribution.of(
             "M",
             "ratio",
-            Contribution("matched keywords", float(len(self.keywords & prospect.terms))),
+            Contribution("matched keywords", float(matched)),
             Contribution("keywords asked", float(max(len(self.keywords), 1))),
         )
-        gain = Contribution.of("1 + κ·M", "sum", Contribution("1", 1.0), weighed("κ·M", "κ", kappa, matched))
+        gain = Contribution.of("1 + κ·M", "sum", Contribution("1", 1.0), weighed("κ·M", "κ", kappa, share))
         return Contribution.of("keywords", "ratio", gain, Contribution("1 + κ", 1.0 + kappa))
 
 
@@ -369,4 +377,4 @@ def weighed(name: str, weight_name: str, weight: float, node: Contribution) -> C
 
 def capped(name: str, node: Contribution) -> Contribution:
     """Return min(node, 1): the shares of a mix may add up to a hair more than 1 (law 5: clamped last)."""
-    return Contribution.of(name, "minimum", node, Contribution("ceiling", 1.0))
+    return Contribution.of(name, "minimum", node, _CEILING)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from holdfast.kernels.vectors import order_rows
 from holdfast.language.mentions import entities, phrases, spoken, titles
 from holdfast.ranking.pool import Bools, Effect, Pool
 from holdfast.settings import StageSettings
@@ -127,15 +128,15 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
     rel' = (1 - w)·rel + w·rel(parent), for the parent that lifts it most; nothing is ever lowered. An answer often
     stands in two units, and only the first of them speaks of what the question asks: it names the second.
     """
-    pool = pool.sorted()
-    mentions = find_mentions(pool, staging)
-    known = {unit_id for row in range(len(pool)) for unit_id in pool.ids_of(row)}
+    parents = order_rows(pool.fused, pool.ids)[: staging.settings.link_parents]
+    mentions = find_mentions(pool.take(parents), staging)
+    known = pool.rows_by_id()
     if newcomers := [target for target in dict.fromkeys(one.target for one in mentions) if target not in known]:
         fresh = staging.join(newcomers)
         for prefer in PREFERENCES:
             fresh = prefer(fresh, staging)
-        pool = pool.joined(fresh).merge_copies().sorted()
-    return pool.apply(lift(pool, mentions, staging.settings)).sorted() if mentions else pool
+        pool = pool.joined(fresh).merge_copies()
+    return pool.apply(lift(pool, mentions, staging.settings)) if mentions else pool
 
 
 def find_mentions(pool: Pool, staging: Staging) -> tuple[Mention, ...]:

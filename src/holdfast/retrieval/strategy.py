@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from holdfast.errors import UnknownProfileError, shown
+from holdfast.kernels.vectors import order_rows
 from holdfast.settings import PROFILES, ProfileSettings, Settings
 from holdfast.store.contract import Reading
 from holdfast.types import Account, Claims, Deadline, QueryProfile, RetrievalResult
@@ -68,9 +69,7 @@ def retrieve(
     """Let a strategy propose, score what it proposes, and keep its `depth` best, ties by id; 0 is no find."""
     found = strategy.propose(query, reading, depth, deadline)
     claims = found.claims if found.claims is not None else strategy.score(query, reading, found.ids)
-    order = [row for row in np.argsort(-claims.raw, kind="stable").tolist() if claims.raw[row] > 0.0]
-    order.sort(key=lambda row: (-claims.raw[row], claims.ids[row]))
-    best = claims.take(order[:depth])
+    best = claims.take(order_rows(claims.raw, claims.ids)[: min(depth, np.count_nonzero(claims.raw > 0.0))])
     known = reading.columns(best.ids, ("kind",))["kind"].tolist()
     if None in known:  # a third party's strategy may name what nobody has
         best = best.take([row for row, kind in enumerate(known) if kind is not None])

@@ -100,6 +100,13 @@ class DenseBlock:
         sums = self._checksums.values
         return place < len(sums) and int(sums[place]) == checksum
 
+    def checksums(self, places: NDArray[np.intp]) -> list[int | None]:
+        """Return the checksum of the vector of each place; None where there is none."""
+        sums = self._checksums.values
+        known = sums[np.minimum(places, len(sums) - 1)]
+        held = (places < len(sums)) & (known != _NO_VECTOR)
+        return [value if yes else None for value, yes in zip(known.tolist(), held.tolist(), strict=True)]
+
     def add(self, places: NDArray[np.int32], matrix: NDArray[np.float32], checksums: Sequence[int] | int = 0) -> None:
         """Set the vectors of some places."""
         if (missing := int(places.max(initial=-1)) + 1 - len(self._checksums.values)) > 0:

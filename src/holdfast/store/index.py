@@ -211,6 +211,10 @@ class Shard:
         """Return whether a unit that is here has just that vector."""
         return self.dense is not None and self.dense.holds(self.place_of_key[key], checksum)
 
+    def vector_checksums(self, places: NDArray[np.intp]) -> list[int | None]:
+        """Return the checksum of the vector of each place; None where there is none."""
+        return [None] * len(places) if self.dense is None else self.dense.checksums(places)
+
     @contextmanager
     def bulk(self) -> Iterator[None]:
         """Add many units and fold once, at the end."""
@@ -403,9 +407,12 @@ class Shard:
                 continue
             order = self._sessions[session]
             at = bisect_left(order, (event, position, place))
-            found.append(
-                (_first(order, range(at - 1, -1, -1), eligible), _first(order, range(at + 1, len(order)), eligible))
-            )
+            before, after = at - 1, at + 1
+            while before >= 0 and not eligible[order[before][2]]:
+                before -= 1
+            while after < len(order) and not eligible[order[after][2]]:
+                after += 1
+            found.append((order[before][2] if before >= 0 else None, order[after][2] if after < len(order) else None))
         return found
 
     def _ordered_sessions(self) -> dict[int, list[Moment]]:
@@ -512,14 +519,6 @@ def _unpacked(values: Sequence[Any]) -> Lineage:
 
 def _seconds(moment: datetime | None, otherwise: float) -> float:
     return otherwise if moment is None else moment.timestamp()
-
-
-def _first(order: Sequence[Moment], tried: range, eligible: Bools) -> int | None:
-    for i in tried:
-        place = order[i][2]
-        if eligible[place]:
-            return place
-    return None
 
 
 def _closed(scores: NDArray[np.float64], eligible: Bools, depth: int, to_come: float) -> NDArray[np.intp] | None:

@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, singledispatchmethod
-from operator import itemgetter
 from sqlite3 import Cursor
 from typing import Any, Literal
 
@@ -38,7 +37,16 @@ from holdfast.store.contract import (
     TimeQuery,
 )
 from holdfast.store.index import CALLED, DURABLE, NAMING, TURN, Shard, microseconds
-from holdfast.store.rows import GLOBAL, Row, agent_matches, hidden_by, then_by, unit_of, vector_of, where
+from holdfast.store.rows import (
+    GLOBAL,
+    Row,
+    agent_matches,
+    check_vectors,
+    hidden_by,
+    then_by,
+    unit_of,
+    where,
+)
 from holdfast.store.sync import LiveIndex
 from holdfast.types import (
     AUTHORS,
@@ -277,22 +285,25 @@ class SqliteReading:
     @evidence.register
     def _(self, query: DenseQuery, ids: Sequence[str]) -> DenseEvidence:
         found, rows = self._known(ids)
-        kept: list[tuple[int, NDArray[np.float32]]] = []
+        stored: dict[int, bytes] = {}
         for shard, mine, places in self._by_shard(rows):
-            row_of_key = {shard.keys[place]: row for row, place in zip(mine.tolist(), places.tolist(), strict=True)}
-            kept += [(row_of_key[key], vector) for key, vector in self._vectors(shard, query.space, [*row_of_key])]
-        kept.sort(key=itemgetter(0))
-        matrix = np.array([vector for _, vector in kept], dtype=np.float32)
-        return DenseEvidence(tuple(found[row] for row, _ in kept), matrix)
+            stored |= self._stored(shard, query.space, mine, places)
+        held = sorted(stored)
+        matrix = np.frombuffer(b"".join([stored[row] for row in held]), dtype="<f4")
+        return DenseEvidence(tuple(found[row] for row in held), matrix.reshape(len(held), -1 if held else 0))
 
-    def _vectors(self, shard: Shard, space: str, keys: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        values = {"space": space, "keys": json.dumps(keys)}
-        if shard.past is None:
-            rows = self._run("vectors_of_units", values).fetchall()
-        else:
-            versions = {key: shard.past[shard.ids[shard.place_of_key[key]]].version for key in keys}
-            rows = [row[:3] for row in self._run("vectors_of_versions", values) if row[3] == versions[row[0]]]
-        return ((row[0], vector_of(row)) for row in rows)
+    def _stored(self, shard: Shard, space: str, rows: Places, places: Places) -> dict[int, bytes]:
+        """Return the stored vectors of some places, by the rows that they belong to."""
+        keys = [shard.keys[place] for place in places.tolist()]
+        row_of, sums = (
+            dict(zip(keys, some, strict=True)) for some in (rows.tolist(), shard.vector_checksums(places))
+        )
+        name = "vectors_of_units" if shard.past is None else "vectors_of_versions"
+        read = self._run(name, {"space": space, "keys": json.dumps(keys)})
+        # The vector of another version has another checksum than the one that is searched.
+        fitting = [row for row in read if row[2] == sums[row[0]]]
+        check_vectors(fitting)
+        return {row_of[row[0]]: row[1] for row in fitting}
 
     @evidence.register
     def _(self, query: HyperQuery, ids: Sequence[str]) -> HyperEvidence:
@@ -318,9 +329,9 @@ class SqliteReading:
         depths = (query.turns, query.durable)
         near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths])
         places = np.unique(np.concatenate([one for found in near for one in found]))
-        kept = [*self._vectors(own, query.space, [own.keys[place] for place in places.tolist()])]
-        row_of_place = {own.place_of_key[key]: row for row, (key, _) in enumerate(kept)}
-        matrix = np.array([vector for _, vector in kept], dtype=np.float32)
+        stored = self._stored(own, query.space, places, places)
+        row_of_place = {place: row for row, place in enumerate(stored)}
+        matrix = np.frombuffer(b"".join(stored.values()), dtype="<f4").reshape(len(stored), -1 if stored else 0)
         turns, durable = (
             tuple(
                 _best_cosines(matrix, vector, [row_of_place[p] for p in some if p in row_of_place], depth)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,12 +89,17 @@ def own_json(unit: Unit) -> Unit:
     return unit.evolve(metadata=copy.deepcopy(unit.metadata), parts=copy.deepcopy(unit.parts))
 
 
+def check_vectors(rows: Sequence[tuple[int, bytes, int]]) -> None:
+    """Refuse a vector that is not what its checksum was taken of; a row is key, vector, checksum, and more."""
+    for key, data, checksum, *_ in rows:
+        if zlib.crc32(data) != checksum:
+            raise DamagedStoreError(f"the vector of unit row {key} fails its checksum; run `holdfast reembed`")
+
+
 def vector_of(row: tuple[int, bytes, int]) -> NDArray[np.float32]:
     """Return the vector of a row whose checksum holds."""
-    key, data, checksum = row
-    if zlib.crc32(data) != checksum:
-        raise DamagedStoreError(f"the vector of unit row {key} fails its checksum; run `holdfast reembed`")
-    return np.frombuffer(data, dtype="<f4").astype(np.float32, copy=False)
+    check_vectors([row])
+    return np.frombuffer(row[1], dtype="<f4").astype(np.float32, copy=False)
 
 
 def agent_matches(view: View, unit: Unit) -> bool:

@@ -186,8 +186,8 @@ LEFT JOIN vectors ON unit_key = key AND vectors.version = units.version AND spac
 WHERE key IN (SELECT value FROM json_each(:keys)) ORDER BY key;
 
 -- name: vectors_of_units
-SELECT key, vector, vectors.checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
-WHERE space = :space AND key IN (SELECT value FROM json_each(:keys));
+SELECT unit_key, vector, checksum FROM vectors
+WHERE space = :space AND unit_key IN (SELECT value FROM json_each(:keys));
 
 -- name: vectors_of_versions
 SELECT unit_key, vector, checksum, version FROM version_vectors
