@@ -67,6 +67,14 @@ USER, OTHER = "ada", "bo"
 SETTINGS = Settings().unhurried()
 # After the last of the turns; a fixed clock gives every run the same ages.
 NOW = synthetic.BEGIN + timedelta(days=36500)
+# Beyond this the gate, which compares each turn with all before it, would take hours to fill a store; what is
+# measured at such sizes does not depend on it.
+MOST_JUDGED = 100_000
+UNJUDGED = dataclasses.replace(
+    SETTINGS,
+    gate=dataclasses.replace(SETTINGS.gate, policy="off"),
+    changes=dataclasses.replace(SETTINGS.changes, detect=False),
+)
 # Beyond this a peer that is written to 20 texts at a time takes longer than everything else.
 MOST_BY_TURNS = 10_000
 # Beyond this, contexts and hypervectors say nothing new, and filling takes long.
@@ -200,7 +208,7 @@ def fill(bench: Bench, beside: Sequence[str]) -> dict[str, list[float]]:
     calls: dict[str, list[float]] = {name: [] for name in ("holdfast", *beside)}
     with bench.steps("remember", len(talks)) as advance:
         for half in (talks[: len(talks) // 2], talks[len(talks) // 2 :]):
-            with open_memory(path, bench.embedder) as memory:
+            with open_memory(path, bench.embedder, UNJUDGED if bench.size > MOST_JUDGED else SETTINGS) as memory:
                 memory.search("warm up", user=USER)  # loads the owner's index, which each call then brings up to date
                 settle()
                 for session, messages in half:

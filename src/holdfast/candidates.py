@@ -19,6 +19,7 @@ from holdfast.language.query import asks_for_nothing, profile_query, without_nam
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.ranking.fuse import Fusion, fuse
 from holdfast.ranking.pool import Bools, Pool
+from holdfast.ranking.stages import Staging
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.store.contract import ColumnName, Reading, Store, TimeQuery
@@ -315,3 +316,12 @@ def join(question: Question, query: QueryProfile, reading: Reading, found: Found
     columns = dict(reading.columns(rows, _KNOWN))
     columns |= {name: np.full(len(rows), None, dtype=object) for name in _NEIGHBOURS if name in found.pool.known}
     return fuse(rows, claims, claimed, columns, found.fusion)
+
+
+def set_stage(engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Found) -> Staging:
+    """Return what the stages work with: what is asked, and where to look up more."""
+    return Staging(
+        query, engine.settings.stages, question.profile.max_results, reading.units,
+        lambda keys, most, mentioned: reading.named(keys, most, mentioned=mentioned),
+        lambda ids: join(question, query, reading, found, ids),
+    )  # fmt: skip

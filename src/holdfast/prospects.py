@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.assembly.plan import ContextRequest
-from holdfast.candidates import Engine, Found, Question, join
+from holdfast.candidates import Engine, Found, Question, join, set_stage
 from holdfast.inputs.messages import shown_among
 from holdfast.kernels import vectors
 from holdfast.language.lexical import plain_words, terms
@@ -17,7 +17,7 @@ from holdfast.language.temporal import DENSITIES, event_slots, indicator
 from holdfast.ranking.pool import Pool
 from holdfast.ranking.project import Prospects, slot_covered
 from holdfast.ranking.score import settle_summaries
-from holdfast.ranking.stages import PREFERENCES, Staging
+from holdfast.ranking.stages import PREFERENCES
 from holdfast.store.contract import DenseQuery, DocumentQuery, Reading, Store, look
 from holdfast.types import Asked, Deadline, Prospect, QueryProfile, Unit, View
 
@@ -226,6 +226,7 @@ def _richest_in_anchors(
         return None
     pool = join(question, query, reading, found, [*dict.fromkeys(near)]).merge_copies()
     pool = pool.keep(np.array([by is None for by in pool.known["covered_by"]], dtype=np.bool_))
+    staging = set_stage(engine, question, query, reading, found)
     for prefer in PREFERENCES if question.is_staged else ():
-        pool = prefer(pool, Staging.of(query, engine.settings.stages))
+        pool = prefer(pool, staging)
     return shown.without(pool, reading).sorted()

@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.assembly.context import Context, Recalled
 from holdfast.assembly.pack import fill, term_overlap
 from holdfast.assembly.plan import ContextRequest, plan_tail
-from holdfast.candidates import Engine, Found, Question, collect, join, profile, score_once
+from holdfast.candidates import Engine, Found, Question, collect, profile, score_once, set_stage
 from holdfast.kernels.vectors import order_rows
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.prospects import Shown, add_session, enter, look_up, recover, slots_of
@@ -19,7 +19,7 @@ from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.pool import Floats, Pool
 from holdfast.ranking.project import project, widened
 from holdfast.ranking.score import Scoring, settle_summaries
-from holdfast.ranking.stages import STAGES, Staging, run_stages
+from holdfast.ranking.stages import STAGES, run_stages
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
 from holdfast.types import (
@@ -81,11 +81,7 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
 def find(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Found:
     """Collect candidates and run the recipe's stages over them."""
     found = collect(engine, question, query, reading, depth)
-    staging = Staging(
-        query, engine.settings.stages, question.profile.max_results, reading.units,
-        lambda keys, most, mentioned: reading.named(keys, most, mentioned=mentioned),
-        lambda ids: join(question, query, reading, found, ids),
-    )  # fmt: skip
+    staging = set_stage(engine, question, query, reading, found)
     pool = run_stages(STAGES if question.is_staged else (), found.pool, staging)
     return dataclasses.replace(found, pool=pool, refused=_refuse(engine, query, found.pool))
 

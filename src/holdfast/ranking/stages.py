@@ -40,15 +40,6 @@ class Staging:
     named: Callable[[Sequence[str], int, bool], Mapping[str, tuple[str, ...]]]
     join: Callable[[Sequence[str]], Pool]
 
-    @classmethod
-    def of(cls, query: QueryProfile, settings: StageSettings) -> Staging:
-        """Return what the stages need that look at one row at a time."""
-        return cls(query, settings, 0, lambda _ids: {}, lambda _keys, _most, _mentioned: {}, _refuse_join)
-
-
-def _refuse_join(ids: Sequence[str]) -> Pool:
-    raise NotImplementedError(f"nobody scores {ids} here")
-
 
 Stage = Callable[[Pool, Staging], Pool]
 
