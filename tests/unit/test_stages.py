@@ -30,17 +30,17 @@ def pool_of(*rows, beside=None, **fields):
 
 
 def smoothed(pool, weight=0.5, length=160.0):
-    return smooth_neighbours(pool, staged(asking(), StageSettings(smoothing=weight, smoothing_length=length)))
+    return smooth_neighbours(pool, setting_of(asking(), StageSettings(smoothing=weight, smoothing_length=length)))
 
 
-def staged(query, settings):
+def setting_of(query, settings):
     """Return what stages need that look at one row at a time: nothing is looked up."""
     return Staging(query, settings, 0, None, None, None)
 
 
 def preferred(stage, query, **fields):
     """Return what a preference does to a unit with these fields."""
-    staging = staged(query, StageSettings(perspective=0.15, time_range=0.1))
+    staging = setting_of(query, StageSettings(perspective=0.15, time_range=0.1))
     [one] = stage(make_pool([(make_unit(**fields), 0.5)]), staging).candidates()
     return one.adjustments
 
