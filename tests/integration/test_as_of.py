@@ -63,3 +63,16 @@ def test_an_erased_unit_is_found_at_no_moment(memory, clock):
     assert memory.forget(user="ana", ids="x").complete
     assert told(memory.search("kettle", user="ana", as_of=later(days=1))) == {}
     assert memory.store.verify() == []
+
+
+@pytest.mark.parametrize("own_first", [True, False])
+def test_a_users_own_earlier_version_hides_everyones_unit_of_that_id(memory, clock, own_first):
+    told_by = [("my copper kettle whistles", "user"), ("everyone drinks copper tea", "global")]
+    for text, scope in told_by if own_first else told_by[::-1]:
+        memory.remember(text, id="x", user="ana", scope=scope)
+    clock[0] = later(days=2)
+    memory.update("x", user="ana", text="a lamp hangs in the hall")
+    memory.update("x", user="bo", text="everyone drinks water")
+    then = later(days=1)
+    assert told(memory.search("copper", user="ana", as_of=then)) == {"x": "my copper kettle whistles"}
+    assert told(memory.search("copper", user="bo", as_of=then)) == {"x": "everyone drinks copper tea"}

@@ -107,10 +107,12 @@ class LiveIndex:
         owner = {"tenant": view.tenant, "user": view.user}
         keys = [key for key, _ in self._run("rewritten_since", {**owner, **moment})]
         then = {row[0]: row for row in self._run("versions_by", {"keys": json.dumps(keys), **moment})}
-        shard = Shard(self._derivation.tokens)
+        shard, own = Shard(self._derivation.tokens), self._shard(view.tenant, view.user)
         shard.past = {}
         for row in then.values():
             unit = unit_of(row)
+            if unit.user is None and own.shows(unit.id, view):  # a user's own unit hides everyone's of the same id
+                continue
             lifetimes = self._run("lifetimes", {"key": row[0], **moment}).fetchone()
             if agent_matches(view, unit) and hidden_by(view, unit, *then_by(lifetimes)) is None:
                 shard.add(row[0], unit, self._derivation.analyse(unit), content=row[2], superseded=False)
