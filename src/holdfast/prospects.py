@@ -96,7 +96,7 @@ def look_up(
     covered = _cover_slots(engine, query, slots, units, reading)
     prospects = [
         Prospect(
-            units[unit_id].evolve(access_count=int(known["access_count"][row])),
+            _counted(units[unit_id], int(known["access_count"][row])),
             float(pool.rel[row]),
             frozenset(plain_words(units[unit_id].text)) if plain else _matched(pool, row, query),
             float(known["anchor_density"][row]),
@@ -111,6 +111,11 @@ def look_up(
     first, rest = prospects[: len(entering)], prospects[len(entering) :]
     links, linked = _follow_links(first, shown.ids, reading)
     return asked, Prospects(tuple(first), tuple(linked), tuple(rest), links)
+
+
+def _counted(unit: Unit, count: int) -> Unit:
+    """Return the unit with the count of this moment: one that was read before may have an older one."""
+    return unit if unit.access_count == count else unit.evolve(access_count=count)
 
 
 def _matched(pool: Pool, row: int, query: QueryProfile) -> frozenset[str]:
