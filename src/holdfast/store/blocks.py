@@ -102,10 +102,9 @@ class DenseBlock:
 
     def checksums(self, places: NDArray[np.intp]) -> list[int | None]:
         """Return the checksum of the vector of each place; None where there is none."""
-        sums = self._checksums.values
-        known = sums[np.minimum(places, len(sums) - 1)]
-        held = (places < len(sums)) & (known != _NO_VECTOR)
-        return [value if yes else None for value, yes in zip(known.tolist(), held.tolist(), strict=True)]
+        known, held = np.full(len(places), _NO_VECTOR), places < len(self._checksums.values)
+        known[held] = self._checksums.values[places[held]]
+        return [None if one == _NO_VECTOR else one for one in known.tolist()]
 
     def add(self, places: NDArray[np.int32], matrix: NDArray[np.float32], checksums: Sequence[int] | int = 0) -> None:
         """Set the vectors of some places."""
