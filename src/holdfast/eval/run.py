@@ -22,7 +22,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from holdfast.errors import InputError
-from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Prompt, Reader, System
+from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Reader, System
 from holdfast.eval.manifest import JOURNAL, Journal, Key
 from holdfast.eval.metrics import (
     REFUSED,
@@ -260,7 +260,8 @@ def _measure_question(reader: Reader, task: Task, question: GoldQuestion, sessio
     if question.gold:
         metrics |= ranking_metrics(ranking.ids, question.gold)
         metrics |= packed_metrics(_estimate_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
-        prompts = _build_prompts(reader, task, question)
+        # Survival is measured in chats, not in corpora of passages: those have no budgets.
+        prompts = sorted(reader.prompts(question, task.budgets).items()) if task.budgets else []
         for budget, prompt in prompts:
             metrics |= survival_metrics(prompt.whole, prompt.text, question.gold, question.answers, BUDGETS[budget])
         metrics |= growth_metrics([prompt.whole for _, prompt in prompts], question.gold)
@@ -273,11 +274,6 @@ def _measure_question(reader: Reader, task: Task, question: GoldQuestion, sessio
     metrics["kept"] = float(not ranking.declined)
     ranks = gold_ranks(ranking.ids, question.gold)
     return Measurement(task.haystack.id, question.id, question.category, metrics, {"ranks": ranks})
-
-
-def _build_prompts(reader: Reader, task: Task, question: GoldQuestion) -> list[tuple[int, Prompt]]:
-    """Return the prompts whose survival is measured, the smallest first: in chats, not in corpora of passages."""
-    return sorted(reader.prompts(question, task.budgets).items()) if task.budgets else []
 
 
 def _estimate_costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:
