@@ -48,6 +48,13 @@ def test_every_boost_bonus_and_share_is_changed_by_some_switch():
     assert parts <= reached
 
 
+def test_every_share_of_a_stage_has_a_switch_that_turns_off_nothing_else():
+    keys = dataclasses.fields(Settings().stages)
+    shares = [one.name for one in keys if (one.metadata["ge"], one.metadata["le"]) == (0.0, 1.0)]
+    assert len(shares) >= 7
+    assert [changed(name) for name in shares] == [{f"stages.{name}": 0.0} for name in shares]
+
+
 @pytest.mark.parametrize("name", SWITCHES)
 def test_every_switch_changes_the_default_settings_and_does_so_once(name):
     assert changed(name)
