@@ -364,7 +364,7 @@ def _load_corpus(name: str, folder: Path, files: Sequence[DataFile]) -> DataSet:
     return _finish_set(name, _QRELS, [haystack], files, notes)
 
 
-# --------------------------------------------------------------------------------------------------- a part of a set
+# --------------------------------------------------------------------------------------- a part of a set
 
 
 def take_quick_part(data: DataSet) -> DataSet:

@@ -306,7 +306,10 @@ class Comparison:
 
 
 def cross_validate(variants: Mapping[str, Sequence[Measurement]], metric: str) -> dict[str, Any]:
-    """Choose among variants measured on the same questions; ties go to the variant named first.
+    """Choose among variants measured on the same questions, leaving one haystack out.
+
+    For every haystack the variant is chosen that is best on all the others, the one named first of equals. The figure
+    is the mean over what those choices did on the haystacks they had not seen.
 
     Returns the mean on held-out haystacks and its interval, the variants chosen and how often, and the best variant
     on everything with its (flattering) mean.

@@ -149,7 +149,7 @@ def _as_given(message: Message) -> dict[str, object]:
     return given | ({"speaker": message.speaker} if message.speaker else {})
 
 
-# --------------------------------------------------------------------------------------------------------- baselines
+# ----------------------------------------------------------------------------------------------- baselines
 
 Scores = NDArray[np.float64]
 Words = Callable[[str], list[str]]
@@ -346,7 +346,7 @@ BASELINES: Mapping[str, Baseline] = {
 }
 
 
-# ---------------------------------------------------------------------------------------------------------- switches
+# ------------------------------------------------------------------------------------------------ switches
 
 REFERENCE = "reference"
 _SYMBOLIC = "thinkingdb-symbolic"
@@ -383,9 +383,6 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "gate": {"gate.policy": "off"},
     "changes": {"changes.detect": False},
 }
-
-
-# ------------------------------------------------------------------------------------------------- switches
 
 
 def switch_off(settings: Settings, names: Sequence[str]) -> Settings:
