@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -152,7 +152,6 @@ def _as_given(message: Message) -> dict[str, object]:
 # ----------------------------------------------------------------------------------------------- baselines
 
 Scores = NDArray[np.float64]
-Words = Callable[[str], list[str]]
 
 _WORD = re.compile(r"[a-z0-9]+")
 # Function words that plain BM25 set-ups leave out; published figures of this kind name no list, this one fits them.
