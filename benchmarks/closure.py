@@ -24,8 +24,7 @@ import numpy as np
 import report
 
 from holdfast.kernels.closure import RULES, Limits, close
-from holdfast.kernels.facts import FactIndex, Key
-from holdfast.kernels.neighbourhood import QueryTerms
+from holdfast.kernels.facts import FactIndex, Key, QueryTerms
 
 Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[1]

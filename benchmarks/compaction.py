@@ -15,7 +15,8 @@ from pathlib import Path
 
 from holdfast import Settings
 from holdfast.eval.datasets import load_sets
-from holdfast.eval.run import CachedEmbedder, Product, ProductReader
+from holdfast.eval.run import CachedEmbedder
+from holdfast.eval.systems import Product, ProductReader
 from holdfast.models import build_embedder
 from holdfast.types import digest
 

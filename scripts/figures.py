@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Settings
-from holdfast.eval.journal import StoredRun
+from holdfast.eval.manifest import StoredRun
 from holdfast.eval.report import Table, figure, metric_cell, paired_cell, signed
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "evaluation.md"

@@ -10,8 +10,7 @@ import pytest
 
 import evaldata as made
 from holdfast.eval import run as eval_run
-from holdfast.eval.baselines import BASELINES
-from holdfast.eval.plan import SWITCHES
+from holdfast.eval.systems import BASELINES, SWITCHES
 from holdfast.interfaces import cli, evaluation
 from holdfast.testing.embedders import HashEmbedder
 

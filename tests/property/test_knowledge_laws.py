@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from builders import NOW, ask, known_facts, later, make_view, opened
 from holdfast import Contribution, Settings
 from holdfast.kernels.closure import Limits
-from holdfast.kernels.neighbourhood import Reach
+from holdfast.kernels.facts import Reach
 from holdfast.language.symbols import symbol, symbol_tokens
 from holdfast.retrieval.symbolic import SymbolicStrategy
 from holdfast.store import sync

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from holdfast.errors import InputError, MissingExtraError
-from holdfast.eval import baselines
-from holdfast.eval.baselines import BASELINES, Baseline, plain_text, plain_words
+from holdfast.eval import systems
 from holdfast.eval.data import GoldQuestion, Haystack, Message
+from holdfast.eval.systems import BASELINES, Baseline, plain_text, plain_words
 from holdfast.testing.embedders import HashEmbedder
 
 AT = datetime(2024, 3, 5, 9, 0, tzinfo=UTC)
@@ -169,7 +169,7 @@ def test_without_the_library_the_error_says_how_to_get_it(monkeypatch):
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(baselines, "import_module", refuse)
+    monkeypatch.setattr(systems, "import_module", refuse)
     with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[eval\]'"):
         read(BASELINES["bm25"], stack(TEXTS))
 

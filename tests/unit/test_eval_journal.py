@@ -5,7 +5,7 @@ import json
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.eval.journal import Journal, begin, finish
+from holdfast.eval.manifest import Journal, begin, finish
 from holdfast.eval.metrics import Measurement
 
 MANIFEST = json.dumps({"holdfast": "0", "runs": []})

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from holdfast.eval import run
-from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message
-from holdfast.eval.journal import Journal, StoredRun
-from holdfast.eval.manifest import compare, describe_run, write_manifest
+from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message, Prompt, Ranking
+from holdfast.eval.manifest import Journal, StoredRun, compare, describe_run, write_manifest
 from holdfast.eval.metrics import STRANGER
-from holdfast.eval.run import Product, Prompt, Ranking, evaluate
+from holdfast.eval.run import evaluate
+from holdfast.eval.systems import Product
 from holdfast.settings import EmbeddingSettings, Settings
 from holdfast.testing.embedders import HashEmbedder
 

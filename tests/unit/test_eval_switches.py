@@ -7,10 +7,10 @@ from importlib.metadata import entry_points
 import pytest
 
 from holdfast.errors import InputError, SettingsError
-from holdfast.eval import plan
-from holdfast.eval.baselines import BASELINES
+from holdfast.eval import systems as evaluated
 from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message
-from holdfast.eval.plan import SWITCHES, find_ablations, switch_off
+from holdfast.eval.datasets import take_quick_part
+from holdfast.eval.systems import BASELINES, SWITCHES, find_ablations, switch_off
 from holdfast.settings import PROFILES, ProfileSettings, Settings
 
 # Proofs are no part of hybrid.
@@ -46,6 +46,13 @@ def test_every_boost_bonus_and_share_is_changed_by_some_switch():
     }
     reached = set().union(*(changed(name) for name in SWITCHES))
     assert parts <= reached
+
+
+def test_every_share_of_a_stage_has_a_switch_that_turns_off_nothing_else():
+    keys = dataclasses.fields(Settings().stages)
+    shares = [one.name for one in keys if (one.metadata["ge"], one.metadata["le"]) == (0.0, 1.0)]
+    assert len(shares) >= 7
+    assert [changed(name) for name in shares] == [{f"stages.{name}": 0.0} for name in shares]
 
 
 @pytest.mark.parametrize("name", SWITCHES)
@@ -113,19 +120,19 @@ def names(asked):
 
 def test_what_is_measured_follows_from_what_was_asked():
     base = Settings()
-    assert names(plan.select_systems(base)) == ["hybrid"]
-    assert names(plan.select_systems(base, baselines=["bm25", "bm25"])) == ["bm25"]
-    assert names(plan.select_systems(base, baselines=["all"])) == [*BASELINES, "reference"]
-    assert names(plan.select_systems(base, baselines=["bm25"], profiles=["fast"])) == ["bm25", "fast"]
-    assert names(plan.select_systems(base, off=["recency", "scope"])) == ["hybrid without recency without scope"]
-    assert names(plan.select_systems(base, ablate=True)) == [
+    assert names(evaluated.select_systems(base)) == ["hybrid"]
+    assert names(evaluated.select_systems(base, baselines=["bm25", "bm25"])) == ["bm25"]
+    assert names(evaluated.select_systems(base, baselines=["all"])) == [*BASELINES, "reference"]
+    assert names(evaluated.select_systems(base, baselines=["bm25"], profiles=["fast"])) == ["bm25", "fast"]
+    assert names(evaluated.select_systems(base, off=["recency", "scope"])) == ["hybrid without recency without scope"]
+    assert names(evaluated.select_systems(base, ablate=True)) == [
         "hybrid",
         *(f"hybrid without {name}" for name in SWITCHES if name not in PROOFS),
     ]
 
 
 def test_the_settings_measured_are_those_named():
-    [fast, off] = plan.select_systems(
+    [fast, off] = evaluated.select_systems(
         Settings(), profiles=["fast"], baselines=["reference"], off=["recency"]
     ).systems[::-1]
     assert (fast.profile, fast.settings.score.beta) == ("fast", 0.0)
@@ -134,15 +141,15 @@ def test_the_settings_measured_are_those_named():
 
 def test_unknown_names_are_refused():
     with pytest.raises(InputError, match=r"there is no baseline 'bm26'; choose from bm25, .*reference, all"):
-        plan.select_systems(Settings(), baselines=["bm26"])
+        evaluated.select_systems(Settings(), baselines=["bm26"])
     with pytest.raises(SettingsError, match="there is no switch 'everything'"):
-        plan.select_systems(Settings(), off=["everything"])
+        evaluated.select_systems(Settings(), off=["everything"])
     with pytest.raises(SettingsError, match=r"there is no setting 'lexical\.zeal'"):
-        plan.select_systems(Settings(), tune={"lexical.zeal": ["1"]})
+        evaluated.select_systems(Settings(), tune={"lexical.zeal": ["1"]})
 
 
 def test_variants_are_every_combination_and_are_known_as_such():
-    asked = plan.select_systems(Settings(), tune={"hybrid.rank_by": ["fused", "score"]}, off=["scope"])
+    asked = evaluated.select_systems(Settings(), tune={"hybrid.rank_by": ["fused", "score"]}, off=["scope"])
     assert asked.variants == ("hybrid.rank_by=fused", "hybrid.rank_by=score")
     assert names(asked) == ["hybrid without scope", *asked.variants]
     assert [system.settings.hybrid.rank_by for system in asked.systems[1:]] == ["fused", "score"]
@@ -150,10 +157,10 @@ def test_variants_are_every_combination_and_are_known_as_such():
 
 
 def test_assignments_are_pairs():
-    assert plan.read_assignments(["a.b = 1", "c=x=y"]) == {"a.b": "1", "c": "x=y"}
+    assert evaluated.read_assignments(["a.b = 1", "c=x=y"]) == {"a.b": "1", "c": "x=y"}
     for wrong in ("a.b", "=1"):
         with pytest.raises(SettingsError, match=r"is not KEY=VALUE"):
-            plan.read_assignments([wrong])
+            evaluated.read_assignments([wrong])
 
 
 # --------------------------------------------------------------------------------------------------- quick
@@ -172,7 +179,7 @@ def asking(number, visible, *gold):
 
 
 def quick(*haystacks):
-    return plan.take_quick_part(DataSet("d", "x", True, haystacks, {}))
+    return take_quick_part(DataSet("d", "x", True, haystacks, {}))
 
 
 def test_a_quick_run_keeps_small_haystacks_whole():
@@ -214,23 +221,23 @@ def test_the_profiles_that_switches_reach_are_all_there_are():
 
 
 def test_an_ablation_names_everything_that_is_off():
-    systems = plan.select_systems(Settings(), off=["dense"], ablate=True).systems
+    systems = evaluated.select_systems(Settings(), off=["dense"], ablate=True).systems
     assert all("dense" in system.name for system in systems)
 
 
 def test_a_switch_that_cannot_be_thrown_is_refused():
     with pytest.raises(SettingsError, match="switching off 'lexical' changes nothing in profile fast"):
-        plan.select_systems(Settings(), profiles=["fast"], off=["lexical"])
+        evaluated.select_systems(Settings(), profiles=["fast"], off=["lexical"])
 
 
 def test_tuned_variants_differ_from_the_product_in_what_is_tuned_only(monkeypatch):
     monkeypatch.setenv("HOLDFAST_LEXICAL__K1", "0.5")
-    asked = plan.select_systems(Settings.load(), tune={"hybrid.rank_by": ["fused"]})
+    asked = evaluated.select_systems(Settings.load(), tune={"hybrid.rank_by": ["fused"]})
     assert [system.settings.lexical.k1 for system in asked.systems] == [0.5, 0.5]
 
 
 def test_an_ablation_knows_its_whole():
-    asked = plan.select_systems(
+    asked = evaluated.select_systems(
         Settings(), baselines=["bm25"], profiles=["fast", "hybrid"], off=["scope"], ablate=True
     )
     names = [system.name for system in asked.systems]
@@ -246,11 +253,11 @@ def test_an_ablation_knows_its_whole():
 @pytest.mark.parametrize("key", ["embedding.embedder", "embedding.api_key"])
 def test_the_embedder_is_not_tuned(key):
     with pytest.raises(SettingsError, match=rf"{key} cannot be tuned"):
-        plan.select_systems(Settings(), tune={key: ["a", "b"]})
+        evaluated.select_systems(Settings(), tune={key: ["a", "b"]})
 
 
 def test_a_profile_or_a_switch_named_twice_counts_once():
-    asked = plan.select_systems(Settings(), profiles=["fast", "fast"], off=["scope", "scope"])
+    asked = evaluated.select_systems(Settings(), profiles=["fast", "fast"], off=["scope", "scope"])
     assert [system.name for system in asked.systems] == ["fast without scope"]
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.eval.metrics import Measurement
-from holdfast.eval.plan import cross_validate, select_systems
+from holdfast.eval.metrics import Measurement, cross_validate
+from holdfast.eval.systems import select_systems
 from holdfast.settings import Settings
 
 

@@ -1,12 +1,15 @@
-"""What every schema of evaluation data is read into: haystacks of messages, and questions with their gold."""
+"""What every schema of evaluation data is read into, and what a system is that is measured on it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
+
+from holdfast.models.embedder import Embedder
 
 # For data without dates: any fixed moment serves, as long as it is the same in every run.
 UNDATED = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
@@ -101,3 +104,54 @@ class DataSet:
     def count_oddities(self) -> dict[str, int]:
         """Return how often each kind of oddity was met."""
         return dict(sorted(Counter(oddity.kind for oddity in self.oddities).items()))
+
+
+# ---------------------------------------------------------------------------------- what is measured on them
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What a system answered: message ids, best first; `refused` says that it chose to answer nothing.
+
+    `sessions` is for a system that ranks sessions by themselves; else a session stands where its best message does.
+    """
+
+    ids: tuple[str, ...]
+    refused: bool = False
+    sessions: tuple[str, ...] = ()
+
+    @property
+    def declined(self) -> bool:
+        """Return whether nothing was answered, by a rule or because nothing was found."""
+        return self.refused or not (self.ids or self.sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a system would put into a prompt: the text, and the messages that stand in it whole."""
+
+    text: str
+    whole: frozenset[str]
+
+
+class Reader(Protocol):
+    """A system that has read one haystack. `refused` says of each message that it would not take why."""
+
+    refused: dict[str, str]
+
+    def rank(self, question: GoldQuestion) -> Ranking:
+        """Return the messages that answer a question, best first, from those that it may see."""
+
+    def prompts(self, question: GoldQuestion, budgets: Sequence[int]) -> Mapping[int, Prompt]:
+        """Return the prompt for each token budget; empty when the system cannot assemble one."""
+
+
+class System(Protocol):
+    """Something to measure."""
+
+    @property
+    def name(self) -> str:
+        """Name the system, as reports show it."""
+
+    def read(self, haystack: Haystack, embedder: Embedder) -> AbstractContextManager[Reader]:
+        """Take in a haystack."""

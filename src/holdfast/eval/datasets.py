@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import hashlib
 import json
@@ -10,12 +9,12 @@ import lzma
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.eval.data import DataSet, Haystack, Notes
+from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message, Notes
 from holdfast.eval.readers import (
     SCHEMAS,
     JsonRow,
@@ -34,6 +33,10 @@ _CORPUS, _QUERIES, _QRELS = "corpus", "queries", "qrels"
 _TEST = "test"
 # The schema whose files are one haystack each, and all of a folder one set.
 _ONE_EACH = "realmem"
+# A quick run keeps so much of every set: enough to see that something broke, in a minute or two of embedding.
+_QUICK_HAYSTACKS = 2
+_QUICK_QUESTIONS = 40
+_QUICK_MESSAGES = 500
 # What a reader raises on rows that are not of its schema.
 _MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError)
 
@@ -305,8 +308,8 @@ def _rename_twins(haystacks: Sequence[Haystack], notes: Notes) -> tuple[Haystack
         for label, question in zip(labels, haystack.questions, strict=True):
             if label != question.id:
                 notes.add("duplicate question id", f"{name}: {question.id}", f"kept as {label}")
-            questions.append(dataclasses.replace(question, id=label))
-        kept.append(dataclasses.replace(haystack, id=name, questions=tuple(questions)))
+            questions.append(replace(question, id=label))
+        kept.append(replace(haystack, id=name, questions=tuple(questions)))
     return tuple(kept)
 
 
@@ -359,3 +362,42 @@ def _load_corpus(name: str, folder: Path, files: Sequence[DataFile]) -> DataSet:
     except (TypeError, AttributeError) as error:
         raise _describe_misshapen(queries.path, error) from error
     return _finish_set(name, _QRELS, [haystack], files, notes)
+
+
+# --------------------------------------------------------------------------------------- a part of a set
+
+
+def take_quick_part(data: DataSet) -> DataSet:
+    """Return a small part of a set, always the same one."""
+    return replace(data, haystacks=tuple(_shrink(each) for each in data.haystacks[:_QUICK_HAYSTACKS]))
+
+
+def _shrink(haystack: Haystack) -> Haystack:
+    """Keep the first questions; of a large corpus, the messages that they need and the first of the others."""
+    questions = haystack.questions[:_QUICK_QUESTIONS]
+    if len(haystack.messages) <= _QUICK_MESSAGES:
+        return replace(haystack, questions=questions)
+    if any(question.visible < len(haystack.messages) for question in questions):
+        # Where questions are asked in between, the beginning of the chat is a smaller chat.
+        begun = tuple(question for question in haystack.questions if question.visible <= _QUICK_MESSAGES)
+        return replace(haystack, messages=haystack.messages[:_QUICK_MESSAGES], questions=begun[:_QUICK_QUESTIONS])
+    needed = _find_needed(haystack.messages, questions)
+    messages = tuple(
+        message
+        for place, message in enumerate(haystack.messages)
+        if place < _QUICK_MESSAGES - len(needed) or message.id in needed
+    )
+    sessions = {message.session for message in messages}
+    kept = tuple(
+        replace(each, visible=len(messages), gold_sessions=frozenset(each.gold_sessions & sessions))
+        for each in questions
+    )
+    return replace(haystack, messages=messages, questions=kept)
+
+
+def _find_needed(messages: Sequence[Message], questions: Sequence[GoldQuestion]) -> set[str]:
+    """Return the gold messages, and the whole of a gold session in which none is marked."""
+    gold = {item for question in questions for item in question.gold}
+    named = {session for question in questions for session in question.gold_sessions}
+    unmarked = named - {message.session for message in messages if message.id in gold}
+    return gold | {message.id for message in messages if message.session in unmarked}

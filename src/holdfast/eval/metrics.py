@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import InputError
+
 CUTS = (1, 5, 10, 20)
 NDCG_CUTS = (5, 10)
 
@@ -131,6 +133,16 @@ class Measurement:
     category: str
     metrics: Mapping[str, float]
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRun:
+    """One set and one system, measured: every question, and what is reported of them."""
+
+    set: str
+    system: str
+    records: tuple[Measurement, ...]
+    summary: dict[str, Any]
 
 
 def summarise(records: Sequence[Measurement], order: Sequence[str]) -> dict[str, Any]:
@@ -291,3 +303,49 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON."""
         return {"compared": [each.to_json() for each in self.differences], "remarks": list(self.remarks)}
+
+
+def cross_validate(variants: Mapping[str, Sequence[Measurement]], metric: str) -> dict[str, Any]:
+    """Choose among variants measured on the same questions, leaving one haystack out.
+
+    For every haystack the variant is chosen that is best on all the others, the one named first of equals. The figure
+    is the mean over what those choices did on the haystacks they had not seen.
+
+    Returns the mean on held-out haystacks and its interval, the variants chosen and how often, and the best variant
+    on everything with its (flattering) mean.
+
+    Raises:
+        InputError: there is no second haystack, or no question has the metric.
+    """
+    values = {name: _group_by_haystack(records, metric) for name, records in variants.items()}
+    haystacks = list(next(iter(values.values()), {}))
+    if len(haystacks) < 2:
+        raise InputError(f"{metric} was measured on {len(haystacks)} haystacks; leaving one out needs two or more")
+
+    def mean(name: str, without: str | None = None) -> float:
+        own = [value for haystack in haystacks if haystack != without for value in values[name][haystack]]
+        return math.fsum(own) / len(own)
+
+    held_out: list[Measurement] = []
+    chosen: Counter[str] = Counter()
+    for haystack in haystacks:
+        best = max(variants, key=lambda name: mean(name, without=haystack))
+        chosen[best] += 1
+        held_out += [record for record in variants[best] if record.haystack == haystack and metric in record.metrics]
+    overall = max(variants, key=mean)
+    return {
+        "metric": metric,
+        "cross_validated": means(held_out)[metric],
+        "ci": list(intervals(held_out)[metric]),
+        "chosen": dict(chosen.most_common()),
+        "best": overall,
+        "in_sample": mean(overall),
+    }
+
+
+def _group_by_haystack(records: Sequence[Measurement], metric: str) -> dict[str, list[float]]:
+    values: dict[str, list[float]] = {}
+    for record in records:
+        if metric in record.metrics:
+            values.setdefault(record.haystack, []).append(record.metrics[metric])
+    return values

@@ -182,8 +182,7 @@ def _read_two_person_questions(
 ) -> Iterator[GoldQuestion]:
     session_of, asked_at = {message.id: message.session for message in messages}, _day_after(messages)
     for name, row, known in rows:
-        text = _read_question(row.get("question"), name, notes)
-        if not text:
+        if not (text := _read_question(row.get("question"), name, notes)):
             continue
         if known.get("errata"):
             notes.add("faulty gold", f"{name}: {known['errata']}", "corrected evidence is used where there is any")
@@ -291,8 +290,7 @@ def _read_probes(
 ) -> Iterator[GoldQuestion]:
     session_of, asked_at = {message.id: message.session for message in messages}, _day_after(messages)
     for label, ability, probe in probes:
-        text = _read_question(probe.get("question"), label, notes)
-        if not text:
+        if not (text := _read_question(probe.get("question"), label, notes)):
             continue
         sources = dict.fromkeys((str(item) for item in _flatten(probe.get("source_chat_ids"))), 1)
         answerable = bool(sources) or ability != _ABSTENTION
@@ -380,8 +378,7 @@ def read_pages(pages: Sequence[JsonRow], _: Companions, notes: Notes) -> Iterato
 def _read_page_questions(page: JsonRow, messages: Messages, notes: Notes) -> Iterator[GoldQuestion]:
     known, category = {message.id for message in messages}, text_of(page.get("relation")) or "all"
     for row in page["questions"]:
-        text = _read_question(row.get("question"), row.get("qid", page["page"]), notes)
-        if not text:
+        if not (text := _read_question(row.get("question"), row.get("qid", page["page"]), notes)):
             continue
         found = [answer for answer in row.get("answers") or () if answer.get("text")]
         places = {str(answer["para"]): 1 for answer in found}
@@ -443,8 +440,7 @@ def _read_queries(
             notes.add("duplicate question id", query, "the first is kept")
             continue
         asked.add(query)
-        text = _read_question(row.get("question", row.get("text")), query, notes)
-        if not text:
+        if not (text := _read_question(row.get("question", row.get("text")), query, notes)):
             continue
         grades = judged.get(query) or dict.fromkeys(map(str, row.get("gold_ids") or ()), 1)
         relevant = {document: grade for document, grade in grades.items() if grade > 0}

@@ -1,7 +1,6 @@
 """Every question of every set, asked of every system: in parallel, with a journal, so that a stopped run goes on.
 
-A system ranks, and some assemble too: the product through its own verbs, beside plain baselines. Embeddings are
-computed once and kept in a cache file for each haystack, keyed by the text itself.
+Embeddings are computed once and kept in a cache file for each haystack, keyed by the text itself.
 """
 
 from __future__ import annotations
@@ -10,28 +9,27 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cache
-from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Self
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from holdfast.errors import InputError
-from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message
-from holdfast.eval.journal import JOURNAL, Journal, Key
+from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Reader, System
+from holdfast.eval.manifest import JOURNAL, Journal, Key
 from holdfast.eval.metrics import (
     REFUSED,
     STRANGER,
     Measurement,
     Metrics,
+    SystemRun,
     gold_ranks,
     growth_metrics,
     packed_metrics,
@@ -41,174 +39,10 @@ from holdfast.eval.metrics import (
     survival_metrics,
 )
 from holdfast.language.tokens import REFERENCE_RATIOS, estimate
-from holdfast.memory import Memory
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder, Vectors
-from holdfast.settings import EmbeddingSettings, Settings
-from holdfast.types import Compaction, Unit, digest
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """What a system answered: message ids, best first; `refused` says that it chose to answer nothing.
-
-    `sessions` is for a system that ranks sessions by themselves; else a session stands where its best message does.
-    """
-
-    ids: tuple[str, ...]
-    refused: bool = False
-    sessions: tuple[str, ...] = ()
-
-    @property
-    def declined(self) -> bool:
-        """Return whether nothing was answered, by a rule or because nothing was found."""
-        return self.refused or not (self.ids or self.sessions)
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """What a system would put into a prompt: the text, and the messages that stand in it whole."""
-
-    text: str
-    whole: frozenset[str]
-
-
-class Reader(Protocol):
-    """A system that has read one haystack. `refused` says of each message that it would not take why."""
-
-    refused: dict[str, str]
-
-    def rank(self, question: GoldQuestion) -> Ranking:
-        """Return the messages that answer a question, best first, from those that it may see."""
-
-    def prompts(self, question: GoldQuestion, budgets: Sequence[int]) -> Mapping[int, Prompt]:
-        """Return the prompt for each token budget; empty when the system cannot assemble one."""
-
-
-class System(Protocol):
-    """Something to measure."""
-
-    @property
-    def name(self) -> str:
-        """Name the system, as reports show it."""
-
-    def read(self, haystack: Haystack, embedder: Embedder) -> AbstractContextManager[Reader]:
-        """Take in a haystack."""
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """Holdfast itself: `remember` every message, `search` for every question, as a program would.
-
-    `compacted` lets summaries stand for all turns but the last four of every session before anything is asked.
-    """
-
-    name: str
-    settings: Settings
-    profile: str = "hybrid"
-    compacted: bool = False
-
-    @contextmanager
-    def read(self, haystack: Haystack, embedder: Embedder) -> Iterator[Reader]:
-        """Open an empty memory; messages are remembered when a question may see them."""
-        moment = [haystack.messages[0].at]
-        wanted = None if self.settings.embedding.embedder == "none" else embedder
-        settings = self.settings.unhurried()
-        if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
-            settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
-        with Memory.open(":memory:", settings=settings, now=lambda: moment[0], embedder=wanted) as memory:
-            yield ProductReader(memory, haystack, self.profile, moment, self.compacted)
-
-
-_OWNER = "user"
-
-
-@dataclass(slots=True)
-class ProductReader:
-    """A memory that has read one haystack."""
-
-    memory: Memory
-    haystack: Haystack
-    profile: str
-    moment: list[datetime]
-    compacted: bool = False
-    remembered: int = 0
-    compactions: list[Compaction] = field(default_factory=list)
-    message_of: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-
-    def rank(self, question: GoldQuestion) -> Ranking:
-        """Search for one question, at its own moment."""
-        self._catch_up(question)
-        result = self.memory.search(question.text, user=_OWNER, profile=self.profile, reference_time=question.at)
-        # A summary is no message: it takes its place and is nobody's gold; its session is found all the same.
-        ids = [unit_id for hit in result for unit_id in (hit.unit.id, *hit.merged_ids)]
-        found = [self.message_of.get(unit_id, unit_id) for unit_id in ids]
-        summarised = self.compacted or any(unit_id not in self.message_of for unit_id in ids)
-        sessions = dict.fromkeys(hit.unit.session or "" for hit in result) if summarised else ()
-        return Ranking(tuple(found), bool(result.trace.refused), tuple(sessions))
-
-    def prompts(self, question: GoldQuestion, budgets: Sequence[int]) -> Mapping[int, Prompt]:
-        """Assemble a context for each budget, from a new session, leaving no trace of having asked."""
-        self._catch_up(question)
-        found = {}
-        for budget in budgets:
-            context = self.memory.assemble(
-                question.text, user=_OWNER, profile=self.profile, budget=budget, reference_time=question.at,
-                track_access=False,
-            )  # fmt: skip
-            whole = frozenset(
-                self.message_of[item.id]
-                for item in context.items
-                if item.kind == "whole" and item.id in self.message_of
-            )
-            found[budget] = Prompt(context.text, whole)
-        return found
-
-    def _catch_up(self, question: GoldQuestion) -> None:
-        """Remember what had been said by then, session by session; time only moves forward."""
-        fresh = self.haystack.messages[self.remembered : question.visible]
-        for session, turns in groupby(fresh, key=lambda message: message.session):
-            said = list(turns)
-            try:
-                self._remember(said, session)
-            except InputError:  # all or nothing: whatever can be kept is kept by itself
-                for message in said:
-                    self._remember_alone(message, session)
-        self.remembered = max(self.remembered, question.visible)
-        self.moment[0] = max(self.moment[0], question.at)
-        if self.compacted and fresh:
-            self.compactions += self.memory.compact(user=_OWNER)
-
-    def _remember(self, said: Sequence[Message], session: str) -> None:
-        written = self.memory.remember([_as_given(each) for each in said], user=_OWNER, session=session)
-        self.message_of.update((kept.id, message.id) for kept, message in zip(written, said, strict=True))
-
-    def _remember_alone(self, message: Message, session: str) -> None:
-        try:
-            self._remember([message], session)
-        except InputError as error:
-            self.refused[message.id] = str(error)
-
-
-def as_unit(message: Message) -> Unit:
-    """Return a message as the unit that the product would make of it, for baselines that render like the product."""
-    return Unit(
-        id=message.id, text=message.text, tenant=_OWNER, user=_OWNER, scope="session", session=message.session,
-        event_time=message.at, recorded_time=message.at, author=message.author, speaker=message.speaker,
-        kind="knowledge" if message.author == "document" else "turn",
-        origin="document" if message.author == "document" else "conversation",
-    )  # fmt: skip
-
-
-def _as_given(message: Message) -> dict[str, object]:
-    given: dict[str, object] = {"message_id": message.id, "at": message.at}
-    if message.author == "document":
-        text = f"{message.title}\n{message.text}" if message.title else message.text
-        return {**given, "text": text, "kind": "knowledge", "author": "document", "topic": message.title}
-    given |= {"role": message.author, "content": message.text}
-    return given | ({"speaker": message.speaker} if message.speaker else {})
-
+from holdfast.settings import EmbeddingSettings
+from holdfast.types import digest
 
 _KEY_BYTES = 16
 # What reading a packed file raises when a byte of it, or of its table of contents, is not what was written.
@@ -298,16 +132,6 @@ def _read(file: Path, dims: int) -> dict[bytes, Vectors]:
 BUDGETS = {1_000: "1k", 2_000: "2k", 4_000: "4k", 8_000: "8k"}
 
 Progress = Callable[[str, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class SystemRun:
-    """One set and one system, measured: every question, and what is reported of them."""
-
-    set: str
-    system: str
-    records: tuple[Measurement, ...]
-    summary: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +260,8 @@ def _measure_question(reader: Reader, task: Task, question: GoldQuestion, sessio
     if question.gold:
         metrics |= ranking_metrics(ranking.ids, question.gold)
         metrics |= packed_metrics(_estimate_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
-        prompts = _build_prompts(reader, task, question)
+        # Survival is measured in chats, not in corpora of passages: those have no budgets.
+        prompts = sorted(reader.prompts(question, task.budgets).items()) if task.budgets else []
         for budget, prompt in prompts:
             metrics |= survival_metrics(prompt.whole, prompt.text, question.gold, question.answers, BUDGETS[budget])
         metrics |= growth_metrics([prompt.whole for _, prompt in prompts], question.gold)
@@ -449,11 +274,6 @@ def _measure_question(reader: Reader, task: Task, question: GoldQuestion, sessio
     metrics["kept"] = float(not ranking.declined)
     ranks = gold_ranks(ranking.ids, question.gold)
     return Measurement(task.haystack.id, question.id, question.category, metrics, {"ranks": ranks})
-
-
-def _build_prompts(reader: Reader, task: Task, question: GoldQuestion) -> list[tuple[int, Prompt]]:
-    """Return the prompts whose survival is measured, the smallest first: in chats, not in corpora of passages."""
-    return sorted(reader.prompts(question, task.budgets).items()) if task.budgets else []
 
 
 def _estimate_costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str, int]]:

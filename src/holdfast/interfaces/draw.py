@@ -36,7 +36,6 @@ from holdfast.types import (
 )
 from holdfast.types.units import Gate
 
-_BUDGET_WIDTH = 40
 _BAR_WIDTH = 40
 # As much of a text as tells it from others: three lines of a usual terminal for a hit, one or two in a list.
 _BEGINNING, _LISTED = 240, 110
@@ -62,6 +61,7 @@ _PLAIN_NAMES = {
 }
 # The factors of a score in a context (C11), by the names of its tree.
 _FACTORS = {"ω": "standing", "max(sim, 0)": "relevance", "keywords": "words of the question", "Q": "summary"}
+_SIGNALS = ("novelty", "repetition", "statement", "technical_density", "specificity", "action", "structure")
 # A line of a terminal; `--json` has all of them.
 _MOST_NAMED = 8
 # How notes begin that tell something of the unit; others only help to follow the arithmetic.
@@ -248,22 +248,23 @@ def bar(score: Contribution) -> Text:
     """Draw the shares of a score as one bar of fixed width: a full bar is a score of 1."""
     base = score.find("base")
     parts = base.parts if base is not None else (score,)
-    drawn, legend = Text(), Text()
-    for part, style in zip(parts, _PART_STYLES, strict=False):
-        drawn.append("█" * min(round(part.value * _BAR_WIDTH), _BAR_WIDTH - len(drawn)), style)
-        legend.append(f"  {part.name} {part.value:.4f}", style)
-    drawn.append("·" * max(0, _BAR_WIDTH - len(drawn)), "dim")
-    return drawn + legend
+    return _bar((f"{part.name} {part.value:.4f}", part.value * _BAR_WIDTH) for part in parts)
 
 
 def budget_bar(context: Context) -> Text:
     """Draw how the sections share the budget: a full bar is the whole of it."""
+    shares = ((f"{one.name} {one.tokens}", _BAR_WIDTH * one.tokens / context.budget) for one in context.sections)
+    return _bar(shares) + Text(f"  of {context.budget} tokens", "dim")
+
+
+def _bar(parts: Iterable[tuple[str, float]]) -> Text:
+    """Draw parts of a whole, each with its name and how many columns it takes."""
     drawn, legend = Text(), Text()
-    for section, style in zip(context.sections, _PART_STYLES, strict=False):
-        drawn.append("█" * round(_BUDGET_WIDTH * section.tokens / context.budget), style)
-        legend.append(f"  {section.name} {section.tokens}", style)
-    drawn.append("·" * max(0, _BUDGET_WIDTH - len(drawn)), "dim")
-    return drawn + legend + Text(f"  of {context.budget} tokens", "dim")
+    for (name, width), style in zip(parts, _PART_STYLES, strict=False):
+        drawn.append("█" * min(round(width), _BAR_WIDTH - len(drawn)), style)
+        legend.append(f"  {name}", style)
+    drawn.append("·" * (_BAR_WIDTH - len(drawn)), "dim")
+    return drawn + legend
 
 
 def score_tree(node: Contribution) -> RenderableType:
@@ -373,12 +374,8 @@ def standing(unit: Unit, *, gate: bool = True) -> list[str]:
 
 
 def _signals(gate: Gate) -> str:
-    shown = {
-        "novelty": gate.novelty, "repetition": gate.repetition, "statement": gate.statement,
-        "technical density": gate.technical_density, "specificity": gate.specificity, "action": gate.action,
-        "structure": gate.structure,
-    }  # fmt: skip
-    signals = ", ".join(f"{name} {value:.2f}" for name, value in shown.items() if value)
+    shown = ((name, getattr(gate, name)) for name in _SIGNALS)
+    signals = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in shown if value)
     return f" ({signals})" if signals else ""
 
 
@@ -386,10 +383,8 @@ def versions(found: Sequence[Unit]) -> RenderableType:
     """Draw the versions of one unit, oldest first."""
     lines: list[RenderableType] = []
     for version in found:
-        lines += [
-            Text(f"version {version.version}  recorded {version.recorded_time:%Y-%m-%d %H:%M}", "dim"),
-            indent(one_line(version.text)),
-        ]
+        head = f"version {version.version}  recorded {version.recorded_time:%Y-%m-%d %H:%M}"
+        lines += [Text(head, "dim"), indent(one_line(version.text))]
     return Group(*lines)
 
 

@@ -18,14 +18,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from holdfast import __version__
 from holdfast.errors import InputError
-from holdfast.eval import plan, report
-from holdfast.eval.data import DataSet
-from holdfast.eval.datasets import LoadedData, load_sets
-from holdfast.eval.journal import MANIFEST, REPORT, StoredRun, begin, finish
-from holdfast.eval.manifest import code_digest, compare, describe_run, write_manifest
-from holdfast.eval.metrics import Comparison
-from holdfast.eval.run import System, SystemRun, evaluate, space_of
+from holdfast.eval import report
+from holdfast.eval.data import DataSet, System
+from holdfast.eval.datasets import LoadedData, load_sets, take_quick_part
+from holdfast.eval.manifest import (
+    MANIFEST,
+    REPORT,
+    StoredRun,
+    begin,
+    code_digest,
+    commit,
+    compare,
+    describe_run,
+    finish,
+    write_manifest,
+)
+from holdfast.eval.metrics import Comparison, SystemRun, cross_validate
+from holdfast.eval.run import evaluate, space_of
+from holdfast.eval.systems import Selection, read_assignments, select_systems
 from holdfast.interfaces import wire
 from holdfast.interfaces.wire import Screen
 from holdfast.settings import Settings
@@ -83,15 +95,15 @@ def measure(
     if workers < 0:
         raise InputError(f"--workers {workers} is below 0; give the number of processes, or 0 for one each core")
     earlier = StoredRun.read(against) if against is not None else None
-    overrides = plan.read_assignments(setting or ())
+    overrides = read_assignments(setting or ())
     settings = Settings.load(overrides)
-    selection = plan.select_systems(
+    selection = select_systems(
         settings, baselines=baseline or (), profiles=profile or (), off=off or (), ablate=part or ablate,
         compacted=compacted, overrides=overrides,
-        tune={key: values.split(",") for key, values in plan.read_assignments(tune or ()).items()},
+        tune={key: values.split(",") for key, values in read_assignments(tune or ()).items()},
     )  # fmt: skip
     loaded = load_sets(data, only or (), corrected=not as_cited)
-    sets = [plan.take_quick_part(each) for each in loaded.sets] if quick else loaded.sets
+    sets = [take_quick_part(each) for each in loaded.sets] if quick else loaded.sets
     name = _name_run(sets, selection.systems, settings, quick, as_cited, survival)
     place, started, began = out or HOME / name, datetime.now(UTC), time.monotonic()
     resumed = begin(place, name)
@@ -99,7 +111,8 @@ def measure(
         _say_first(loaded, resumed=resumed)
     runs = _evaluate(sets, selection.systems, settings, place, workers, survival=survival, quiet=as_json)
     manifest = describe_run(
-        runs, sets, settings, command=_hide_secrets(sys.argv[1:]), quick=quick, as_cited=as_cited,
+        runs, sets, settings, holdfast=__version__, commit=commit(), code=code_digest(),
+        command=_hide_secrets(sys.argv[1:]), quick=quick, as_cited=as_cited,
         started=started.isoformat(timespec="seconds"), seconds=round(time.monotonic() - began, 1),
         space=space_of(settings.embedding), tuned=_tune(runs, sets, selection.variants, metric),
         left_out=[*loaded.empty, *(path.name for path in loaded.unknown)],
@@ -163,14 +176,14 @@ def _tune(
     for data in sets:
         records = {run.system: run.records for run in runs if run.set == data.name and run.system in variants}
         if records and len(data.haystacks) > 1:
-            tuned.append({"set": data.name, **plan.cross_validate(records, metric)})
+            tuned.append({"set": data.name, **cross_validate(records, metric)})
     return tuned
 
 
 # ------------------------------------------------------------------------------------------------ drawing
 
 
-def _show_run(screen: Screen, manifest: dict[str, Any], runs: Sequence[SystemRun], selection: plan.Selection) -> None:
+def _show_run(screen: Screen, manifest: dict[str, Any], runs: Sequence[SystemRun], selection: Selection) -> None:
     overview = report.overview(manifest)
     width = screen.width if screen.is_terminal else _PAGE
     columns = 3 + max(1, (width - _LABELS) // _COLUMN)  # a terminal is narrow: the report has the rest

@@ -6,10 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 
 from holdfast.errors import InputError, NotFoundError, shown
-from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, Reading, Store, look
+from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, Store, look
 from holdfast.types import Document, Unit, View
 
 # Before anything expires: whoever forgets means what has expired too.
@@ -136,9 +135,8 @@ def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[
     documents_of = dict(zip(unit_ids, columns["document"].tolist(), strict=True))
     names = {(documents_of[unit.id], unit.user) for unit in units if not has_ended(unit)}
     for name, user in sorted((name, user or "") for name, user in names if name is not None):
-        for kept in look(store, view, partial(_documents_called, name)):
-            if (kept.user or "") != user:
-                continue
+        called = look(store, view, lambda reading: reading.documents(name=name))  # noqa: B023 - asked at once
+        for kept in (one for one in called if (one.user or "") == user):
             if left := [unit_id for unit_id in _parts(store, view, kept) if unit_id not in chosen]:
                 part = next(unit.id for unit in units if documents_of[unit.id] == name)
                 raise InputError(
@@ -147,7 +145,3 @@ def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[
                 )
             documents.append(kept)
     return ErasureTargets(ids, tuple(documents))
-
-
-def _documents_called(name: str, reading: Reading) -> list[Document]:
-    return reading.documents(name=name)

@@ -180,14 +180,9 @@ class _Ladder:
     """One cluster and the tries so far: what all rungs need, and what the tries have left behind."""
 
     def __init__(
-        self,
-        turns: Sequence[Unit],
-        vectors: NDArray[np.float32],
-        settings: CompactionSettings,
-        embed: Embed,
-        counter: TokenCounter,
-        summariser: Summariser | None,
-    ) -> None:
+        self, turns: Sequence[Unit], vectors: NDArray[np.float32], settings: CompactionSettings, embed: Embed,
+        counter: TokenCounter, summariser: Summariser | None,
+    ) -> None:  # fmt: skip
         self.settings, self.embed, self.counter, self.summariser = settings, embed, counter, summariser
         self.vectors = vectors
         self.ids = tuple(turn.id for turn in turns)
@@ -290,14 +285,9 @@ class _Ladder:
         return preservation(vector, self.vectors)
 
     def _summary(
-        self,
-        text: str,
-        rung: Rung,
-        places: Sequence[int],
-        tokens: int,
-        kept: Preservation,
+        self, text: str, rung: Rung, places: Sequence[int], tokens: int, kept: Preservation,
         conf_model: float | None = None,
-    ) -> Summarised:
+    ) -> Summarised:  # fmt: skip
         confidence = kept.confidence
         if conf_model is not None:
             confidence = accepted_confidence(kept.confidence, conf_model, self.settings.model_share)

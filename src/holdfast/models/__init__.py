@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import MissingExtraError, SettingsError, SummariserError
-from holdfast.models.embedder import Embedder, Preparation, check_shipped, shipped_folder, shipped_identity
+from holdfast.models.embedder import (
+    Embedder,
+    Preparation,
+    check_shipped,
+    load_potion,
+    shipped_folder,
+    shipped_identity,
+)
 from holdfast.models.summariser import Summariser
 from holdfast.settings import EmbeddingSettings, SummariserSettings
 
@@ -44,8 +51,6 @@ def build_embedder(settings: EmbeddingSettings) -> Embedder | None:
 def _local_embedder(settings: EmbeddingSettings, preparation: Preparation, threads: int) -> Embedder:
     name = settings.embedder
     if name == "potion":
-        from holdfast.models.potion import load_potion  # noqa: PLC0415 - see the module
-
         check_shipped(name)
         return load_potion(shipped_folder(name), preparation, shipped_identity(name))
     from holdfast.models.onnx import load_embedder  # noqa: PLC0415 - see the module

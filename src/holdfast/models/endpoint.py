@@ -226,14 +226,8 @@ class EndpointEmbedder:
         self._model = model
         self._preparation = preparation
         self._threads = threads
-        self._endpoint = Endpoint(
-            "embedding",
-            _embedding_address(dialect, url),
-            EmbedderError,
-            timeout_s,
-            _LONGEST_VECTOR,
-            header_value("embedding", api_key),
-        )
+        address, key = _embedding_address(dialect, url), header_value("embedding", api_key)
+        self._endpoint = Endpoint("embedding", address, EmbedderError, timeout_s, _LONGEST_VECTOR, key)
 
     @cached_property
     def dims(self) -> int:
@@ -337,7 +331,7 @@ class EndpointSummariser:
                 f"{self._endpoint.who} wrote {len(text):,} characters where {max_tokens} tokens were asked for; "
                 "use a server that honours max_tokens"
             )
-        if not _encodes(text):
+        if text != text.encode("utf-8", "replace").decode("utf-8"):
             raise SummariserError(
                 f"{self._endpoint.who} wrote half a character, {self._endpoint.excerpt(ascii(text))}; "
                 "it cannot be stored. Check summariser.model"
@@ -368,11 +362,3 @@ def _chat_address(url: str) -> SplitResult:
     parts = server_address("summariser", url)
     path = parts.path or "/v1"
     return parts._replace(path=path if path.endswith(_CHAT_PATH) else path + _CHAT_PATH)
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

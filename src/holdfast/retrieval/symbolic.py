@@ -15,8 +15,7 @@ from holdfast.kernels.closure import (
     tell,
     tell_sources,
 )
-from holdfast.kernels.facts import StatedFact
-from holdfast.kernels.neighbourhood import QueryTerms
+from holdfast.kernels.facts import QueryTerms, StatedFact
 from holdfast.language.symbols import read_rules, singular, symbol, symbol_tokens
 from holdfast.retrieval.strategy import Finding
 from holdfast.settings import Settings

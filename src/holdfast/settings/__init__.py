@@ -17,7 +17,7 @@ from typing import Self
 from holdfast.errors import SettingsError, shown
 from holdfast.settings import fields
 from holdfast.settings.fields import Triple, Unread, cosine, group, setting, share, shares_of, unread_file, use_file
-from holdfast.types import AUTHORS, FIELDS
+from holdfast.types.units import AUTHORS, FIELDS
 
 __all__ = ["Settings", "Unread", "unread_file", "use_file"]
 

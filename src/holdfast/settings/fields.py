@@ -37,6 +37,7 @@ _FIXED: Mapping[str, object] = {
     "gate.specificity": 0.40, "gate.action": 0.35, "gate.structure": 0.25, "gate.technical_norm": 1.5,
     **{f"{profile}.provisional": "without effect" for profile in ("fast", "balanced", "thinking", "hybrid")},
 }  # fmt: skip
+_WANTED = {float: "a number", int: "a whole number", str: "text", bool: "true or false", tuple: "a list of names"}
 Triple = tuple[float, float, float]
 Keys = TypeVar("Keys")
 GroupRule = Callable[[Any], None]
@@ -252,14 +253,7 @@ def _to_type(key: str, value: object, current: object, *, secret: bool = False) 
         return tuple(value.split(",")) if isinstance(value, str) else tuple(str(item) for item in value)
     if type(value) is type(current):
         return value
-    wanted = {
-        float: "a number",
-        int: "a whole number",
-        str: "text",
-        bool: "true or false",
-        tuple: "a list of names",
-    }[type(current)]
-    raise SettingsError(f"{key} = {HIDDEN if secret else shown(value)} is not {wanted}")
+    raise SettingsError(f"{key} = {HIDDEN if secret else shown(value)} is not {_WANTED[type(current)]}")
 
 
 def _settings_file(file: str | Path | None, environ: Mapping[str, str]) -> Path | None:

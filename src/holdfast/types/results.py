@@ -163,6 +163,7 @@ class Projection:
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+_COLUMNS = ("raw", "coverage", "matched", "identified", "proven")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,22 +203,14 @@ class Claims:
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> Claims:
         """Return some of the rows, in that order."""
         rows = np.asarray(rows, dtype=np.intp)
-        return Claims(
-            tuple(map(self.ids.__getitem__, rows.tolist())), self.raw[rows], self.coverage[rows], self.matched[rows],
-            self.identified[rows], self.proven[rows], self.relative,
-        )  # fmt: skip
+        ids = tuple(map(self.ids.__getitem__, rows.tolist()))
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        return Claims(ids, relative=self.relative, **columns)
 
     def joined(self, other: Claims) -> Claims:
         """Return the rows of both."""
-        return Claims(
-            (*self.ids, *other.ids),
-            np.concatenate([self.raw, other.raw]),
-            np.concatenate([self.coverage, other.coverage]),
-            np.concatenate([self.matched, other.matched]),
-            np.concatenate([self.identified, other.identified]),
-            np.concatenate([self.proven, other.proven]),
-            self.relative,
-        )
+        columns = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _COLUMNS}
+        return Claims((*self.ids, *other.ids), relative=self.relative, **columns)
 
 
 @dataclass(frozen=True, slots=True)

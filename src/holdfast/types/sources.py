@@ -10,14 +10,9 @@ from typing import Literal, get_args
 from holdfast.types.units import JSON, Act, Fact, Role, Unit
 
 MediaType = Literal[
-    "text/markdown",
-    "text/plain",
-    "text/html",
-    "application/pdf",
-    "application/jsonl",
-    "application/json",
+    "text/markdown", "text/plain", "text/html", "application/pdf", "application/jsonl", "application/json",
     "application/yaml",
-]
+]  # fmt: skip
 PieceKind = Literal["paragraph", "list", "item", "table", "code", "quote", "record"]
 
 MEDIA_TYPES: tuple[MediaType, ...] = get_args(MediaType)

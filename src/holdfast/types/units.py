@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -23,28 +24,13 @@ Scope = Literal["session", "user", "global"]
 Author = Literal["user", "assistant", "tool", "system", "document"]
 Origin = Literal["conversation", "tool", "document", "authored"]
 Role = Literal[
-    "Comparison",
-    "Explanation",
-    "Procedure",
-    "Definition",
-    "Evaluation",
-    "Diagnostic",
-    "Constraint",
-    "Narrative",
+    "Comparison", "Explanation", "Procedure", "Definition", "Evaluation", "Diagnostic", "Constraint", "Narrative",
     "Description",
-]
+]  # fmt: skip
 Act = Literal[
-    "compare",
-    "explain",
-    "recommend",
-    "diagnose",
-    "implement",
-    "verify",
-    "define",
-    "evaluate",
-    "identify",
+    "compare", "explain", "recommend", "diagnose", "implement", "verify", "define", "evaluate", "identify",
     "describe",
-]
+]  # fmt: skip
 Field = Literal["topic", "claim", "procedure", "utility_acts", "utility_note", "condition", "role"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -58,7 +44,7 @@ FIELDS: tuple[Field, ...] = get_args(Field)
 
 def iso(moment: datetime) -> str:
     """Write an aware time as UTC ISO 8601 with a fixed width, so that text order is time order."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def from_iso(text: str) -> datetime:
@@ -180,11 +166,10 @@ class Unit:
         What can be read back without being written is left out: fields at their default, and the one of
         claim and procedure that repeats the text.
         """
-        row: dict[str, JSON] = {}
-        for name, default in _UNIT_DEFAULTS.items():
-            value = getattr(self, name)
-            if value != default and not (name == self.statement_field and value == self.text):
-                row[name] = _plain(value)
+        given = zip(_UNIT_DEFAULTS.items(), _values_of(self), strict=True)
+        row = {name: _plain(value) for (name, default), value in given if value != default}
+        if row.get(self.statement_field) == self.text:
+            del row[self.statement_field]
         return row
 
     @classmethod
@@ -224,9 +209,10 @@ _UNIT_DEFAULTS: dict[str, object] = {
     if f.default is not dataclasses.MISSING
     else ({} if f.default_factory is not dataclasses.MISSING else _MISSING)
     for f in dataclasses.fields(Unit)
+    if f.compare
 }
 _UNIT_DEFAULTS["user"] = None
-_OUTSIDE_VERSIONS = ("access_count", "superseded_by", "superseded_why", "covered_by", "gate")
+_values_of = attrgetter(*_UNIT_DEFAULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,11 +308,9 @@ class Deadline:
         return self.elapsed_ms() >= self.timeout_ms
 
 
-for _name in _OUTSIDE_VERSIONS:
-    del _UNIT_DEFAULTS[_name]
-
-
 def _plain(value: object) -> JSON:
+    if isinstance(value, str):  # most are
+        return value
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, tuple):
