@@ -158,9 +158,10 @@ class DenseBlock:
         return self._narrow(vectors.quantise(query), rows, depth, tier)
 
     def propose_all(
-        self, queries: NDArray[np.float32], masks: Sequence[NDArray[np.bool_]], depths: Sequence[int]
-    ) -> list[list[NDArray[np.intp]]]:
-        """Return, for each mask and each query, what `propose` would.
+        self, queries: NDArray[np.float32], masks: Sequence[NDArray[np.bool_]], depths: Sequence[int],
+        least: Sequence[float],
+    ) -> list[list[NDArray[np.intp]]]:  # fmt: skip
+        """Return, for each mask and each query, what `propose` would, but nothing whose cosine is below `least`.
 
         A tier is one product of all queries with every row that any of them has left, under any mask.
         """
@@ -182,10 +183,10 @@ class DenseBlock:
             margin = _ROUNDING if is_last else vectors.TIE_MARGIN
             found = [
                 [
-                    rows[at_least_top(line.take(columns[id(rows)]), width, margin)]
+                    rows[_take_top(line.take(columns[id(rows)]), width, margin, bar if is_last else -1.0)]
                     for rows, line in zip(near, scores, strict=True)
                 ]
-                for near, width in zip(found, widths, strict=True)
+                for near, width, bar in zip(found, widths, least, strict=True)
             ]
         return found
 
@@ -224,6 +225,11 @@ class DenseBlock:
         first = tier == self.tiers[0]
         share, least = (_FUNNEL_SHARE, _FUNNEL_LEAST) if first else (_SECOND_SHARE, _SECOND_LEAST)
         return max(int(share * searched), least, 3 * depth)
+
+
+def _take_top(scores: NDArray[np.float32], most: int, margin: float, least: float) -> NDArray[np.intp]:
+    best = at_least_top(scores, most, margin)
+    return best if least <= -1.0 else best[scores[best] >= least]
 
 
 @dataclass(frozen=True, slots=True)

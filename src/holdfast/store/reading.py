@@ -68,6 +68,8 @@ Bools = NDArray[np.bool_]
 Places = NDArray[np.intp]
 _NOWHERE = -1
 _EVERYTHING = -1  # SQLite's "no limit"
+# Ten times what quantising moves a cosine by: an approximate one that is further below a bar cannot reach it.
+_FAR_OFF = 0.05
 # What one shard finds: places, their approximate scores, and whether time ran out.
 Look = Callable[[Shard, Bools], tuple[Places, NDArray[np.float64], bool]]
 
@@ -328,7 +330,8 @@ class SqliteReading:
         eligible = own.eligible(self.view, None)
         kinds = (eligible & (own.column("kind") == TURN), eligible & (own.column("scope") == DURABLE))
         depths = (query.turns, query.durable)
-        near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths])
+        least = (query.similar - _FAR_OFF, -1.0)
+        near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths], least)
         places = np.unique(np.concatenate([one for found in near for one in found]))
         stored, dims = self._stored(own, query.space, places, places), query.vectors.shape[1]
         row_of_place = np.full(len(own.keys), _NOWHERE, dtype=np.intp)

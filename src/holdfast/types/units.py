@@ -58,7 +58,7 @@ FIELDS: tuple[Field, ...] = get_args(Field)
 
 def iso(moment: datetime) -> str:
     """Write an aware time as UTC ISO 8601 with a fixed width, so that text order is time order."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def from_iso(text: str) -> datetime:
@@ -111,7 +111,7 @@ class Gate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the decision as JSON; Python writes floats so that they read back bit for bit."""
-        return dataclasses.asdict(self)
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any]) -> Self:
@@ -181,9 +181,10 @@ class Unit:
         claim and procedure that repeats the text.
         """
         row: dict[str, JSON] = {}
+        repeated = self.statement_field
         for name, default in _UNIT_DEFAULTS.items():
             value = getattr(self, name)
-            if value != default and not (name == self.statement_field and value == self.text):
+            if value != default and not (name == repeated and value == self.text):
                 row[name] = _plain(value)
         return row
 
