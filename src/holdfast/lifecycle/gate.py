@@ -112,10 +112,11 @@ def judge_units(
     places = [i for i, unit in enumerate(units) if id(unit) in chosen]
     known = _known(store, space, units, vectors, places, settings.similar)
     decided: list[tuple[Unit, Gate]] = []
+    owners = [(unit.tenant, unit.user, unit.agent) for unit in units]
     durable, rows = [unit.scope == "user" for unit in units], tier(vectors, vectors.shape[1])
     for i in places:
         unit, (turns, lasting) = units[i], known[i]
-        near = [j for j in range(i) if _is_shared(units[j], unit)]
+        near = [j for j in range(i) if owners[j] == owners[i] or _is_shared(units[j], unit)]
         likeness = row_cosines(rows[near], rows[i]).tolist() if near else []
         turns = turns + [cosine for j, cosine in zip(near, likeness, strict=True) if units[j].kind == "turn"]
         lasting = lasting + [cosine for j, cosine in zip(near, likeness, strict=True) if durable[j]]

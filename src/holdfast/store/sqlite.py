@@ -154,7 +154,9 @@ class SqliteStore:
         marker = Marker(self._database)
         with self._database.transaction():
             yield marker
-        self._eraser.finish_if_possible()
+            is_erasing = self._eraser.is_pending()
+        if is_erasing:
+            self._eraser.finish_if_possible()
         try:
             with self._database.snapshot():
                 for promotion in marker.promoted:
