@@ -174,9 +174,10 @@ def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:
 
 def fresh_units(drafts: Sequence[Draft], written: Sequence[Written]) -> list[Unit]:
     """Return what was really written, under its id and in its version."""
-    pairs = zip(drafts, written, strict=True)
+    pairs = [(draft.unit, done) for draft, done in zip(drafts, written, strict=True) if done.status != "duplicate"]
     return [
-        draft.unit.evolve(id=done.id, version=done.version) for draft, done in pairs if done.status != "duplicate"
+        unit if (unit.id, unit.version) == (done.id, done.version) else unit.evolve(id=done.id, version=done.version)
+        for unit, done in pairs
     ]
 
 

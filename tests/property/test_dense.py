@@ -252,3 +252,20 @@ def test_vectors_of_another_length_start_a_new_block():
     found = read_shards([shard]).propose(DenseQuery("s", np.ones(8, dtype=np.float32)), 9, patient())
     assert found.ids == ("u2",)
     assert read_shards([shard]).propose(DenseQuery("s", vector(1)), 9, patient()).ids == ()
+
+
+@given(st.integers(0, 999), st.sampled_from([8, 64, 100, 300, 1100]), st.integers(0, 90), st.integers(1, 5))
+def test_many_queries_at_once_find_what_each_finds_alone(seed, width, rows, asked):
+    random = np.random.default_rng(seed)
+    block = DenseBlock(width)
+    block.add(np.arange(rows, dtype=np.int32), random.normal(size=(rows, width)).astype(np.float32))
+    queries = random.normal(size=(asked, width)).astype(np.float32)
+    masks, depths = [random.random(rows) < share for share in (0.9, 0.4)], (4, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dense, "_FUNNEL_LEAST", 30)
+        patch.setattr(dense, "_SECOND_LEAST", 14)
+        found = block.propose_all(queries, masks, depths, (0.1, -1.0))
+        for mask, depth, least, near in zip(masks, depths, (0.1, -1.0), found, strict=True):
+            for query, places in zip(queries, near, strict=True):
+                alone, scores = block.propose(query, mask, depth, None)
+                assert places.tolist() == alone[scores >= least].tolist()

@@ -69,7 +69,12 @@ def cosines(vectors: Matrix, query: Matrix, dims: int) -> Floats:
 
     Products are summed row by row in an order that depends on the number of dimensions alone.
     """
-    products = np.ascontiguousarray(tier(vectors, dims) * tier(query, dims))
+    return row_cosines(tier(vectors, dims), tier(query, dims))
+
+
+def row_cosines(rows: Floats, others: Floats) -> Floats:
+    """Return the cosine of each row with its other, or with the only one; both are of `tier`."""
+    products = np.ascontiguousarray(rows * others)
     sums: Floats = np.add.reduce(products, axis=1)
     return np.clip(sums, -1.0, 1.0)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from holdfast.errors import InputError, shown
 from holdfast.kernels.gating import frequency, mixed, novelty, repetition, saturation, weighted
-from holdfast.kernels.vectors import Matrix, cosines
+from holdfast.kernels.vectors import Matrix, row_cosines, tier
 from holdfast.language.signals import Signals, has_content, only_asks, signals
 from holdfast.settings import GateSettings
 from holdfast.store.contract import SimilarityQuery, Store
@@ -110,13 +110,14 @@ def judge_units(
     """
     chosen = {id(unit) for unit in awaiting(units, settings)}
     places = [i for i, unit in enumerate(units) if id(unit) in chosen]
-    known = _known(store, space, units, vectors, places)
+    known = _known(store, space, units, vectors, places, settings.similar)
     decided: list[tuple[Unit, Gate]] = []
-    durable = [unit.scope == "user" for unit in units]
+    owners = [(unit.tenant, unit.user, unit.agent) for unit in units]
+    durable, rows = [unit.scope == "user" for unit in units], tier(vectors, vectors.shape[1])
     for i in places:
         unit, (turns, lasting) = units[i], known[i]
-        near = [j for j in range(i) if _is_shared(units[j], unit)]
-        likeness = cosines(vectors[near], vectors[i], vectors.shape[1]).tolist() if near else []
+        near = [j for j in range(i) if owners[j] == owners[i] or _is_shared(units[j], unit)]
+        likeness = row_cosines(rows[near], rows[i]).tolist() if near else []
         turns = turns + [cosine for j, cosine in zip(near, likeness, strict=True) if units[j].kind == "turn"]
         lasting = lasting + [cosine for j, cosine in zip(near, likeness, strict=True) if durable[j]]
         gate = judge(unit.text, turns, lasting, settings)
@@ -126,7 +127,7 @@ def judge_units(
 
 
 def _known(
-    store: Store, space: str, units: Sequence[Unit], vectors: Matrix, places: Sequence[int]
+    store: Store, space: str, units: Sequence[Unit], vectors: Matrix, places: Sequence[int], similar: float
 ) -> dict[int, tuple[list[float], list[float]]]:
     """Look up what is near to each unit among what is indexed: earlier turns, and durable units; owner by owner."""
     found: dict[int, tuple[list[float], list[float]]] = {}
@@ -137,7 +138,7 @@ def _known(
         view, rows = View.of_owner(units[theirs[0]]), vectors[theirs]
         itself = [units[i].id for i in theirs]  # another process may have indexed it meanwhile
         with store.reading(view) as reading:
-            near = reading.evidence(SimilarityQuery(space, rows, NEAREST_TURNS, NEAREST_DURABLE), itself)
+            near = reading.evidence(SimilarityQuery(space, rows, NEAREST_TURNS, NEAREST_DURABLE, similar), itself)
         pairs = zip(map(list, near.turns), map(list, near.durable), strict=True)
         found |= dict(zip(theirs, pairs, strict=True))
     return found

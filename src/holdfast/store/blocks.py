@@ -8,6 +8,7 @@ owner, so the cache is never shared across tenants. Role and act vectors are sha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,8 @@ _SECOND_LEAST = 300
 # Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
 _ROUNDING = 0.004
 _NO_VECTOR = -1
+# As many rows as stay in the processor's cache while all queries are multiplied with them.
+_MULTIPLIED_TOGETHER = 512
 
 
 class DenseBlock:
@@ -152,21 +155,39 @@ class DenseBlock:
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return places that may be among the `depth` nearest, and their approximate cosines."""
         rows = self._living(eligible)
-        return self._narrow(vectors.quantise(query), rows, None, depth, tier)
+        return self._narrow(vectors.quantise(query), rows, depth, tier)
 
     def propose_all(
-        self, queries: NDArray[np.float32], masks: Sequence[NDArray[np.bool_]], depths: Sequence[int]
-    ) -> list[list[NDArray[np.intp]]]:
-        """Return, for each mask and each query, what `propose` would; the first tier is one product for all."""
-        whole, first = vectors.quantise(queries), self.tiers[0]
-        factors = whole[:, :first].astype(np.float32)
-        lengths = vectors.inverse_lengths(whole, first)
-        coarse = (factors @ self._first.values.T) * self._scales[first].values * lengths[:, None]
-        found = []
-        for mask, depth in zip(masks, depths, strict=True):
-            rows = self._living(mask)
-            scores = coarse[:, rows] if len(rows) < coarse.shape[1] else coarse
-            found.append([self._narrow(q, rows, s, depth, None)[0] for q, s in zip(whole, scores, strict=True)])
+        self, queries: NDArray[np.float32], masks: Sequence[NDArray[np.bool_]], depths: Sequence[int],
+        least: Sequence[float],
+    ) -> list[list[NDArray[np.intp]]]:  # fmt: skip
+        """Return, for each mask and each query, what `propose` would, but nothing whose cosine is below `least`.
+
+        A tier is one product of all queries with every row that any of them has left, under any mask.
+        """
+        products = _Products(vectors.quantise(queries), np.arange(len(self._rows.values)))
+        found = [[self._living(mask)] * len(queries) for mask in masks]
+        searched = [len(rows[0]) if rows else 0 for rows in found]
+        for tier in self.tiers:
+            is_last = tier == self.tiers[-1]
+            sizes = zip(depths, searched, strict=True)
+            widths = [depth if is_last else self._width(tier, depth, count) for depth, count in sizes]
+            cut = [len(rows) > width for near, width in zip(found, widths, strict=True) for rows in near]
+            if not is_last and not any(cut):
+                continue
+            several = {id(rows): rows for near in found for rows in near}  # at first all queries have the same rows
+            products = products.narrow([*several.values()])
+            products = products.extend(self._first.values, self._rows.values, tier)
+            scores, column_of = products.cosines(self._scales[tier].values), products.columns()
+            columns = {name: column_of[rows] for name, rows in several.items()}
+            margin = _ROUNDING if is_last else vectors.TIE_MARGIN
+            found = [
+                [
+                    rows[_take_top(line.take(columns[id(rows)]), width, margin, bar if is_last else -1.0)]
+                    for rows, line in zip(near, scores, strict=True)
+                ]
+                for near, width, bar in zip(found, widths, least, strict=True)
+            ]
         return found
 
     def _living(self, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -174,15 +195,14 @@ class DenseBlock:
         return np.flatnonzero(held & eligible[: len(held)])
 
     def _narrow(
-        self, query: NDArray[np.int8], rows: NDArray[np.intp], coarse: NDArray[np.float32] | None, depth: int,
-        tier: int | None,
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:  # fmt: skip
-        """Let every tier hand on its best rows; `coarse` are the scores of the first tier, where they are known."""
+        self, query: NDArray[np.int8], rows: NDArray[np.intp], depth: int, tier: int | None
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Let every tier hand on its best rows."""
         steps = self.tiers if tier is None else (min(tier, self.dims),)
         searched = len(rows)
         scores = np.zeros(len(rows), dtype=np.float32)
         for step in steps:
-            scores = coarse if coarse is not None and step == self.tiers[0] else self._scores(rows, query, step)
+            scores = self._scores(rows, query, step)
             if step == steps[-1]:
                 best = at_least_top(scores, depth, _ROUNDING)
             elif (width := self._width(step, depth, searched)) >= len(rows):
@@ -205,6 +225,65 @@ class DenseBlock:
         first = tier == self.tiers[0]
         share, least = (_FUNNEL_SHARE, _FUNNEL_LEAST) if first else (_SECOND_SHARE, _SECOND_LEAST)
         return max(int(share * searched), least, 3 * depth)
+
+
+def _take_top(scores: NDArray[np.float32], most: int, margin: float, least: float) -> NDArray[np.intp]:
+    best = at_least_top(scores, most, margin)
+    return best if least <= -1.0 else best[scores[best] >= least]
+
+
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """Exact products of some rows of a block with quantised queries, over the dimensions that were added so far.
+
+    Whole numbers: a tier adds the dimensions that the one before has left out, and the sum is that of the whole tier.
+    """
+
+    queries: NDArray[np.int8]
+    rows: NDArray[np.intp]  # ascending
+    dims: int = 0
+    sums: NDArray[Any] | None = None  # rows × queries
+
+    def narrow(self, parts: Sequence[NDArray[np.intp]]) -> _Products:
+        """Keep the rows that any of the parts has."""
+        wanted = np.zeros(self._room, dtype=np.bool_)
+        for rows in parts:
+            wanted[rows] = True
+        kept = wanted[self.rows]
+        if kept.all():
+            return self
+        return replace(self, rows=self.rows[kept], sums=None if self.sums is None else self.sums[kept])
+
+    def extend(self, first: NDArray[np.float32], whole: NDArray[np.int8], dims: int) -> _Products:
+        """Add the dimensions up to `dims` of a block; `first` are those of its first tier as floats."""
+        exact = np.float32 if dims <= vectors.EXACT_DIMS else np.float64
+        factors = np.ascontiguousarray(self.queries[:, self.dims : dims].T, dtype=exact)
+        source = first if dims == first.shape[1] else whole[:, self.dims : dims]
+        sums = np.empty((len(self.rows), len(self.queries)), dtype=exact)
+        for start in range(0, len(sums), _MULTIPLIED_TOGETHER):
+            some = slice(start, start + _MULTIPLIED_TOGETHER)
+            rows = source[some if len(sums) == len(source) else self.rows[some]]
+            np.matmul(rows.astype(exact, copy=False), factors, out=sums[some])
+        if self.sums is not None:
+            sums += self.sums
+        return replace(self, dims=dims, sums=sums)
+
+    def cosines(self, scales: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return queries × rows approximate cosines: bit for bit those of one query alone."""
+        assert self.sums is not None  # noqa: S101 - only asked after `extend`
+        scores = (np.ascontiguousarray(self.sums.T) * scales[self.rows]).astype(np.float32, copy=False)
+        scores *= vectors.inverse_lengths(self.queries, self.dims)[:, None]
+        return scores
+
+    def columns(self) -> NDArray[np.intp]:
+        """Return the column of each row, by row."""
+        columns = np.empty(self._room, dtype=np.intp)
+        columns[self.rows] = np.arange(len(self.rows))
+        return columns
+
+    @property
+    def _room(self) -> int:
+        return int(self.rows[-1]) + 1 if len(self.rows) else 0
 
 
 _NO_ROW = -1

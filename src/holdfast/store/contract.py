@@ -221,12 +221,16 @@ class DocumentQuery:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityQuery:
-    """Ask how near the user's own turns and durable units are to some vectors (C17)."""
+    """Ask how near the user's own turns and durable units are to some vectors (C17).
+
+    Turns below `similar` may be left out of the answer: only those that say the same are counted.
+    """
 
     space: str
     vectors: NDArray[np.float32]
     turns: int
     durable: int
+    similar: float = -1.0
 
 
 @dataclass(frozen=True, slots=True)

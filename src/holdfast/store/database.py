@@ -43,7 +43,8 @@ class Database:
 
     def _agree_on_identity(self) -> str:
         """Return what tells this store and its copies from all others."""
-        found = self.agreed(IDENTITY)
+        with self.in_use():
+            found = self.agreed(IDENTITY)
         if found is None:
             with self.transaction():
                 self.run("agree_first", {"name": IDENTITY, "value": os.urandom(16).hex()})
@@ -105,9 +106,8 @@ class Database:
     # ------------------------------------------------------------------------------------- what all need
 
     def agreed(self, name: str) -> str | None:
-        """Return what the whole store agrees on under a name."""
-        with self.in_use():
-            row = self.run("agreed", {"name": name}).fetchone()
+        """Return what the whole store agrees on under a name; the caller holds the lock."""
+        row = self.run("agreed", {"name": name}).fetchone()
         return None if row is None else str(row[0])
 
     def find(self, tenant: str, user: str | None, unit_id: str) -> Row | None:

@@ -189,10 +189,14 @@ class Eraser:
 
     # ------------------------------------------------------------------------------------------- finishing
 
+    def is_pending(self) -> bool:
+        """Return whether an erasure was held up; the caller uses the database."""
+        return self._database.agreed(_ERASING) is not None
+
     def finish(self) -> bool:
         """Go on with an erasure that was held up; return whether nothing is left to do."""
         with self._database.in_use():
-            if self._database.agreed(_ERASING) is None:
+            if not self.is_pending():
                 return True
             unreached, _ = erase_copies(self._database, (), patience_ms=0)
             if unreached or not self._truncate_log(wait=False):

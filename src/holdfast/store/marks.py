@@ -18,7 +18,7 @@ from holdfast.store.contract import (
     Supersession,
 )
 from holdfast.store.database import Database
-from holdfast.store.rows import GLOBAL, SPACE, Row, columns, gate_text, unit_keys, unit_of
+from holdfast.store.rows import GLOBAL, SPACE, Row, durable_body, gate_text, unit_keys, unit_of
 from holdfast.store.sync import Fresh
 from holdfast.types import Unit, Written, iso
 
@@ -60,17 +60,13 @@ class Marker:
     @write.register
     def _(self, mark: Promotion) -> None:
         """Keep a decision; a unit that has changed since it was read waits for another."""
-        for (key,) in self._run("put_gate", {**unit_keys(mark.unit), "gate": gate_text(mark.gate)}).fetchall():
-            if mark.gate.promoted and mark.unit.scope == "session":
-                self._promote(key)
-            self._database.record_change(key, mark.unit)
-
-    def _promote(self, key: int) -> None:
-        row = self._run("unit_by_key", {"key": key}).fetchone()
-        durable = unit_of(row).evolve(scope="user")
-        values = columns(durable)
-        self._run("rewrite_unit", {"body": values["body"], "checksum": values["checksum"], "key": key})
-        self.promoted.append((durable.tenant, durable.user or GLOBAL, key, row[2], values["checksum"]))
+        unit, decision = mark.unit, {"gate": gate_text(mark.gate)}
+        for key, body, before in self._run("put_gate", {**unit_keys(unit), **decision}).fetchall():
+            if mark.gate.promoted and unit.scope == "session":
+                durable, checksum = durable_body(key, body, before)
+                self._run("rewrite_unit", {"body": durable, "checksum": checksum, "key": key})
+                self.promoted.append((unit.tenant, unit.user or GLOBAL, key, before, checksum))
+            self._database.record_change(key, unit)
 
     # -------------------------------------------------------------------------------------------- coverage
 

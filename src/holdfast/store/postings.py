@@ -53,11 +53,13 @@ class PostingLists:
 
     def append(self, kind: int, terms: Sequence[str], place: int) -> None:
         """Add the terms of a place, which is behind all others."""
-        counts = Counter(terms)
+        if not terms:  # most fields of most units are empty
+            return
+        counts, vocabulary = Counter(terms), self._vocabulary[kind]
         for term, count in counts.items():
-            number = self._vocabulary[kind].get(term)
+            number = vocabulary.get(term)
             if number is None:
-                number = self._vocabulary[kind][term] = self._lists
+                number = vocabulary[term] = self._lists
                 self._lists += 1
             entry = self._tail.get(number)
             if entry is None:
@@ -69,10 +71,15 @@ class PostingLists:
     def fold(self, alive: NDArray[np.bool_]) -> None:
         """Fold the tail into the block; postings of dead places leave, and the places that are left move up."""
         block_terms = np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
-        tail = [(number, *entry) for number, entry in self._tail.items()]
-        terms = np.concatenate([block_terms, *(np.full(len(places), number) for number, places, _ in tail)])
-        places = np.concatenate([self._block.places, *(np.asarray(p, dtype=np.int32) for _, p, _ in tail)])
-        counts = np.concatenate([self._block.counts, *(np.asarray(c, dtype=np.int32) for _, _, c in tail)])
+        held, added, times = array("q"), array("i"), array("i")
+        for some, often in self._tail.values():
+            held.append(len(some))
+            added.extend(some)
+            times.extend(often)
+        tail_terms = np.repeat(np.array([*self._tail], dtype=np.int64), np.asarray(held))
+        terms = np.concatenate([block_terms, tail_terms])
+        places = np.concatenate([self._block.places, np.asarray(added, dtype=np.int32)])
+        counts = np.concatenate([self._block.counts, np.asarray(times, dtype=np.int32)])
         if not alive.all():
             live = alive[places]
             terms, places, counts = terms[live], places[live], counts[live]

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, singledispatchmethod
+from itertools import pairwise
 from sqlite3 import Cursor
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from holdfast.errors import DamagedStoreError, shown
 from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.facts import Facts, JoinedFacts
-from holdfast.kernels.vectors import at_least_top, cosines
+from holdfast.kernels.vectors import at_least_top, row_cosines, tier
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
@@ -67,6 +68,8 @@ Bools = NDArray[np.bool_]
 Places = NDArray[np.intp]
 _NOWHERE = -1
 _EVERYTHING = -1  # SQLite's "no limit"
+# Ten times what quantising moves a cosine by: an approximate one that is further below a bar cannot reach it.
+_FAR_OFF = 0.05
 # What one shard finds: places, their approximate scores, and whether time ran out.
 Look = Callable[[Shard, Bools], tuple[Places, NDArray[np.float64], bool]]
 
@@ -327,19 +330,26 @@ class SqliteReading:
         eligible = own.eligible(self.view, None)
         kinds = (eligible & (own.column("kind") == TURN), eligible & (own.column("scope") == DURABLE))
         depths = (query.turns, query.durable)
-        near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths])
+        least = (query.similar - _FAR_OFF, -1.0)
+        near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths], least)
         places = np.unique(np.concatenate([one for found in near for one in found]))
-        stored = self._stored(own, query.space, places, places)
-        row_of_place = {place: row for row, place in enumerate(stored)}
-        matrix = np.frombuffer(b"".join(stored.values()), dtype="<f4").reshape(len(stored), -1 if stored else 0)
-        turns, durable = (
-            tuple(
-                _best_cosines(matrix, vector, [row_of_place[p] for p in some if p in row_of_place], depth)
-                for vector, some in zip(query.vectors, _without(own, found, ids), strict=True)
-            )
-            for found, depth in zip(near, depths, strict=True)
-        )
-        return SimilarityEvidence(turns, durable)
+        stored, dims = self._stored(own, query.space, places, places), query.vectors.shape[1]
+        row_of_place = np.full(len(own.keys), _NOWHERE, dtype=np.intp)
+        row_of_place[[*stored]] = range(len(stored))
+        matrix = tier(np.frombuffer(b"".join(stored.values()), dtype="<f4").reshape(len(stored), dims), dims)
+        given, itself = tier(query.vectors, dims), [own.place_of_id.get(unit_id, _NOWHERE) for unit_id in ids]
+
+        def nearest(found: Sequence[Places], depth: int) -> tuple[tuple[float, ...], ...]:
+            others = [
+                some[(some != place) & (row_of_place[some] != _NOWHERE)]
+                for some, place in zip(found, itself, strict=True)
+            ]
+            numbers = np.repeat(np.arange(len(others)), [len(some) for some in others])
+            exact = row_cosines(matrix[row_of_place[np.concatenate(others)]], given[numbers]).tolist()
+            ends = np.cumsum([0, *map(len, others)]).tolist()
+            return tuple(tuple(sorted(exact[a:b], reverse=True)[:depth]) for a, b in pairwise(ends))
+
+        return SimilarityEvidence(*map(nearest, near, depths))
 
     # -------------------------------------------------------------------------------------------- columns
 
@@ -527,17 +537,6 @@ class SqliteReading:
             is_here = bool(here) and given_to == here
             found.append(Document(view.tenant, user or None, called, body, path, bool(is_core), is_here))
         return found
-
-
-def _without(shard: Shard, found: Sequence[Places], ids: Sequence[str]) -> list[list[int]]:
-    return [[p for p in some.tolist() if shard.ids[p] != own] for some, own in zip(found, ids, strict=True)]
-
-
-def _best_cosines(
-    matrix: NDArray[np.float32], vector: NDArray[np.float32], rows: Sequence[int], depth: int
-) -> tuple[float, ...]:
-    exact = cosines(matrix[[*rows]], vector, len(vector)).tolist() if rows else []
-    return tuple(sorted(exact, reverse=True)[:depth])
 
 
 # Columns that a shard holds as numbers for words: the column, and the words (None for the shard's own names).

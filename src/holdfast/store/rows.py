@@ -26,9 +26,12 @@ Repeated = tuple[str | None, str | None, str | None, int, str | None, int | None
 Row = tuple[int, str, int, str | None, int, str | None, str | None, str | None, *Repeated]
 
 
+_write_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
 def columns(unit: Unit, document: str | None = None) -> dict[str, JSON]:
     """Return a unit as the columns of its row; `document` is the one that it is part of."""
-    body = json.dumps(unit.to_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    body = _write_json(unit.to_json())
     return {
         "tenant": unit.tenant,
         "user": unit.user or GLOBAL,
@@ -43,6 +46,18 @@ def columns(unit: Unit, document: str | None = None) -> dict[str, JSON]:
     }
 
 
+def durable_body(key: int, body: str, checksum: int) -> tuple[str, int]:
+    """Return the body of a row whose unit becomes durable, and its checksum; nothing else in it changes."""
+    _check_body(key, body, checksum)
+    durable = _write_json({**json.loads(body), "scope": "user"})
+    return durable, zlib.crc32(durable.encode())
+
+
+def _check_body(key: int, body: str, checksum: int) -> None:
+    if zlib.crc32(body.encode()) != checksum:
+        raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
+
+
 def unit_keys(unit: Unit) -> dict[str, JSON]:
     """Return what names one version of a unit."""
     return {"tenant": unit.tenant, "user": unit.user or GLOBAL, "id": unit.id, "version": unit.version}
@@ -51,8 +66,7 @@ def unit_keys(unit: Unit) -> dict[str, JSON]:
 def unit_of(row: Row) -> Unit:
     """Return the unit of a row whose checksum holds, and whose columns say what its body says."""
     key, body, checksum, superseded_by, access_count, covered_by, gate, why, *repeated = row
-    if zlib.crc32(body.encode()) != checksum:
-        raise DamagedStoreError(f"unit row {key} fails its checksum; run `holdfast doctor`, then restore a backup")
+    _check_body(key, body, checksum)
     read = json.loads(body)
     if read.get("user") is None:
         access_count = 0  # everyone's unit is read by many: who read it how often is nobody else's business
@@ -71,7 +85,7 @@ def unit_of(row: Row) -> Unit:
 
 def gate_text(gate: Gate) -> str:
     """Return a decision as its column holds it: a checksum, then JSON."""
-    body = json.dumps(gate.to_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    body = _write_json(gate.to_json())
     return f"{zlib.crc32(body.encode()):08x} {body}"
 
 

@@ -7,6 +7,7 @@ that two processes on one file read each other's writes.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import zlib
@@ -72,6 +73,8 @@ log = logging.getLogger("holdfast")
 
 # The next position of each conversation that a call writes to.
 Positions = dict[tuple[str | None, ...], int]
+# Which of the ids that a call asks for somebody has: tenant, user and id.
+Taken = set[tuple[str, str, str]]
 
 
 class SqliteStore:
@@ -151,7 +154,9 @@ class SqliteStore:
         marker = Marker(self._database)
         with self._database.transaction():
             yield marker
-        self._eraser.finish_if_possible()
+            is_erasing = self._eraser.is_pending()
+        if is_erasing:
+            self._eraser.finish_if_possible()
         try:
             with self._database.snapshot():
                 for promotion in marker.promoted:
@@ -165,8 +170,20 @@ class SqliteStore:
         """See `Store.put`."""
         with self._write() as marker:
             told = told_apart(drafts, self._last_turns, retry_seconds)
-            positions: Positions = {}
-            return [self._put_one(draft, marker, positions) for draft in told]
+            taken, positions = self._taken(told), Positions()
+            return [self._put_one(draft, marker, taken, positions) for draft in told]
+
+    def _taken(self, drafts: Sequence[Draft]) -> Taken:
+        """Return which of the ids that drafts ask for first are known already: one look for all of them."""
+        asked: dict[tuple[str, str], list[str]] = {}
+        for draft in drafts:
+            name = draft.unit.id if draft.naming is None else draft.naming(0)
+            asked.setdefault((draft.unit.tenant, draft.unit.user or GLOBAL), []).append(name)
+        return {
+            (tenant, user, name)
+            for (tenant, user), ids in asked.items()
+            for (name,) in self._run("taken_ids", {"tenant": tenant, "user": user, "ids": json.dumps(ids)})
+        }
 
     def _last_turns(self, unit: Unit, limit: int) -> list[Unit]:
         """Return the last turns of a unit's conversation in the order in which they came, as they were first said."""
@@ -184,11 +201,14 @@ class SqliteStore:
         first = self._run("first_version", {"key": row[0]}).fetchone() if unit.version > 1 else None
         return unit if first is None else unit_of(first)
 
-    def _put_one(self, draft: Draft, marker: Marker, positions: Positions) -> Written:
-        row = None if draft.naming else self._database.find(draft.unit.tenant, draft.unit.user, draft.unit.id)
+    def _put_one(self, draft: Draft, marker: Marker, taken: Taken, positions: Positions) -> Written:
+        unit = draft.unit
+        known_as = None if draft.naming else (unit.tenant, unit.user or GLOBAL, unit.id)
+        row = self._database.find(unit.tenant, unit.user, unit.id) if known_as in taken else None
         if row is None:
-            unit = self._placed(draft, positions)
+            unit = self._placed(draft, taken, positions)
             key, checksum = self._database.insert(unit, draft.document)
+            taken.add((unit.tenant, unit.user or GLOBAL, unit.id))
         else:
             key, known, unit = row[0], unit_of(row), self._restated(row, draft)
             if unit == known:
@@ -252,13 +272,15 @@ class SqliteStore:
             marker.release(row)
         return checksum
 
-    def _placed(self, draft: Draft, positions: Positions) -> Unit:
+    def _placed(self, draft: Draft, taken: Taken, positions: Positions) -> Unit:
         """Return a new unit with its place in its conversation, and the id that its place gives it."""
         unit = draft.unit
         if unit.kind != "turn" or draft.document is not None:
             return unit
-        unit = unit.evolve(position=self._next_position(unit, positions))
-        return unit if draft.naming is None else unit.evolve(id=self._free_id(unit, draft.naming))
+        position = self._next_position(unit, positions)
+        if draft.naming is None:
+            return unit if unit.position == position else unit.evolve(position=position)
+        return unit.evolve(position=position, id=self._free_id(unit, position, draft.naming, taken))
 
     def _next_position(self, unit: Unit, positions: Positions) -> int:
         """Return the next place of a session, or of an agent's turns without one; `positions` are of this call."""
@@ -271,9 +293,12 @@ class SqliteStore:
         positions[conversation] += 1
         return positions[conversation] - 1
 
-    def _free_id(self, unit: Unit, naming: Callable[[int], str]) -> str:
+    def _free_id(self, unit: Unit, position: int, naming: Callable[[int], str], taken: Taken) -> str:
         """Return the first id of these words that nobody has; what said them before stands at an earlier place."""
-        tried = (naming(number) for number in chain([0], count(max(unit.position, 1))))
+        first = naming(0)
+        if (unit.tenant, unit.user or GLOBAL, first) not in taken:
+            return first
+        tried = map(naming, count(max(position, 1)))
         return next(name for name in tried if self._database.find(unit.tenant, unit.user, name) is None)
 
     def mark(self, marks: Sequence[Mark]) -> list[Written | None]:
@@ -296,8 +321,8 @@ class SqliteStore:
                 raise EmbeddingSpaceError(
                     f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`"
                 )
-            for unit, vector in zip(units, vectors, strict=True):
-                data = np.ascontiguousarray(vector, dtype="<f4").tobytes()
+            for unit, vector in zip(units, np.ascontiguousarray(vectors, dtype="<f4"), strict=True):
+                data = vector.tobytes()
                 checksum = zlib.crc32(data)
                 row = {**unit_keys(unit), "space": space, "vector": data, "checksum": checksum}
                 for (key,) in self._run("put_vector", row).fetchall():

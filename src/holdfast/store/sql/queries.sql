@@ -18,6 +18,9 @@ FROM units
 WHERE tenant = :tenant AND user IN (:user, '') AND id IN (SELECT value FROM json_each(:ids))
 ORDER BY user;
 
+-- name: taken_ids
+SELECT id FROM units WHERE tenant = :tenant AND user = :user AND id IN (SELECT value FROM json_each(:ids));
+
 -- name: unit_by_key
 SELECT {row}
 FROM units WHERE key = :key;
@@ -249,7 +252,7 @@ UPDATE versions SET body = :body, checksum = :checksum WHERE unit_key = :key AND
 
 -- name: put_gate
 UPDATE units SET gate = :gate WHERE tenant = :tenant AND user = :user AND id = :id AND version = :version
-RETURNING key;
+RETURNING key, body, checksum;
 
 -- name: cover_unit
 UPDATE units SET covered_by = :by, covered_at = :at WHERE key = :key;
