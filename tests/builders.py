@@ -168,7 +168,7 @@ def read_shards(shards, view=None, allowed=None, space="s"):
     """Return a reading of an index that is made of these shards, without a file; `allowed` are keys."""
     index = SimpleNamespace(shards=lambda _view: [*shards], space=lambda: space)
     reading = SqliteReading(view or make_view(), None, index, str)
-    reading._allowed = allowed
+    reading._visible._allowed = allowed
     return reading
 
 

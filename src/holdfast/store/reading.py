@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, singledispatchmethod
+from functools import singledispatchmethod
 from itertools import pairwise
 from sqlite3 import Cursor
 from typing import Any, Literal
@@ -49,6 +49,7 @@ from holdfast.store.rows import (
     where,
 )
 from holdfast.store.sync import LiveIndex
+from holdfast.store.visible import NOWHERE, Bools, Places, VisibleShards
 from holdfast.types import (
     AUTHORS,
     FIELDS,
@@ -64,9 +65,6 @@ from holdfast.types import (
     iso,
 )
 
-Bools = NDArray[np.bool_]
-Places = NDArray[np.intp]
-_NOWHERE = -1
 _EVERYTHING = -1  # SQLite's "no limit"
 # Ten times what quantising moves a cosine by: an approximate one that is further below a bar cannot reach it.
 _FAR_OFF = 0.05
@@ -82,104 +80,7 @@ class SqliteReading:
         self._run = run
         self._index = index
         self._place = place  # what tells this store from a copy of it
-        self._df: dict[str, int] = {}
-        self._located: tuple[Sequence[str] | None, Places] = (None, np.zeros(0, dtype=np.intp))
-
-    # ------------------------------------------------------------------------------------------- the state
-
-    @cached_property
-    def _shards(self) -> list[Shard]:
-        """Return what the view may see: earlier versions for a read of the past, the user's own, the global one."""
-        return self._index.shards(self.view)
-
-    @cached_property
-    def _offsets(self) -> NDArray[np.intp]:
-        """Return the row at which each shard begins, when they are laid end to end."""
-        sizes = [len(shard.keys) for shard in self._shards]
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-
-    @cached_property
-    def _present(self) -> list[Shard]:
-        """Return the shards that statistics are taken from: those of the present, also for a read of the past."""
-        return [shard for shard in self._shards if shard.past is None]
-
-    @cached_property
-    def _seen(self) -> list[Bools] | None:
-        """Return which places of each shard the named agent may see, or None when no agent is named."""
-        return None if self.view.agent is None else [shard.seen_by(self.view.agent) for shard in self._shards]
-
-    @cached_property
-    def _allowed(self) -> frozenset[int] | None:
-        """Return the keys that pass the view's filters, or None when it has none."""
-        if self.view.filters is None and self.view.as_of is None:
-            return None
-        visible, values = where(self.view, searching=True)
-        return frozenset(key for (key,) in self._run("matching_keys", values, visible=visible))
-
-    @cached_property
-    def _eligible(self) -> list[Bools]:
-        """Return which places of each shard the view may see; a user's own unit hides a global one of the same id."""
-        masks = [shard.eligible(self.view, self._allowed) for shard in self._shards]
-        for i, shard in enumerate(self._shards):
-            for own in self._shards[:i]:
-                if twice := own.place_of_id.keys() & shard.place_of_id.keys():
-                    hiding = [unit_id for unit_id in twice if own.shows(unit_id, self.view)]
-                    masks[i][[shard.place_of_id[unit_id] for unit_id in hiding]] = False
-        return masks
-
-    @cached_property
-    def _totals(self) -> tuple[int, tuple[int, ...]]:
-        """Return how many units the owner, or one agent of it, may see, and how many terms each field has."""
-        if self._seen is None:  # kept up to date by the shards
-            lengths = zip(*(shard.field_totals for shard in self._present), strict=True)
-            return sum(shard.unit_count for shard in self._present), tuple(map(sum, lengths))
-        pairs = [pair for pair in zip(self._shards, self._seen, strict=True) if pair[0].past is None]
-        fields = sum(shard.column("lengths")[mask].sum(axis=0, dtype=np.int64) for shard, mask in pairs)
-        return sum(int(np.count_nonzero(mask)) for _, mask in pairs), tuple(int(total) for total in fields)
-
-    def _count(self, terms: Sequence[str]) -> tuple[int, ...]:
-        """Return df of each term; filters, sessions and moments leave the statistics as they are."""
-        for term in terms:
-            if term not in self._df:
-                seen = self._seen or [shard.column("alive") for shard in self._shards]
-                pairs = zip(self._shards, seen, strict=True)
-                self._df[term] = sum(shard.df(term, mask) for shard, mask in pairs if shard.past is None)
-        return tuple(self._df[term] for term in terms)
-
-    def _locate(self, ids: Sequence[str]) -> Places:
-        """Return the row of each of `ids`: in the first shard that shows it, else `_NOWHERE`."""
-        if self._located[0] is not ids:
-            rows = np.full(len(ids), _NOWHERE, dtype=np.intp)
-            for i in range(len(self._shards) - 1, -1, -1):
-                if not (find := self._shards[i].place_of_id):
-                    continue
-                places = np.array([find.get(unit_id, _NOWHERE) for unit_id in ids], dtype=np.intp)
-                here = places != _NOWHERE
-                if self._seen is not None:
-                    here[here] = self._seen[i][places[here]]
-                rows[here] = self._offsets[i] + places[here]
-            # A list may be another one by the next call.
-            self._located = (ids if type(ids) is tuple else None, rows)
-        return self._located[1]
-
-    def _known(self, ids: Sequence[str]) -> tuple[tuple[str, ...], Places]:
-        """Return those of `ids` that are somewhere, each once, and their rows."""
-        rows = self._locate(ids)
-        if (rows == _NOWHERE).any() or len(set(ids)) < len(ids):
-            pairs = {unit_id: row for unit_id, row in zip(ids, rows.tolist(), strict=True) if row != _NOWHERE}
-            return tuple(pairs), np.array([*pairs.values()], dtype=np.intp)
-        return tuple(ids), rows
-
-    def _by_shard(self, rows: Places) -> Iterator[tuple[Shard, Places, Places]]:
-        """Yield each shard that has some of `rows`: which of them, and their places in it."""
-        filled = [shard for shard in self._shards if shard.keys]
-        if len(filled) == 1 and (rows != _NOWHERE).all():
-            yield filled[0], np.arange(len(rows)), rows
-            return
-        for i, shard in enumerate(self._shards):
-            mine = np.flatnonzero((rows >= self._offsets[i]) & (rows < self._offsets[i + 1]))
-            if len(mine):
-                yield shard, mine, rows[mine] - self._offsets[i]
+        self._visible = VisibleShards(view, run, index.shards)
 
     # ------------------------------------------------------------------------------------------- proposing
 
@@ -190,8 +91,8 @@ class SqliteReading:
 
     @propose.register
     def _(self, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
-        units, fields = self._totals
-        idfs = {t: bm25.idf(units, df) for t, df in zip(query.terms, self._count(query.terms), strict=True)}
+        units, fields = self._visible.totals
+        idfs = {t: bm25.idf(units, df) for t, df in zip(query.terms, self._visible.count(query.terms), strict=True)}
         averages = [total / max(1, units) for total in fields]
         return self._best_of(depth, lambda shard, seen: shard.propose(query, idfs, averages, seen, depth, deadline))
 
@@ -220,7 +121,7 @@ class SqliteReading:
             places = np.array(cached, dtype=np.intp)
             distances = shard.hyper.distances(query, [shard.ids[p] for p in cached])
             near = np.where(distances == MISSING_FIELD, 0.0, hv.shifted(hv.similarity(distances)))
-            heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(self._totals[0])
+            heard = near[:, :2].max(axis=1, initial=0.0) >= hv.noise_floor(self._visible.totals[0])
             scores = np.where(heard, near @ np.array(query.weights), 0.0)
             best = np.flatnonzero(scores > 0.0)
             best = best[at_least_top(scores[best], depth)]
@@ -248,7 +149,7 @@ class SqliteReading:
         ids: list[str] = []
         parts: list[NDArray[np.float64]] = []
         exhausted = False
-        for shard, eligible in zip(self._shards, self._eligible, strict=True):
+        for shard, eligible in zip(self._visible.shards, self._visible.eligible, strict=True):
             if not len(eligible):
                 continue
             places, scores, ran_out = look(shard, eligible)
@@ -267,11 +168,11 @@ class SqliteReading:
 
     @evidence.register
     def _(self, query: LexicalQuery, ids: Sequence[str]) -> LexicalEvidence:
-        found, rows = self._known(ids)
+        found, rows = self._visible.find_known(ids)
         tf = np.zeros((len(found), len(FIELDS), len(query.terms)), dtype=np.int64)
         lengths = np.zeros((len(found), len(FIELDS)), dtype=np.int64)
         roles = np.zeros(len(found), dtype=np.intp)
-        for shard, mine, places in self._by_shard(rows):
+        for shard, mine, places in self._visible.group_by_shard(rows):
             tf[mine] = shard.counts(query.terms, places)
             lengths[mine] = shard.column("lengths")[places]
             roles[mine] = shard.column("role")[places]
@@ -280,16 +181,16 @@ class SqliteReading:
             roles=tuple(ROLES[role] for role in roles.tolist()),
             tf=tf,
             lengths=lengths,
-            unit_count=self._totals[0],
-            df=self._count(query.terms),
-            field_totals=self._totals[1],
+            unit_count=self._visible.totals[0],
+            df=self._visible.count(query.terms),
+            field_totals=self._visible.totals[1],
         )
 
     @evidence.register
     def _(self, query: DenseQuery, ids: Sequence[str]) -> DenseEvidence:
-        found, rows = self._known(ids)
+        found, rows = self._visible.find_known(ids)
         stored: dict[int, bytes] = {}
-        for shard, mine, places in self._by_shard(rows):
+        for shard, mine, places in self._visible.group_by_shard(rows):
             stored |= self._stored(shard, query.space, mine, places)
         held = sorted(stored)
         matrix = np.frombuffer(b"".join([stored[row] for row in held]), dtype="<f4")
@@ -310,20 +211,20 @@ class SqliteReading:
 
     @evidence.register
     def _(self, query: HyperQuery, ids: Sequence[str]) -> HyperEvidence:
-        found, rows = self._known(ids)
+        found, rows = self._visible.find_known(ids)
         distances = np.full((len(found), len(HYPER_FIELDS)), MISSING_FIELD, dtype=np.int64)
-        for shard, mine, _ in self._by_shard(rows):
+        for shard, mine, _ in self._visible.group_by_shard(rows):
             if shard.past is not None:  # hypervectors are of present words
                 continue
             here = [found[row] for row in mine.tolist()]
             self._index.encode(shard, here, None)
             distances[mine] = shard.hyper.distances(query, here)
-        return HyperEvidence(found, distances, self._totals[0])
+        return HyperEvidence(found, distances, self._visible.totals[0])
 
     @evidence.register
     def _(self, query: SimilarityQuery, ids: Sequence[str]) -> SimilarityEvidence:
         """Compare with the user's own present units alone."""
-        own = self._present[0]
+        own = self._visible.present[0]
         if self._index.space() != query.space or own.dense is None or own.dense.dims != query.vectors.shape[1]:
             nothing = tuple(() for _ in ids)
             return SimilarityEvidence(nothing, nothing)
@@ -334,14 +235,14 @@ class SqliteReading:
         near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths], least)
         places = np.unique(np.concatenate([one for found in near for one in found]))
         stored, dims = self._stored(own, query.space, places, places), query.vectors.shape[1]
-        row_of_place = np.full(len(own.keys), _NOWHERE, dtype=np.intp)
+        row_of_place = np.full(len(own.keys), NOWHERE, dtype=np.intp)
         row_of_place[[*stored]] = range(len(stored))
         matrix = tier(np.frombuffer(b"".join(stored.values()), dtype="<f4").reshape(len(stored), dims), dims)
-        given, itself = tier(query.vectors, dims), [own.place_of_id.get(unit_id, _NOWHERE) for unit_id in ids]
+        given, itself = tier(query.vectors, dims), [own.place_of_id.get(unit_id, NOWHERE) for unit_id in ids]
 
         def nearest(found: Sequence[Places], depth: int) -> tuple[tuple[float, ...], ...]:
             others = [
-                some[(some != place) & (row_of_place[some] != _NOWHERE)]
+                some[(some != place) & (row_of_place[some] != NOWHERE)]
                 for some, place in zip(found, itself, strict=True)
             ]
             numbers = np.repeat(np.arange(len(others)), [len(some) for some in others])
@@ -355,7 +256,7 @@ class SqliteReading:
 
     def columns(self, ids: Sequence[str], names: Sequence[ColumnName]) -> Columns:
         """See `Reading.columns`."""
-        rows = self._locate(ids)
+        rows = self._visible.locate(ids)
         found: dict[str, NDArray[Any]] = {}
         for name in names:
             if name in _CODED:
@@ -368,14 +269,14 @@ class SqliteReading:
 
     def _numbers(self, rows: Places, name: str, kind: type) -> NDArray[Any]:
         values: NDArray[Any] = np.zeros(len(rows), dtype=kind)
-        for shard, mine, places in self._by_shard(rows):
+        for shard, mine, places in self._visible.group_by_shard(rows):
             values[mine] = shard.column(name)[places]
         return values
 
     def _coded(self, rows: Places, name: str, words: Sequence[str] | None) -> NDArray[Any]:
         """Return words that the shards hold as numbers: those of a fixed list, or a shard's own names."""
         values: NDArray[Any] = np.full(len(rows), None, dtype=object)
-        for shard, mine, places in self._by_shard(rows):
+        for shard, mine, places in self._visible.group_by_shard(rows):
             texts = shard.name_of_code if words is None else words
             values[mine] = [texts[code] for code in shard.column(name)[places].tolist()]
         return values
@@ -385,7 +286,7 @@ class SqliteReading:
         starts = self._numbers(rows, "event_time", np.int64)
         ends, rates = starts.copy(), np.full(len(rows), np.nan)
         covered_by = np.full(len(rows), None, dtype=object)
-        for shard, mine, places in self._by_shard(rows):
+        for shard, mine, places in self._visible.group_by_shard(rows):
             if not shard.lineages and not shard.covered_by:
                 continue
             for row, place in zip(mine.tolist(), places.tolist(), strict=True):
@@ -399,7 +300,9 @@ class SqliteReading:
     def neighbour_columns(self, ids: Sequence[str], _rows: Places) -> Columns:
         """Return the visible turns around each turn."""
         before, after = (np.full(len(ids), None, dtype=object) for _ in range(2))
-        present = [pair for pair in zip(self._shards, self._eligible, strict=True) if pair[0].past is None]
+        present = [
+            pair for pair in zip(self._visible.shards, self._visible.eligible, strict=True) if pair[0].past is None
+        ]
         left = [*range(len(ids))]
         for shard, eligible in present:
             mine = [row for row in left if shard.shows(ids[row], self.view)]
@@ -419,8 +322,8 @@ class SqliteReading:
     def access_columns(self, ids: Sequence[str], rows: Places) -> Columns:
         """Count the user's own units only: what others read of everyone's is not one user's to see."""
         owner = {"tenant": self.view.tenant, "user": self.view.user}
-        keys = np.full(len(ids), _NOWHERE, dtype=np.int64)
-        for shard, mine, places in self._by_shard(rows):
+        keys = np.full(len(ids), NOWHERE, dtype=np.int64)
+        for shard, mine, places in self._visible.group_by_shard(rows):
             keys[mine] = [shard.keys[place] for place in places.tolist()]
         counts = dict(self._run("access_counts", {**owner, "keys": json.dumps(keys.tolist())}).fetchall())
         [most] = self._run("most_accessed", owner).fetchone()
@@ -439,7 +342,7 @@ class SqliteReading:
             return "not found"
         if self.view.as_of is None:
             return hidden_by(self.view, unit_of(row), row[3], row[5])
-        if any(unit_id in shard.past for shard in self._shards if shard.past is not None):
+        if any(unit_id in shard.past for shard in self._visible.shards if shard.past is not None):
             return None
         then = self._run("lifetimes", {"key": row[0], "as_of": iso(self.view.as_of)}).fetchone()
         return hidden_by(self.view, unit_of(row), *then_by(then))
@@ -453,9 +356,9 @@ class SqliteReading:
             read = self._run("find_units", keys).fetchall()
             # Global units come first, so that a user's own of the same id takes their place.
             return {unit.id: unit for unit in map(unit_of, read) if agent_matches(self.view, unit)}
-        found, rows = self._known(ids)
+        found, rows = self._visible.find_known(ids)
         here: dict[str, tuple[Shard, int]] = {}
-        for shard, mine, places in self._by_shard(rows):
+        for shard, mine, places in self._visible.group_by_shard(rows):
             here |= {found[row]: (shard, place) for row, place in zip(mine.tolist(), places.tolist(), strict=True)}
         return self._index.units([(unit_id, *here[unit_id]) for unit_id in found])
 
@@ -495,14 +398,14 @@ class SqliteReading:
         """See `Reading.named`. Filters do not make a name rarer."""
         kinds = (CALLED, NAMING) if mentioned else (CALLED,)
         # Most of what is asked for is nobody's name, so that is found out first.
-        asked = dict.fromkeys(keys).keys()
+        asked, shards = dict.fromkeys(keys).keys(), self._visible.shards
         found = {}
-        for key in sorted({key for shard in self._shards for kind in kinds for key in asked & shard.names(kind)}):
-            places = [{p for kind in kinds for p in shard.named(kind, key).tolist()} for shard in self._shards]
-            count = sum(len(here) for shard, here in zip(self._shards, places, strict=True) if shard.past is None)
+        for key in sorted({key for shard in shards for kind in kinds for key in asked & shard.names(kind)}):
+            places = [{p for kind in kinds for p in shard.named(kind, key).tolist()} for shard in shards]
+            count = sum(len(here) for shard, here in zip(shards, places, strict=True) if shard.past is None)
             ids = {
                 shard.ids[place]
-                for shard, here, eligible in zip(self._shards, places, self._eligible, strict=True)
+                for shard, here, eligible in zip(shards, places, self._visible.eligible, strict=True)
                 for place in here
                 if eligible[place]
             }
@@ -512,13 +415,13 @@ class SqliteReading:
 
     def facts(self) -> Facts:
         """See `Reading.facts`."""
-        pairs = zip(self._shards, self._eligible, strict=True)
-        return JoinedFacts([shard.facts_among(eligible) for shard, eligible in pairs], self._shards[0].tokens)
+        pairs = zip(self._visible.shards, self._visible.eligible, strict=True)
+        return JoinedFacts([shard.facts_among(eligible) for shard, eligible in pairs], self._visible.shards[0].tokens)
 
     def names(self, kind: Literal["speaker", "session"]) -> tuple[str, ...]:
         """See `Reading.names`."""
         if kind == "speaker":
-            return tuple(sorted({name for shard in self._shards for name in shard.speakers if name}))
+            return tuple(sorted({name for shard in self._visible.shards for name in shard.speakers if name}))
         rows = self._run("owner_sessions", {"tenant": self.view.tenant, "user": self.view.user})
         return tuple(name for (name,) in rows)
 
