@@ -12,9 +12,9 @@ import holdfast.language
 from builders import NOW, make_unit, opened
 from holdfast import HoldfastError
 from holdfast.inputs import markdown, messages, pieces, records, redaction, sources
-from holdfast.inputs import text as plain_text
 from holdfast.language import (
     analyse,
+    calendar,
     changes,
     dates,
     facts,
@@ -25,7 +25,6 @@ from holdfast.language import (
     signals,
     symbols,
     temporal,
-    times,
     tokens,
 )
 from holdfast.lifecycle import gate
@@ -106,10 +105,10 @@ _CALLED = {
     "records.read_yaml": lambda text: records.read_yaml("a.yaml", text),
     "sources.decode": lambda text: sources.decode("a.txt", text.encode("utf-16")),
     "sources.kind_of": lambda text: sources.kind_of(text, text.encode()),
-    "text.read_plain": lambda text: list(plain_text.read_plain(text)),
+    "sources.read_plain": lambda text: list(sources.read_plain(text)),
     "pieces.role_of": lambda text: pieces.role_of(text, lead=text, heading=text),
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
-    "times.read_time": lambda text: times.read_time("at", text),
+    "calendar.read_time": lambda text: calendar.read_time("at", text),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
     "messages.message_words": lambda text: messages.message_words(_message(text)),
     "messages.read_message": lambda text: messages.read_message(_message(text) | {"further": text}, SETTINGS.ingest),

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from holdfast.errors import InputError, shown
-from holdfast.language.times import read_time
+from holdfast.language.calendar import read_time
 from holdfast.settings import IngestSettings
 from holdfast.types import JSON, SCOPES, Scope
 
@@ -24,7 +24,12 @@ MAX_METADATA_DEPTH = 32
 # Longer than 300 years is for ever; say it by leaving the ttl out.
 _LONGEST_LIFETIME = 1e10
 _INT64 = 2**63
-
+# What other programs write: bytes of these are no text, however they begin.
+_NO_TEXT = frozenset(
+    "7z avi bin bmp bz2 class db dll doc docm docx dylib epub exe flac gif gz heic ico jar jpeg jpg key mov mp3 mp4 "
+    "numbers odp ods odt ogg otf pages parquet png ppt pptm pptx psd pyc rar rtf so sqlite tar tif tiff ttf wav webm "
+    "webp woff woff2 xls xlsm xlsx xz zip zst".split()
+)
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -67,6 +72,17 @@ def decode_bytes(name: str, body: bytes, start: int = 0, encoding: str = "utf-8"
         raise InputError(
             f"{shown(name)} is not {encoding.upper()}: byte 0x{body[at]:02x} at {at}; save the file as UTF-8"
         ) from error
+
+
+def refuse_foreign(name: str) -> None:
+    """Refuse a file that is another program's by its name. A text may be called so: whoever gives it has read it.
+
+    Raises:
+        InputError: its suffix is that of a format that is no text.
+    """
+    _, dot, suffix = name.rpartition(".")
+    if dot and suffix.lower() in _NO_TEXT:
+        raise InputError(f"{shown(name)} is no text by its name; export it as text, Markdown, HTML or PDF")
 
 
 def check_name(what: str, name: object, *, optional: bool = False) -> str | None:

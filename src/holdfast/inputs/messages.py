@@ -30,32 +30,18 @@ from holdfast.inputs.checks import (
 )
 from holdfast.language.query import ACTS_FOR_ROLE
 from holdfast.settings import IngestSettings
-from holdfast.types import (
-    ACTS,
-    AUTHORS,
-    JSON,
-    KINDS,
-    ORIGINS,
-    ROLES,
-    Author,
-    Fact,
-    Unit,
-    digest,
-)
+from holdfast.types import ACTS, AUTHORS, JSON, KINDS, ORIGINS, ROLES, Author, Fact, Unit, digest
 
 Query = str | Sequence[Mapping[str, Any]]
 
-_AUTHOR_OF_ROLE: dict[str, Author] = {
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "system": "system",
-    "developer": "system",
+_ROLES_OF_AUTHOR: dict[Author, str] = {
+    "user": "user human",
+    "assistant": "assistant ai",
+    "tool": "tool function",
+    "system": "system developer",
     "document": "document",
 }
+_AUTHOR_OF_ROLE = {role: author for author, roles in _ROLES_OF_AUTHOR.items() for role in roles.split()}
 # What hosts and exports call one and the same thing. The first that a message has counts; a further one is kept as
 # an unknown field is.
 _NAMES: dict[str, tuple[str, ...]] = {

@@ -11,31 +11,10 @@ from collections.abc import Iterable
 from holdfast.language.lexical import Tokenizer, pieces, terms, words
 from holdfast.language.words import any_of, entries
 from holdfast.language.words import words as listed
-from holdfast.types import Act, QueryProfile, Role
+from holdfast.types import ACTS, ROLES, Act, QueryProfile, Role
 
-ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {
-    "compare": ("Comparison", "Evaluation"),
-    "explain": ("Explanation", "Diagnostic", "Narrative"),
-    "recommend": ("Comparison", "Evaluation", "Procedure"),
-    "diagnose": ("Diagnostic", "Explanation"),
-    "implement": ("Procedure", "Constraint"),
-    "verify": ("Constraint", "Definition"),
-    "define": ("Definition", "Explanation"),
-    "evaluate": ("Evaluation", "Comparison", "Narrative"),
-    "identify": ("Narrative", "Description", "Definition"),
-    "describe": ("Description", "Narrative", "Explanation"),
-}
-ACTS_FOR_ROLE: dict[Role, tuple[Act, ...]] = {
-    "Comparison": ("compare",),
-    "Explanation": ("explain",),
-    "Procedure": ("implement",),
-    "Definition": ("define",),
-    "Evaluation": ("evaluate",),
-    "Diagnostic": ("diagnose",),
-    "Constraint": ("verify",),
-    "Narrative": ("explain", "describe"),
-    "Description": ("describe",),
-}
+ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {act: tuple(entries("query", "roles")[act].split()) for act in ACTS}
+ACTS_FOR_ROLE: dict[Role, tuple[Act, ...]] = {role: tuple(entries("query", "acts")[role].split()) for role in ROLES}
 
 _HEAD_VERBS: dict[str, Act] = {
     verb: act for act in ROLES_FOR_ACT for verb in entries("query", "head_verbs")[act].split()
