@@ -11,7 +11,7 @@ import holdfast.inputs
 import holdfast.language
 from builders import NOW, make_unit, opened
 from holdfast import HoldfastError
-from holdfast.inputs import markdown, messages, pieces, records, redaction, sources
+from holdfast.inputs import checks, markdown, messages, pieces, records, redaction, sources
 from holdfast.language import (
     analyse,
     calendar,
@@ -91,8 +91,8 @@ _CALLED = {
     "query.profile_query": lambda text: query.profile_query(text, previous=text, speakers=[text]),
     "query.without_names": lambda text: query.without_names(text, [text, "Ana"]),
     "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
-    "symbols.read_rule": lambda text: symbols.read_rule(text, "mine"),
-    "symbols.read_rules": lambda text: symbols.read_rules([text]),
+    "checks.read_rule": lambda text: checks.read_rule(text, "mine"),
+    "checks.read_rules": lambda text: checks.read_rules([text]),
     "sources.read_source": _source("a.md"),
     "sources.source_units": _source("a.txt"),
     "markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text),
@@ -122,7 +122,7 @@ WORDLESS = frozenset(
     calendar.choose calendar.days calendar.each_year calendar.midnight calendar.next_such calendar.nth_of
     calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
-    messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide text.read_pdf tokens.checked
+    messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked
     changes.find_change grammar.lower_plural grammar.phrase_end grammar.read_name grammar.read_object
     grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
     """.split()
@@ -163,8 +163,8 @@ READERS = {name: _read(one) for name, one in PUBLIC.items() if _takes_a_text(one
 
 def test_every_public_function_of_analysis_reads_any_text_or_none():
     """A new function that wants more than a text is called in `_CALLED`, or is listed as one that reads none."""
-    checks = {name for name in PUBLIC if name.startswith("checks.")}
-    assert PUBLIC.keys() - READERS.keys() - WORDLESS - checks == set()
+    checking = {name for name in PUBLIC if name.startswith("checks.")}
+    assert PUBLIC.keys() - READERS.keys() - WORDLESS - checking == set()
     assert (READERS.keys() | WORDLESS) - PUBLIC.keys() == set()
 
 
