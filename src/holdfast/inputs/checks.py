@@ -18,7 +18,7 @@ from holdfast.errors import InputError, SettingsError, shown
 from holdfast.kernels.closure import Pattern, Rule
 from holdfast.language.calendar import read_time
 from holdfast.settings import IngestSettings
-from holdfast.types import JSON, SCOPES, Scope
+from holdfast.types import ACTS, JSON, SCOPES, Act, Scope
 
 # Owner keys, ids and speakers are names, not texts.
 MAX_NAME = 256
@@ -129,12 +129,16 @@ def check_targets(what: str, names: object) -> tuple[str, ...]:
     return targets
 
 
-def check_list(what: str, given: Mapping[str, object], default: Sequence[object] = ()) -> Sequence[object]:
-    """Return the list that `given` holds under a name, or the default."""
-    value = given.get(what, default)
+def check_list(what: str, value: object) -> Sequence[object]:
+    """Return a list."""
     if not isinstance(value, list | tuple):
         raise InputError(f"{what} takes a list, not {shown(value)}")
     return value
+
+
+def check_acts(what: str, value: object, each: str) -> tuple[Act, ...]:
+    """Return a list of acts without repetitions; `each` is what an error calls one of them."""
+    return tuple(dict.fromkeys(choose(each, act, ACTS) for act in check_list(what, value)))
 
 
 def check_time(what: str, moment: object) -> datetime | None:

@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 from holdfast.errors import InputError, shown
 
@@ -182,15 +181,6 @@ def _price_letters(classes: str, ratios: TokenRatios) -> int:
     return price + ratios.latin * len(classes)
 
 
-class _Line(NamedTuple):
-    """What a line costs but for what stands before its first letter: that is priced like the letter before it."""
-
-    price: int
-    leading: int
-    first: str
-    last: str
-
-
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Estimator:
     """`estimate` at one recipe's prices, as a counter."""
@@ -224,12 +214,13 @@ class Estimator:
 
         return count
 
-    def _price_line(self, line: str) -> _Line:
+    def _price_line(self, line: str) -> tuple[int, int, str, str]:
+        """Return what a line costs behind its leading neutral characters, their number, its first and last class."""
         classes, words = _price_words(line.translate(_CLASSES), self.ratios)
         classes, marks = _price_marks(classes, self.ratios)
         body = classes.lstrip("n")
         last = body.rstrip("n")[-1:]
-        return _Line(words + marks + _price_letters(body, self.ratios), len(classes) - len(body), body[:1], last)
+        return words + marks + _price_letters(body, self.ratios), len(classes) - len(body), body[:1], last
 
 
 def checked(counter: TokenCounter) -> TokenCounter:
