@@ -23,11 +23,11 @@ from holdfast.documents import knowledge
 from holdfast.embedding import Embedding
 from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.ingest import Indexing, Redact
-from holdfast.inputs.checks import check_flag, check_given_text, check_name, check_names, choose
+from holdfast.inputs.checks import check_flag, check_given_text, check_name, check_names, choose, read_rules
 from holdfast.inputs.messages import Query, sessions_in
 from holdfast.inputs.redaction import redact_text
 from holdfast.language import analyse
-from holdfast.language.symbols import aliases_of, read_rules
+from holdfast.language.symbols import aliases_of
 from holdfast.language.tokens import RATIOS, Estimator, TokenCounter
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle.forget import ForgetRequest, select

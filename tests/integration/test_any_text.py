@@ -11,10 +11,10 @@ import holdfast.inputs
 import holdfast.language
 from builders import NOW, make_unit, opened
 from holdfast import HoldfastError
-from holdfast.inputs import markdown, messages, pieces, records, redaction, sources
-from holdfast.inputs import text as plain_text
+from holdfast.inputs import checks, markdown, messages, pieces, records, redaction, sources
 from holdfast.language import (
     analyse,
+    calendar,
     changes,
     dates,
     facts,
@@ -25,7 +25,6 @@ from holdfast.language import (
     signals,
     symbols,
     temporal,
-    times,
     tokens,
 )
 from holdfast.lifecycle import gate
@@ -92,8 +91,8 @@ _CALLED = {
     "query.profile_query": lambda text: query.profile_query(text, previous=text, speakers=[text]),
     "query.without_names": lambda text: query.without_names(text, [text, "Ana"]),
     "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
-    "symbols.read_rule": lambda text: symbols.read_rule(text, "mine"),
-    "symbols.read_rules": lambda text: symbols.read_rules([text]),
+    "checks.read_rule": lambda text: checks.read_rule(text, "mine"),
+    "checks.read_rules": lambda text: checks.read_rules([text]),
     "sources.read_source": _source("a.md"),
     "sources.source_units": _source("a.txt"),
     "markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text),
@@ -106,10 +105,10 @@ _CALLED = {
     "records.read_yaml": lambda text: records.read_yaml("a.yaml", text),
     "sources.decode": lambda text: sources.decode("a.txt", text.encode("utf-16")),
     "sources.kind_of": lambda text: sources.kind_of(text, text.encode()),
-    "text.read_plain": lambda text: list(plain_text.read_plain(text)),
+    "sources.read_plain": lambda text: list(sources.read_plain(text)),
     "pieces.role_of": lambda text: pieces.role_of(text, lead=text, heading=text),
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
-    "times.read_time": lambda text: times.read_time("at", text),
+    "calendar.read_time": lambda text: calendar.read_time("at", text),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
     "messages.message_words": lambda text: messages.message_words(_message(text)),
     "messages.read_message": lambda text: messages.read_message(_message(text) | {"further": text}, SETTINGS.ingest),
@@ -123,7 +122,7 @@ WORDLESS = frozenset(
     calendar.choose calendar.days calendar.each_year calendar.midnight calendar.next_such calendar.nth_of
     calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
-    messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide text.read_pdf tokens.checked
+    messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked
     changes.find_change grammar.lower_plural grammar.phrase_end grammar.read_name grammar.read_object
     grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
     """.split()
@@ -164,8 +163,8 @@ READERS = {name: _read(one) for name, one in PUBLIC.items() if _takes_a_text(one
 
 def test_every_public_function_of_analysis_reads_any_text_or_none():
     """A new function that wants more than a text is called in `_CALLED`, or is listed as one that reads none."""
-    checks = {name for name in PUBLIC if name.startswith("checks.")}
-    assert PUBLIC.keys() - READERS.keys() - WORDLESS - checks == set()
+    checking = {name for name in PUBLIC if name.startswith("checks.")}
+    assert PUBLIC.keys() - READERS.keys() - WORDLESS - checking == set()
     assert (READERS.keys() | WORDLESS) - PUBLIC.keys() == set()
 
 

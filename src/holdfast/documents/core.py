@@ -19,9 +19,8 @@ from typing import Any, BinaryIO
 from holdfast.assembly.plan import check_hard
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
-from holdfast.inputs.checks import check_name
+from holdfast.inputs.checks import check_name, refuse_foreign
 from holdfast.inputs.markdown import Node, Partition, Tier, partition
-from holdfast.inputs.sources import refuse_foreign
 from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.forget import has_ended
 from holdfast.settings import Settings

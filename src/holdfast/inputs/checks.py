@@ -1,17 +1,24 @@
-"""Checks of what a caller gives: each returns the usable value, or says what is wrong with it and what to do."""
+"""Checks of what a caller gives: each returns the usable value, or says what is wrong with it and what to do.
+
+Rules that a user writes: `x located_in y, y part_of z -> x located_in z : 0.9`. Every word that is not a relation is
+a variable. A rule can only put together symbols that its body has found, so no rule makes up new ones, and applying
+rules again and again comes to an end.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from holdfast.errors import InputError, shown
-from holdfast.language.times import read_time
+from holdfast.errors import InputError, SettingsError, shown
+from holdfast.kernels.closure import Pattern, Rule
+from holdfast.language.calendar import read_time
 from holdfast.settings import IngestSettings
-from holdfast.types import JSON, SCOPES, Scope
+from holdfast.types import ACTS, JSON, SCOPES, Act, Scope
 
 # Owner keys, ids and speakers are names, not texts.
 MAX_NAME = 256
@@ -24,7 +31,12 @@ MAX_METADATA_DEPTH = 32
 # Longer than 300 years is for ever; say it by leaving the ttl out.
 _LONGEST_LIFETIME = 1e10
 _INT64 = 2**63
-
+# What other programs write: bytes of these are no text, however they begin.
+_NO_TEXT = frozenset(
+    "7z avi bin bmp bz2 class db dll doc docm docx dylib epub exe flac gif gz heic ico jar jpeg jpg key mov mp3 mp4 "
+    "numbers odp ods odt ogg otf pages parquet png ppt pptm pptx psd pyc rar rtf so sqlite tar tif tiff ttf wav webm "
+    "webp woff woff2 xls xlsm xlsx xz zip zst".split()
+)
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -69,6 +81,17 @@ def decode_bytes(name: str, body: bytes, start: int = 0, encoding: str = "utf-8"
         ) from error
 
 
+def refuse_foreign(name: str) -> None:
+    """Refuse a file that is another program's by its name. A text may be called so: whoever gives it has read it.
+
+    Raises:
+        InputError: its suffix is that of a format that is no text.
+    """
+    _, dot, suffix = name.rpartition(".")
+    if dot and suffix.lower() in _NO_TEXT:
+        raise InputError(f"{shown(name)} is no text by its name; export it as text, Markdown, HTML or PDF")
+
+
 def check_name(what: str, name: object, *, optional: bool = False) -> str | None:
     """Return an owner key or id unless it is empty, blank or far too long."""
     if name is None and optional:
@@ -106,12 +129,16 @@ def check_targets(what: str, names: object) -> tuple[str, ...]:
     return targets
 
 
-def check_list(what: str, given: Mapping[str, object], default: Sequence[object] = ()) -> Sequence[object]:
-    """Return the list that `given` holds under a name, or the default."""
-    value = given.get(what, default)
+def check_list(what: str, value: object) -> Sequence[object]:
+    """Return a list."""
     if not isinstance(value, list | tuple):
         raise InputError(f"{what} takes a list, not {shown(value)}")
     return value
+
+
+def check_acts(what: str, value: object, each: str) -> tuple[Act, ...]:
+    """Return a list of acts without repetitions; `each` is what an error calls one of them."""
+    return tuple(dict.fromkeys(choose(each, act, ACTS) for act in check_list(what, value)))
 
 
 def check_time(what: str, moment: object) -> datetime | None:
@@ -229,3 +256,93 @@ def check_fraction(what: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
         raise InputError(f"{what} = {shown(value)} is outside [0, 1]")
     return float(value)
+
+
+# -------------------------------------------------------------------------------------------------- rules for facts
+
+_MOST_PREMISES = 3
+# The reference system's weight of a rule that names none.
+_DEFAULT_WEIGHT = 0.9
+_PREMISE = re.compile(r"\??(\w+)\s+([\w-]+)\s+\??(\w+)")
+_RULE_EXAMPLE = "x located_in y, y part_of z -> x located_in z : 0.9"
+
+
+def read_rules(texts: Sequence[str]) -> tuple[Rule, ...]:
+    """Return the rules that `texts` write; they are named user_1, user_2 and so on.
+
+    A list that came as one text is split at its commas; parts of a body find together again.
+
+    Raises:
+        SettingsError: a rule is not understood or not safe.
+    """
+    return tuple(read_rule(text, f"user_{number}") for number, text in enumerate(_whole(texts), start=1))
+
+
+def _whole(texts: Sequence[str]) -> list[str]:
+    """Join what stands before an arrow with the part that has it."""
+    whole: list[str] = []
+    waiting: list[str] = []
+    for text in texts:
+        waiting.append(text)
+        if "->" in text:
+            whole.append(",".join(waiting))
+            waiting = []
+    if waiting:
+        raise _refused(",".join(waiting), "it has no `->`", "write premises, `->` and what follows")
+    return whole
+
+
+def read_rule(text: str, name: str) -> Rule:
+    """Return the rule that `text` writes.
+
+    Raises:
+        SettingsError: the rule is not understood or not safe.
+    """
+    body_text, _, rest = text.partition("->")
+    head_text, _, weight_text = rest.partition(":")
+    body = tuple(_pattern(part, text) for part in re.split(r",|\band\b|&", body_text))
+    head = _pattern(head_text, text)
+    if len(body) > _MOST_PREMISES:
+        raise _refused(text, f"it has {len(body)} premises", f"use one to {_MOST_PREMISES}")
+    _check_variables(body, head, text)
+    return Rule(name, body, head, _weight(weight_text, text))
+
+
+def _pattern(part: str, text: str) -> Pattern:
+    match = _PREMISE.fullmatch(part.strip())
+    if match is None:
+        raise _refused(text, f"{shown(part.strip())} is not `x relation y`", "use three words for each part")
+    subject, relation, other = match.groups()
+    return Pattern(subject, relation.casefold(), other)
+
+
+def _check_variables(body: tuple[Pattern, ...], head: Pattern, text: str) -> None:
+    known = {body[0].subject, body[0].object}
+    waiting = list(body[1:])
+    while waiting:
+        joined = next((part for part in waiting if known & {part.subject, part.object}), None)
+        if joined is None:
+            raise _refused(text, "its premises share no variable", "let each one name a variable of another")
+        waiting.remove(joined)
+        known |= {joined.subject, joined.object}
+    for variable in (head.subject, head.object):
+        if variable not in known:
+            raise _refused(text, f"{variable} follows from nothing", "let the body name every variable of the head")
+    if head in body:
+        raise _refused(text, "it says what its body says", "let another relation or other variables follow")
+
+
+def _weight(text: str, rule: str) -> float:
+    if not text.strip():
+        return _DEFAULT_WEIGHT
+    try:
+        weight = float(text)
+    except ValueError as error:
+        raise _refused(rule, f"{shown(text.strip())} is not a weight", "give a number above 0, at most 1") from error
+    if not 0.0 < weight <= 1.0:
+        raise _refused(rule, f"its weight {weight} is outside (0, 1]", "give a number above 0, at most 1")
+    return weight
+
+
+def _refused(rule: str, why: str, remedy: str) -> SettingsError:
+    return SettingsError(f"symbolic.rules has {rule.strip()[:200]!r}: {why}; {remedy}, as in {_RULE_EXAMPLE!r}")

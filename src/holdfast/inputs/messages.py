@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.errors import InputError, shown
 from holdfast.inputs.checks import (
     MAX_NAME,
+    check_acts,
     check_flag,
     check_fraction,
     check_list,
@@ -30,32 +31,18 @@ from holdfast.inputs.checks import (
 )
 from holdfast.language.query import ACTS_FOR_ROLE
 from holdfast.settings import IngestSettings
-from holdfast.types import (
-    ACTS,
-    AUTHORS,
-    JSON,
-    KINDS,
-    ORIGINS,
-    ROLES,
-    Author,
-    Fact,
-    Unit,
-    digest,
-)
+from holdfast.types import AUTHORS, JSON, KINDS, ORIGINS, ROLES, Author, Fact, Unit, digest
 
 Query = str | Sequence[Mapping[str, Any]]
 
-_AUTHOR_OF_ROLE: dict[str, Author] = {
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "system": "system",
-    "developer": "system",
+_ROLES_OF_AUTHOR: dict[Author, str] = {
+    "user": "user human",
+    "assistant": "assistant ai",
+    "tool": "tool function",
+    "system": "system developer",
     "document": "document",
 }
+_AUTHOR_OF_ROLE = {role: author for author, roles in _ROLES_OF_AUTHOR.items() for role in roles.split()}
 # What hosts and exports call one and the same thing. The first that a message has counts; a further one is kept as
 # an unknown field is.
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -230,7 +217,7 @@ def _metadata(message: Mapping[str, Any], known: set[str]) -> object:
 
 def _read_parts(message: Mapping[str, Any], settings: IngestSettings) -> tuple[str, tuple[JSON, ...]]:
     """Return a message's words, and its structure when it is more than words (C1)."""
-    content, calls = message.get("content"), check_list("tool_calls", message) if message.get("tool_calls") else ()
+    content, calls = message.get("content"), check_list("tool_calls", message.get("tool_calls") or ())
     if isinstance(content, str) and not calls:
         return content, ()
     if not isinstance(content, str | list | tuple | None):
@@ -286,15 +273,13 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
         "kind": kind,
         "role": role,
         "procedure" if role == "Procedure" else "claim": statement,
-        "utility_acts": tuple(
-            dict.fromkeys(choose("act", act, ACTS) for act in check_list("utility_acts", given, default_acts))
-        ),
+        "utility_acts": check_acts("utility_acts", given.get("utility_acts", default_acts), "act"),
         "fact": _read_fact(given),
         **{name: check(name, given.get(name, default)) for name, (check, default) in _UNIT_CHECKS.items()},
     }
     if given.get("metadata") is not None:
         fields["metadata"] = check_metadata(given["metadata"], settings)
-    fields["parts"] = check_parts(check_list("parts", given), settings)
+    fields["parts"] = check_parts(check_list("parts", given.get("parts", ())), settings)
     author = choose("author", given.get("author", "document" if kind == "knowledge" else "user"), AUTHORS)
     return Said(
         text,

@@ -20,6 +20,8 @@ from itertools import accumulate, chain, groupby, zip_longest
 from typing import Literal, cast
 
 from holdfast.language.deontic import Deontic, deontic
+from holdfast.language.sentences import Splitter
+from holdfast.language.words import words as listed
 from holdfast.types import ROLES, Piece, PieceKind, Role, Section, SourceLimits, Span, digest
 
 
@@ -99,10 +101,10 @@ Render = Callable[[str, Sequence[int]], list[tuple[int, str]]]
 
 # CommonMark's line ends. A form feed or U+2028 is no line end, so str.splitlines would count differently.
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]*_]*\s+(?=[\"'“‘«(\[*_]*[^\W_a-z])|[。！？]\s*(?=\S)")
-# A full stop behind these ends no sentence.
-_ABBREVIATIONS = frozenset("dr mr mrs ms prof sr jr st vs e.g i.e cf etc no fig vol p pp approx".split())
-_LAST_WORD = re.compile(r"([\w.]+)$")
+_SENTENCES = Splitter(
+    re.compile(r"[.!?…][\"'”’»)\]*_]*\s+(?=[\"'“‘«(\[*_]*[^\W_a-z])|[。！？]\s*(?=\S)"),
+    frozenset(listed("sentences", "written_abbreviations")),
+)
 _BLANKS = re.compile(r"\s+(?=\S)")
 _ENDED = re.compile(r"[.!?…:。！？][\"'”’»)\]]*$")
 # What a sentence that ends in a colon may introduce.
@@ -151,16 +153,6 @@ def render_plain(content: str, cuts: Sequence[int]) -> list[tuple[int, str]]:
     """Render text that has no markup: the words with single blanks between them."""
     places = [0, *cuts]
     return [(a, " ".join(content[a:b].split())) for a, b in zip(places, [*cuts, len(content)], strict=True)]
-
-
-def _sentence_starts(text: str) -> list[int]:
-    """Return where the sentences of `text` begin, the first left out."""
-    return [found.end() for found in _SENTENCE_END.finditer(text) if not _is_abbreviation(text, found.start())]
-
-
-def _is_abbreviation(text: str, stop: int) -> bool:
-    last = _LAST_WORD.search(text, max(0, stop - 12), stop)
-    return text[stop] == "." and last is not None and last[1].lower() in _ABBREVIATIONS
 
 
 def _merge(kind: BlockKind, blocks: Sequence[Block]) -> Block:
@@ -224,7 +216,7 @@ class SourceText:
                 yield "\n", Span(self.text[start:end].rstrip(), start, end)
             return
         content = self._content(leaf)
-        parts = self.render(content, _sentence_starts(content))
+        parts = self.render(content, _SENTENCES.ends(content))
         if limit is not None and any(len(words) > limit for _, words in parts):
             cuts = {place for place, _ in parts[1:]} | set(_word_cuts(content, parts, limit))
             parts = self.render(content, sorted(cuts))

@@ -19,7 +19,9 @@ import yaml
 from holdfast.errors import InputError, shown
 from holdfast.inputs.checks import (
     MAX_METADATA_DEPTH,
+    check_acts,
     check_fraction,
+    check_list,
     check_metadata,
     check_name,
     check_note,
@@ -33,7 +35,7 @@ from holdfast.inputs.pieces import lines_of, role_of
 from holdfast.language.facts import RELATIONS
 from holdfast.language.query import ACTS_FOR_ROLE
 from holdfast.settings import IngestSettings
-from holdfast.types import ACTS, JSON, ROLES, AuthoredUnit, Fact, Record, Role, digest
+from holdfast.types import JSON, ROLES, AuthoredUnit, Fact, Record, Role, digest
 
 Format = Literal["json", "yaml"]
 Scalar = str | int | float | bool | None
@@ -63,9 +65,11 @@ class Located:
         return self.value
 
 
-def _refuse(name: str, line: int, reason: str, field_name: str | None = None) -> NoReturn:
+def _refuse(
+    name: str, line: int, reason: str, field_name: str | None = None, cause: InputError | None = None
+) -> NoReturn:
     where = f"{shown(name)} line {line}" + (f", field {field_name}" if field_name else "")
-    raise InputError(f"{where}: {reason}")
+    raise InputError(f"{where}: {reason}") from cause
 
 
 # --------------------------------------------------------------------------------------------------------- records
@@ -148,17 +152,13 @@ def _entries(name: str, root: Located) -> tuple[Sequence[Located], tuple[str, ..
 # ----------------------------------------------------------------------------------------------------------- units
 
 
-def _check_list(name: str, value: JSON) -> list[JSON]:
-    if not isinstance(value, list):
-        raise InputError(f"{name} takes a list, not {shown(value)}")
-    return value
-
-
 def _check_relations(given: JSON) -> tuple[str, ...]:
-    for relation in (listed := _check_list("relations", given)):
+    relations = []
+    for relation in check_list("relations", given):
         if not isinstance(relation, str) or not _RELATION.fullmatch(relation):
             raise InputError(f"{shown(relation)} is no relation; a relation is one word, as in mentored_by")
-    return tuple(listed)
+        relations.append(relation)
+    return tuple(relations)
 
 
 def _check_statement(name: str, value: JSON, settings: IngestSettings) -> str:
@@ -169,30 +169,22 @@ def _check_fact_end(name: str, value: JSON, settings: IngestSettings) -> str:
     return check_note(name, check_text(value, settings, name))
 
 
-def _check_short(name: str, value: JSON, _: IngestSettings) -> str:
-    return check_note(name, value)
-
-
-def _check_acts(name: str, value: JSON, _: IngestSettings) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(choose(name, item, ACTS) for item in _check_list(name, value)))
-
-
 # Each field of a unit, in the order in which errors list them.
 UNIT_FIELDS: dict[str, Callable[[str, JSON, IngestSettings], Any]] = {
     "id": lambda name, value, _: check_name(name, value),
     "role": lambda name, value, _: choose(name, value, ROLES),
-    "topic": _check_short,
+    "topic": lambda name, value, _: check_note(name, value),
     "text": _check_statement,
     "claim": _check_statement,
     "procedure": _check_statement,
-    "condition": _check_short,
-    "utility_acts": _check_acts,
-    "utility_note": _check_short,
+    "condition": lambda name, value, _: check_note(name, value),
+    "utility_acts": lambda name, value, _: check_acts(name, value, name),
+    "utility_note": lambda name, value, _: check_note(name, value),
     "subject": _check_fact_end,
     "relation": _check_fact_end,
     "object": _check_fact_end,
     "confidence": lambda name, value, _: check_fraction(name, value),
-    "links": lambda name, value, _: check_targets(name, _check_list(name, value)),
+    "links": lambda name, value, _: check_targets(name, check_list(name, value)),
     "valid_from": lambda name, value, _: check_time(name, value),
     "valid_to": lambda name, value, _: check_time(name, value),
     "metadata": lambda _, value, settings: check_metadata(value, settings),
@@ -271,8 +263,7 @@ def _locate(name: str, line: int, field_name: str | None, check: Callable[[], An
     try:
         return check()
     except InputError as error:
-        where = f"{shown(name)} line {line}" + (f", field {field_name}" if field_name else "")
-        raise InputError(f"{where}: {error}") from error
+        _refuse(name, line, str(error), field_name, error)
 
 
 def _statement_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -23,23 +23,13 @@ from holdfast.language.words import any_of, words
 # "I live in England" may only say more about "I live in Leeds", so that the plain rule needs a declared relation.
 _MARKED = frozenset({"lives_in", "works_at", "works_as", "married_to", "drives"})
 _SINGLE = frozenset(words("changes", "single"))
-_ADDS = re.compile(
-    r"\b(?:also|too|as well|another|second|additionally|both|besides|plus|in addition)\b", re.IGNORECASE
-)
-_AT_TIMES = re.compile(
-    r"\b(?:(?:on|at|most) (?:\w+days|weekends?|nights)|every \w+|until|temporar\w+|part[- ]time"
-    r"|this (?:week|month|summer|winter)"
-    r"|for (?:the|a|an|two|three|some|now|this) ?(?:few |couple of )?"
-    r"(?:\w+)?(?:day|week|month|summer|winter|moment|time|now)s?"
-    r"|half the \w+|sometimes|occasionally|during|(?:spare|free) time|on the side|for now|at the moment)\b",
-    re.IGNORECASE,
-)
-_ENDED = re.compile(r"\b(?:no longer|any ?more|stopped|quit|ceased|left|moved (?:away|out))\b", re.IGNORECASE)
-_MARKER = re.compile(
-    r"\b(?:now|no longer|any ?more|instead of|moved|relocated|switched|migrated|replaced|joined|left|stopped|quit|new"
-    r"|changed|these days|rather than|not)\b",
-    re.IGNORECASE,
-)
+
+
+def _any_of(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{any_of('changes', name)}\b", re.IGNORECASE)
+
+
+_ADDS, _AT_TIMES, _ENDED, _MARKER = map(_any_of, ("adds", "at_times", "ended", "markers"))
 # The first words of every marker, and what the patterns below ask for: most turns have none, and need not be read.
 _CHANGE_WORDS = frozenset(words("changes", "first_words"))
 _ANY_CHANGE = re.compile(

@@ -19,35 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 
-from holdfast.language.grammar import (
-    ADVERBS,
-    BE,
-    JOBS,
-    MOVING,
-    OPENERS,
-    PASSED_OVER,
-    SPEAKER,
-    STATES,
-    SWITCHING,
-    VERBS,
-    Name,
-    VerbGroup,
-    has_shape,
-    is_class,
-    is_counted,
-    is_vague,
-    lower_plural,
-    may_begin_name,
-    phrase_end,
-    read_name,
-    read_objects,
-    shift,
-    verb_group,
-    word_set,
-)
-from holdfast.language.sentences import PROSE, Sentence, is_asked, parts_in, read_sentence
+from holdfast.language import grammar
+from holdfast.language.grammar import SPEAKER, Name, VerbGroup
+from holdfast.language.sentences import PROSE, Sentence, is_asked, parts_in, read_sentence, remember_short
 from holdfast.language.symbols import Aliases, symbol
 from holdfast.language.words import any_of, words
 from holdfast.types import Fact, Unit
@@ -73,8 +49,8 @@ def _cues() -> Iterator[tuple[str, str]]:
 
     It may say more than facts do; never less.
     """
-    passed = "|".join((*sorted(PASSED_OVER), r"no\s+longer", "n't"))
-    states = "|".join(r"\s+".join(phrase) for phrase in STATES)
+    passed = "|".join((*sorted(grammar.PASSED_OVER), r"no\s+longer", "n't"))
+    states = "|".join(r"\s+".join(phrase) for phrase in grammar.STATES)
     state = rf"(?:\b(?:am|is|are|was|were)(?:n't)?|'(?:m|re|s))(?:\s+(?:{passed}))*+\s+(?:an?|{states})\b"
     for word in "am is are was were isn aren wasn weren m re s".split():
         yield word, state
@@ -83,13 +59,13 @@ def _cues() -> Iterator[tuple[str, str]]:
     for word in ("my", "our"):
         named = "favou?rite|birthday|husband|wife|partner|name"
         yield word, rf"\b{word}\s+(?:(?:new|current)\s+)?(?:{named})\b"
-    for word in (*MOVING, *SWITCHING):
+    for word in (*grammar.MOVING, *grammar.SWITCHING):
         yield word, rf"\b{word}\s+(?:(?:back|over)\s+)?(?:from|to|away|out)\b"
     for word in ("replaced", "joined", "left"):
         yield word, word
     kept = rf"(?=.{{0,{_LONGEST_OBJECT}}}\b{any_of('facts', 'belongings')}\b)"
     yield "ve", rf"'ve\b{kept}"
-    for phrase, (_, meaning) in VERBS.items():
+    for phrase, (_, meaning) in grammar.VERBS.items():
         said = r"\s+".join(phrase)
         yield phrase[0], rf"\b{said}\b{kept if meaning.shape == 'belonging' else ''}"
 
@@ -128,16 +104,9 @@ class Stated:
     negated: bool = False
 
 
-# A turn is read for its facts and again for what they change; long texts are documents, and read once.
-_LONGEST_REMEMBERED = 2_000
-
-
+@remember_short
 def extract(text: str) -> tuple[Stated, ...]:
     """Return what `text` states and denies, in reading order, each once per sentence."""
-    return _extract_again(text) if len(text) <= _LONGEST_REMEMBERED else _extract(text)
-
-
-def _extract(text: str) -> tuple[Stated, ...]:
     if not _may_state(text):
         return ()
     found: dict[tuple[object, ...], Stated] = {}
@@ -145,14 +114,10 @@ def _extract(text: str) -> tuple[Stated, ...]:
         if is_asked(text, start, end) or not _may_state(text[start:end]):
             continue
         for one in _readings(read_sentence(text, start, end)):
-            key = (start, symbol(one.subject), one.relation, symbol(one.object), one.negated)
-            if key[1] and key[3] and key[1] != key[3]:
-                fact = Fact(one.subject, one.relation, one.object, CONFIDENCE[one.rule])
-                found.setdefault(key, Stated(fact, start, end, one.rule, one.negated))
+            subject, value = symbol(one.fact.subject), symbol(one.fact.object)
+            if subject and value and subject != value:
+                found.setdefault((start, subject, one.fact.relation, value, one.negated), one)
     return tuple(found.values())
-
-
-_extract_again = lru_cache(maxsize=512)(_extract)
 
 
 def spoken_by(stated: Iterable[Stated], speaker: str) -> tuple[Stated, ...]:
@@ -206,30 +171,21 @@ def _with_symbols(fact: Fact, aliases: Aliases) -> Fact:
 _MOST_SUBJECT_WORDS = 12
 _MOST_LEAD_WORDS = 6
 _ASKING = frozenset((*words("questions", "openers"), *words("questions", "wishes")))
-_UNCERTAIN, _FICTIONAL = word_set("uncertain"), word_set("fictional")
-_LEADS = word_set("leads") | (ADVERBS - word_set("no_leads"))
-_LEAD_PREPOSITIONS, _SUBORDINATORS, _BOUNDARIES = map(word_set, ("lead_prepositions", "subordinators", "boundaries"))
-_EMPTY_WHOLES, _OPEN_GERUNDS = word_set("empty_wholes"), word_set("open_gerunds")
+_UNCERTAIN, _FICTIONAL = grammar.word_set("uncertain"), grammar.word_set("fictional")
+_LEADS = grammar.word_set("leads") | (grammar.ADVERBS - grammar.word_set("no_leads"))
+_LEAD_PREPOSITIONS, _SUBORDINATORS, _BOUNDARIES = map(
+    grammar.word_set, ("lead_prepositions", "subordinators", "boundaries")
+)
+_EMPTY_WHOLES, _OPEN_GERUNDS = grammar.word_set("empty_wholes"), grammar.word_set("open_gerunds")
 _RELATIVES = frozenset({"which", "who"})
 _PARTNERS = {"husband": "married_to", "wife": "married_to", "partner": "partner_of", "name": "named"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """One triple as it stands in a clause, before it becomes a fact."""
-
-    subject: str
-    relation: str
-    object: str
-    rule: str
-    negated: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
     """What one clause gave: its readings, its subjects for the next verb, and where it ends."""
 
-    readings: tuple[_Reading, ...]
+    readings: tuple[Stated, ...]
     subjects: tuple[Name, ...]
     end: int
 
@@ -239,7 +195,7 @@ def states_nothing(s: Sentence) -> bool:
     return s.at(0) in _ASKING or not _UNCERTAIN.isdisjoint(s.words)
 
 
-def _readings(s: Sentence) -> Iterator[_Reading]:
+def _readings(s: Sentence) -> Iterator[Stated]:
     """Yield what the sentence states or denies; nothing for questions, wishes, reports and suppositions."""
     if not _UNCERTAIN.isdisjoint(s.words):
         return
@@ -285,12 +241,12 @@ def _next_clause(s: Sentence, i: int) -> int:
 def _clause(s: Sentence, i: int, inherited: tuple[Name, ...]) -> _Clause | None:
     if inherited and (found := _predicate(s, i, inherited)):
         return found
-    if not may_begin_name(s.at(i)):
+    if not grammar.may_begin_name(s.at(i)):
         return None
     for v in range(i + 1, min(i + _MOST_SUBJECT_WORDS, len(s.words))):
         if s.at(v) in {";", ":", "because"}:
             return None
-        subjects = _subjects(s, i, v) if s.at(v) in OPENERS else ()
+        subjects = _subjects(s, i, v) if s.at(v) in grammar.OPENERS else ()
         if subjects and (found := _relative_subject(s, v, subjects) or _predicate(s, v, subjects)):
             return found
     return None
@@ -308,8 +264,8 @@ def _subjects(s: Sentence, i: int, v: int) -> tuple[Name, ...]:
         if cut == start and s.at(cut) != ",":  # ", and"
             start = cut + 1
             continue
-        one = read_name(s, start, cut)
-        if one is None or phrase_end(s, start) < cut:
+        one = grammar.read_name(s, start, cut)
+        if one is None or grammar.phrase_end(s, start) < cut:
             return ()
         found.append(one)
         start = cut + 1
@@ -335,14 +291,14 @@ def _relative_subject(s: Sentence, v: int, subjects: tuple[Name, ...]) -> _Claus
 
 def _predicate(s: Sentence, v: int, subjects: tuple[Name, ...], *, relative: bool = False) -> _Clause | None:
     """Read the verb at `v` and its objects for the given subjects."""
-    if shifted := shift(s, v):
+    if shifted := grammar.shift(s, v):
         return _stated(s, *shifted, subjects)
-    group = verb_group(s, v)
+    group = grammar.verb_group(s, v)
     if group is None:
         return _identity(s, v, subjects[0]) or _plural_class(s, v, subjects[0])
     if not all(_agrees(group, one) for one in subjects):
         return None
-    found = read_objects(s, group.end, group.meaning.shape, relative=relative)
+    found = grammar.read_objects(s, group.end, group.meaning.shape, relative=relative)
     if found is None or not _is_sensible(s, group, subjects, *found):
         return None
     return _stated(s, group, *found, subjects, rule="relative" if relative else "")
@@ -351,10 +307,10 @@ def _predicate(s: Sentence, v: int, subjects: tuple[Name, ...], *, relative: boo
 def _stated(
     s: Sentence, group: VerbGroup, objects: list[Name], end: int, subjects: tuple[Name, ...], rule: str = ""
 ) -> _Clause:
-    subjects = tuple(lower_plural(one) if _has_plural_verb(group, one) else one for one in subjects)
+    subjects = tuple(grammar.lower_plural(one) if _has_plural_verb(group, one) else one for one in subjects)
     negated = group.negated != s.says(end, ("no", "longer"))
     rule = rule or group.meaning.rule
-    readings = tuple(_reading(group, one, other, rule, negated=negated) for one in subjects for other in objects)
+    readings = tuple(_reading(s, group, one, other, rule, negated=negated) for one in subjects for other in objects)
     if s.at(end) == "," and s.at(end + 1) in _RELATIVES and not negated:
         tail = _predicate(s, end + 2, (replace(objects[-1], denied=False),), relative=True)
         if tail:
@@ -362,14 +318,18 @@ def _stated(
     return _Clause(readings, subjects, end)
 
 
-def _reading(group: VerbGroup, one: Name, other: Name, rule: str, *, negated: bool) -> _Reading:
+def _reading(s: Sentence, group: VerbGroup, one: Name, other: Name, rule: str, *, negated: bool) -> Stated:
     subject, relation, value = one.text, group.meaning.relation, other.text
     if group.meaning.inverse:
         subject, value = value, subject
-    if rule == "copula" and subject.startswith(SPEAKER) and value.split()[-1].lower() in JOBS:
+    if rule == "copula" and subject.startswith(SPEAKER) and value.split()[-1].lower() in grammar.JOBS:
         relation = "works_as"
     rule = "contrast" if other.denied and rule == "verb" else rule
-    return _Reading(subject, relation, value, rule, negated or other.denied or one.denied)
+    return _state(s, subject, relation, value, rule, negated=negated or other.denied or one.denied)
+
+
+def _state(s: Sentence, subject: str, relation: str, value: str, rule: str, *, negated: bool) -> Stated:
+    return Stated(Fact(subject, relation, value, CONFIDENCE[rule]), s.start, s.end, rule, negated)
 
 
 def _agrees(group: VerbGroup, subject: Name) -> bool:
@@ -389,9 +349,11 @@ def _is_sensible(s: Sentence, group: VerbGroup, subjects: tuple[Name, ...], obje
     texts = [one.text for one in objects]
     relation = group.meaning.relation
     if group.meaning.rule == "copula":
-        return all(is_class(text) for text in texts) and not any(is_vague(one.text) for one in subjects)
+        return all(grammar.is_class(text) for text in texts) and not any(
+            grammar.is_vague(one.text) for one in subjects
+        )
     if relation == "about":
-        return not any(is_counted(text) for text in texts) and not any(one.first for one in subjects)
+        return not any(grammar.is_counted(text) for text in texts) and not any(one.first for one in subjects)
     if relation == "part_of":
         return not any(text.lower() in _EMPTY_WHOLES for text in texts)
     if relation in {"likes", "dislikes"}:
@@ -403,33 +365,33 @@ def _identity(s: Sentence, v: int, subject: Name) -> _Clause | None:
     """Read "my husband is Paulo", "my name is Ana", "my birthday is 3 May", "my favourite colour is green"."""
     owner, _, what = subject.text.partition("'s ")
     kind = what.lower().split()
-    if owner != SPEAKER or not kind or s.at(v) not in BE:
+    if owner != SPEAKER or not kind or s.at(v) not in grammar.BE:
         return None
     p = v + 1 + (s.at(v + 1) == "now")
     negated = s.at(p) == "not"
-    end = phrase_end(s, p + negated)
-    value = read_name(s, p + negated, end)
+    end = grammar.phrase_end(s, p + negated)
+    value = grammar.read_name(s, p + negated, end)
     relation = _identity_relation(kind, value) if value and not value.first else ""
     if not value or not relation:
         return None
-    return _Clause((_Reading(owner, relation, value.text, "identity", negated),), (subject,), end)
+    return _Clause((_state(s, owner, relation, value.text, "identity", negated=negated),), (subject,), end)
 
 
 def _identity_relation(kind: list[str], value: Name) -> str:
     kind = kind[1:] if kind[0] in {"new", "current"} else kind
-    if len(kind) > 1 and kind[0] in {"favourite", "favorite"} and is_class(value.text):
+    if len(kind) > 1 and kind[0] in {"favourite", "favorite"} and grammar.is_class(value.text):
         return "favourite_" + "_".join(kind[1:])
-    if kind == ["birthday"] and has_shape(value.text, "date"):
+    if kind == ["birthday"] and grammar.has_shape(value.text, "date"):
         return "born_on"
-    return _PARTNERS.get(kind[0], "") if len(kind) == 1 and has_shape(value.text, "name") else ""
+    return _PARTNERS.get(kind[0], "") if len(kind) == 1 and grammar.has_shape(value.text, "name") else ""
 
 
 def _plural_class(s: Sentence, v: int, subject: Name) -> _Clause | None:
     """Read "whales are mammals": a bare plural on both sides, one word each."""
-    value = read_name(s, v + 1, phrase_end(s, v + 1)) if s.at(v) == "are" else None
+    value = grammar.read_name(s, v + 1, grammar.phrase_end(s, v + 1)) if s.at(v) == "are" else None
     if value is None or not (subject.plural and value.plural) or " " in subject.text + value.text:
         return None
-    if not value.text.islower() or not is_class(value.text):
+    if not value.text.islower() or not grammar.is_class(value.text):
         return None
-    subject = lower_plural(subject)
-    return _Clause((_Reading(subject.text, "instance_of", value.text, "copula", negated=False),), (subject,), v + 2)
+    subject = grammar.lower_plural(subject)
+    return _Clause((_state(s, subject.text, "instance_of", value.text, "copula", negated=False),), (subject,), v + 2)

@@ -46,7 +46,7 @@ _WEEKDAYS = words("calendar", "weekdays")
 _BELONGINGS, _STREETS = word_set("belongings"), word_set("streets")
 # May is a name, too.
 _NO_PLACES = word_set("no_places").union(_WEEKDAYS, words("calendar", "months")) - {"may"}
-_NUMBERS = frozenset("two three four five six seven eight nine ten".split())
+_NUMBERS = frozenset(words("calendar", "numbers")[1:10])
 _QUOTES = frozenset("\"'“”‘«»`")
 
 # Longer stretches are clauses.

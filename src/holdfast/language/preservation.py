@@ -56,24 +56,14 @@ def essentials(text: str) -> Essentials:
 
 def missing(source: Essentials, summary_text: str) -> tuple[str, ...]:
     """Return what of `source` the summary does not say, as it stands in the source."""
-    said = _Wording.of([summary_text])
     denied = [keys for line in _lines(summary_text) for _, keys in find_negations(line)]
-    return (
-        *(name for name in source.names if not said.runs.issuperset(_runs(name))),
-        *(number for number in source.numbers if _number_key(number) not in said.numbers),
-        *(date for date in source.dates if not said.dates_hold(_date_parts(date))),
-        *(phrase for phrase in source.negated if not _is_denied(phrase, denied)),
-    )
+    unsaid = (phrase for phrase in source.negated if not _is_denied(phrase, denied))
+    return (*_Wording.of([summary_text]).lacking(source), *unsaid)
 
 
 def invented(source_texts: Iterable[str], summary_text: str) -> tuple[str, ...]:
     """Return the names, numbers and dates of the summary that no source says."""
-    said, claimed = _Wording.of(source_texts), essentials(summary_text)
-    return (
-        *(name for name in claimed.names if not said.runs.issuperset(_runs(name))),
-        *(number for number in claimed.numbers if _number_key(number) not in said.numbers),
-        *(date for date in claimed.dates if not said.dates_hold(_date_parts(date))),
-    )
+    return tuple(_Wording.of(source_texts).lacking(essentials(summary_text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +83,14 @@ class _Wording:
         numbers = {key for line in lines for _, key in _numbers(line)} | {_NUMBER_WORDS[w] for w in runs & _COUNTED}
         return cls(runs, frozenset(numbers), tuple(dates))
 
-    def dates_hold(self, parts: frozenset[str]) -> bool:
-        """Return whether one date says at least `parts`; a bare year may as well be a plain number."""
-        return parts <= self.numbers or any(parts <= date for date in self.dates)
+    def lacking(self, asked: Essentials) -> Iterator[str]:
+        """Yield the names, numbers and dates that are not said; a bare year may as well be a plain number."""
+        yield from (name for name in asked.names if not self.runs.issuperset(_runs(name)))
+        yield from (number for number in asked.numbers if _number_key(number) not in self.numbers)
+        for date in asked.dates:
+            parts = _date_parts(date)
+            if not (parts <= self.numbers or any(parts <= said for said in self.dates)):
+                yield date
 
 
 # ------------------------------------------------------------------------------------------------- text
@@ -294,10 +289,7 @@ _NUMBER = re.compile(r"(?:(?<![^\s(])-)?\d+(?:[.,]\d+)*")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _GROUPED_BY_POINTS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:\.\d{3})+,\d+")
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
-_NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
-}
+_NUMBER_WORDS = {word: str(value) for value, word in enumerate(words("calendar", "numbers")[:12], 1)}
 _COUNTED = frozenset(_NUMBER_WORDS)
 
 

@@ -7,50 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import cast
 
 from holdfast.language.lexical import Tokenizer, pieces, terms, words
 from holdfast.language.words import any_of, entries
 from holdfast.language.words import words as listed
-from holdfast.types import Act, QueryProfile, Role
+from holdfast.types import ACTS, ROLES, Act, QueryProfile, Role
 
-ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {
-    "compare": ("Comparison", "Evaluation"),
-    "explain": ("Explanation", "Diagnostic", "Narrative"),
-    "recommend": ("Comparison", "Evaluation", "Procedure"),
-    "diagnose": ("Diagnostic", "Explanation"),
-    "implement": ("Procedure", "Constraint"),
-    "verify": ("Constraint", "Definition"),
-    "define": ("Definition", "Explanation"),
-    "evaluate": ("Evaluation", "Comparison", "Narrative"),
-    "identify": ("Narrative", "Description", "Definition"),
-    "describe": ("Description", "Narrative", "Explanation"),
-}
-ACTS_FOR_ROLE: dict[Role, tuple[Act, ...]] = {
-    "Comparison": ("compare",),
-    "Explanation": ("explain",),
-    "Procedure": ("implement",),
-    "Definition": ("define",),
-    "Evaluation": ("evaluate",),
-    "Diagnostic": ("diagnose",),
-    "Constraint": ("verify",),
-    "Narrative": ("explain", "describe"),
-    "Description": ("describe",),
-}
+ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {act: tuple(entries("query", "roles")[act].split()) for act in ACTS}
+ACTS_FOR_ROLE: dict[Role, tuple[Act, ...]] = {role: tuple(entries("query", "acts")[role].split()) for role in ROLES}
 
 _HEAD_VERBS: dict[str, Act] = {
     verb: act for act in ROLES_FOR_ACT for verb in entries("query", "head_verbs")[act].split()
 }
-# First match wins, so the narrower patterns come first.
-_PHRASES: tuple[tuple[str, Act], ...] = (
-    (r"\b(difference between|versus|vs\.?|compared? (to|with)|better than)(?!\w)", "compare"),
-    (r"^\s*(why|how come)\b", "explain"),
-    (r"\bwhat does\b.{0,200}\bmean\b|^\s*what (is|are) an? ", "define"),
-    (r"\b(what|which)\b.{0,200}\bshould (i|we)\b|^\s*any (advice|tips|ideas)\b", "recommend"),
-    (r"^\s*how (do|can|could|should|to)\b", "implement"),
-    (r"\b(went wrong|not working|does(n't| not) work|fail(s|ed|ing)?|broken|error)\b", "diagnose"),
-    (r"^\s*(which|who|whom|whose|when|where|what|how (many|much|long|old|often|far))\b", "identify"),
-    (r"^\s*(is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b", "evaluate"),
-    (r"^\s*tell me (about|more)\b", "describe"),
+_PHRASES = tuple(
+    (re.compile(pattern, re.IGNORECASE), cast("Act", act)) for act, pattern in entries("query", "phrases").items()
 )
 
 _ASSISTANT_WORDS = re.compile(
@@ -89,9 +60,7 @@ def profile_query(
     plain = text[:_MOST_CHARACTERS].replace("\u2019", "'")  # phones type the curly apostrophe
     head = _HEAD.match(plain)
     verb = head.group(1).lower() if head else ""
-    act = _HEAD_VERBS.get(verb) or next(
-        (act for pattern, act in _PHRASES if re.search(pattern, plain, re.IGNORECASE)), None
-    )
+    act = _HEAD_VERBS.get(verb) or next((act for pattern, act in _PHRASES if pattern.search(plain)), None)
     topic = text[head.end() :] if head and verb in _HEAD_VERBS else text
     found = _distinct(tokenise(topic)) or _distinct(tokenise(text))
     borrowed = previous if previous and len(found) < _FOLLOW_UP_TERMS else None

@@ -7,9 +7,10 @@ none; both are its fields.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
+from typing import TypeVar
 
 from holdfast.language.words import words
 
@@ -58,25 +59,33 @@ _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？]+
 PROSE = Splitter(_END, frozenset(words("sentences", "abbreviations")))
 EXCERPT = Splitter(_END)
 
-# A turn is looked at by several readers of one call; long texts are documents, and looked at once.
+_Read = TypeVar("_Read")
 _LONGEST_REMEMBERED, _REMEMBERED = 2_000, 512
+
+
+def remember_short(read: Callable[[str], _Read]) -> Callable[[str], _Read]:
+    """Return a reader with a memo: a turn is read for several ends; long texts are documents, and read once."""
+    again = lru_cache(maxsize=_REMEMBERED)(read)
+
+    @wraps(read)
+    def look(text: str) -> _Read:
+        return again(text) if len(text) <= _LONGEST_REMEMBERED else read(text)
+
+    return look
+
+
 _PART = re.compile(r"[a-z]+|[^a-z\s]")
 
 
+@remember_short
 def parts_in(text: str) -> frozenset[str]:
     """Return the runs of plain letters, and the other characters, of a text in lower case.
 
     A cheap look for words before anything is read: a word of plain letters that stands in the text is among them,
     and so are parts of other words.
     """
-    return _parts_again(text) if len(text) <= _LONGEST_REMEMBERED else _parts(text)
-
-
-def _parts(text: str) -> frozenset[str]:
     return frozenset(_PART.findall(text.lower()))
 
-
-_parts_again = lru_cache(maxsize=_REMEMBERED)(_parts)
 
 _TITLE = r"(?:dr|mr|mrs|ms|prof|st)\.(?=\s)"
 _TOKEN = re.compile(rf"{_TITLE}|(?:(?<!\S)\.)?\w+(?:['./@&_:-]\w+)*(?:\+\+|#)?|[^\w\s]", re.IGNORECASE)

@@ -45,15 +45,9 @@ def signals(text: str, settings: GateSettings) -> Signals:
     text = text.strip()
     if not text:
         return Signals()
-    work, stated = read_technical(text), read_statement(text, wide=settings.wide)
-    return Signals(
-        technical=min(work.marks / _TECHNICAL_NORM, 1.0),
-        statement=stated.value,
-        specificity=work.specificity,
-        action=work.action,
-        structure=work.structure,
-        about_someone=stated.about_someone,
-    )
+    marks, specificity, action, structure = _read_technical(text)
+    statement, about_someone = read_statement(text, wide=settings.wide)
+    return Signals(min(marks / _TECHNICAL_NORM, 1.0), statement, specificity, action, structure, about_someone)
 
 
 # C17, content floor: "ok" and "thanks!" are one term each.
@@ -156,16 +150,11 @@ _ASKED = tuple("?？؟")
 _WORD = re.compile(r"[\w'-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """What a text states: D_nl, and whether it says anything about someone; a date or a number alone does not."""
+def read_statement(text: str, *, wide: bool = False) -> tuple[float, bool]:
+    """Return D_nl ∈ [0, 1], and whether the text says anything about someone; a date or a number alone does not.
 
-    value: float = 0.0
-    about_someone: bool = False
-
-
-def read_statement(text: str, *, wide: bool = False) -> Statement:
-    """Return D_nl ∈ [0, 1]; `wide` also counts plans, decisions, corrections and standing instructions."""
+    `wide` also counts plans, decisions, corrections and standing instructions.
+    """
     spaced = _fold(text)
     lowered = spaced.lower()
     named = _names_someone(spaced, lowered)
@@ -182,7 +171,7 @@ def read_statement(text: str, *, wide: bool = False) -> Statement:
             (_RESOLVE_WEIGHT, resolved),
         )
     )
-    return Statement(min(total, 1.0), named or preferring or identifying or resolved)
+    return min(total, 1.0), named or preferring or identifying or resolved
 
 
 def only_asks(text: str) -> bool:
@@ -222,7 +211,6 @@ def _names_someone(spaced: str, lowered: str) -> bool:
 
 # ------------------------------------------------------------------------------------------------ technical talk
 
-_A, _I = re.ASCII, re.IGNORECASE
 # C17: characters per estimated token, and how many tokens of text one set of references may be spread over.
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_MEASURE = 100
@@ -232,7 +220,7 @@ _URL = re.compile(r"https?://[^\s<>\"'`]++", re.IGNORECASE)
 _SLASHED = re.compile(r"(?<![\w.\-~/])(?:(?P<root>~/|\.{1,2}/|/)[\w.\-]++(?:/[\w.\-]++)*+|[\w.\-]++(?:/[\w.\-]++)++)")
 _FOLDERS = frozenset(words("technical", "folders"))
 _LONGEST_EXTENSION = 5
-_VERSION = re.compile(r"v\d+", _A)
+_VERSION = re.compile(r"v\d+", re.ASCII)
 
 
 def _count_addresses(text: str) -> tuple[int, int]:
@@ -286,109 +274,31 @@ class _Sign:
         return 0 if self.needs.isdisjoint(parts) else sum(1 for _ in self.pattern.finditer(text))
 
 
-def _sign(weight: float, needs: str, pattern: str, flags: re.RegexFlag = re.NOFLAG) -> _Sign:
-    return _Sign(weight, frozenset(needs.split()), re.compile(pattern, _A | flags))
+_ERRNO = words("technical", "errno")
+_PARTS = {"errno": "|".join(_ERRNO), **entries("technical", "parts")}
 
 
-_DIGITS = "0 1 2 3 4 5 6 7 8 9"
-# A call has no space before its parenthesis; "colleague(s)" is no call.
-_CALL = _sign(0.3, "(", r"(?<![A-Za-z0-9_])(?:func (?=\()|[A-Za-z_]\w*+)\((?!e?s\))")
-# "class" is a lesson too.
-_CLASS = _sign(0.4, "class", r"\bclass\s+[A-Z]\w*+\s*(?:[:({<]|extends\b|implements\b)")
-_ERRNO = " ".join(words("technical", "errno"))
-_ERROR_CODE = _sign(
-    0.5,
-    f"4 5 err e {_ERRNO.lower()}",
-    rf"""
-    \bERR_\w+ | \bE_[A-Z]\w* | \bE\d{{3,}}\b | \b(?:{_ERRNO.replace(" ", "|")})\b
-    | \b(?i:http)(?:/\d(?:\.\d)?)?\s?[45]\d\d\b
-    | \b(?i:error|status|code)(?:\s(?i:code))?[\s:=(\#]{{1,3}}[45]\d\d\b
-    | \b[45]\d\d\s(?i:error|errors|status|response|responses|not\sfound|forbidden|unauthori[sz]ed|bad\sgateway)\b
-    """,
-    re.VERBOSE,
+def _sign(name: str) -> _Sign:
+    given = entries("technical", "signs")[name]
+    needs, pattern = given["needs"].split(), given["pattern"]
+    if "{errno}" in pattern:
+        needs += map(str.lower, _ERRNO)
+    for part, text in _PARTS.items():
+        pattern = pattern.replace(f"{{{part}}}", text)
+    return _Sign(given["weight"], frozenset(needs), re.compile(pattern, re.ASCII))
+
+
+_CALL, _CLASS, _ERROR_CODE, _HASH, _REVISION, _COMMAND, _TRACE = map(
+    _sign, ("call", "class", "error_code", "hash", "revision", "command", "trace")
 )
-# A run of digits is a number and "defaced" is a word: a hash has both. Or it is an address of memory.
-_HASH = r"(?<![A-Za-z0-9_])(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,40}(?![A-Za-z0-9_])|\b0x[0-9a-fA-F]+"
-_HEX = _sign(0.3, _DIGITS, _HASH)
-_REVISION = _sign(
-    0.4, f"{_DIGITS} head origin main master", rf"{_HASH}|\bHEAD\b|\borigin/[\w.\-/]+|\b(?:main|master)\b"
-)
-# What follows a verb of English and not a subcommand: "go build a shed", "make all of them".
-_PROSE_OBJECT = (
-    r"(?!\s(?:an?|the|my|your|his|her|its|our|their|some|it|them|me|us|him|that|this|these|of|for|to|up)\b)"
-)
-_COMMAND = _sign(
-    0.4,
-    "$ make yarn git npm pnpm docker kubectl go",
-    rf"""
-    ^[^\S\n]*\$[^\S\n]+[A-Za-z./~_]                          # a prompt; "$50" is money
-    | ^[^\S\n]*(?:make|yarn)[^\S\n]*$
-    | \b(?:git|npm|pnpm|docker|kubectl)\b
-    | \bgo\ (?:build|test|vet|mod|fmt|generate|install|work)\b{_PROSE_OBJECT}
-    | \bgo\ (?:run|get)\ (?:\.(?!\S)|[^\s./]*[./]\w)
-    | \bmake\ (?:all|build|tests?|check|clean|install|lint|docs|dist|deploy|release|format|fmt)\b{_PROSE_OBJECT}
-    | \bmake\ -\w
-    | \byarn\ (?:add|install|build|test|run|dev|start|remove|upgrade)\b{_PROSE_OBJECT}
-    """,
-    re.MULTILINE | re.VERBOSE,
-)
-# "don't panic: …", "with one exception: …" and "at 5:30" are prose.
-_TRACE = _sign(
-    0.5,
-    ": goroutine stack stacktrace traceback",
-    r"^[^\S\n]*(?:panic|exception)\s?:|\b[A-Za-z_]\w*(?-i:Exception|Error):|\bgoroutine\s\d|\bstack\s?trace\b"
-    r"|\btraceback\b|\bat\s(?=[^\s:]{0,199}[A-Za-z_])[^\s:]{1,200}:\d",
-    _I | re.MULTILINE,
-)
+_ACTIONS = tuple(map(_sign, ("decided", "fixed", "shipped", "configured")))
+# Definitions and calls weigh .4 and are counted elsewhere.
+_STRUCTURES = tuple(map(_sign, ("type", "dependency", "test", "comment")))
 _FENCE = "```"
 
-_ACTIONS = (
-    _sign(
-        0.5,
-        "switched migrated replaced decided standardise standardised standardising standardize standardized"
-        " standardizing use",
-        r"\b(?:switched\sto|migrated\sto|replaced\swith|decided\sto|standardi[sz](?:ed?|ing)\son"
-        r"|use\b[^\n]{0,80}?\binstead)\b",
-        _I,
-    ),
-    _sign(
-        0.4, "fixed resolved patched corrected unblocked", r"\b(?:fixed|resolved|patched|corrected|unblocked)\b", _I
-    ),
-    _sign(
-        0.3, "deployed merged released shipped rolled", r"\b(?:deployed|merged|released|shipped|rolled\sout)\b", _I
-    ),
-    _sign(
-        0.4,
-        "set configured configuration env environment",
-        r"\b(?:set\s\S{1,80}\sto|configured|configuration\schanged|env(?:ironment)?\svar(?:iable)?s?)\b",
-        _I,
-    ),
-)
-# Definitions and calls weigh .4 and are counted elsewhere.
-_STRUCTURES = (
-    _sign(0.3, "struct interface type enum map", r"\b(?:struct|interface|type|enum)\b|\bmap\["),
-    _sign(
-        0.3,
-        "import require dependency go package depends",
-        r"\b(?:import|require|dependency)\b|\bgo\.mod\b|\bpackage\.json\b|\bdepends\son\b",
-    ),
-    _sign(0.2, "func def (", r"\bfunc Test|\bdef test_|\b(?:describe|it|test)\("),
-    _sign(0.2, "/", r"^[^\S\n]*//|/\*\*|///", re.MULTILINE),
-)
 
-
-@dataclass(frozen=True, slots=True)
-class Technical:
-    """What a text says about technical work; `marks` is Σ s_i of T, before its normaliser."""
-
-    marks: float = 0.0
-    specificity: float = 0.0
-    action: float = 0.0
-    structure: float = 0.0
-
-
-def read_technical(text: str) -> Technical:
-    """Return the technical side of `text`."""
+def _read_technical(text: str) -> tuple[float, float, float, float]:
+    """Return the technical side of `text`: Σ s_i of T, before its normaliser, then P, A and D_tech."""
     parts = parts_in(text)
     paths, addresses = _count_addresses(text)
     calls = _CALL.count(text, parts)
@@ -400,7 +310,7 @@ def read_technical(text: str) -> Technical:
         (_COMMAND.weight, _COMMAND.is_in(text, parts)),
         (0.3, addresses > 0),
         (_TRACE.weight, _TRACE.is_in(text, parts)),
-        (_HEX.weight, _HEX.is_in(text, parts)),
+        (_HASH.weight, _HASH.is_in(text, parts)),
     )
     references = (
         (0.4, paths),
@@ -412,12 +322,8 @@ def read_technical(text: str) -> Technical:
     measures = max(estimate_tokens(text) / _TOKENS_PER_MEASURE, 1.0)
     actions = ((sign.weight, sign.is_in(text, parts)) for sign in _ACTIONS)
     structures = ((0.4, defines), *((sign.weight, sign.is_in(text, parts)) for sign in _STRUCTURES))
-    return Technical(
-        marks=_sum(marks),
-        specificity=min(_sum(references) / measures, 1.0),
-        action=min(_sum(actions), 1.0),
-        structure=min(_sum(structures), 1.0),
-    )
+    specificity = min(_sum(references) / measures, 1.0)
+    return _sum(marks), specificity, min(_sum(actions), 1.0), min(_sum(structures), 1.0)
 
 
 def estimate_tokens(text: str) -> int:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 from holdfast.language.lexical import STOP_WORDS
-from holdfast.language.words import any_of, words
+from holdfast.language.words import any_of, entries, words
 from holdfast.types import Indicator
 
 # ------------------------------------------------------------------------------------------------ anchors
@@ -67,40 +67,26 @@ _SATURATION = 1.5
 # A question is short; of a pasted document only the beginning is read.
 _MOST_CHARACTERS = 2000
 
-_NUMBER = rf"(?:\d+|{'|'.join(words('calendar', 'numbers')[1:12])})"
-_PERIOD = rf"(?:{any_of('temporal', 'periods')}|{any_of('calendar', 'seasons')}|{_WEEKDAY})"
+_PARTS = {
+    "number": rf"(?:\d+|{'|'.join(words('calendar', 'numbers')[1:12])})",
+    "unit": any_of("temporal", "units"),
+    "period": rf"(?:{any_of('temporal', 'periods')}|{any_of('calendar', 'seasons')}|{_WEEKDAY})",
+    "after_no_last": any_of("temporal", "after_no_last"),
+}
 
 
 def _pattern(text: str) -> re.Pattern[str]:
+    for name, part in _PARTS.items():
+        text = text.replace(f"{{{name}}}", part)
     return re.compile(text, re.IGNORECASE)
 
 
-# The groups and weights of the reference, in its order.
-_SHIPPED = (
-    ("how many days", 1.0, _pattern(r"\bhow\s+many\s+days\b")),
-    ("how long", 0.9, _pattern(r"\bhow\s+long\b")),
-    ("before/after", 0.8, _pattern(r"\b(?:before|after)\b")),
-    ("since/between", 0.7, _pattern(r"\b(?:since|between)\b")),
-    ("first/earlier", 0.8, _pattern(r"\b(?:first|earlier)\b")),
-    ("when did", 0.7, _pattern(r"\bwhen\s+did\b")),
+_SHIPPED = tuple(
+    (name, float(group["weight"]), _pattern(group["pattern"]))
+    for name, group in entries("temporal", "shipped").items()
 )
-# What the contract adds. "last" is a verb, a name or "at last" too, and "order" may only lead to a purpose.
 _ADDED_WEIGHT = 0.7
-_ADDED = (
-    ("weeks/months/years", _pattern(r"\b(?:week|month|year)s?\b(?![\s-]+old\b)")),
-    ("ago", _pattern(r"\bago\b")),
-    (
-        "last/latest",
-        _pattern(
-            r"\blatest\b"
-            rf"|\blast\s+{_PERIOD}\b"
-            rf"|(?<!\bat\s)\blast\s+(?!{any_of('temporal', 'after_no_last')}\b)\w"
-        ),
-    ),
-    ("until/during", _pattern(r"\b(?:until|during)\b")),
-    ("order", _pattern(r"(?<!\bin\s)\border\b|\bin\s+order\b(?!\s+(?:to|that)\b)")),
-    ("numerals", _pattern(rf"\b{_NUMBER}[\s-]+{any_of('temporal', 'units')}s?\b(?![\s-]+old\b)")),
-)
+_ADDED = tuple((name, _pattern(text)) for name, text in entries("temporal", "added").items())
 _NAMED_MONTH = _pattern(rf"\b(?:in|of|since|by|until|during|from|early|late)\s+{any_of('calendar', 'months')}\b")
 
 

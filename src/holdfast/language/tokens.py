@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 from holdfast.errors import InputError, shown
 
@@ -68,54 +67,24 @@ _CODES = {
 }  # fmt: skip
 
 # A script's own marks and digits count with its letters: they are as dear, and stand among its letters.
-_SCRIPTS: dict[str, tuple[tuple[int, int], ...]] = {
-    "han_kana": (
-        (0x2E80, 0x2FDF),  # radicals
-        (0x3005, 0x3007),  # iteration mark, closing mark, zero
-        (0x3021, 0x3029),  # Suzhou numerals
-        (0x3038, 0x303B),
-        (0x3041, 0x309F),  # hiragana
-        (0x30A0, 0x30FF),  # katakana
-        (0x31F0, 0x31FF),  # small katakana
-        (0x3400, 0x4DBF),  # extension A
-        (0x4E00, 0x9FFF),
-        (0xF900, 0xFAFF),  # compatibility
-        (0xFF66, 0xFF9F),  # half-width katakana
-        (0x1AFF0, 0x1B16F),  # historic kana
-        (0x20000, 0x3FFFF),  # the supplementary ideographic planes
-    ),
-    "hangul": ((0x1100, 0x11FF), (0x3130, 0x318F), (0xA960, 0xA97F), (0xAC00, 0xD7FF), (0xFFA0, 0xFFDC)),
-    "cyrillic": ((0x0400, 0x052F), (0x1C80, 0x1C8F), (0x2DE0, 0x2DFF), (0xA640, 0xA69F)),
-    "arabic": (
-        (0x0600, 0x06FF),
-        (0x0750, 0x077F),
-        (0x0870, 0x08FF),
-        (0xFB50, 0xFDFF),  # presentation forms A
-        (0xFE70, 0xFEFC),  # presentation forms B; U+FEFF behind them is the byte order mark
-        (0x10EC0, 0x10EFF),
-    ),
-    "hebrew": ((0x0590, 0x05FF), (0xFB1D, 0xFB4F)),
-    "partly_known": (
-        (0x0370, 0x03FF),  # Greek
-        (0x1F00, 0x1FFF),
-        (0x0900, 0x097F),  # Devanagari
-        (0xA8E0, 0xA8FF),
-        (0x0E00, 0x0E7F),  # Thai
-    ),
+_SCRIPTS = {
+    # Radicals, iteration marks and zero, Suzhou numerals, kana in all widths, Han and its supplementary planes.
+    "han_kana": "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001aff0-\U0001b16f\U00020000-\U0003ffff",
+    "hangul": "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff\uffa0-\uffdc",
+    "cyrillic": "\u0400-\u052f\u1c80-\u1c8f\u2de0-\u2dff\ua640-\ua69f",
+    # Behind the presentation forms, U+FEFF is the byte order mark.
+    "arabic": "\u0600-\u06ff\u0750-\u077f\u0870-\u08ff\ufb50-\ufdff\ufe70-\ufefc\U00010ec0-\U00010eff",
+    "hebrew": "\u0590-\u05ff\ufb1d-\ufb4f",
+    # Greek, Devanagari, Thai.
+    "partly_known": "\u0370-\u03ff\u1f00-\u1fff\u0900-\u097f\ua8e0-\ua8ff\u0e00-\u0e7f",
 }
+_IN_SCRIPT = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS.items()}
 # Latin-1, Extended-A and -B, phonetic letters; Extended Additional (Vietnamese); Extended-C and -D.
-_LATIN_LETTERS = ((0x0080, 0x02FF), (0x1E00, 0x1EFF), (0x2C60, 0x2C7F), (0xA720, 0xA7FF))
+_LATIN_LETTER = re.compile("[\u0080-\u02ff\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff]")
 # Latin-1 signs; punctuation to arrows, mathematics, boxes and dingbats; more punctuation; CJK punctuation and
 # enclosed letters; variation selectors and small forms; full-width forms.
-_SYMBOLS = (
-    (0x0080, 0x00FF),
-    (0x2000, 0x2BFF),
-    (0x2E00, 0x2E7F),
-    (0x3000, 0x303F),
-    (0x3200, 0x33FF),
-    (0xFE00, 0xFE6F),
-    (0xFF00, 0xFFEF),
-)
+_SYMBOL = re.compile("[\u0080-\u00ff\u2000-\u2bff\u2e00-\u2e7f\u3000-\u303f\u3200-\u33ff\ufe00-\ufe6f\uff00-\uffef]")
 _BASIC_PLANE_END = 0xFFFF
 
 # Possessive and anchored at the start of a run, or a run of n letters would be scanned n times.
@@ -131,29 +100,18 @@ def class_of(character: str) -> str:
 
     A Latin letter outside ASCII is `accented` and a digit `coded`: the word they stand in becomes so.
     """
-    code = ord(character)
     if character.isascii():
-        return _ascii_class(character)
-    for name, ranges in _SCRIPTS.items():
-        if _within(code, ranges):
-            return name
+        if character.isalpha():
+            return "latin"
+        if character.isdecimal():
+            return "coded"
+        return "punctuation" if character.isprintable() and not character.isspace() else "neutral"
+    if script := next((name for name, letters in _IN_SCRIPT.items() if letters.match(character)), None):
+        return script
     if character.isalpha():
-        return "accented" if _within(code, _LATIN_LETTERS) else "other"
-    if _within(code, _SYMBOLS):
-        return "symbol"
-    return "emoji" if code > _BASIC_PLANE_END else "neutral"
-
-
-def _ascii_class(character: str) -> str:
-    if character.isalpha():
-        return "latin"
-    if character.isdecimal():
-        return "coded"
-    return "punctuation" if character.isprintable() and not character.isspace() else "neutral"
-
-
-def _within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
-    return any(first <= code <= last for first, last in ranges)
+        return "accented" if _LATIN_LETTER.match(character) else "other"
+    sign = "emoji" if ord(character) > _BASIC_PLANE_END else "neutral"
+    return "symbol" if _SYMBOL.match(character) else sign
 
 
 class _Classes(dict[int, str]):
@@ -223,15 +181,6 @@ def _price_letters(classes: str, ratios: TokenRatios) -> int:
     return price + ratios.latin * len(classes)
 
 
-class _Line(NamedTuple):
-    """What a line costs but for what stands before its first letter: that is priced like the letter before it."""
-
-    price: int
-    leading: int
-    first: str
-    last: str
-
-
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Estimator:
     """`estimate` at one recipe's prices, as a counter."""
@@ -265,12 +214,13 @@ class Estimator:
 
         return count
 
-    def _price_line(self, line: str) -> _Line:
+    def _price_line(self, line: str) -> tuple[int, int, str, str]:
+        """Return what a line costs behind its leading neutral characters, their number, its first and last class."""
         classes, words = _price_words(line.translate(_CLASSES), self.ratios)
         classes, marks = _price_marks(classes, self.ratios)
         body = classes.lstrip("n")
         last = body.rstrip("n")[-1:]
-        return _Line(words + marks + _price_letters(body, self.ratios), len(classes) - len(body), body[:1], last)
+        return words + marks + _price_letters(body, self.ratios), len(classes) - len(body), body[:1], last
 
 
 def checked(counter: TokenCounter) -> TokenCounter:

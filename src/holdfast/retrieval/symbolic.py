@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from holdfast.inputs.checks import read_rules
 from holdfast.kernels.closure import (
     FURTHER_RULES,
     RULES,
@@ -16,7 +17,7 @@ from holdfast.kernels.closure import (
     tell_sources,
 )
 from holdfast.kernels.facts import QueryTerms, StatedFact
-from holdfast.language.symbols import read_rules, singular, symbol, symbol_tokens
+from holdfast.language.symbols import singular, symbol, symbol_tokens
 from holdfast.retrieval.strategy import Finding
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
