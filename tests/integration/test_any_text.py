@@ -124,7 +124,7 @@ WORDLESS = frozenset(
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
     messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked
     changes.find_change grammar.lower_plural grammar.phrase_end grammar.read_name grammar.read_object
-    grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
+    grammar.read_objects grammar.shift grammar.verb_group grammar.word_set sentences.remember_short
     """.split()
 )
 

@@ -12,7 +12,7 @@ from builders import NOW, opened
 from histories import small_memory
 from holdfast.errors import HoldfastError, InputError, NotFoundError
 from holdfast.interfaces.cli import app
-from holdfast.store.marks import Marker
+from holdfast.store import marks
 from holdfast.testing.embedders import HashEmbedder
 
 
@@ -158,16 +158,14 @@ def test_the_package_runs_as_a_program(tmp_path):
 def test_a_commit_that_fails_leaves_the_turn_findable(tmp_path, monkeypatch):
     with opened(path=tmp_path / "m.db", embedder=HashEmbedder(64)) as memory:
         memory.search("warm", user="ana")
-        promote = Marker._promote
 
-        def failing(marker, key):
-            promote(marker, key)
+        def failing(*_body):
             raise HoldfastError("the disk is full")
 
-        monkeypatch.setattr(Marker, "_promote", failing)
-        with pytest.raises(HoldfastError, match="full"):
-            memory.remember("I prefer tea to coffee", user="ana", session="s")
-        monkeypatch.setattr(Marker, "_promote", promote)
+        with monkeypatch.context() as patched:
+            patched.setattr(marks, "durable_body", failing)
+            with pytest.raises(HoldfastError, match="full"):
+                memory.remember("I prefer tea to coffee", user="ana", session="s")
         assert len(memory.search("tea", user="ana", profile="fast")) == 1
 
 
