@@ -78,8 +78,9 @@ _SECOND_LEAST = 300
 # Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
 _ROUNDING = 0.004
 _NO_VECTOR = -1
-# As many rows as stay in the processor's cache while all queries are multiplied with them.
-_MULTIPLIED_TOGETHER = 512
+# How many numbers are multiplied at once. Above it OpenBLAS starts threads, which wait for each other where other work
+# is running; below it the rows stay in the cache, too.
+_MULTIPLIED_TOGETHER = 1 << 18
 
 
 class DenseBlock:
@@ -260,8 +261,9 @@ class _Products:
         factors = np.ascontiguousarray(self.queries[:, self.dims : dims].T, dtype=exact)
         source = first if dims == first.shape[1] else whole[:, self.dims : dims]
         sums = np.empty((len(self.rows), len(self.queries)), dtype=exact)
-        for start in range(0, len(sums), _MULTIPLIED_TOGETHER):
-            some = slice(start, start + _MULTIPLIED_TOGETHER)
+        step = max(1, _MULTIPLIED_TOGETHER // max(1, factors.size))
+        for start in range(0, len(sums), step):
+            some = slice(start, start + step)
             rows = source[some if len(sums) == len(source) else self.rows[some]]
             np.matmul(rows.astype(exact, copy=False), factors, out=sums[some])
         if self.sums is not None:
