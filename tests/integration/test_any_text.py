@@ -119,7 +119,7 @@ _CALLED = {
 # Public functions that read no words of a caller: they get numbers, matches, or values that a reader made.
 WORDLESS = frozenset(
     """
-    sentences.remember_short calendar.choose calendar.days calendar.each_year calendar.midnight calendar.next_such calendar.nth_of
+    calendar.choose calendar.days calendar.each_year calendar.midnight calendar.next_such calendar.nth_of
     calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
     messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked

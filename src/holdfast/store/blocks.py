@@ -78,8 +78,8 @@ _SECOND_LEAST = 300
 # Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
 _ROUNDING = 0.004
 _NO_VECTOR = -1
-# How many numbers are multiplied at once. Above it OpenBLAS starts threads, which wait for each other where other work
-# is running; below it the rows stay in the cache, too.
+# How many numbers are multiplied at once. Above it OpenBLAS starts threads, which wait for each other where other
+# work is running; below it the rows stay in the cache, too.
 _MULTIPLIED_TOGETHER = 1 << 18
 
 
