@@ -30,7 +30,7 @@ from holdfast.store.migrate import (
     queries,
     translated,
 )
-from holdfast.store.rows import EPOCH, GLOBAL, Row, columns, unit_of
+from holdfast.store.rows import EPOCH, GLOBAL, agent_matches, columns, unit_of
 from holdfast.store.sync import GoneOwner, LiveIndex
 from holdfast.types import JSON, Document, Erasure, Unit, View, iso
 
@@ -98,18 +98,25 @@ class Eraser:
             return Erasure(units=units, summaries=tuple(resting_on(self._run, units)), complete=False)
 
     def _doomed(self, view: View, ids: Sequence[str]) -> tuple[Unit, ...]:
-        return tuple(unit_of(self._database.find_seen(view, unit_id)) for unit_id in dict.fromkeys(ids))
+        """Return the units that are named: the owner's own, else everyone's.
+
+        Raises:
+            NotFoundError: there is none of one of the ids.
+        """
+        owner = {"tenant": view.tenant, "user": view.user}
+        read = self._run("find_units", {**owner, "ids": json.dumps([*ids])})
+        # Global units come first, so that a user's own of the same id takes their place.
+        known = {unit.id: unit for unit in map(unit_of, read) if agent_matches(view, unit)}
+        named = dict.fromkeys(ids)
+        if missing := named.keys() - known.keys():
+            self._database.find_seen(view, min(missing))  # says what is wrong
+        return tuple(known[unit_id] for unit_id in named)
 
     def _pieces(self, units: Sequence[Unit], documents: Sequence[Document]) -> list[bytes]:
         """Return what the proof will look for: words of every version, vectors, and documents."""
-        texts: list[str] = []
-        keys = []
-        for unit in units:
-            row = self._database.find(unit.tenant, unit.user, unit.id)
-            assert row is not None  # noqa: S101 - the caller found it in this transaction
-            keys.append(row[0])
-            versions = [unit_of(old) for old in self._run("unit_versions", {"key": row[0]})]
-            texts += [word for one in (unit, *versions) for word in _words(one)]
+        keys = [key for _, _, key in keys_of(self._run, units)]
+        versions = [unit_of(row) for row in self._run("versions_of_keys", {"keys": json.dumps(keys)})]
+        texts = [word for one in (*units, *versions) for word in _words(one)]
         vectors = [data for (data,) in self._run("vectors_of_keys", {"keys": json.dumps(keys)})]
         return windows([*texts, *(one.body.decode("utf-8", "replace") for one in documents)], vectors)
 
@@ -390,29 +397,34 @@ def erase(run: Run, units: Sequence[Unit], record: Record) -> list[str]:
 
     A unit that one of them superseded stays superseded. `record` is told of every unit that changed.
     """
+    gone = {(unit.tenant, unit.user or GLOBAL, unit.id): unit for unit in units}
+    found = keys_of(run, units)
+    for statement in ("erase_units", "erase_versions", "erase_vectors", "erase_version_vectors", "erase_absences"):
+        run(statement, {"keys": json.dumps([key for _, _, key in found])})
     uncovered: list[str] = []
-    for unit in units:
-        owner = {"tenant": unit.tenant, "user": unit.user or GLOBAL}
-        row: Row | None = run("find_unit", {**owner, "id": unit.id}).fetchone()
-        if row is None:
-            continue
-        keys = {"keys": json.dumps([row[0]])}
-        for statement in (
-            "erase_units",
-            "erase_versions",
-            "erase_vectors",
-            "erase_version_vectors",
-            "erase_absences",
-        ):
-            run(statement, keys)
-        record(row[0], unit)
-        covering = run("uncover_units", {**owner, "by": unit.id}).fetchall() if unit.lineage is not None else ()
-        for (key,) in covering:
-            found = unit_of(run("unit_by_key", {"key": key}).fetchone())
-            uncovered.append(found.id)
-            record(key, found)
+    for owner, name, key in found:
+        unit = gone[*owner, name]
+        record(key, unit)
+        if unit.lineage is not None:
+            covered = run("uncover_units", {"tenant": owner[0], "user": owner[1], "by": name}).fetchall()
+            turns = {turn: unit_of(run("unit_by_key", {"key": turn}).fetchone()) for (turn,) in covered}
+            uncovered += [turn.id for turn in turns.values()]
+            for turn, one in turns.items():
+                record(turn, one)
     _erase_ids(run, units, record)
     return uncovered
+
+
+def keys_of(run: Run, units: Sequence[Unit]) -> list[tuple[tuple[str, str], str, int]]:
+    """Return the owner, the id and the key of each of some units that is there."""
+    owners: dict[tuple[str, str], list[str]] = {}
+    for unit in units:
+        owners.setdefault((unit.tenant, unit.user or GLOBAL), []).append(unit.id)
+    return [
+        (owner, name, key)
+        for owner, ids in owners.items()
+        for name, key in run("keys_of_units", {"tenant": owner[0], "user": owner[1], "ids": json.dumps(ids)})
+    ]
 
 
 def _erase_ids(run: Run, units: Sequence[Unit], record: Record) -> None:
@@ -469,19 +481,19 @@ def erase_owner(run: Run, tenant: str, user: str) -> tuple[str | None, str]:
 
 
 def windows(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
-    """Return pieces of what is to be erased, as bytes that a file would hold."""
-    found: dict[bytes, None] = {}
-    for text in texts:
-        # As SQLite holds it: JSON escapes break a text into pieces.
-        for piece in re.split(r"\\.", json.dumps(text, ensure_ascii=False)[1:-1]):
-            data = piece.encode("utf-8", "surrogatepass")
-            if len(data) >= _SHORTEST:
-                found |= dict.fromkeys(
-                    data[at : at + _WINDOW] for at in range(0, max(1, len(data) - _WINDOW + 1), _STRIDE)
-                )
-    found |= dict.fromkeys(data[:_WINDOW] for data in vectors if any(data[:_WINDOW]))
-    pieces = [*found]
-    return pieces[:: max(1, len(pieces) // _MOST_WINDOWS)]
+    """Return pieces of what is to be erased, as bytes that a file would hold: enough of them, from all of it."""
+    # As SQLite holds it: JSON escapes break a text into pieces.
+    split = (re.split(r"\\.", json.dumps(text, ensure_ascii=False)[1:-1]) for text in texts)
+    runs = [
+        data
+        for pieces in split
+        for piece in pieces
+        if len(data := piece.encode("utf-8", "surrogatepass")) >= _SHORTEST
+    ]
+    starts = [(data, at) for data in runs for at in range(0, max(1, len(data) - _WINDOW + 1), _STRIDE)]
+    starts += [(data, 0) for data in vectors if any(data[:_WINDOW])]
+    spread = starts[:: max(1, len(starts) // _MOST_WINDOWS)]
+    return [*dict.fromkeys(data[at : at + _WINDOW] for data, at in spread)]
 
 
 def residue(location: str, path: str, pieces: Sequence[bytes]) -> set[bytes]:

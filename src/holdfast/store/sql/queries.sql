@@ -116,6 +116,13 @@ UPDATE absences SET by = :erased WHERE by IN (SELECT value FROM json_each(:ids))
 -- name: unit_versions
 SELECT {version} FROM versions WHERE unit_key = :key ORDER BY version;
 
+-- name: versions_of_keys
+SELECT {version} FROM versions WHERE unit_key IN (SELECT value FROM json_each(:keys)) ORDER BY unit_key, version;
+
+-- name: keys_of_units
+SELECT id, key FROM units
+WHERE tenant = :tenant AND user = :user AND id IN (SELECT value FROM json_each(:ids)) ORDER BY key;
+
 -- name: scan_oldest
 SELECT {row}
 FROM units WHERE {where}
