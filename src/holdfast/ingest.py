@@ -211,7 +211,9 @@ def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analys
         fields["claim"] = ""
     # A time that a whole list is given tells its messages apart no more than none does.
     dated = said.at is not None or (alone and owned.at is not None)
-    said = replace(said, author=fields.pop("author", said.author), at=said.at or owned.at, id=said.id or owned.id)
+    given = (fields.pop("author", said.author), said.at or owned.at, said.id or owned.id)
+    if given != (said.author, said.at, said.id):
+        said = replace(said, author=given[0], at=given[1], id=given[2])
     unit = Unit(
         id=said.id or identity(said, owner, seen),
         text=said.text,

@@ -32,8 +32,10 @@ def at_least_top(scores: Scores, k: int, margin: float = TIE_MARGIN) -> NDArray[
         return np.zeros(0, dtype=np.intp)
     if scores.size <= k:
         return np.arange(scores.size)
-    bar = np.partition(scores, scores.size - k)[scores.size - k]
-    return np.flatnonzero(scores >= bar - margin)
+    ranked = scores.copy()
+    ranked.partition(scores.size - k)
+    best: NDArray[np.intp] = (scores >= ranked[scores.size - k] - margin).nonzero()[0]
+    return best
 
 
 def order_rows(scores: Floats, ids: Sequence[str]) -> NDArray[np.intp]:

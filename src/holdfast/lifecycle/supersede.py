@@ -81,8 +81,11 @@ def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> 
     found: dict[str, Superseded] = {}
     reader = _Reader(frozenset(settings.symbolic.functional))
     told = [unit for unit in units if unit.kind == "turn" and unit.author == "user"]
-    for unit in _as_kept(store, [unit for unit in told if _is_concerned(unit, reader)]):
-        for other in _nearest(store, unit, reader, settings):
+    concerned = [unit for unit in told if _is_concerned(unit, reader)]
+    space = store.space() or "" if concerned else ""
+    for one in concerned:
+        unit, others = _look_around(store, one, space, reader, settings)
+        for other in others:
             old, new = (other, unit) if _moment(other) < _moment(unit) else (unit, other)
             if old.id not in found and (change := _change(new, old, reader)) is not None:
                 found[old.id] = Superseded(old, new, change)
@@ -101,15 +104,6 @@ def _moment(unit: Unit) -> tuple[datetime, int, str]:
     return (unit.event_time, unit.position, unit.id)
 
 
-def _as_kept(store: Store, units: Sequence[Unit]) -> list[Unit]:
-    """Return the units as the store has them: it gave them their positions."""
-    kept: list[Unit] = []
-    for unit in units:
-        with store.reading(View.of_owner(unit)) as reading:
-            kept += reading.units([unit.id]).values()
-    return kept
-
-
 def _change(new: Unit, old: Unit, reader: _Reader) -> Change | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
     if old.pinned or not reader.may_change(new) or _QUOTING.search(new.text) or len(PROSE.spans(old.text)) != 1:
@@ -123,21 +117,28 @@ def _change(new: Unit, old: Unit, reader: _Reader) -> Change | None:
     return made[0] if len(other) <= _OTHER_WORDS else None
 
 
-def _nearest(store: Store, unit: Unit, reader: _Reader, settings: Settings) -> list[Unit]:
-    """Return the turns of the same speaker that are nearest in words, meaning or what they state, oldest first."""
-    view, lexical = View.of_owner(unit), settings.lexical
+def _look_around(
+    store: Store, unit: Unit, space: str, reader: _Reader, settings: Settings
+) -> tuple[Unit, list[Unit]]:
+    """Return a unit as the store has it, which gave it its position, and what is near to it.
+
+    Those are the turns of the same speaker that are nearest in words, meaning or what they state, oldest first.
+    """
+    lexical = settings.lexical
     words = tuple(dict.fromkeys(TOKENIZERS[settings.analysis.tokenizer](unit.text)))
     weights = tuple(lexical.weights[name] for name in FIELDS)
     query = LexicalQuery(words, weights, lexical.k1, lexical.b, frozenset(), 1.0)
-    space = store.space() or ""
-    with store.reading(view) as reading:
+    with store.reading(View.of_owner(unit)) as reading:
+        kept = reading.units([unit.id]).get(unit.id)
+        if kept is None:
+            return unit, []
         ids = [*reading.propose(query, _NEAREST, NO_HURRY).ids]
         itself = reading.evidence(DenseQuery(space, np.zeros(0, dtype=np.float32)), [unit.id])
         if itself.ids:
             ids += reading.propose(DenseQuery(space, itself.vectors[0]), _NEAREST, NO_HURRY).ids
         ids += _stating(reading, reader.read(unit))
         units = reading.units([*dict.fromkeys(ids)]).values()
-    return sorted((one for one in units if _is_comparable(one, unit)), key=_moment)
+    return kept, sorted((one for one in units if _is_comparable(one, kept)), key=_moment)
 
 
 def _is_comparable(one: Unit, unit: Unit) -> bool:

@@ -238,16 +238,15 @@ class SqliteReading:
         row_of_place = np.full(len(own.keys), NOWHERE, dtype=np.intp)
         row_of_place[[*stored]] = range(len(stored))
         matrix = tier(np.frombuffer(b"".join(stored.values()), dtype="<f4").reshape(len(stored), dims), dims)
-        given, itself = tier(query.vectors, dims), [own.place_of_id.get(unit_id, NOWHERE) for unit_id in ids]
+        given = tier(query.vectors, dims)
+        itself = np.array([own.place_of_id.get(unit_id, NOWHERE) for unit_id in ids], dtype=np.intp)
 
         def nearest(found: Sequence[Places], depth: int) -> tuple[tuple[float, ...], ...]:
-            others = [
-                some[(some != place) & (row_of_place[some] != NOWHERE)]
-                for some, place in zip(found, itself, strict=True)
-            ]
-            numbers = np.repeat(np.arange(len(others)), [len(some) for some in others])
-            exact = row_cosines(matrix[row_of_place[np.concatenate(others)]], given[numbers]).tolist()
-            ends = np.cumsum([0, *map(len, others)]).tolist()
+            numbers, others = np.repeat(np.arange(len(found)), [len(some) for some in found]), np.concatenate(found)
+            compared = (others != itself[numbers]) & (row_of_place[others] != NOWHERE)
+            numbers, rows = numbers[compared], row_of_place[others[compared]]
+            exact = row_cosines(matrix[rows], given[numbers]).tolist()
+            ends = np.searchsorted(numbers, np.arange(len(found) + 1)).tolist()
             return tuple(tuple(sorted(exact[a:b], reverse=True)[:depth]) for a, b in pairwise(ends))
 
         return SimilarityEvidence(*map(nearest, near, depths))
