@@ -14,8 +14,7 @@ from holdfast.kernels.vectors import at_least_top
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
-from holdfast.store import blocks as dense
-from holdfast.store.blocks import DenseBlock
+from holdfast.store.blocks import CARRIED, DenseBlock, Funnel
 from holdfast.store.contract import DenseEvidence, Proposal
 from holdfast.types import QueryProfile
 
@@ -79,9 +78,11 @@ def test_only_the_direction_is_kept_and_the_longest_axis_becomes_127():
 def test_a_zero_vector_stays_zero_and_matches_nothing():
     whole = vectors.quantise(np.zeros((2, 64), dtype=np.float32))
     assert not whole.any()
+    assert not vectors.quantise_prefix(whole, 8).any()
     lengths = vectors.inverse_lengths(whole, 64)
     assert lengths.tolist() == [0.0, 0.0]
-    assert vectors.approximate(whole, lengths, vectors.quantise(drawn(1, 64)[0]), 64).tolist() == [0.0, 0.0]
+    products = vectors.multiply(whole, vectors.quantise(drawn(1, 64)[0]))
+    assert vectors.approximate(products, lengths, np.float32(1.0)).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("dims", [64, 256, 384, 1040])
@@ -90,10 +91,12 @@ def test_products_of_whole_numbers_are_exact_in_float32(dims):
     rows = chance.integers(-127, 128, size=(200, dims)).astype(np.int8)
     rows[0], rows[1] = 127, -127
     query = np.full(dims, 127, dtype=np.int8) if dims == 1040 else rows[2]
-    ones = np.ones(len(rows), dtype=np.float32)
     exact = [sum(int(a) * int(b) for a, b in zip(row, query, strict=True)) for row in rows]
-    assert [int(value) for value in vectors.approximate(rows, ones, query, dims)] == exact
-    assert [int(v) for v in vectors.approximate(rows.astype(np.float32), ones, query, dims)] == exact
+    assert vectors.multiply(rows, query).tolist() == exact
+    assert vectors.multiply_all(rows, np.array([query, -query])).tolist() == [exact, [-one for one in exact]]
+    for places in ([], [0, 1, 7], [*range(3, 199)]):
+        chosen = np.array(places, dtype=np.intp)
+        assert vectors.multiply(rows, query, chosen).tolist() == [exact[place] for place in places]
 
 
 def test_more_dimensions_than_float32_can_add_exactly_are_added_in_float64():
@@ -101,9 +104,41 @@ def test_more_dimensions_than_float32_can_add_exactly_are_added_in_float64():
     # Sums beyond 2²⁴: added in float32 they would lose their last bits on the way.
     rows = np.random.default_rng(3).integers(60, 128, size=(100, 20_000)).astype(np.int8)
     query = np.full(20_000, 127, dtype=np.int8)
-    exact = [float(np.float32(127 * sum(row.tolist()))) for row in rows]
+    exact = [127 * sum(row.tolist()) for row in rows]
     assert min(exact) > 1 << 24
-    assert vectors.approximate(rows, np.ones(100, dtype=np.float32), query, 20_000).tolist() == exact
+    assert vectors.multiply(rows, query).tolist() == exact
+
+
+@pytest.mark.parametrize("dims", [1, 3, 64, 65, 384, 1100])
+@pytest.mark.parametrize("count", [1, 50, 5000])
+def test_either_library_multiplies_to_the_same_bits(dims, count, monkeypatch):
+    pytest.importorskip("simsimd")
+    rows, places = vectors.quantise(drawn(count, dims)), np.arange(0, count, 3)
+    query = vectors.quantise(drawn(1, dims, seed=1)[0])
+    fast = [vectors.multiply(rows, query, some) for some in (None, places)]
+    monkeypatch.setattr(vectors, "_fast", None)
+    slow = [vectors.multiply(rows, query, some) for some in (None, places)]
+    for one, other in zip(fast, slow, strict=True):
+        assert one.dtype == other.dtype == np.int32
+        assert one.tolist() == other.tolist()
+
+
+def test_prefixes_of_one_length_order_rows_as_their_cosines_do():
+    rows, query = drawn(300, 384), drawn(1, 384, seed=1)[0]
+    first = vectors.quantise_prefix(vectors.quantise(rows), 64)
+    assert np.abs(np.linalg.norm(first, axis=1) - 127).max() < 2.5
+    products = vectors.multiply(first, vectors.quantise_prefix(vectors.quantise(query), 64))
+    assert np.abs(products / 127**2 - vectors.cosines(rows, query, 64)).max() < 0.03
+
+
+def test_a_stored_vector_keeps_its_direction_whatever_its_length():
+    rows = drawn(20, 384)
+    for scale in (1e-30, 1.0, 1e30):
+        kept = vectors.halve((rows * np.float32(scale)).astype(np.float32))
+        assert kept.dtype == np.dtype("<f2")
+        for row, half in zip(rows, kept.astype(np.float32), strict=True):
+            assert scale < 1.0 or vectors.cosines(half[None, :], row, 384)[0] > 1.0 - 1e-6
+            assert np.isfinite(half).all()
 
 
 # ----------------------------------------------------------------------------------------------- early exit
@@ -246,7 +281,6 @@ def test_vectors_of_any_length_can_be_proposed_from(dims):
     rows, query = drawn(50, dims), drawn(1, dims, seed=1)[0]
     block = DenseBlock(dims)
     block.add(np.arange(50, dtype=np.int32), rows, [0] * 50)
-    assert block.tiers == tuple(sorted({tier for tier in (64, 256) if tier < dims} | {dims}))
     places, scores = block.propose(query, np.ones(50, dtype=np.bool_), 50, None)
     assert sorted(places.tolist()) == list(range(50))
     assert np.isfinite(scores).all()
@@ -283,18 +317,80 @@ def test_neighbours_that_whole_numbers_cannot_tell_apart_are_all_proposed():
     assert lost == 0
 
 
-def test_what_a_tier_hands_on_counts_living_vectors_only(monkeypatch):
-    monkeypatch.setattr(dense, "_FUNNEL_LEAST", 1)
-    monkeypatch.setattr(dense, "_SECOND_LEAST", 1)
-    monkeypatch.setattr(dense, "_FUNNEL_SHARE", 0.2)
+def test_what_the_first_tier_hands_on_counts_living_vectors_only():
+    narrow = Funnel(100, 25)
     rows, query = drawn(100, 384), drawn(1, 384, seed=1)[0]
     replaced, fresh = DenseBlock(384), DenseBlock(384)
     for _ in range(4):
         replaced.add(np.arange(100, dtype=np.int32), rows, [0] * 100)
     fresh.add(np.arange(100, dtype=np.int32), rows, [0] * 100)
     everything = np.ones(100, dtype=np.bool_)
-    found = [sorted(block.propose(query, everything, 2, None)[0].tolist()) for block in (replaced, fresh)]
+    found = [sorted(block.propose(query, everything, 2, None, narrow)[0].tolist()) for block in (replaced, fresh)]
     assert found[0] == found[1]
+
+
+def test_a_funnel_widens_with_the_rows_and_never_narrows():
+    measured, carried = Funnel(8192, 900), CARRIED
+    assert [measured.width_for(rows, 10) for rows in (5, 8192, 16_384, 81_920)] == [900, 900, 1800, 9000]
+    assert measured.width_for(8192, 500) == 5000
+    assert [carried.width_for(rows, 10) for rows in (28_000, 112_000, 2_800_000)] == [1000, 2000, 10_000]
+
+
+def meaningless_prefixes(rows, seed=0):
+    """Return vectors whose first 64 dimensions say nothing of the rest, and near neighbours in the rest."""
+    centres = drawn(rows // 20, 320, seed)
+    rest = centres[np.random.default_rng(seed).integers(0, len(centres), rows)] + 0.5 * drawn(rows, 320, seed + 1)
+    return np.concatenate([drawn(rows, 64, seed + 2), rest], axis=1).astype(np.float32)
+
+
+def telling_prefixes(rows, seed=0):
+    """Return vectors whose first dimensions carry most, as those of a rotated or trained embedder do."""
+    weights = np.float32(1.0) / np.sqrt(np.arange(1, 385, dtype=np.float32))
+    return meaningless_prefixes(rows, seed)[:, ::-1] * weights
+
+
+def kept_of_the_best(rows, funnel):
+    block, everything = DenseBlock(rows.shape[1]), np.ones(len(rows), dtype=np.bool_)
+    block.add(np.arange(len(rows), dtype=np.int32), rows)
+    found = []
+    for query in rows[::60]:
+        best = np.argsort(-vectors.cosines(rows, query, rows.shape[1]), kind="stable")[:10]
+        places, _ = block.propose(query, everything, 20, None, funnel(block, len(rows)))
+        found.append(len({*best.tolist()} & {*places.tolist()}) / 10)
+    return float(np.mean(found))
+
+
+def measure(block, size):
+    return block.measure(np.arange(size), size)
+
+
+@pytest.mark.parametrize("make", [meaningless_prefixes, telling_prefixes])
+def test_no_embedder_loses_its_hits_whatever_its_first_dimensions_carry(make):
+    rows = make(3000)
+    assert kept_of_the_best(rows, measure) >= 0.99
+    assert kept_of_the_best(rows, lambda _block, _size: None) == 1.0
+    assumed = kept_of_the_best(rows, lambda _block, _size: Funnel(3000, 200))
+    assert (assumed < 0.8) == (make is meaningless_prefixes)
+
+
+def test_a_funnel_is_measured_alike_whatever_the_places_and_only_where_it_pays():
+    rows = telling_prefixes(1000)
+    shuffled = np.random.default_rng(1).permutation(1000)
+    block, other = DenseBlock(384), DenseBlock(384)
+    block.add(np.arange(1000, dtype=np.int32), rows)
+    other.add(shuffled.astype(np.int32), rows)
+    found = block.measure(np.arange(1000), 800)
+    assert found == other.measure(shuffled, 800)
+    assert found is not None
+    assert found.rows == 800
+    assert found.width < 400 < (measure_of(meaningless_prefixes(1000)).width)
+    assert block.measure(np.arange(1000), 1001) is None
+
+
+def measure_of(rows):
+    block = DenseBlock(rows.shape[1])
+    block.add(np.arange(len(rows), dtype=np.int32), rows)
+    return measure(block, len(rows))
 
 
 # --------------------------------------------------------------------------------------- recall on real text
@@ -310,13 +406,15 @@ def sentences():
     return list(found)
 
 
-def test_the_funnel_finds_what_exact_search_finds_in_thousands_of_real_sentences():
+@pytest.mark.parametrize("measured", [True, False])
+def test_thousands_of_real_sentences_are_found_as_by_exact_search(measured):
     texts = sentences()
     assert len(texts) >= 3000
     embedder = build_embedder(EmbeddingSettings(embedder="potion"))
     rows = embedder.embed_documents(texts)
     block = DenseBlock(embedder.dims)
     block.add(np.arange(len(texts), dtype=np.int32), rows, [0] * len(texts))
+    funnel = measure(block, len(texts)) if measured else None
     chance = np.random.default_rng(11)
     found = wanted = 0
     for i in chance.choice(len(texts), size=100, replace=False):
@@ -327,7 +425,7 @@ def test_the_funnel_finds_what_exact_search_finds_in_thousands_of_real_sentences
         )
         exact = vectors.cosines(rows, query, embedder.dims)
         best = set(np.argsort(-exact, kind="stable")[:10].tolist())
-        places, _ = block.propose(query, np.ones(len(texts), dtype=np.bool_), 64, None)
+        places, _ = block.propose(query, np.ones(len(texts), dtype=np.bool_), 64, None, funnel)
         # What is proposed is scored exactly; the ten best of that are the answer.
         order = sorted(places.tolist(), key=lambda place: (-exact[place], place))[:10]
         found += len(best & set(order))

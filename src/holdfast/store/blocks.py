@@ -1,14 +1,16 @@
 """What a shard holds besides postings: columns that grow, vectors (C10), and a cache of hypervectors (C5).
 
-Vectors are small whole numbers, and only propose, through the funnel; scores come from the stored vectors.
+Vectors are small whole numbers, and only propose; scores come from the stored vectors. All rows are compared by all
+dimensions, or first by a few, as far as those were measured to carry (`Funnel`).
 Hypervectors are keyed by id and by content: a unit whose words changed misses, and is encoded again. A shard has one
 owner, so the cache is never shared across tenants. Role and act vectors are shared by all units that have the same.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -67,20 +69,39 @@ class Column:
         self._data, self._size = np.array(rows), len(rows)
 
 
-# The tiers of C10 below the full vector.
+# The tiers of C10 below the full vector. The first has rows of its own, the others are made when they are asked for.
 TIERS = (64, 256)
-# How many a tier hands to the next: a share of the store, and never fewer than this. Measured for MiniLM, whose first
-# dimensions carry little by themselves: recall@10 of .996 against exact search at 5 % or 1,000.
-_FUNNEL_SHARE = 0.05
-_FUNNEL_LEAST = 1000
-_SECOND_SHARE = 0.01
-_SECOND_LEAST = 300
 # Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
 _ROUNDING = 0.004
 _NO_VECTOR = -1
-# How many numbers are multiplied at once. Above it OpenBLAS starts threads, which wait for each other where other
-# work is running; below it the rows stay in the cache, too.
-_MULTIPLIED_TOGETHER = 1 << 18
+# Comparing a row that the first tier hands on takes as long as comparing three in one sweep.
+_SWEEP_GAIN = 3
+# Of the best by a few dimensions at least so many, for each row that is asked for.
+_LEAST_FOR_EACH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """How many of `rows` rows the first tier hands on; of more rows as many more as `growth` says."""
+
+    rows: int
+    width: int
+    growth: float = 1.0
+
+    def width_for(self, searched: int, depth: int) -> int:
+        """Return how many are handed on when so many rows are searched for the best `depth`."""
+        more: float = max(1.0, searched / self.rows) ** self.growth
+        return max(int(self.width * more), _LEAST_FOR_EACH * depth)
+
+
+# Models whose first dimensions were trained to carry, and what they need: .995 of the exact ten best at 42,000 real
+# texts, .99 and more at 100,000 and a million. Of other models it is measured (`DenseBlock.measure`).
+CARRYING_MODELS = ("holdfast-minilm-memory",)
+CARRIED = Funnel(28_000, 1_000, 0.5)
+# What is measured: the share of the exact ten best that is to be kept when stored vectors are the questions. People's
+# questions are harder, by a factor of at most 2.4 where .99 was measured with both.
+_KEPT_BEST, _KEPT_SHARE, _HARDER = 10, 0.99, 2.5
+_MEASURED_WITH, _MEASURED_TOGETHER = 200, 50
 
 
 class DenseBlock:
@@ -90,14 +111,13 @@ class DenseBlock:
         self.dims = dims
         self._checksums = Column(np.int64)  # of the stored vector, to see whether it is another one by now
         self._rows = Column(np.int8, dims)
-        self._scales = {tier: Column(np.float32) for tier in self.tiers}
-        # The first tier is read whole for every question: kept as floats, so that no time goes into conversion.
-        self._first = Column(np.float32, self.tiers[0])
+        self._scales = Column(np.float32)
+        self._first = Column(np.int8, min(TIERS[0], dims))
 
     @property
-    def tiers(self) -> tuple[int, ...]:
-        """Return the tiers from coarse to full; one that is not smaller than the vector is the full tier."""
-        return (*(tier for tier in TIERS if tier < self.dims), self.dims)
+    def vector_count(self) -> int:
+        """Return how many places have a vector."""
+        return int(np.count_nonzero(self._checksums.values != _NO_VECTOR))
 
     def holds(self, place: int, checksum: int) -> bool:
         """Return whether a place has just that vector."""
@@ -114,16 +134,14 @@ class DenseBlock:
         """Set the vectors of some places."""
         if (missing := int(places.max(initial=-1)) + 1 - len(self._checksums.values)) > 0:
             self._checksums.extend(np.full(missing, _NO_VECTOR))
-            self._rows.extend(np.zeros((missing, self.dims), dtype=np.int8))
-            self._first.extend(np.zeros((missing, self.tiers[0]), dtype=np.float32))
-            for column in self._scales.values():
-                column.extend(np.zeros(missing, dtype=np.float32))
+            self._scales.extend(np.zeros(missing, dtype=np.float32))
+            for column, width in ((self._rows, self.dims), (self._first, min(TIERS[0], self.dims))):
+                column.extend(np.zeros((missing, width), dtype=np.int8))
         whole = vectors.quantise(matrix)
         self._checksums.values[places] = checksums
         self._rows.values[places] = whole
-        self._first.values[places] = whole[:, : self.tiers[0]]
-        for tier, column in self._scales.items():
-            column.values[places] = vectors.inverse_lengths(whole, tier)
+        self._first.values[places] = vectors.quantise_prefix(whole, TIERS[0])
+        self._scales.values[places] = vectors.inverse_lengths(whole, self.dims)
 
     def drop(self, place: int) -> None:
         """Let a place have no vector; most have none to lose."""
@@ -132,13 +150,12 @@ class DenseBlock:
 
     def renumber(self, alive: NDArray[np.bool_]) -> None:
         """Follow the shard: dead places leave, the others move up."""
-        for column in (self._checksums, self._rows, self._first, *self._scales.values()):
+        for column in (self._checksums, self._rows, self._first, self._scales):
             column.keep(alive[: len(column.values)])
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the rows as arrays."""
-        scales = {f"scales {tier}": column.values for tier, column in self._scales.items()}
-        return {"checksums": self._checksums.values, "rows": self._rows.values, **scales}
+        return {"checksums": self._checksums.values, "rows": self._rows.values, "scales": self._scales.values}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> DenseBlock:
@@ -146,146 +163,104 @@ class DenseBlock:
         block = cls(arrays["rows"].shape[1])
         block._checksums.replace(arrays["checksums"])
         block._rows.replace(arrays["rows"])
-        block._first.replace(arrays["rows"][:, : block.tiers[0]].astype(np.float32))
-        for tier, column in block._scales.items():
-            column.replace(arrays[f"scales {tier}"])
+        block._scales.replace(arrays["scales"])
+        block._first.replace(vectors.quantise_prefix(arrays["rows"], TIERS[0]))
         return block
 
     def propose(
-        self, query: NDArray[np.float32], eligible: NDArray[np.bool_], depth: int, tier: int | None
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return places that may be among the `depth` nearest, and their approximate cosines."""
-        rows = self._living(eligible)
-        return self._narrow(vectors.quantise(query), rows, depth, tier)
+        self, query: NDArray[np.float32], eligible: NDArray[np.bool_], depth: int, tier: int | None = None,
+        funnel: Funnel | None = None,
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:  # fmt: skip
+        """Return places that may be among the `depth` nearest, and their approximate cosines.
+
+        All rows are compared by all dimensions; or by those of a tier; or those that a funnel hands on.
+        """
+        rows, whole, dims = self._living(eligible), vectors.quantise(query), min(tier or self.dims, self.dims)
+        if (width := self._width(funnel, len(rows), depth)) < len(rows) and tier is None:
+            products = vectors.multiply(self._first.values, vectors.quantise_prefix(whole, TIERS[0]), rows)
+            rows = rows[at_least_top(products, width, 0)]
+        products = vectors.multiply(self._rows.values[:, :dims], whole[:dims], rows)
+        lengths = self._scales.values if dims == self.dims else vectors.inverse_lengths(self._rows.values, dims)
+        scores = vectors.approximate(products, lengths[rows], vectors.inverse_lengths(whole, dims))
+        best = at_least_top(scores, depth, _ROUNDING)
+        return rows[best], scores[best].astype(np.float64)
 
     def propose_all(
         self, queries: NDArray[np.float32], masks: Sequence[NDArray[np.bool_]], depths: Sequence[int],
-        least: Sequence[float],
+        least: Sequence[float], funnel: Funnel | None = None,
     ) -> list[list[NDArray[np.intp]]]:  # fmt: skip
         """Return, for each mask and each query, what `propose` would, but nothing whose cosine is below `least`.
 
         A tier is one product of all queries with every row that any of them has left, under any mask.
         """
-        products = _Products(vectors.quantise(queries), np.arange(len(self._rows.values)))
+        whole = vectors.quantise(queries)
         found = [[self._living(mask)] * len(queries) for mask in masks]
-        searched = [len(rows[0]) if rows else 0 for rows in found]
-        for tier in self.tiers:
-            is_last = tier == self.tiers[-1]
-            sizes = zip(depths, searched, strict=True)
-            widths = [depth if is_last else self._width(tier, depth, count) for depth, count in sizes]
-            cut = [len(rows) > width for near, width in zip(found, widths, strict=True) for rows in near]
-            if not is_last and not any(cut):
-                continue
-            several = {id(rows): rows for near in found for rows in near}  # at first all queries have the same rows
-            products = products.narrow([*several.values()])
-            products = products.extend(self._first.values, self._rows.values, tier)
-            scores, column_of = products.cosines(self._scales[tier].values), products.columns()
-            columns = {name: column_of[rows] for name, rows in several.items()}
-            margin = _ROUNDING if is_last else vectors.TIE_MARGIN
+        widths = [
+            self._width(funnel, len(near[0]) if near else 0, depth) for near, depth in zip(found, depths, strict=True)
+        ]
+        if any(width < len(rows) for near, width in zip(found, widths, strict=True) for rows in near[:1]):
+            rows, columns = self._joined(found)
+            products = vectors.multiply_all(self._first.values, vectors.quantise_prefix(whole, TIERS[0]), rows)
             found = [
-                [
-                    rows[_take_top(line.take(columns[id(rows)]), width, margin, bar if is_last else -1.0)]
-                    for rows, line in zip(near, scores, strict=True)
-                ]
-                for near, width, bar in zip(found, widths, least, strict=True)
+                [some[at_least_top(line[columns[some]], width, 0)] for some, line in zip(near, products, strict=True)]
+                for near, width in zip(found, widths, strict=True)
             ]
-        return found
+        rows, columns = self._joined(found)
+        products = vectors.multiply_all(self._rows.values, whole, rows)
+        own = vectors.inverse_lengths(whole, self.dims)[:, None]
+        scores = vectors.approximate(products, self._scales.values[rows], own)
+        return [
+            [
+                some[_take_top(line[columns[some]], depth, bar)]
+                for some, line in zip(near, scores, strict=True)
+            ]
+            for near, depth, bar in zip(found, depths, least, strict=True)
+        ]  # fmt: skip
 
     def _living(self, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
         held = self._checksums.values != _NO_VECTOR
         return np.flatnonzero(held & eligible[: len(held)])
 
-    def _narrow(
-        self, query: NDArray[np.int8], rows: NDArray[np.intp], depth: int, tier: int | None
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Let every tier hand on its best rows."""
-        steps = self.tiers if tier is None else (min(tier, self.dims),)
-        searched = len(rows)
-        scores = np.zeros(len(rows), dtype=np.float32)
-        for step in steps:
-            scores = self._scores(rows, query, step)
-            if step == steps[-1]:
-                best = at_least_top(scores, depth, _ROUNDING)
-            elif (width := self._width(step, depth, searched)) >= len(rows):
-                continue
-            else:
-                best = at_least_top(scores, width)
-            rows, scores = rows[best], scores[best]
-        return rows, scores.astype(np.float64)
+    def _width(self, funnel: Funnel | None, searched: int, depth: int) -> int:
+        """Return how many of the rows that are searched the first tier hands on: all when that is as fast."""
+        if funnel is None or self.dims <= TIERS[0]:
+            return searched
+        width = funnel.width_for(searched, depth)
+        return width if _SWEEP_GAIN * width < searched else searched
 
-    def _scores(self, rows: NDArray[np.intp], query: NDArray[np.int8], tier: int) -> NDArray[np.float32]:
-        source = self._first.values if tier == self.tiers[0] else self._rows.values[:, :tier]
-        scales = self._scales[tier].values
-        if len(rows) < len(source):
-            source, scales = source[rows], scales[rows]
-        lengths: NDArray[np.float32] = vectors.inverse_lengths(query[None, :], tier)
-        return vectors.approximate(source, scales, query, tier) * lengths
-
-    def _width(self, tier: int, depth: int, searched: int) -> int:
-        """Return how many of the rows that are searched a tier hands on."""
-        first = tier == self.tiers[0]
-        share, least = (_FUNNEL_SHARE, _FUNNEL_LEAST) if first else (_SECOND_SHARE, _SECOND_LEAST)
-        return max(int(share * searched), least, 3 * depth)
-
-
-def _take_top(scores: NDArray[np.float32], most: int, margin: float, least: float) -> NDArray[np.intp]:
-    best = at_least_top(scores, most, margin)
-    return best if least <= -1.0 else best[scores[best] >= least]
-
-
-@dataclass(frozen=True, slots=True)
-class _Products:
-    """Exact products of some rows of a block with quantised queries, over the dimensions that were added so far.
-
-    Whole numbers: a tier adds the dimensions that the one before has left out, and the sum is that of the whole tier.
-    """
-
-    queries: NDArray[np.int8]
-    rows: NDArray[np.intp]  # ascending
-    dims: int = 0
-    sums: NDArray[Any] | None = None  # rows × queries
-
-    def narrow(self, parts: Sequence[NDArray[np.intp]]) -> _Products:
-        """Keep the rows that any of the parts has."""
-        wanted = np.zeros(self._room, dtype=np.bool_)
-        for rows in parts:
+    def _joined(self, found: Sequence[Sequence[NDArray[np.intp]]]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return all rows that were found, ascending, and the column of each row, by row."""
+        wanted = np.zeros(len(self._checksums.values), dtype=np.bool_)
+        for rows in {id(rows): rows for near in found for rows in near}.values():
             wanted[rows] = True
-        kept = wanted[self.rows]
-        if kept.all():
-            return self
-        return replace(self, rows=self.rows[kept], sums=None if self.sums is None else self.sums[kept])
+        return np.flatnonzero(wanted), np.cumsum(wanted) - 1
 
-    def extend(self, first: NDArray[np.float32], whole: NDArray[np.int8], dims: int) -> _Products:
-        """Add the dimensions up to `dims` of a block; `first` are those of its first tier as floats."""
-        exact = np.float32 if dims <= vectors.EXACT_DIMS else np.float64
-        factors = np.ascontiguousarray(self.queries[:, self.dims : dims].T, dtype=exact)
-        source = first if dims == first.shape[1] else whole[:, self.dims : dims]
-        sums = np.empty((len(self.rows), len(self.queries)), dtype=exact)
-        step = max(1, _MULTIPLIED_TOGETHER // max(1, factors.size))
-        for start in range(0, len(sums), step):
-            some = slice(start, start + step)
-            rows = source[some if len(sums) == len(source) else self.rows[some]]
-            np.matmul(rows.astype(exact, copy=False), factors, out=sums[some])
-        if self.sums is not None:
-            sums += self.sums
-        return replace(self, dims=dims, sums=sums)
+    def measure(self, order: NDArray[np.intp], most: int) -> Funnel | None:
+        """Return what the first tier has to hand on of the first `most` vectors, with some of them as questions.
 
-    def cosines(self, scales: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return queries × rows approximate cosines: bit for bit those of one query alone."""
-        assert self.sums is not None  # noqa: S101 - only asked after `extend`
-        scores = (np.ascontiguousarray(self.sums.T) * scales[self.rows]).astype(np.float32, copy=False)
-        scores *= vectors.inverse_lengths(self.queries, self.dims)[:, None]
-        return scores
+        `order` are the living places, in the same order whoever measures; None when they have fewer vectors.
+        """
+        places = order[order < len(self._checksums.values)]
+        places = places[self._checksums.values[places] != _NO_VECTOR][:most]
+        if len(places) < most:
+            return None
+        rows, first, scales = (one.values[places] for one in (self._rows, self._first, self._scales))
+        asked = np.unique(np.linspace(0, len(places) - 1, _MEASURED_WITH).astype(np.intp))
+        ranks = []
+        for some in np.array_split(asked, max(1, len(asked) // _MEASURED_TOGETHER)):
+            near = vectors.multiply_all(rows, rows[some]) * scales
+            by_first = vectors.multiply_all(first, first[some])
+            for itself, exact, coarse in zip(some.tolist(), near, by_first, strict=True):
+                exact[itself] = coarse[itself] = -np.inf
+                best = at_least_top(exact, _KEPT_BEST, 0)
+                ranks += [int(np.count_nonzero(coarse > value)) for value in coarse[best].tolist()]
+        needed = sorted(ranks)[math.ceil(_KEPT_SHARE * len(ranks)) - 1] + 1
+        return Funnel(most, int(_HARDER * needed))
 
-    def columns(self) -> NDArray[np.intp]:
-        """Return the column of each row, by row."""
-        columns = np.empty(self._room, dtype=np.intp)
-        columns[self.rows] = np.arange(len(self.rows))
-        return columns
 
-    @property
-    def _room(self) -> int:
-        return int(self.rows[-1]) + 1 if len(self.rows) else 0
+def _take_top(scores: NDArray[np.float32], most: int, least: float) -> NDArray[np.intp]:
+    best = at_least_top(scores, most, _ROUNDING)
+    return best if least <= -1.0 else best[scores[best] >= least]
 
 
 _NO_ROW = -1

@@ -470,9 +470,13 @@ def _body(unit: Unit) -> dict[str, JSON]:
 
 
 def erase_owner(run: Run, tenant: str, user: str) -> tuple[str | None, str]:
-    """Take an owner out of the feed; whoever follows it hears of a new epoch instead. Return the old and the new."""
+    """Take an owner out of the feed, and of what was measured.
+
+    Whoever follows the feed hears of a new epoch instead. Return the old and the new.
+    """
     before, after = run("agreed", {"name": EPOCH}).fetchone(), os.urandom(8).hex()
     run("erase_changes", {"tenant": tenant, "user": user})
+    run("erase_funnel", {"tenant": tenant, "user": user})
     run("agree", {"name": EPOCH, "value": after})
     return (before[0] if before else None), after
 

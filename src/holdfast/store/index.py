@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from holdfast.kernels import bm25
 from holdfast.kernels.facts import FactIndex, SeenFacts
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
-from holdfast.store.blocks import Column, DenseBlock, HyperCache
+from holdfast.store.blocks import Column, DenseBlock, Funnel, HyperCache
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.postings import Ints, PostingLists, Postings
 from holdfast.store.snapshot import pack_words, unpack_words
@@ -95,6 +95,7 @@ class Shard:
         # A shard of earlier versions, for a read of the past: its units, and no part of the statistics.
         self.past: dict[str, Unit] | None = None
         self.dense: DenseBlock | None = None
+        self.funnel: Funnel | None = None  # what is known of the vectors; without, every one is compared
         self.hyper = HyperCache()
         self._names: dict[str | None, int] = {None: 0}
         self.name_of_code: list[str | None] = [None]
@@ -214,6 +215,12 @@ class Shard:
     def vector_checksums(self, places: NDArray[np.intp]) -> list[int | None]:
         """Return the checksum of the vector of each place; None where there is none."""
         return [None] * len(places) if self.dense is None else self.dense.checksums(places)
+
+    def measure_funnel(self, rows: int) -> Funnel | None:
+        """Measure the first tier on so many vectors of the oldest units; None when there are fewer."""
+        if self.dense is None or self.dense.vector_count < rows:
+            return None
+        return self.dense.measure(np.array([self.place_of_key[key] for key in sorted(self.place_of_key)]), rows)
 
     @contextmanager
     def bulk(self) -> Iterator[None]:

@@ -7,12 +7,15 @@ import os
 import re
 import sqlite3
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
+
+import numpy as np
 
 from holdfast.errors import (
     BusyStoreError,
@@ -23,6 +26,7 @@ from holdfast.errors import (
     StoreError,
     shown,
 )
+from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
 from holdfast.store import files
 
@@ -43,6 +47,9 @@ _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _SIDES = ("-wal", "-shm", ".index")
 _FILE_HEADER = 100
 _PAGE_SIZE_AT = slice(16, 18)
+_FLOAT32 = 4
+# A file with more free pages than this after a migration is written anew: it would keep its size for years.
+_FREE_SHARE = 0.1
 _LARGEST_PAGE = 1  # how two bytes say 65,536
 
 # SQLite's primary result codes (https://www.sqlite.org/rescode.html), each with the error it becomes.
@@ -167,7 +174,8 @@ def _connected(location: str, settings: StoreSettings) -> sqlite3.Connection:
         try:
             _refuse_foreign(connection, location)  # before anything that writes to the file
             _configure(connection)
-            _migrate(connection)
+            if _migrate(connection):
+                _shrink(connection)
         except BaseException:
             connection.close()
             raise
@@ -279,11 +287,13 @@ def _configure(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA secure_delete = ON")  # law 16: deleted bytes are overwritten, on every connection
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Apply the migrations the file has not seen, in one transaction."""
+def _migrate(connection: sqlite3.Connection) -> bool:
+    """Apply the migrations the file has not seen, in one transaction; return whether there were any."""
     latest = migrations()[-1][0]
     if schema_version(connection) == latest:
-        return
+        return False
+    connection.create_function("halve", 1, _halve, deterministic=True)
+    connection.create_function("crc32", 1, zlib.crc32, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
         present = schema_version(connection)  # another process may have migrated while we waited for the lock
@@ -298,6 +308,26 @@ def _migrate(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    return True
+
+
+def _halve(data: bytes) -> bytes:
+    """Return a vector of 32-bit floats as it is stored now; what is none of them was damaged, and stays so."""
+    if len(data) % _FLOAT32:
+        return data
+    with np.errstate(all="ignore"):  # damaged bytes may be any numbers
+        return halve(np.frombuffer(data, dtype="<f4")).tobytes()
+
+
+def _shrink(connection: sqlite3.Connection) -> None:
+    """Write the file anew when a migration has emptied much of it; somebody else's use of it is no reason to wait."""
+    [pages], [free] = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "freelist_count"))
+    if free > _FREE_SHARE * pages:
+        try:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.OperationalError as error:
+            log.warning("the file keeps %d free pages, to be used again: %s", free, error)
 
 
 def _refuse_foreign(connection: sqlite3.Connection, location: str) -> None:

@@ -44,6 +44,7 @@ from holdfast.store.rows import (
     agent_matches,
     check_vectors,
     hidden_by,
+    read_vectors,
     then_by,
     unit_of,
     where,
@@ -105,7 +106,7 @@ class SqliteReading:
                 return np.zeros(0, dtype=np.intp), np.zeros(0), False
             if query.density is not None:
                 eligible = eligible & (shard.column("anchor_density") == np.float32(query.density))
-            return (*shard.dense.propose(query.vector, eligible, depth, query.tier), False)
+            return (*shard.dense.propose(query.vector, eligible, depth, query.tier, shard.funnel), False)
 
         if self._index.space() != query.space:
             return Proposal(())
@@ -193,8 +194,8 @@ class SqliteReading:
         for shard, mine, places in self._visible.group_by_shard(rows):
             stored |= self._stored(shard, query.space, mine, places)
         held = sorted(stored)
-        matrix = np.frombuffer(b"".join([stored[row] for row in held]), dtype="<f4")
-        return DenseEvidence(tuple(found[row] for row in held), matrix.reshape(len(held), -1 if held else 0))
+        matrix = read_vectors([stored[row] for row in held], -1 if held else 0)
+        return DenseEvidence(tuple(found[row] for row in held), matrix)
 
     def _stored(self, shard: Shard, space: str, rows: Places, places: Places) -> dict[int, bytes]:
         """Return the stored vectors of some places, by the rows that they belong to."""
@@ -232,12 +233,12 @@ class SqliteReading:
         kinds = (eligible & (own.column("kind") == TURN), eligible & (own.column("scope") == DURABLE))
         depths = (query.turns, query.durable)
         least = (query.similar - _FAR_OFF, -1.0)
-        near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths], least)
+        near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths], least, own.funnel)
         places = np.unique(np.concatenate([one for found in near for one in found]))
         stored, dims = self._stored(own, query.space, places, places), query.vectors.shape[1]
         row_of_place = np.full(len(own.keys), NOWHERE, dtype=np.intp)
         row_of_place[[*stored]] = range(len(stored))
-        matrix = tier(np.frombuffer(b"".join(stored.values()), dtype="<f4").reshape(len(stored), dims), dims)
+        matrix = tier(read_vectors([*stored.values()], dims), dims)
         given = tier(query.vectors, dims)
         itself = np.array([own.place_of_id.get(unit_id, NOWHERE) for unit_id in ids], dtype=np.intp)
 

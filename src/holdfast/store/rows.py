@@ -103,6 +103,11 @@ def own_json(unit: Unit) -> Unit:
     return unit.evolve(metadata=copy.deepcopy(unit.metadata), parts=copy.deepcopy(unit.parts))
 
 
+def read_vectors(data: Sequence[bytes], dims: int) -> NDArray[np.float32]:
+    """Return stored vectors (`halve`) as rows, number by number."""
+    return np.frombuffer(b"".join(data), dtype="<f2").astype(np.float32).reshape(len(data), dims)
+
+
 def check_vectors(rows: Sequence[tuple[int, bytes, int]]) -> None:
     """Refuse a vector that is not what its checksum was taken of; a row is key, vector, checksum, and more."""
     for key, data, checksum, *_ in rows:
@@ -113,7 +118,8 @@ def check_vectors(rows: Sequence[tuple[int, bytes, int]]) -> None:
 def vector_of(row: tuple[int, bytes, int]) -> NDArray[np.float32]:
     """Return the vector of a row whose checksum holds."""
     check_vectors([row])
-    return np.frombuffer(row[1], dtype="<f4").astype(np.float32, copy=False)
+    vector: NDArray[np.float32] = read_vectors([row[1]], -1)[0]
+    return vector
 
 
 def agent_matches(view: View, unit: Unit) -> bool:

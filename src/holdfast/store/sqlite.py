@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError, EmbeddingSpaceError, InputError, StoreError, shown
+from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
 from holdfast.store import snapshot
 from holdfast.store.contract import Derivation, Mark, Problem, Promotion, Reading, SpaceChange
@@ -321,17 +322,31 @@ class SqliteStore:
                 raise EmbeddingSpaceError(
                     f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`"
                 )
-            for unit, vector in zip(units, np.ascontiguousarray(vectors, dtype="<f4"), strict=True):
+            self._run("name_space", {"space": space})
+            for unit, vector in zip(units, halve(vectors), strict=True):
                 data = vector.tobytes()
                 checksum = zlib.crc32(data)
                 row = {**unit_keys(unit), "space": space, "vector": data, "checksum": checksum}
                 for (key,) in self._run("put_vector", row).fetchall():
                     self._database.record_change(key, unit)
-                    marker.fresh.vectors[key] = (checksum, vector)
+                    marker.fresh.vectors[key] = (checksum, vector.astype(np.float32))
                     written += 1
             for one in marks:
                 marker.write(one)
+        for owner in {(unit.tenant, unit.user or GLOBAL): unit for unit in units}.values():
+            self._measure(owner)
         return written
+
+    def _measure(self, unit: Unit) -> None:
+        """Keep what the vectors of a unit's owner need of the first tier, when it is time to measure that."""
+        owner = {"tenant": unit.tenant, "user": unit.user or GLOBAL}
+        with self._database.in_use():
+            funnel, space = self._index.measure_funnel(*owner.values()), self._index.space()
+            row = None if funnel is None else self._database.find(unit.tenant, unit.user, unit.id)
+        if funnel is not None and row is not None:
+            with self._write():
+                self._run("put_funnel", {**owner, "space": space, "rows": funnel.rows, "width": funnel.width})
+                self._database.record_change(row[0], unit)  # whoever follows the owner hears of it
 
     def waiting(self, space: str, limit: int) -> list[Unit]:
         """See `Store.waiting`."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.store import snapshot
+from holdfast.store.blocks import CARRIED, CARRYING_MODELS, Funnel
 from holdfast.store.contract import Derivation
 from holdfast.store.database import Database
 from holdfast.store.index import Shard
@@ -34,6 +35,9 @@ _WORTH_SAVING = 1000
 # A snapshot that is this many changes behind, and this share of its units, is written again: a unit is two changes.
 _FAR_BEHIND = 10_000
 _BEHIND_SHARE = 0.25
+# An owner's vectors are measured when there are so many, and each time that there are twice as many, up to the last;
+# beyond it the width grows with the owner. Below the first a sweep over all dimensions is as fast as a funnel.
+_FIRST_MEASURED, _LAST_MEASURED = 8192, 65_536
 # Large enough that a batch costs more than its call, small enough to stop soon when time runs out.
 _ENCODED_TOGETHER = 64
 _VECTORS_TOGETHER = 4096
@@ -214,6 +218,7 @@ class LiveIndex:
                 changed.setdefault((tenant, user), {})[key] = None
         for owner, keys in changed.items():
             self._refresh(self._shards[owner], [*keys], fresh)
+            self._shards[owner].funnel = self._funnel(*owner)
         # Only now, so that a read that fails is done again.
         self._followed = last
         self._data_version, self._database.written = version, False
@@ -276,6 +281,7 @@ class LiveIndex:
         shard = self._shards.pop((tenant, user), None)
         if shard is None:
             shard = self._restored(tenant, user) or self._built(tenant, user)
+            shard.funnel = self._funnel(tenant, user)
         self._shards[tenant, user] = shard  # the last one asked for is the last to go
         if len(self._shards) > _OWNERS_KEPT:
             longest_unasked = next(iter(self._shards))
@@ -283,6 +289,21 @@ class LiveIndex:
             self._saved.pop(longest_unasked, None)
             self._read.clear()  # nobody hears of changes to units of an owner that is not followed
         return shard
+
+    def _funnel(self, tenant: str, user: str) -> Funnel | None:
+        """Return what is known of an owner's vectors: the same in every process, because it is of the store."""
+        if (self._space or "").startswith(CARRYING_MODELS):
+            return CARRIED
+        row = self._run("funnel", {"tenant": tenant, "user": user, "space": self._space}).fetchone()
+        return None if row is None else Funnel(*row)
+
+    def measure_funnel(self, tenant: str, user: str) -> Funnel | None:
+        """Measure the vectors of an owner that is loaded, when there are many more than when that was last done."""
+        shard = self._shards.get((tenant, user))
+        if shard is None or shard.unit_count < _FIRST_MEASURED or shard.funnel is CARRIED:
+            return None
+        rows = _FIRST_MEASURED << ((min(shard.unit_count, _LAST_MEASURED) // _FIRST_MEASURED).bit_length() - 1)
+        return shard.measure_funnel(rows) if shard.funnel is None or shard.funnel.rows < rows else None
 
     def _restored(self, tenant: str, user: str) -> Shard | None:
         """Return the owner's shard from the snapshot, brought up to date, or None."""

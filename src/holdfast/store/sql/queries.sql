@@ -175,16 +175,21 @@ INSERT INTO agreements (name, value) VALUES (:name, :value) ON CONFLICT (name) D
 -- name: waiting_units
 SELECT {row}
 FROM units
-WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key AND space = :space AND vectors.version = units.version)
+WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key AND space = (SELECT key FROM spaces WHERE name = :space)
+    AND vectors.version = units.version)
 ORDER BY key LIMIT :limit;
 
 -- name: waiting_count
 SELECT count(*) FROM units
-WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key AND space = :space AND vectors.version = units.version);
+WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key AND space = (SELECT key FROM spaces WHERE name = :space)
+    AND vectors.version = units.version);
+
+-- name: name_space
+INSERT INTO spaces (name) VALUES (:space) ON CONFLICT (name) DO NOTHING;
 
 -- name: put_vector
 INSERT INTO vectors (unit_key, space, version, vector, checksum)
-SELECT key, :space, version, :vector, :checksum FROM units
+SELECT key, (SELECT key FROM spaces WHERE name = :space), version, :vector, :checksum FROM units
 WHERE tenant = :tenant AND user = :user AND id = :id AND version = :version
 ON CONFLICT (unit_key) DO UPDATE SET space = excluded.space, version = excluded.version, vector = excluded.vector,
     checksum = excluded.checksum
@@ -192,25 +197,38 @@ RETURNING unit_key;
 
 -- name: unit_states
 SELECT key, units.checksum, superseded_by, covered_by, vectors.checksum FROM units
-LEFT JOIN vectors ON unit_key = key AND vectors.version = units.version AND space = :space
+LEFT JOIN vectors ON unit_key = key AND vectors.version = units.version
+    AND space = (SELECT key FROM spaces WHERE name = :space)
 WHERE key IN (SELECT value FROM json_each(:keys)) ORDER BY key;
 
 -- name: vectors_of_units
 SELECT unit_key, vector, checksum FROM vectors
-WHERE space = :space AND unit_key IN (SELECT value FROM json_each(:keys));
+WHERE space = (SELECT key FROM spaces WHERE name = :space) AND unit_key IN (SELECT value FROM json_each(:keys));
 
 -- name: vectors_of_versions
 SELECT unit_key, vector, checksum, version FROM version_vectors
-WHERE space = :space AND unit_key IN (SELECT value FROM json_each(:keys)) ORDER BY unit_key, version;
+WHERE space = (SELECT key FROM spaces WHERE name = :space) AND unit_key IN (SELECT value FROM json_each(:keys)) ORDER BY unit_key, version;
 
 -- name: owner_vectors
 SELECT key, vector, vectors.checksum FROM vectors JOIN units ON key = unit_key AND units.version = vectors.version
-WHERE tenant = :tenant AND user = :user AND space = :space ORDER BY key;
+WHERE tenant = :tenant AND user = :user AND space = (SELECT key FROM spaces WHERE name = :space) ORDER BY key;
 
 -- name: units_by_key
 SELECT {row}
 FROM units
 WHERE key IN (SELECT value FROM json_each(:keys));
+
+-- name: funnel
+SELECT rows, width FROM funnels
+WHERE tenant = :tenant AND user = :user AND space = (SELECT key FROM spaces WHERE name = :space);
+
+-- name: put_funnel
+INSERT INTO funnels (tenant, user, space, rows, width)
+VALUES (:tenant, :user, (SELECT key FROM spaces WHERE name = :space), :rows, :width)
+ON CONFLICT (tenant, user) DO UPDATE SET space = excluded.space, rows = excluded.rows, width = excluded.width;
+
+-- name: erase_funnel
+DELETE FROM funnels WHERE tenant = :tenant AND user = :user;
 
 -- name: all_vectors
 SELECT unit_key, vector, checksum FROM vectors
