@@ -22,7 +22,7 @@ from rich.progress import track
 from holdfast.kernels import vectors
 from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
-from holdfast.store.blocks import TIERS, DenseBlock
+from holdfast.store.blocks import CARRIED, CARRYING_MODELS, TIERS, DenseBlock
 
 SESSION = re.compile(r"session_\d+")
 TOP = 10
@@ -56,10 +56,12 @@ def main() -> None:
     block = DenseBlock(embedder.dims)
     block.add(np.arange(len(matrix), dtype=np.int32), matrix)
     everything = np.ones(len(matrix), dtype=np.bool_)
+    carries = embedder.space.startswith(CARRYING_MODELS)
+    funnel = CARRIED if carries else block.measure(np.arange(len(matrix)), len(matrix))
     recalls, tiers = [], {tier: [] for tier in TIERS if tier < embedder.dims}
     for query in track(queries, "asking"):
         exact = set(np.argsort(-vectors.cosines(matrix, query, embedder.dims), kind="stable")[:TOP].tolist())
-        places, _ = block.propose(query, everything, 100, None)
+        places, _ = block.propose(query, everything, 100, None, funnel)
         rescored = vectors.cosines(matrix[places], query, embedder.dims)
         recalls.append(len(exact & set(places[np.argsort(-rescored)[:TOP]].tolist())) / TOP)
         for tier, found in tiers.items():
@@ -69,6 +71,7 @@ def main() -> None:
         "space": embedder.space,
         "turns": len(turns),
         "questions": len(questions),
+        "funnel width": funnel.width_for(len(matrix), 100),
         "funnel recall@10": float(np.mean(recalls)),
         "early exit": {str(tier): threshold(np.array(found)) for tier, found in tiers.items()},
     }

@@ -83,6 +83,9 @@ TURNS_PER_TOPIC = 50
 # give the cosines of real chat: .8 with the turn itself, about .5 with the others of its topic.
 TURN_SPREAD = 0.75
 QUESTION_SPREAD = 0.75
+# Dimensions carry less and less, as those of an embedder with trained prefixes do: a third of the squares after so
+# many. The first 64 hold .48 of the squared length (.52 measured on 41,592 real texts), the first 256 .94 (.95).
+FADING = 100.0
 ANYWHERE = np.eye(1, DIMS, dtype=np.float32)[0]
 # Vectors made in one piece: small enough that a million of them never lie in memory twice.
 PIECE = 50_000
@@ -228,7 +231,11 @@ class VectorGenerator:
         return _unit_rows(turns + QUESTION_SPREAD * self._noise(len(turns)))
 
     def _noise(self, rows: int) -> NDArray[np.float32]:
-        return self._random.standard_normal((rows, DIMS), dtype=np.float32) / np.float32(np.sqrt(DIMS))
+        return self._random.standard_normal((rows, DIMS), dtype=np.float32) * _SPREADS
+
+
+_SHARES = np.exp(-np.arange(DIMS) / FADING)
+_SPREADS = np.sqrt(_SHARES / _SHARES.sum()).astype(np.float32)
 
 
 def _unit_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,13 +1,17 @@
 """Stores of an earlier schema: what they hold keeps its ids, its documents and its conversations."""
 
+import contextlib
 import sqlite3
+import zlib
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from builders import NOW, opened
 from holdfast.store import migrate
 from holdfast.store.migrate import migrations
+from holdfast.testing.embedders import HashEmbedder
 
 OWNER = {"user": "ana", "session": "s1"}
 TALK = ["yes", "no", "yes"]
@@ -18,11 +22,31 @@ def made_older(path, schema):
     with sqlite3.connect(path) as connection:
         for index in ("units_of_document", "units_in_conversation"):
             connection.execute(f"DROP INDEX {index}")
+        made_wider(connection)
         connection.execute("DROP TABLE version_vectors")
         connection.execute("ALTER TABLE units DROP COLUMN document")
         connection.execute("ALTER TABLE documents DROP COLUMN given_to")
         connection.execute(f"PRAGMA user_version = {schema}")
     connection.close()
+
+
+def made_wider(connection):
+    """Give vectors and those of versions back their 32-bit floats and the names of their spaces."""
+    connection.create_function("widened", 1, lambda data: np.frombuffer(data, "<f2").astype("<f4").tobytes())
+    connection.create_function("crc32", 1, zlib.crc32)
+    scripts = dict(migrations())
+    for table, number in (("vectors", 2), ("version_vectors", 6)):
+        connection.execute(f"ALTER TABLE {table} RENAME TO half_{table}")
+        start = scripts[number].index(f"CREATE TABLE {table}")
+        connection.execute(scripts[number][start : scripts[number].index(";", start)])
+        connection.execute(
+            f"INSERT INTO {table} (unit_key, space, version, vector, checksum) "
+            f"SELECT unit_key, name, version, widened(vector), crc32(widened(vector)) FROM half_{table} "
+            f"JOIN spaces ON key = space"
+        )
+        connection.execute(f"DROP TABLE half_{table}")
+    connection.execute("DROP TABLE spaces")
+    connection.execute("DROP TABLE funnels")
 
 
 @pytest.fixture
@@ -131,3 +155,71 @@ def test_a_new_store_and_an_older_one_end_with_the_same_schema(older, tmp_path):
     opened(path=tmp_path / "new.db").close()
     assert schema(older) == schema(tmp_path / "new.db")
     assert schema(older)[1] == migrations()[-1][0]
+
+
+LINES = [
+    f"the {thing} stands in the {place}" for thing in ("lamp", "oar", "net") for place in ("hall", "shed", "yard")
+]
+
+
+def of_wide_vectors(path, *, damaged=0):
+    """Make a store whose vectors are 32-bit floats, of a present and of an earlier version."""
+    with opened(path=path, embedder=HashEmbedder(64)) as memory:
+        memory.remember([{"id": f"u{i}", "text": line} for i, line in enumerate(LINES)], user="ana")
+        memory.update("u0", text="the lamp fell", user="ana")
+        memory.search("lamp", user="ana")
+    with sqlite3.connect(path) as connection:
+        made_wider(connection)
+        connection.execute("PRAGMA user_version = 6")
+        connection.execute("UPDATE vectors SET checksum = checksum + 1 WHERE unit_key <= ?", (damaged,))
+        wide = connection.execute("SELECT length(vector), typeof(space) FROM vectors").fetchone()
+    connection.close()
+    assert wide == (64 * 4, "text")
+
+
+def found_in(memory):
+    return [
+        [(hit.unit.id, hit.score) for hit in memory.search(question, user="ana", **moment)]
+        for question in ("a lamp in the hall", "who mends nets?")
+        for moment in ({}, {"as_of": NOW})
+    ]
+
+
+def test_wide_vectors_become_half_as_long_and_find_what_they_found(tmp_path):
+    older, fresh = tmp_path / "older.db", tmp_path / "fresh.db"
+    of_wide_vectors(older)
+    with opened(path=fresh, embedder=HashEmbedder(64)) as memory:
+        memory.remember([{"id": f"u{i}", "text": line} for i, line in enumerate(LINES)], user="ana")
+        memory.update("u0", text="the lamp fell", user="ana")
+        expected = found_in(memory)
+    with opened(path=older, embedder=HashEmbedder(64)) as memory:
+        assert memory.stats(user="ana", whole=True).waiting == 0
+        assert found_in(memory) == expected
+        assert memory.store.verify() == []
+    with sqlite3.connect(older) as connection:
+        lengths = {
+            row
+            for table in ("vectors", "version_vectors")
+            for row in connection.execute(f"SELECT length(vector), typeof(space) FROM {table}")
+        }
+    connection.close()
+    assert lengths == {(64 * 2, "integer")}
+
+
+def test_a_vector_that_was_damaged_before_is_still_known_to_be(tmp_path):
+    of_wide_vectors(tmp_path / "a.db", damaged=2)
+    with opened(path=tmp_path / "a.db", embedder=HashEmbedder(64)) as memory:
+        assert len(memory.store.verify()) == 2
+
+
+def test_a_file_that_a_migration_has_emptied_becomes_smaller(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path=path, embedder=HashEmbedder(2048)) as memory:
+        memory.remember([f"line {i}" for i in range(60)], user="ana")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        made_wider(connection)
+        connection.execute("PRAGMA user_version = 6")
+        connection.execute("VACUUM")
+    before = path.stat().st_size
+    opened(path=path).close()
+    assert path.stat().st_size < 0.7 * before

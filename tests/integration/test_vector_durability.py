@@ -19,15 +19,17 @@ import numpy as np
 import pytest
 from test_processes import Peer
 
-from builders import ask, make_view, opened, propose, waiting
+from builders import ask, make_view, opened, patient, propose, waiting
 from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, EmbeddingSpaceError, HoldfastError, Memory, Settings
+from holdfast.kernels.vectors import halve
 from holdfast.models import build_embedder
+from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
 from holdfast.store import snapshot, sync
-from holdfast.store.contract import DenseQuery, LexicalQuery
+from holdfast.store.contract import DenseQuery, LexicalQuery, Proposal
 from holdfast.testing.embedders import HashEmbedder
-from holdfast.types import FIELDS
+from holdfast.types import FIELDS, QueryProfile
 
 SAVER = Path(__file__).with_name("saver.py")
 # Nothing is refused: these tests are about what is kept.
@@ -65,6 +67,11 @@ def vectors_of(memory, space, ids, user="ana"):
     return dict(zip(found.ids, found.vectors, strict=True))
 
 
+def stored(embedder, text):
+    """Return the bytes of what a store gives back of a text's vector."""
+    return halve(embedder.embed_query(text)).astype(np.float32).tobytes()
+
+
 # ------------------------------------------------------------------- committed before they are embedded
 
 # Keeps its words, acknowledges, and is killed before the vectors are written.
@@ -72,6 +79,7 @@ DYING = """
 import os, signal, sys
 from holdfast import Memory, Settings
 from holdfast.models import build_embedder
+from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
 from holdfast.testing.embedders import HashEmbedder
 
@@ -121,7 +129,7 @@ def test_units_whose_writer_was_killed_before_embedding_are_found_by_words_and_t
         units = memory.list(user="ana", limit=None)
         rows = vectors_of(memory, embedder.space, [unit.id for unit in units])
         assert {unit.id: rows[unit.id].tobytes() for unit in units} == {
-            unit.id: embedder.embed_query(unit.text).tobytes() for unit in units
+            unit.id: stored(embedder, unit.text) for unit in units
         }
         assert memory.store.verify() == []
 
@@ -484,9 +492,7 @@ def test_reembedding_gives_every_unit_a_vector_of_the_new_space(tmp_path, other)
         for user in ("ana", "ben"):
             units = memory.list(user=user, limit=None)
             rows = vectors_of(memory, other.space, [unit.id for unit in units], user)
-            assert {u.id: rows[u.id].tobytes() for u in units} == {
-                u.id: other.embed_query(u.text).tobytes() for u in units
-            }
+            assert {u.id: rows[u.id].tobytes() for u in units} == {u.id: stored(other, u.text) for u in units}
         assert memory.reembed() == 0
     with open_with(path, other) as memory:
         assert answers(memory, ("ana", "ben")) == found
@@ -562,17 +568,11 @@ def test_an_update_replaces_the_vector(tmp_path):
     with open_with(tmp_path / "store.db", embedder) as memory:
         memory.remember("the copper kettle", id="x", user="ana")
         memory.update("x", user="ana", text="a lamp in the hall")
-        assert (
-            vectors_of(memory, embedder.space, ["x"])["x"].tobytes()
-            == embedder.embed_query("a lamp in the hall").tobytes()
-        )
+        assert vectors_of(memory, embedder.space, ["x"])["x"].tobytes() == stored(embedder, "a lamp in the hall")
         # A change of anything else makes a new version too, and the unit must not be left waiting.
         memory.update("x", user="ana", pinned=True)
         memory.remember("a lamp in the cellar", id="x", user="ana")
-        assert (
-            vectors_of(memory, embedder.space, ["x"])["x"].tobytes()
-            == embedder.embed_query("a lamp in the cellar").tobytes()
-        )
+        assert vectors_of(memory, embedder.space, ["x"])["x"].tobytes() == stored(embedder, "a lamp in the cellar")
         assert waiting(memory, embedder.space) == 0
 
 
@@ -759,3 +759,60 @@ def test_processes_and_threads_change_no_id_and_no_score(tmp_path):
         said.append(json.loads(done.stdout))
     assert said[0] == said[1] == said[2]
     assert all(said[0][1])
+
+
+# ---------------------------------------------------------------------------- what the first tier hands on
+
+
+class Drawn:
+    """Vectors drawn by chance: their first dimensions say nothing of the rest."""
+
+    dims, space = 128, "drawn/128/none/1"
+
+    def embed_query(self, text):
+        return np.random.default_rng([*text.encode()]).normal(size=128).astype(np.float32)
+
+    def embed_documents(self, texts):
+        return np.array([self.embed_query(text) for text in texts])
+
+
+def funnels(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT user, rows, width FROM funnels ORDER BY user").fetchall()
+
+
+def test_a_funnel_is_measured_as_an_owner_grows_and_is_the_same_for_everyone_who_opens_the_store(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sync, "_FIRST_MEASURED", 64)
+    monkeypatch.setattr(sync, "_LAST_MEASURED", 128)
+    path = tmp_path / "store.db"
+    with open_with(path, Drawn()) as memory, open_with(path, Drawn()) as other:
+        sizes = []
+        for start in range(0, 320, 40):
+            memory.remember([f"line {i}" for i in range(start, start + 40)], user="ana", session=f"s{start}")
+            memory.search("line 3", user="ana")
+            sizes.append([rows for _, rows, _ in funnels(path)])
+        assert sizes == [[], [64], [64], [128], [128], [128], [128], [128]]
+        [(_, rows, width)] = funnels(path)
+        assert width > rows  # every row has to be handed on: the search stays exact
+        assert answers(memory) == answers(other)
+        assert [shard.funnel.rows for shard in other.store._index._shards.values() if shard.funnel] == [128]
+    with open_with(path, Drawn()) as memory:
+        memory.remember("one of another", user="ben")
+        memory.forget(user="ana", all=True)
+        assert funnels(path) == []
+
+
+def test_exact_search_is_a_setting(tmp_path):
+    asked = []
+
+    class Listening:
+        def propose(self, query, depth, deadline):
+            asked.append(query.tier)
+            return Proposal(())
+
+    for settings in (Settings(), Settings.load({"dense.exact": True}, environ={})):
+        profile = QueryProfile("?", (), vector=np.ones(128, dtype=np.float32), space="s")
+        DenseStrategy(settings).propose(profile, Listening(), 5, patient())
+    assert asked == [None, 128]

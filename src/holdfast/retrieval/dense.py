@@ -26,10 +26,12 @@ class DenseStrategy:
         self._settings = settings.dense
 
     def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:
-        """See `Strategy.propose`: the funnel's candidates, or the first sure enough tier's."""
+        """See `Strategy.propose`: the funnel's candidates, those of all rows, or the first sure enough tier's."""
         if query.vector is None:
             return Finding(())
-        tier = self._sure_tier(query, query.vector, reading, depth, deadline) if self._settings.early_exit else None
+        tier = len(query.vector) if self._settings.exact else None
+        if self._settings.early_exit:
+            tier = self._sure_tier(query, query.vector, reading, depth, deadline)
         found = reading.propose(DenseQuery(query.space or "", query.vector, tier), depth, deadline)
         return Finding(found.ids, found.exhausted)
 

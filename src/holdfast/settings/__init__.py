@@ -84,6 +84,7 @@ class LexicalSettings:
 class DenseSettings:
     """The Matryoshka cascade (C10)."""
 
+    exact: bool = setting(default=False, doc="compare every vector by all its dimensions, whatever the embedder")
     early_exit: bool = setting(default=False, doc="stop at the first tier that is sure enough (lossy)", internal=True)
     # The contract's .65 and .75 are another embedder's. Derived by benchmarks/cascade.py for ours: no threshold keeps
     # 90 % of the exact top ten (64 dimensions hold 44 % of it, 256 hold 79 %), so neither tier is sure enough.

@@ -74,6 +74,7 @@ TIERS = (64, 256)
 # Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
 _ROUNDING = 0.004
 _NO_VECTOR = -1
+_FARTHEST = np.iinfo(np.int32).min  # the product of a row that is not searched
 # Comparing a row that the first tier hands on takes as long as comparing three in one sweep.
 _SWEEP_GAIN = 3
 # Of the best by a few dimensions at least so many, for each row that is asked for.
@@ -113,6 +114,7 @@ class DenseBlock:
         self._rows = Column(np.int8, dims)
         self._scales = Column(np.float32)
         self._first = Column(np.int8, min(TIERS[0], dims))
+        self._held: NDArray[np.bool_] | None = None  # which places have a vector; None after a change
 
     @property
     def vector_count(self) -> int:
@@ -137,7 +139,7 @@ class DenseBlock:
             self._scales.extend(np.zeros(missing, dtype=np.float32))
             for column, width in ((self._rows, self.dims), (self._first, min(TIERS[0], self.dims))):
                 column.extend(np.zeros((missing, width), dtype=np.int8))
-        whole = vectors.quantise(matrix)
+        whole, self._held = vectors.quantise(matrix), None
         self._checksums.values[places] = checksums
         self._rows.values[places] = whole
         self._first.values[places] = vectors.quantise_prefix(whole, TIERS[0])
@@ -146,10 +148,11 @@ class DenseBlock:
     def drop(self, place: int) -> None:
         """Let a place have no vector; most have none to lose."""
         if place < len(self._checksums.values):
-            self._checksums.values[place] = _NO_VECTOR
+            self._checksums.values[place], self._held = _NO_VECTOR, None
 
     def renumber(self, alive: NDArray[np.bool_]) -> None:
         """Follow the shard: dead places leave, the others move up."""
+        self._held = None
         for column in (self._checksums, self._rows, self._first, self._scales):
             column.keep(alive[: len(column.values)])
 
@@ -175,10 +178,10 @@ class DenseBlock:
 
         All rows are compared by all dimensions; or by those of a tier; or those that a funnel hands on.
         """
-        rows, whole, dims = self._living(eligible), vectors.quantise(query), min(tier or self.dims, self.dims)
-        if (width := self._width(funnel, len(rows), depth)) < len(rows) and tier is None:
-            products = vectors.multiply(self._first.values, vectors.quantise_prefix(whole, TIERS[0]), rows)
-            rows = rows[at_least_top(products, width, 0)]
+        living, whole, dims = self._living(eligible), vectors.quantise(query), min(tier or self.dims, self.dims)
+        searched = int(np.count_nonzero(living))
+        width = searched if tier is not None else self._width(funnel, searched, depth)
+        rows = np.flatnonzero(living) if width == searched else self._narrow(whole, living, searched, width)
         products = vectors.multiply(self._rows.values[:, :dims], whole[:dims], rows)
         lengths = self._scales.values if dims == self.dims else vectors.inverse_lengths(self._rows.values, dims)
         scores = vectors.approximate(products, lengths[rows], vectors.inverse_lengths(whole, dims))
@@ -194,7 +197,7 @@ class DenseBlock:
         A tier is one product of all queries with every row that any of them has left, under any mask.
         """
         whole = vectors.quantise(queries)
-        found = [[self._living(mask)] * len(queries) for mask in masks]
+        found = [[np.flatnonzero(self._living(mask))] * len(queries) for mask in masks]
         widths = [
             self._width(funnel, len(near[0]) if near else 0, depth) for near, depth in zip(found, depths, strict=True)
         ]
@@ -217,9 +220,24 @@ class DenseBlock:
             for near, depth, bar in zip(found, depths, least, strict=True)
         ]  # fmt: skip
 
-    def _living(self, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
-        held = self._checksums.values != _NO_VECTOR
-        return np.flatnonzero(held & eligible[: len(held)])
+    def _living(self, eligible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which rows are eligible and have a vector."""
+        if self._held is None:
+            self._held = self._checksums.values != _NO_VECTOR
+        return self._held & eligible[: len(self._held)]
+
+    def _narrow(
+        self, whole: NDArray[np.int8], living: NDArray[np.bool_], searched: int, width: int
+    ) -> NDArray[np.intp]:
+        """Return the rows that the first tier hands on."""
+        query = vectors.quantise_prefix(whole, TIERS[0])
+        if 2 * searched <= len(living):
+            rows = np.flatnonzero(living)
+            return rows[at_least_top(vectors.multiply(self._first.values, query, rows), width, 0)]
+        products = vectors.multiply(self._first.values[: len(living)], query)
+        if searched < len(living):
+            products = np.where(living, products, _FARTHEST)
+        return at_least_top(products, width, 0)
 
     def _width(self, funnel: Funnel | None, searched: int, depth: int) -> int:
         """Return how many of the rows that are searched the first tier hands on: all when that is as fast."""

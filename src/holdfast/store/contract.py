@@ -123,7 +123,9 @@ class LexicalEvidence:
 
 @dataclass(frozen=True, slots=True)
 class DenseQuery:
-    """What a store needs to propose by meaning (C10). `tier` asks for one tier's order; None for the funnel.
+    """What a store needs to propose by meaning (C10). `tier` asks for one tier's order; all dimensions are exact.
+
+    Without a tier the store may look at few dimensions first, as far as they were measured to carry.
 
     `density` asks for units of one anchor density alone (C13).
     """
@@ -136,7 +138,7 @@ class DenseQuery:
 
 @dataclass(frozen=True, slots=True)
 class DenseEvidence:
-    """The stored vectors of some units, row by row, in one embedding space."""
+    """The stored vectors of some units, row by row, in one embedding space: directions, to 11 bits a number."""
 
     ids: tuple[str, ...]
     vectors: NDArray[np.float32]

@@ -13,6 +13,7 @@ import numpy as np
 
 from holdfast.errors import ClosedStoreError, EmbeddingSpaceError, InputError, NotFoundError
 from holdfast.kernels import hypervectors as hv
+from holdfast.kernels import vectors
 from holdfast.store import contract
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Reading, SimilarityEvidence
 from holdfast.testing import builders
@@ -108,7 +109,7 @@ class StoreContract(builders.StoreSuite):
         others = (ana.by("ben"), "cellar", "y"), (ana.by(tenant="other"), "attic", "x"), (ana.by("eve"), "hall", "x")
         for asker, text, nearest in ((ana, "garden", "y"), *others):
             assert (asker.units("x")["x"].text, asker.near(1), asker.find(text)) == (text, {nearest}, {"x"})
-            assert asker.vectors("x")["x"].tolist() == near.get(text, NEARER["a"]).tolist()
+            assert _is_along(asker.vectors("x")["x"], near.get(text, NEARER["a"]))
             assert asker.find(*{"garden", "cellar", "attic", "hall"} - {text}) == set()
 
     def test_a_view_shows_what_counts_for_it(self, tmp_path: Path) -> None:
@@ -264,7 +265,7 @@ class StoreContract(builders.StoreSuite):
 
     # ----------------------------------------------------------------------------------------- searching
 
-    def test_units_of_every_owner_wait_for_a_vector_and_keep_it_bit_for_bit(self, tmp_path: Path) -> None:
+    def test_units_of_every_owner_wait_for_a_vector_and_keep_its_direction(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
         ana.put(draft("a", "one"), draft("b", "two", user="ben"), draft("c", "three", tenant="other"))
         ana.put(draft("g", "four", user=None, scope="global"))
@@ -274,10 +275,12 @@ class StoreContract(builders.StoreSuite):
         assert ana.store.put_vectors(SPACE, found[:3], numbers) == 3
         assert ana.store.waiting(SPACE, 99) == found[3:]
         assert (ana.store.stats(ana.view, whole=True).waiting, _waiting(ana, OTHER_SPACE)) == (1, 4)
-        for asker in (ana, self.open(tmp_path)):
-            for one, row in zip(found, numbers, strict=False):
-                [kept] = asker.by(one.user or "eve", tenant=one.tenant).vectors("nobody", one.id).values()
-                assert (kept.dtype, kept.tobytes()) == (row.dtype, row.tobytes())
+        second = self.open(tmp_path)
+        for one, row in zip(found, numbers, strict=False):
+            askers = (asker.by(one.user or "eve", tenant=one.tenant) for asker in (ana, second))
+            kept, again = (asker.vectors("nobody", one.id)[one.id] for asker in askers)
+            assert (kept.dtype, kept.tobytes()) == (row.dtype, again.tobytes())
+            assert _is_along(kept, row)
 
     def test_a_vector_is_of_present_words_or_left_out(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
@@ -289,7 +292,7 @@ class StoreContract(builders.StoreSuite):
         ana.embed({"a": EAST})
         ana.embed({"a": NEARER["a"]})  # a vector can be replaced
         ana.put(draft("a", "red door"))  # a duplicate keeps its vector
-        assert (_waiting(ana), ana.near(), ana.vectors("a")["a"].tolist()) == (0, {"a"}, NEARER["a"].tolist())
+        assert (_waiting(ana), ana.near(), _is_along(ana.vectors("a")["a"], NEARER["a"])) == (0, {"a"}, True)
         ana.put(draft("a", "green door"))
         assert (_waiting(ana), ana.near(), ana.vectors("a")) == (1, set(), {})
 
@@ -338,11 +341,11 @@ class StoreContract(builders.StoreSuite):
         clerk = ana.by(agent="clerk")
         for itself, turns, durable in (("", [c, a], [c, b]), ("c", [a], [b]), ("a", [c], [c, b])):
             found = _compare(clerk, itself)
-            assert np.allclose(found.turns, [turns], atol=1e-6)
-            assert np.allclose(found.durable, [durable], atol=1e-6)
+            assert np.allclose(found.turns, [turns], atol=1e-3)
+            assert np.allclose(found.durable, [durable], atol=1e-3)
         both = _compare(ana, "x", "c", most=(1, 2))
-        assert np.allclose(both.turns, [[c], [1.0]], atol=1e-6)
-        assert np.allclose(both.durable, [[c, b], [1.0, b]], atol=1e-6)
+        assert np.allclose(both.turns, [[c], [1.0]], atol=1e-3)
+        assert np.allclose(both.durable, [[c, b], [1.0, b]], atol=1e-3)
         nothing = SimilarityEvidence(((),), ((),))
         assert _compare(ana, "", space=OTHER_SPACE) == _compare(ana.by("eve"), "") == nothing
 
@@ -406,7 +409,7 @@ class StoreContract(builders.StoreSuite):
         for asker in (ana, self.open(tmp_path)):
             then, between = (asker.by(as_of=NOON + timedelta(minutes=minutes)) for minutes in (5, 15))
             for one, vector, text in ((asker, NEARER["b"], "green door"), (then, EAST, "blue door")):
-                assert (one.near(1), one.vectors("a")["a"].tolist()) == ({"a"}, vector.tolist())
+                assert (one.near(1), _is_along(one.vectors("a")["a"], vector)) == ({"a"}, True)
                 assert one.units("a")["a"].text == text
             assert between.near() == {*between.vectors("a", "b")} == {"b"}  # those words never had a vector
         ana.store.forget(ana.view, ["a"])
@@ -481,6 +484,11 @@ def _lead(asker: Asker, *keys: str, most: int = 9, mentioned: bool = True) -> di
 
 def _waiting(asker: Asker, space: str = SPACE) -> int:
     return len(asker.store.waiting(space, 99))
+
+
+def _is_along(kept: builders.Vector, given: builders.Vector) -> bool:
+    """Return whether a stored vector has the direction of the one that was given, as half floats keep it."""
+    return bool(vectors.cosines(kept[None, :], given, len(given))[0] > 1.0 - 1e-6)
 
 
 def _compare(asker: Asker, *itself: str, most: tuple[int, int] = (9, 9), space: str = SPACE) -> SimilarityEvidence:
