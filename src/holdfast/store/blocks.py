@@ -102,6 +102,7 @@ CARRIED = Funnel(28_000, 1_000, 0.5)
 # What is measured: the share of the exact ten best that is to be kept when stored vectors are the questions. People's
 # questions are harder, by a factor of at most 2.4 where .99 was measured with both.
 _KEPT_BEST, _KEPT_SHARE, _HARDER = 10, 0.99, 2.5
+_LEAST_WIDTH = 500  # fewer save no time, and a sample says little of the rarest questions
 _MEASURED_WITH, _MEASURED_TOGETHER = 200, 50
 
 
@@ -273,7 +274,7 @@ class DenseBlock:
                 best = at_least_top(exact, _KEPT_BEST, 0)
                 ranks += [int(np.count_nonzero(coarse > value)) for value in coarse[best].tolist()]
         needed = sorted(ranks)[math.ceil(_KEPT_SHARE * len(ranks)) - 1] + 1
-        return Funnel(most, int(_HARDER * needed))
+        return Funnel(most, max(_LEAST_WIDTH, int(_HARDER * needed)))
 
 
 def _take_top(scores: NDArray[np.float32], most: int, least: float) -> NDArray[np.intp]:
