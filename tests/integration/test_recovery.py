@@ -7,6 +7,7 @@ import pytest
 
 from builders import later, opened
 from holdfast import Settings
+from holdfast.kernels.vectors import halve
 from holdfast.language.temporal import anchor_density
 from holdfast.store.contract import DenseQuery
 from holdfast.store.reading import SqliteReading
@@ -36,7 +37,7 @@ def told(settings, texts):
 def by_anchors(texts, question, outside, least):
     """Return C_rec by definition: of all that is near enough and outside C2, the first ten by (A, cosine, id)."""
     keys, asked = [*texts], EMBEDDER.embed_query(question).astype(np.float64)
-    rows = EMBEDDER.embed_documents([*texts.values()]).astype(np.float64)
+    rows = halve(EMBEDDER.embed_documents([*texts.values()])).astype(np.float64)
     cosines = rows @ asked / (np.linalg.norm(rows, axis=1) * np.linalg.norm(asked))
     near = [
         (-anchor_density(texts[key]), -cosine, key)

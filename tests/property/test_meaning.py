@@ -167,7 +167,7 @@ def test_a_claim_beyond_a_strategys_own_candidates_is_completed_with_its_true_sc
         memory.remember("boat with a sail and a mast of oak and a keel", id="d", user="ana")
         found = memory.search("boat oar", user="ana", explain=True)
         for candidate in found.trace.candidates:
-            vector = HashEmbedder(64).embed_documents([memory.get(candidate.unit_id, user="ana").text])
+            vector = vectors.halve(HashEmbedder(64).embed_documents([memory.get(candidate.unit_id, user="ana").text]))
             cosine = float(vectors.cosines(vector, HashEmbedder(64).embed_query("boat oar"), 64)[0])
             assert candidate.claims["dense"] == max(0.0, cosine)
         for hit in found:
@@ -465,7 +465,7 @@ def test_in_the_reference_recipe_hybrids_relevance_is_the_cosine_of_the_full_vec
         found = memory.search(question, user="ana", session="s1")
         query = HashEmbedder(dims).embed_query(question)
         for hit in found:
-            rows = HashEmbedder(dims).embed_documents([hit.unit.text])
+            rows = vectors.halve(HashEmbedder(dims).embed_documents([hit.unit.text]))
             assert hit.rel == max(0.0, float(vectors.cosines(rows, query, dims)[0]))
 
 
