@@ -96,6 +96,7 @@ GROWTH = ("lost_by_growing", "ever_lost_by_growing")
 POOLED = "all"
 COMPACTED = "hybrid compacted"
 COMPARED = ("recall@10", "ndcg@10", "session_hit@1", "survival@1k", "survival@2k", "survival@4k")
+EMBEDDED = ("hit@1", "recall@10", "ndcg@10", "session_hit@1", "survival@2k")
 COUNTED = PAGE.parent.parent / "benchmarks" / "results" / "compaction.json"
 HOP_SETS = ("HotpotQA", "MuSiQue")
 HOP_METRICS = ("recall@5", "recall_all@5", "recall@10", "recall_all@10")
@@ -209,32 +210,26 @@ def baselines(found: Sequence[Measured]) -> Tables:
     return table(("set", "questions", "metric", "published", "ours", "difference"), rows, texts=3)
 
 
-# What an exploration by other hands gave for slightly larger baselines, all questions with gold.
-EXPLORED = (
-    ("LoCoMo", "bm25-stemmed", "recall@10", 0.580), ("LoCoMo", "bm25-stemmed", "ndcg@10", 0.434),
-    ("LoCoMo", "bm25-short", "recall@10", 0.601), ("LoCoMo", "bm25-short", "ndcg@10", 0.465),
-    ("LoCoMo", "dense", "recall@10", 0.420), ("LoCoMo", "dense", "ndcg@10", 0.277),
-    ("LoCoMo", "dense-nameless", "recall@10", 0.620), ("LoCoMo", "dense-nameless", "ndcg@10", 0.428),
-    ("LoCoMo", "mix-nameless", "recall@10", 0.681), ("LoCoMo", "mix-nameless", "ndcg@10", 0.494),
-    ("LoCoMo", "rrf", "recall@10", 0.550),
-    ("LongMemEval", "bm25-stemmed", "recall@10", 0.772), ("LongMemEval", "bm25-stemmed", "session_hit@1", 0.750),
-    ("LongMemEval", "dense", "recall@10", 0.780), ("LongMemEval", "mix", "recall@10", 0.832),
-    ("BEAM 100K", "bm25-stemmed", "recall@10", 0.399), ("BEAM 100K", "dense", "recall@10", 0.539),
-    ("BEAM 100K", "mix", "recall@10", 0.510), ("HotpotQA", "mix", "recall_all@5", 0.650),
-    ("MuSiQue", "mix", "recall_all@10", 0.41), ("TSQA", "mix", "hit@1", 0.285),
-)  # fmt: skip
-
-
-def explored(found: Sequence[Measured]) -> Tables:
-    """Return the figures of an exploration beside ours."""
-    measured = latest(found)
+def embedders(found: Sequence[Measured]) -> Tables:
+    """Return the default recipe with another embedder beside the shipped one, question by question."""
+    of_product = [each for each in found if each.system == PRODUCT]
+    ours = latest(each for each in of_product if not each.changed)
+    others = latest(
+        each for each in of_product if each.changed and all(key.startswith("embedding.") for key in each.changed)
+    )
     rows = []
-    for name, system, metric, value in EXPLORED:
-        own = measured.get((name, system))
-        if own is not None:
-            ours = own.row["metrics"][metric]
-            rows.append((name, f"`{system}`", metric, figure(value), figure(ours), signed(ours - value)))
-    return table(("set", "baseline", "metric", "explored", "ours", "difference"), rows, texts=3)
+    for name, _ in others:
+        other, own = others[name, PRODUCT], ours.get((name, PRODUCT))
+        if own is None:
+            continue
+        before, after = (each.kept.records.get((each.row["set"], PRODUCT), []) for each in (other, own))
+        rows += [
+            (name, metric, figure(other.row["metrics"][metric]), figure(own.row["metrics"][metric]),
+             paired_cell(before, after, metric))
+            for metric in EMBEDDED
+            if metric in own.row["metrics"]
+        ]  # fmt: skip
+    return table(("set", "metric", "all-MiniLM-L6-v2", "`minilm`", "difference"), rows, texts=2)
 
 
 def sets(found: Sequence[Measured]) -> Tables:
@@ -369,8 +364,8 @@ def hops(found: Sequence[Measured]) -> Tables:
 # Each table, and which of its columns say what a row is of.
 TABLES: Mapping[str, tuple[Callable[[Sequence[Measured]], Tables], tuple[int, ...]]] = {
     "baselines": (baselines, (0, 1, 2)),
-    "explored": (explored, (0, 1, 2)),
     "sets": (sets, (0, 2)),
+    "embedders": (embedders, (0, 1)),
     "ablation": (ablation, (0,)),
     "packing": (packing, (0, 1)),
     "growth": (growth, (0, 1)),

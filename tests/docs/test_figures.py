@@ -65,6 +65,18 @@ def test_a_set_is_known_by_schema_name_and_files_together(tmp_path):
     assert lines_of("baselines", run)[2] == "| BEAM 100K | all | recall@10 | .420 | .500 | +.080 |"
 
 
+def test_another_embedder_stands_beside_the_shipped_one_and_other_settings_do_not(tmp_path):
+    asked = [{"hybrid": {"p": value, "q": value}} for value in (0.4, 0.6, 0.9)]
+    changed = [{"embedding.embedder": "onnx"}, None, {"embedding.embedder": "onnx", "lexical.b": 0.1}]
+    runs = [
+        write_run(tmp_path / str(place), [row("hybrid", one["hybrid"]["q"])], changed=each, records=one)
+        for place, (one, each) in enumerate(zip(asked, changed, strict=True))
+    ]
+    assert lines_of("embedders", *runs)[2:] == [
+        "| LoCoMo | recall@10 | .400 | .600 | +.200 (+.200 to +.200) |",
+    ]
+
+
 def test_the_table_of_sets_shows_the_default_recipe_between_plain_bm25_and_the_reference_recipe(tmp_path):
     ours = write_run(
         tmp_path / "ours", [row("hybrid", 0.5), row("reference", 0.2), row("bm25", 0.4), row("mix", 0.3)]
