@@ -9,7 +9,7 @@ import pytest
 
 from builders import program
 
-gate_agreement, derive_gate = program("scripts/gate_agreement.py"), program("scripts/derive_gate.py")
+gate_agreement, derive_cosines = program("scripts/gate_agreement.py"), program("scripts/derive_cosines.py")
 
 EXAMPLES = gate_agreement.examples()
 LANGUAGES = {example.language for example in EXAMPLES}
@@ -49,16 +49,16 @@ def test_a_preference_passes_in_every_language_pack_beside_unrelated_memories():
 
 
 def test_the_derived_limits_separate_what_can_be_separated():
-    found = {"same": np.array([0.9, 0.8, 0.7]), "topic": np.array([0.6, 0.3, 0.65]), "unrelated": np.zeros(3)}
-    similar, saturated = derive_gate.derive(found)
+    same, topic = np.array([0.9, 0.8, 0.7]), np.array([0.6, 0.3, 0.65])
+    similar = derive_cosines.separate(same, topic)
     assert 0.65 < similar <= 0.70
-    assert derive_gate.balanced(found, similar) == 1.0
-    assert saturated == similar
-    mixed = {**found, "topic": np.array([0.6, 0.3, 0.85])}
-    assert derive_gate.derive(mixed)[1] == pytest.approx(0.86)
+    assert derive_cosines.balance(same, topic, similar) == 1.0
+    assert derive_cosines.shut(same, topic) == similar
+    assert derive_cosines.shut(same, np.array([0.6, 0.3, 0.85])) == pytest.approx(0.86)
+    assert derive_cosines.keep(0.6)(same, topic) == pytest.approx(0.80)
 
 
 def test_the_pairs_are_many_and_different():
-    triples = json.loads(derive_gate.PAIRS.read_text(encoding="utf-8"))
+    triples = json.loads(derive_cosines.PAIRS.read_text(encoding="utf-8"))
     assert len(triples) >= 40
     assert len({text for triple in triples for text in triple}) == 3 * len(triples)

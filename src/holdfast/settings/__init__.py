@@ -343,7 +343,7 @@ class GateSettings:
     # .81 (.79 of those held out), .35 without in .61 (.64); scripts/gate_agreement.py --stream.
     threshold: float = share(0.25, "a turn whose gate reaches this is promoted")
     # The contract's .80 and .85 are another embedder's; these separate saying the same from being about the same best
-    # for the one we ship (scripts/derive_gate.py).
+    # for the one we ship (scripts/derive_cosines.py).
     similar: float = cosine(0.75, "cosine from which an earlier turn says the same (F)", internal=True)
     saturated: float = cosine(0.82, "cosine from which a durable unit says the same (S)", internal=True)
     wide: bool = setting(default=True, doc="also read plans and decisions; leave bare questions out", internal=True)
