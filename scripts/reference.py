@@ -199,13 +199,15 @@ def models() -> Iterator[str]:
 
 
 def cascade() -> Iterator[str]:
-    """How much of the exact top ten the funnel finds, and the first tiers by themselves."""
-    rows: Table = [("model", "the funnel", "64 dimensions alone", "256 dimensions alone")]
-    for name in SHIPPED:
-        measured = _result(f"cascade-{name}.json")
-        tiers = measured["early exit"]
+    """How much of the exact ten best the funnel finds in stores of several sizes, and the tiers by themselves."""
+    measured = {name: _result(f"cascade-{name}.json") for name in SHIPPED}
+    sizes = [pool["rows"] for pool in next(iter(measured.values()))["pools"]]
+    rows: Table = [("model", *(f"funnel, {size:,}" for size in sizes), "64 dimensions alone", "256 dimensions alone")]
+    for name, result in measured.items():
+        tiers = result["early exit"]
         alone = (f"{tiers[t]['overlap@10 of all questions']:.3f}" if t in tiers else "all" for t in ("64", "256"))
-        rows.append((f"`{name}`", f"{measured['funnel recall@10']:.3f}", *alone))
+        found = (f"{pool['recall@10']:.3f} of {pool['handed on']:,}" for pool in result["pools"])
+        rows.append((f"`{name}`", *found, *alone))
     return _table(rows)
 
 
