@@ -16,8 +16,8 @@ belong together (`yes`) against pairs that do not (`no`):
   that keeps 95 % of `yes`.
 - `temporal.slot_similarity` (θ_e), the best slot of a temporal question and a gold turn against the twenty nearest
   other turns, among which the selector has to choose: the best balanced accuracy.
-- `compaction.min_align` (τ_preserve), an extractive summary or a written one (`session_summary`) and its own turns
-  against the turns beside them: the highest that keeps 95 % of `yes`.
+- `compaction.min_align` (τ_preserve), a written summary of a session (`locomo/` has them) and its turns against the
+  turns of other people: the highest that keeps 95 % of `yes`. Extractive summaries are not judged by it.
 
 SET leaves out other sets: the shipped values rest on `locomo` and `beam`, since `minilm` was trained on texts of the
 generator of a third. FOLDER keeps vectors from run to run. Other scripts derive the rest: `dense.exit_*` and the
@@ -34,7 +34,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +41,13 @@ from numpy.typing import NDArray
 from holdfast.eval.data import Haystack
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.run import CachedEmbedder
-from holdfast.eval.systems import Product, ProductReader, as_unit
-from holdfast.kernels.clustering import clusters, preservation
+from holdfast.eval.systems import Product, ProductReader
+from holdfast.kernels.clustering import preservation
 from holdfast.language.query import without_names
 from holdfast.language.temporal import event_slots, indicator
-from holdfast.language.tokens import estimate
-from holdfast.lifecycle.summarise import summarise
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
 from holdfast.settings import EmbeddingSettings, Settings
-from holdfast.types import Summarised
 
 PAIRS = Path(__file__).resolve().parent / "gate_pairs.json"
 EMBEDDERS = ("minilm", "potion")
@@ -64,6 +60,7 @@ MOST_HITS = 256
 EVERY = 3  # every third question is asked of the product: enough for a quantile
 SHIPPED = Settings()
 FLOATS = NDArray[np.float64]
+Written = dict[str, str]  # summaries by session
 LIMITS = np.round(np.arange(0.0, 1.0 + STEP / 2, STEP), 2)
 
 
@@ -153,6 +150,11 @@ class Talk:
     rows: FLOATS
     half: int
 
+    def sessions(self) -> dict[str, FLOATS]:
+        """Return the vectors of each session."""
+        named = [message.session for message in self.haystack.messages]
+        return {name: self.rows[[one == name for one in named]] for name in dict.fromkeys(named)}
+
 
 def observe_questions(observed: Observed, embedder: Embedder, talk: Talk) -> None:
     """Compare temporal questions and their event slots with gold turns and others."""
@@ -184,33 +186,16 @@ def observe_hits(observed: Observed, embedder: Embedder, talk: Talk) -> None:
                     observed.add("projection.min_similarity", talk.half, **{wanted: [hit.rel]})
 
 
-def observe_summaries(observed: Observed, embedder: Embedder, talk: Talk) -> None:
-    """Compare extractive summaries with the turns that they stand for, and with the next ones."""
-    settings, messages = SHIPPED.compaction, talk.haystack.messages
-    parts = [slice(part.start, part.stop) for part in clusters(len(messages), settings.cluster)]
-    for part, beside in zip(parts, [*parts[1:], *parts[:1]], strict=True):
-        made = summarise(
-            [as_unit(message) for message in messages[part]], talk.rows[part].astype(np.float32), settings=settings,
-            embed=lambda text: embedder.embed_documents([text])[0], counter=estimate, summariser=None,
-        )  # fmt: skip
-        if isinstance(made, Summarised):
-            align_summary(observed, embedder, talk, made.text, part, beside)
-
-
-def observe_writing(observed: Observed, embedder: Embedder, talk: Talk, written: dict[str, str]) -> None:
-    """Compare written summaries of sessions with the turns of the session, and of the next one."""
-    sessions = [message.session for message in talk.haystack.messages]
-    parts = {name: np.array([i for i, one in enumerate(sessions) if one == name]) for name in dict.fromkeys(sessions)}
-    names = [name for name in parts if name in written]
-    for name, beside in zip(names, [*names[1:], *names[:1]], strict=True):
-        align_summary(observed, embedder, talk, written[name], parts[name], parts[beside])
-
-
-def align_summary(observed: Observed, embedder: Embedder, talk: Talk, text: str, part: Any, beside: Any) -> None:
-    """Compare one summary with its own turns and with others."""
-    vector = embedder.embed_documents([text])[0]
-    own, other = (preservation(vector, talk.rows[some].astype(np.float32)).align for some in (part, beside))
-    observed.add("compaction.min_align", talk.half, yes=[own], no=[other])
+def observe_summaries(observed: Observed, embedder: Embedder, talk: Talk, other: Talk, written: Written) -> None:
+    """Compare written summaries of sessions with the turns of the session, and of a session of other people."""
+    theirs = list(other.sessions().values())
+    for place, (name, rows) in enumerate(talk.sessions().items()):
+        if name in written:
+            vector = embedder.embed_documents([written[name]])[0]
+            own, strange = (
+                preservation(vector, some.astype(np.float32)).align for some in (rows, theirs[place % len(theirs)])
+            )
+            observed.add("compaction.min_align", talk.half, yes=[own], no=[strange])
 
 
 def talks(data: Path, only: Sequence[str], embedder: Embedder) -> Iterator[tuple[str, Talk]]:
@@ -221,13 +206,10 @@ def talks(data: Path, only: Sequence[str], embedder: Embedder) -> Iterator[tuple
                 yield read.name, Talk(haystack, embed(embedder, [one.text for one in haystack.messages]), place % 2)
 
 
-def written_summaries(data: Path) -> list[dict[str, str]]:
+def written_summaries(data: Path) -> list[Written]:
     """Return the summaries of sessions that come with the conversations of `locomo/`, by session."""
-    file = data / "locomo" / "locomo10.json.gz"
-    if not file.is_file():
-        return []
-    with gzip.open(file) as packed:
-        found = [conversation.get("session_summary", {}) for conversation in json.load(packed)]
+    with gzip.open(data / "locomo" / "locomo10.json.gz") as packed:
+        found = [conversation["session_summary"] for conversation in json.load(packed)]
     return [{name.removesuffix("_summary"): text for name, text in one.items()} for one in found]
 
 
@@ -248,13 +230,13 @@ def observe(embedder: Embedder, data: Path | None, only: Sequence[str]) -> Obser
     observed = Observed()
     observe_statements(observed, embedder, data)
     if data is not None:
-        written = iter(written_summaries(data))
-        for name, talk in talks(data, only, embedder):
+        read = list(talks(data, only, embedder))
+        for _, talk in read:
             observe_questions(observed, embedder, talk)
-            observe_summaries(observed, embedder, talk)
-            if name == "locomo":
-                observe_hits(observed, embedder, talk)
-                observe_writing(observed, embedder, talk, next(written, {}))
+        summarised = [talk for name, talk in read if name == "locomo"]
+        for place, talk in enumerate(summarised):
+            observe_hits(observed, embedder, talk)
+            observe_summaries(observed, embedder, talk, summarised[place - 1], written_summaries(data)[place])
     return observed
 
 

@@ -169,11 +169,11 @@ def test_a_summary_about_something_else_is_refused_by_its_alignment():
         "parsers reduce tokens by tables"
     )
     align, _ = measured(text)
-    assert align < 0.65
+    assert align < 0.35
     with answering(text) as (memory, _):
         done, _, unit = compacted(memory)
         assert unit.lineage.method == "extractive"
-        assert any(f"Q_align {align:.2f} < 0.65" in note for note in done.notes), done.notes
+        assert any(f"Q_align {align:.2f} < 0.35" in note for note in done.notes), done.notes
 
 
 def test_a_slow_endpoint_does_not_hold_compaction_up():

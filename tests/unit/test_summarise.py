@@ -217,14 +217,14 @@ def test_the_gate_lets_its_boundary_pass_and_nothing_below():
 
 
 def test_a_summary_off_the_subject_is_replaced_by_the_extractive_one():
-    embeds = {GOOD: np.array((0.58, math.sqrt(1 - 0.58**2)))}
+    embeds = {GOOD: np.array((0.28, math.sqrt(1 - 0.28**2)))}
     found = run(
         vectors=np.array([(1, 0)] * 5, np.float32),
         embed=lambda text: embeds.get(text, np.array((1, 0))),
         summariser=Fake(GOOD),
     )
     assert (found.method, found.rung, found.confidence) == ("extractive", "normal", 1.0)
-    assert found.notes == ("Q_align 0.58 < 0.65; extractive instead",)
+    assert found.notes == ("Q_align 0.28 < 0.35; extractive instead",)
 
 
 def test_a_summary_that_drops_something_is_replaced():
