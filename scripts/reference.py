@@ -206,7 +206,7 @@ def cascade() -> Iterator[str]:
     for name, result in measured.items():
         tiers = result["early exit"]
         alone = (f"{tiers[t]['overlap@10 of all questions']:.3f}" if t in tiers else "all" for t in ("64", "256"))
-        found = (f"{pool['recall@10']:.3f} of {pool['handed on']:,}" for pool in result["pools"])
+        found = (f"{pool['recall@10']:.3f} ({pool['handed on']:,})" for pool in result["pools"])
         rows.append((f"`{name}`", *found, *alone))
     return _table(rows)
 

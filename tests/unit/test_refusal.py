@@ -2,9 +2,10 @@
 
 from functools import cache
 
+import numpy as np
 import pytest
 
-from builders import ask, make_claims, make_pool, make_unit, opened
+from builders import ask, make_claims, make_pool, make_unit, opened, program
 from holdfast import Memory, Settings, sample
 from holdfast.kernels import bm25
 from holdfast.language.query import profile_query
@@ -12,6 +13,8 @@ from holdfast.ranking.fuse import refusal
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.settings import RefusalSettings
 from holdfast.testing.embedders import HashEmbedder
+
+derivation = program("benchmarks/refusal.py")
 
 UNRELATED = "What is the average complexity of quicksort?"
 # Powers of two, so that every sum below is exact.
@@ -151,3 +154,11 @@ def test_the_questions_of_the_sample_are_not_refused_and_find_their_turns():
         found += any(hit.unit.message_id in question["gold"] for hit in hits)
     assert len(asked) == 24
     assert found >= 22
+
+
+def test_the_derived_thresholds_refuse_most_of_what_may_be_refused():
+    near, far = np.array([[[0.6, 0.3]]] * 20), np.array([[[0.1, 0.1]]] * 20)
+    derived = derivation.chosen({("chat", 0, True): near, ("chat", 0, False): far, ("chat", 1, False): far}, 1.0)
+    assert derivation.share(near, derived["coverage"], derived["cosine"]) == 1.0
+    assert derived["chosen on"]["chat"] == {"kept": 1.0, "refused": 1.0}
+    assert derived["held out"]["chat"] == {"refused": 1.0}

@@ -7,7 +7,7 @@ from pydoc_data.topics import topics
 import numpy as np
 import pytest
 
-from builders import ask, opened, patient, retrieve
+from builders import ask, opened, patient, program, retrieve
 from holdfast import Settings
 from holdfast.kernels import vectors
 from holdfast.kernels.vectors import at_least_top
@@ -444,3 +444,13 @@ def test_the_best_k_come_with_every_tie_and_everything_within_the_margin():
     assert at_least_top(scores, 0).tolist() == []
     assert at_least_top(np.zeros(0), 3).tolist() == []
     assert at_least_top(np.zeros(5), 2).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_exit_is_derived_from_the_scores_at_which_a_tier_keeps_the_best():
+    derivation = program("benchmarks/cascade.py")
+    far, near = (0.3, 0.2), (0.8, 1.0)
+    sure = derivation.threshold(np.array([far, far, near, near] * 25))
+    assert sure["threshold"] == pytest.approx(0.31)
+    assert (sure["share of questions that exit"], sure["overlap@10 of those"]) == (0.5, 1.0)
+    never = derivation.threshold(np.array([far] * 100))
+    assert (never["threshold"], never["share of questions that exit"]) == (1.0, 0.0)
