@@ -372,7 +372,7 @@ def test_the_shares_are_clamped_and_divided_by_their_sum_and_all_zero_gives_the_
 def test_bounds_between_the_groups_are_checked_whichever_side_moves():
     for overrides in (
         {"temporal.recovery_similarity": 0.2},
-        {"projection.min_similarity": 0.15},
+        {"projection.min_similarity": 0.12},
         {"temporal.picks": 9},
         {"projection.second": 2},
     ):

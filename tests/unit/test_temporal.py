@@ -404,9 +404,9 @@ def test_the_reference_recipe_has_the_constants_of_the_contract():
     assert dataclasses.asdict(REFERENCE.temporal) == CONTRACT
 
 
-def test_the_default_recipe_differs_by_its_three_switches():
+def test_the_default_recipe_differs_by_three_switches_and_a_limit_derived_for_its_embedder():
     assert dataclasses.asdict(Settings().temporal) == {
-        **CONTRACT, "wide": True, "anchors_required": True, "keep_rest": True,
+        **CONTRACT, "wide": True, "anchors_required": True, "keep_rest": True, "recovery_similarity": 0.12,
     }  # fmt: skip
 
 
