@@ -154,7 +154,7 @@ class RefusalSettings:
     """When a question is answered with nothing at all (C4): its best hit is too far in words and meaning together."""
 
     enabled: bool = setting(default=True, doc="refuse plainly unrelated questions")
-    # Derived by benchmarks/refusal.py: of what keeps 99.8 % of the answerable questions of every development set, this
+    # Derived by benchmarks/refusal.py: of what keeps 99.8 % of the answerable questions of every development set this
     # refuses most of another chat's, on held-out chats up to 30 %. To refuse 68 % costs 2 % of the answers.
     coverage: float = setting(1.0, "what the matched share of the question's idf mass is divided by", gt=0.0)
     cosine: float = setting(0.25, "what the best cosine is divided by; the two must add up to 1", gt=0.0)
@@ -225,8 +225,8 @@ class ProjectionSettings:
     first: int = setting(16, "k1: how many of the most similar units pass 1 looks at", ge=1)
     second: int = setting(8, "k2: how many of them pass 2 keeps, by their final score", ge=1)
     growth: int = setting(32, "tokens of room for which k1 and k2 grow by one; 0: they do not", ge=0, internal=True)
-    # The seeds' own. The default recipe compares it with relevance: 99.8 % of gold turns among the hits reach it. What
-    # is derived to keep 99 %, .28, keeps 98.2 % of held-out ones (scripts/derive_cosines.py).
+    # The seeds' own. The default recipe compares it with relevance: 99.8 % of gold turns among the hits reach it. The
+    # limit derived to keep 99 %, .28, keeps 98.2 % of held-out ones (scripts/derive_cosines.py).
     min_similarity: float = cosine(0.2, "θ1: pass 1 drops what is less similar to the question", internal=True)
     # Provisional: with no floor a relevant unit one week old scores almost nothing; to be tuned and validated.
     floor: float = share(
@@ -253,8 +253,8 @@ class TemporalSettings:
     enabled: bool = setting(default=True, doc="choose units that cover a temporal question's events together")
     activation: float = setting(0.3, "θ_ξ: least indicator of a temporal question", gt=0.0, lt=1.0, internal=True)
     wide: bool = setting(default=True, doc="the indicator also knows weeks, ago, last, dates …", internal=True)
-    # The seeds' own: no cosine of a slot tells gold turns from the nearest others (at best a balanced accuracy of .57,
-    # at .41; with potion .53; scripts/derive_cosines.py).
+    # The seeds' own: no cosine of a slot tells gold turns from the nearest others (at .41 a balanced accuracy of .57,
+    # with potion of .53; scripts/derive_cosines.py).
     slot_similarity: float = cosine(0.5, "θ_e: cosine at which a unit covers an event slot", internal=True)
     share_relevance: float = setting(0.6, "μ: share of the final score in the coverage score", internal=True)
     share_anchors: float = setting(0.2, "ν: share of anchor density", internal=True)
