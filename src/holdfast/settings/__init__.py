@@ -86,9 +86,8 @@ class DenseSettings:
 
     exact: bool = setting(default=False, doc="compare every vector by all its dimensions, whatever the embedder")
     early_exit: bool = setting(default=False, doc="stop at the first tier that is sure enough (lossy)", internal=True)
-    # The contract's .65 and .75 are another embedder's. Derived by benchmarks/cascade.py for ours: of the exact ten
-    # best 64 dimensions alone hold .52 (minilm) and .51 (potion), and no score is sure enough. 256 of minilm hold .95
-    # at any score, but of a model whose prefixes do not carry far less, and the funnel keeps more in less time.
+    # Derived (benchmarks/cascade.py): 64 dimensions alone are sure enough at no score. 256 of minilm are at any (.95
+    # of the exact ten best), but not those of other models, and the funnel keeps more.
     exit_64: float = cosine(1.0, "the best cosine at 64 dimensions that is sure enough", internal=True)
     exit_256: float = cosine(1.0, "the best cosine at 256 dimensions that is sure enough", internal=True)
 
@@ -154,8 +153,8 @@ class RefusalSettings:
     """When a question is answered with nothing at all (C4): its best hit is too far in words and meaning together."""
 
     enabled: bool = setting(default=True, doc="refuse plainly unrelated questions")
-    # Derived by benchmarks/refusal.py: of what keeps 99.8 % of the answerable questions of every development set this
-    # refuses most of another chat's, on held-out chats up to 30 %. To refuse 68 % costs 2 % of the answers.
+    # Derived (benchmarks/refusal.py): of what keeps 99.8 % of the answerable questions of every development set this
+    # refuses most of another chat's, held out up to 30 %. To refuse 68 % costs 2 % of the answers.
     coverage: float = setting(1.0, "what the matched share of the question's idf mass is divided by", gt=0.0)
     cosine: float = setting(0.25, "what the best cosine is divided by; the two must add up to 1", gt=0.0)
 
@@ -225,8 +224,7 @@ class ProjectionSettings:
     first: int = setting(16, "k1: how many of the most similar units pass 1 looks at", ge=1)
     second: int = setting(8, "k2: how many of them pass 2 keeps, by their final score", ge=1)
     growth: int = setting(32, "tokens of room for which k1 and k2 grow by one; 0: they do not", ge=0, internal=True)
-    # The seeds' own. The default recipe compares it with relevance: 99.8 % of gold turns among the hits reach it. The
-    # limit derived to keep 99 %, .28, keeps 98.2 % of held-out ones (scripts/derive_cosines.py).
+    # The seeds' own: 99.8 % of gold turns have this relevance; .28, derived for 99 %, loses 1.8 % of held-out ones.
     min_similarity: float = cosine(0.2, "θ1: pass 1 drops what is less similar to the question", internal=True)
     # Provisional: with no floor a relevant unit one week old scores almost nothing; to be tuned and validated.
     floor: float = share(
@@ -253,14 +251,13 @@ class TemporalSettings:
     enabled: bool = setting(default=True, doc="choose units that cover a temporal question's events together")
     activation: float = setting(0.3, "θ_ξ: least indicator of a temporal question", gt=0.0, lt=1.0, internal=True)
     wide: bool = setting(default=True, doc="the indicator also knows weeks, ago, last, dates …", internal=True)
-    # The seeds' own: no cosine of a slot tells gold turns from the nearest others (at .41 a balanced accuracy of .57,
-    # with potion of .53; scripts/derive_cosines.py).
+    # The seeds' own: no cosine tells gold turns from the nearest others by a slot (balanced accuracy .57 at best).
     slot_similarity: float = cosine(0.5, "θ_e: cosine at which a unit covers an event slot", internal=True)
     share_relevance: float = setting(0.6, "μ: share of the final score in the coverage score", internal=True)
     share_anchors: float = setting(0.2, "ν: share of anchor density", internal=True)
     share_coverage: float = setting(0.2, "ρ: share of newly covered event slots", internal=True)
     recovered: int = setting(10, "k_rec: how many anchor-rich units are looked at again", ge=1, internal=True)
-    # The contract's .15 loses 9 % of the gold turns of temporal questions, .12 6 % (scripts/derive_cosines.py).
+    # Derived (scripts/derive_cosines.py): loses 6 % of the gold turns of temporal questions, the contract's .15 9 %.
     recovery_similarity: float = cosine(0.12, "θ_rec: least similarity of those", internal=True)
     anchors_required: bool = setting(default=True, doc="those must also hold an anchor", internal=True)
     picks: int = setting(3, "k_cov: how many units the selector picks at most", ge=1, internal=True)
@@ -343,14 +340,10 @@ class GateSettings:
         choices=("gate", "all", "off"),
     )  # fmt: skip
     authors: tuple[str, ...] = setting(("user",), "whose turns are judged", choices=AUTHORS)
-    # The contract's .35 drops a third of what a person would keep once a memory fills: every turn is a little like
-    # the nearest ones, so that H falls. Of 222 examples of ours .25 with `wide` keeps and drops as a person would in
-    # .80 (.80 of those held out), .35 without in .64 (.66); potion would do best with .30, .83 instead of .81
-    # (scripts/gate_agreement.py --stream).
+    # The contract's .35 drops a third of what a person would keep once a memory fills. Of 222 examples .25 with
+    # `wide` decides as a person would in .80, held out too, .35 without in .64 (scripts/gate_agreement.py --stream).
     threshold: float = share(0.25, "a turn whose gate reaches this is promoted")
-    # The contract's .80 and .85 are another embedder's. .78 separates saying the same from being about the same best
-    # (potion: .76). For `saturated` our 45 pairs give .79, which lets 14 % of graded pairs on one topic through, and
-    # .82 6 % (potion: 8 %): it stays (scripts/derive_cosines.py).
+    # Derived (scripts/derive_cosines.py); of graded pairs on one topic .82 lets 6 % pass, .79 from our pairs 14 %.
     similar: float = cosine(0.78, "cosine from which an earlier turn says the same (F)", internal=True)
     saturated: float = cosine(0.82, "cosine from which a durable unit says the same (S)", internal=True)
     wide: bool = setting(default=True, doc="also read plans and decisions; leave bare questions out", internal=True)
@@ -377,8 +370,7 @@ class CompactionSettings:
     tokens: int = setting(64, "most tokens a summariser may write", ge=1)
     tight_tokens: int = setting(32, "the same when the first try does not save tokens", ge=1, internal=True)
     last_tokens: int = setting(16, "the same for the last try, which is always extractive", ge=1, internal=True)
-    # The contract's .65 is another embedder's: ours gives it to 2 % of faithful summaries. .35 is reached by 97 % of
-    # them, and by 1 % of other people's (scripts/derive_cosines.py). With potion .56 does that: set it there.
+    # Derived (scripts/derive_cosines.py): 97 % of faithful summaries reach it, and 2 % of them the contract's .65.
     min_align: float = cosine(0.35, "cosine to the mean of its turns that a summary must reach", internal=True)
     model_share: float = share(0.2, "share of the summariser's own confidence in a summary's", internal=True)
     # Off: one `remember` in many would be much slower, and the host knows when it is idle.
@@ -459,8 +451,7 @@ class Settings:
         ),
         metadata=_RECIPE_ALONE,
     )
-    # Of development sets .65/.35 helps one (long chats: recall@10 .634 to .649) and hurts one beyond its interval
-    # (dated passages: NDCG@10 .645 to .638); the others do not tell the two apart.
+    # .65/.35 finds more in long chats (recall@10 .634 to .649) and less in dated passages (NDCG@10 .645 to .638).
     hybrid: ProfileSettings = field(
         default_factory=lambda: ProfileSettings(
             strategies=("lexical", "dense"), max_results=20, min_score=0.12, gap=0.25, escalation=("hdc-vsa",),

@@ -96,8 +96,7 @@ class Funnel:
 
 
 # Models whose first dimensions were trained to carry, and what they need: .994 of the exact ten best of 52,695 real
-# texts, .993 of 100,000 and .996 of a million (benchmarks/cascade.py). Of other models it is measured
-# (`DenseBlock.measure`); the widths that potion is given so keep .995 and more at all three sizes.
+# texts, .993 of 100,000, .996 of a million (benchmarks/cascade.py). Of others it is measured (`DenseBlock.measure`).
 CARRYING_MODELS = ("holdfast-minilm-memory",)
 CARRIED = Funnel(28_000, 1_000, 0.5)
 # What is measured: the share of the exact ten best that is to be kept when stored vectors are the questions. People's
