@@ -242,24 +242,30 @@ def _field_checks(settings: IngestSettings, now: datetime) -> dict[str, Callable
 # ---------------------------------------------------------------------------------------- question and context
 
 
-def make_question(settings: Settings, query: Query, profile_name: str, limit: int | None, *, dense: bool) -> Question:
-    """Return a question with its profile; without `dense`, one that needs no embedder.
+def make_question(
+    settings: Settings, query: Query, profile_name: str, limit: int | None, meaning: Callable[[], tuple[bool, str]]
+) -> Question:
+    """Return a question with its profile; `meaning` says whether vectors can be compared now, and what to tell.
 
     Raises:
         InputError: the query or the limit cannot be used.
         UnknownProfileError: no such profile is installed.
     """
     text, previous = asked_in(query)
-    profile = find_profile(profile_name, settings)
-    profile = profile if dense else without_dense(profile)
+    profile, notice = find_profile(profile_name, settings), ""
+    text, limit = check_text(text, settings.ingest, "the question"), check_limit(limit)
+    if "dense" in profile.strategies:
+        usable, notice = meaning()
+        profile = profile if usable else without_dense(profile)
     return Question(
-        text=check_text(text, settings.ingest, "the question"),
+        text=text,
         previous=previous,
         profile_name=profile_name,
         profile=profile,
         strategies=build_strategies(profile.strategies, settings),
         escalation=build_strategies(profile.escalation, settings),
-        limit=check_limit(limit),
+        limit=limit,
+        notice=notice,
     )
 
 

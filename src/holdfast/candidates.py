@@ -94,6 +94,7 @@ class Question:
     strategies: Sequence[Strategy]
     escalation: Sequence[Strategy] = ()
     limit: int | None = None
+    notice: str = ""
 
     @property
     def is_staged(self) -> bool:

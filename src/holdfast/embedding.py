@@ -1,7 +1,7 @@
-"""The embedder of one memory: loaded when first needed, checked against the store's space, and catching up.
+"""The embedder of one memory: loaded when first needed, agreed on with the store, and catching up.
 
-Units are committed before they are embedded. Those that a crash or a failing endpoint left behind are found by the
-other strategies meanwhile, and completed here: a few at once, many in the background.
+Units are committed before they are embedded. Those that have no vector yet (after a crash, while an endpoint fails,
+under a new embedder) are found by the other strategies, and completed here: a few at once, many in the background.
 """
 
 from __future__ import annotations
@@ -10,101 +10,131 @@ import logging
 import threading
 from collections.abc import Callable
 
-from holdfast.errors import EmbedderError, EmbeddingSpaceError
+from holdfast.errors import EmbedderError, EmbeddingSpaceError, HoldfastError
 from holdfast.ingest import Indexing, embed_waiting
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
 from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.contract import SpaceChange, Store
+from holdfast.types import Stats
 
 log = logging.getLogger("holdfast")
 _REMOTE = ("openai", "ollama")
 # As many as are embedded within about a second: nobody minds that at the first question after a crash.
 _AT_ONCE = 200
+# While more of the units wait, those that have a vector would crowd out the others: words alone answer better.
+_TOO_MANY_WAIT = 0.25
 
 
 class Embedding:
-    """One memory's embedder. Safe to share between threads."""
+    """One memory's embedder. Safe to share between threads.
 
-    def __init__(self, store: Store, settings: EmbeddingSettings, gate: GateSettings, given: Embedder | None) -> None:
+    A store holds vectors of one space. An embedder of a space that it never had takes over by itself, once; one whose
+    space it had before does not (somebody changed it), so that two processes cannot undo each other's work for ever.
+    """
+
+    def __init__(
+        self, store: Store, settings: EmbeddingSettings, gate: GateSettings, given: Embedder | None,
+        count: Callable[[], Stats],
+    ) -> None:  # fmt: skip
         self._store = store
         self._gate = gate
         self._settings = settings
         self._given = given
+        self._count = count
         self._lock = threading.Lock()
         self._ready: Embedder | None = None
+        self._agreed: str | None = None  # the store's space when we last looked
+        self._left, self._units = 0, 0  # how many waited when many were found to, less those done since; of how many
         self._stop = threading.Event()
         self._behind = threading.Event()
         self._worker: threading.Thread | None = None
 
-    @property
-    def wanted(self) -> bool:
-        """Return whether there is to be any embedder at all."""
-        return self._given is not None or self._settings.embedder != "none"
-
     def embedder(self) -> Embedder | None:
-        """Return the embedder, ready to use, or None when none is wanted.
+        """Return the embedder, or None when none is wanted. The store compares its vectors with those of its space.
+
+        Raises:
+            EmbedderError: it cannot be loaded or reached.
+        """
+        if self._given is None and self._settings.embedder == "none":
+            return None
+        with self._lock:
+            loaded = self._ready or self._load()
+            agreed = self._store.space() or loaded.space
+            if agreed != self._agreed:  # at first, and when another process has changed it
+                if agreed != loaded.space:
+                    self._store.mark([SpaceChange(loaded.space, if_new=True)])
+                    agreed = self._store.space() or loaded.space
+                if agreed == loaded.space:
+                    self._catch_up(loaded)
+                self._ready, self._agreed = loaded, agreed
+            return loaded
+
+    def agreed(self) -> Embedder | None:
+        """Return the embedder whose vectors the store takes, or None when none is wanted.
 
         Raises:
             EmbedderError: it cannot be loaded or reached.
             EmbeddingSpaceError: the store's vectors are of another space.
         """
-        if not self.wanted:
-            return None
-        with self._lock:
-            loaded = self._ready or self._load()
-            self._refuse_another_space(loaded)  # every time: another process may have changed the store's space
-            if self._ready is None:
-                self._ready = loaded
-                self._catch_up(loaded)
-            return loaded
+        loaded = self.embedder()
+        if loaded is not None and self._agreed != loaded.space:
+            raise EmbeddingSpaceError(
+                f"the store's vectors are of {self._agreed}, the settings name {loaded.space}, and the two cannot be "
+                "compared; run `holdfast reembed`, or set embedding.embedder back"
+            )
+        return loaded
 
-    def for_writing(self) -> Embedder | None:
-        """Return the embedder, or None while an endpoint cannot be reached: words are kept, and wait for vectors.
+    def judge(self) -> tuple[bool, str]:
+        """Return whether questions can be answered by meaning now, and what a caller has to know about that.
+
+        Raises:
+            EmbedderError: the embedder cannot be loaded or reached.
+        """
+        try:
+            loaded = self.agreed()
+        except EmbeddingSpaceError as error:
+            return False, f"answered by words alone: {error}"
+        if loaded is None or self._left <= 0:
+            return loaded is not None, ""
+        usable = self._left <= _TOO_MANY_WAIT * self._units
+        who = "they are found" if usable else "until fewer do, questions are answered"
+        waiting = f"{self._left:,} of {self._units:,} units wait for vectors of {loaded.space}"
+        return usable, f"{waiting}; {who} by words alone; `holdfast reembed` makes all of them now"
+
+    def indexing(self) -> Indexing:
+        """Return how units that are written now are embedded and judged.
+
+        Words are kept, and wait for vectors, while an endpoint cannot be reached or the store has another embedder's
+        vectors. What an embedder that failed before has left behind is done first, now that it may work again.
 
         Raises:
             EmbedderError: a local model cannot be loaded; nothing has been written yet.
-            EmbeddingSpaceError: the store's vectors are of another space.
         """
+        embedder = None
         try:
-            return self.embedder()
-        except EmbeddingSpaceError:
-            raise
+            embedder = self.agreed()
+            if embedder is not None and self._behind.is_set():
+                self._behind.clear()
+                self._catch_up(embedder)
         except EmbedderError as error:
-            if self._settings.embedder not in _REMOTE:
+            if self._settings.embedder not in _REMOTE and not isinstance(error, EmbeddingSpaceError):
                 raise
             log.warning("the words are kept and wait for their vectors: %s", error)
-            return None
-
-    def indexing(self) -> Indexing:
-        """Return how units that are written now are embedded and judged; see `for_writing`.
-
-        What an embedder that failed before has left behind is done first, now that it may work again.
-        """
-        embedder = self.for_writing()
-        if embedder is None:
             self._behind.set()
-        elif self._behind.is_set():
-            self._behind.clear()
-            try:
-                self._catch_up(embedder)
-            except EmbedderError:  # it cannot even name its space; what is written now will say so
-                self._behind.set()
-        return Indexing(embedder, self._gate, awaited=self.wanted, failed=self._behind.set)
+        awaited = embedder is not None or self._behind.is_set()
+        return Indexing(embedder, self._gate, awaited=awaited, failed=self._behind.set)
 
     def replace_all(self, progress: Callable[[int], None]) -> int:
-        """Let the store agree on this embedder's space and embed whatever has no vector in it."""
+        """Let the store agree on this embedder's space, embed what has no vector in it, and return how many wait."""
         loaded = self._load()
+        self.close()  # what is done in the background is done here
+        self._stop.clear()
         if self._store.space() != loaded.space:
             self._store.mark([SpaceChange(loaded.space)])
-        indexing = Indexing(loaded, self._gate)
-        return embed_waiting(self._store, indexing, loaded.space, stop=self._stop.is_set, done=progress)
-
-    def _load(self) -> Embedder:
-        loaded = self._given or build_embedder(self._settings)
-        if loaded is None:
-            raise EmbedderError("embedding.embedder is `none`; name an embedder to embed with")
-        return loaded
+        self._recount()
+        self._fill(loaded, progress)
+        return self._left
 
     def close(self) -> None:
         """Stop catching up."""
@@ -112,24 +142,38 @@ class Embedding:
         if self._worker is not None:
             self._worker.join()
 
-    def _refuse_another_space(self, loaded: Embedder) -> None:
-        agreed = self._store.space()
-        if agreed is not None and agreed != loaded.space:
-            raise EmbeddingSpaceError(
-                f"the store's vectors are of {agreed}, the settings name {loaded.space}, and the two cannot be "
-                "compared; run `holdfast reembed`, or set embedding.embedder back"
-            )
+    def _load(self) -> Embedder:
+        loaded = self._given or build_embedder(self._settings)
+        if loaded is None:
+            raise EmbedderError("embedding.embedder is `none`; name an embedder to embed with")
+        return loaded
 
     def _catch_up(self, loaded: Embedder) -> None:
-        waiting = len(self._store.waiting(loaded.space, _AT_ONCE + 1))
-        if 0 < waiting <= _AT_ONCE:
+        if self._worker is not None and self._worker.is_alive():
+            return
+        if len(self._store.waiting(loaded.space, _AT_ONCE + 1)) <= _AT_ONCE:
+            self._left = 0
             embed_waiting(self._store, Indexing(loaded, self._gate, failed=self._behind.set), loaded.space)
-        elif waiting:
-            self._worker = threading.Thread(
-                target=embed_waiting,
-                args=(self._store, Indexing(loaded, self._gate), loaded.space),
-                kwargs={"stop": self._stop.is_set},
-                name="holdfast-catching-up",
-                daemon=True,
-            )
-            self._worker.start()
+            return
+        self._recount()  # before the first question is answered
+        self._worker = threading.Thread(target=self._fill, args=(loaded,), name="holdfast-catching-up", daemon=True)
+        self._worker.start()
+
+    def _fill(self, loaded: Embedder, progress: Callable[[int], None] = lambda _: None) -> None:
+        """Embed all that waits, and keep count of what is left; every batch is kept, whatever ends the work."""
+
+        def advance(written: int) -> None:
+            self._left -= written
+            progress(written)
+
+        indexing = Indexing(loaded, self._gate, failed=self._behind.set)
+        try:
+            embed_waiting(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
+            if not self._stop.is_set():
+                self._recount()
+        except HoldfastError as error:
+            log.warning("units wait for their vectors: %s", error)
+
+    def _recount(self) -> None:
+        counted = self._count()
+        self._left, self._units = counted.waiting or 0, counted.store_units or 0

@@ -18,7 +18,7 @@ from holdfast.lifecycle.gate import judge_by_words, judge_units
 from holdfast.lifecycle.supersede import find_superseded
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.settings import GateSettings, Settings
-from holdfast.store.contract import ALL, Analyse, Promotion, Store, Supersession
+from holdfast.store.contract import Analyse, Promotion, Store, Supersession
 from holdfast.types import Draft, Gate, Scope, Unit, Written
 
 log = logging.getLogger("holdfast")
@@ -147,19 +147,20 @@ def embed_waiting(
     *,
     stop: Callable[[], bool] = lambda: False,
     done: Callable[[int], None] = lambda _: None,
-) -> int:
-    """Embed every unit that waits, batch by batch; `done` hears of each batch. Return how many are left.
+) -> None:
+    """Embed every unit that waits, batch by batch; `done` hears of each batch.
 
     A batch of which nothing could be written (the embedder failed) ends the work; its units wait on.
     """
-    while not stop() and (units := store.waiting(space, _EMBEDDED_TOGETHER)):
+    last: Unit | None = None
+    while not stop() and (units := store.waiting(space, _EMBEDDED_TOGETHER, last)):
         written = embed(units, store, indexing).written
         if not written and len(units) > 1:
             written = _one_by_one(units, store, indexing)
         done(written)
         if not written:
             break
-    return len(store.waiting(space, ALL))
+        last = units[-1]
 
 
 def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:

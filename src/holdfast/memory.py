@@ -22,7 +22,7 @@ from holdfast.documents import core as documents
 from holdfast.documents import knowledge
 from holdfast.embedding import Embedding
 from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
-from holdfast.ingest import Indexing, Redact
+from holdfast.ingest import Redact
 from holdfast.inputs.checks import check_flag, check_given_text, check_name, check_names, choose, read_rules
 from holdfast.inputs.messages import Query, sessions_in
 from holdfast.inputs.redaction import redact_text
@@ -77,7 +77,8 @@ class Memory:
         self._settings = settings
         self._now = now
         self._analyse = partial(analyse, settings=settings.analysis)
-        self._vectors = Embedding(store, settings.embedding, settings.gate, embedder)
+        count = partial(self.stats, user=settings.store.user, whole=True)
+        self._vectors = Embedding(store, settings.embedding, settings.gate, embedder, count)
         self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
         self._redact = redactor or (redact_text if settings.ingest.redact else None)
         self._summariser = summariser
@@ -204,7 +205,7 @@ class Memory:
             raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
         owner = None if choose("scope", scope, ("user", "global")) == "global" else arguments.check_user(user)
         view = self._view(user=user, tenant=tenant)
-        desk = self._desk(writing=True)
+        desk = self._desk()
         most = self._settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
         body = check_given_text("source", source).encode() if path is None else documents.read_file(path, most)
         called, place = documents.document_name(desk, view, owner, name, path), str(path.resolve()) if path else ""
@@ -238,7 +239,7 @@ class Memory:
             arguments.check_location("folder", folder), view.tenant, None if owner == "global" else view.user,
             check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
         )  # fmt: skip
-        return knowledge.take_in_folder(self._desk(writing=True), wanted, view)
+        return knowledge.take_in_folder(self._desk(), wanted, view)
 
     @spell_out
     def widen(self, id: str, **owner: Unpack[OwnerOptions]) -> Widened:
@@ -501,7 +502,7 @@ class Memory:
         return arguments.make_view(self._settings, self._now(), **options)
 
     def _question(self, query: Query, profile: str, limit: int | None) -> Question:
-        return arguments.make_question(self._settings, query, profile, limit, dense=self._vectors.wanted)
+        return arguments.make_question(self._settings, query, profile, limit, self._vectors.judge)
 
     def _unit(self, view: View, unit_id: str) -> Unit:
         name = check_name("id", unit_id) or ""
@@ -510,14 +511,12 @@ class Memory:
             raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
         return unit
 
-    def _desk(self, *, writing: bool = False) -> documents.Desk:
-        indexing = self._vectors.indexing() if writing else Indexing(self._vectors.embedder(), self._settings.gate)
-        return documents.Desk(
-            self._store, self._settings, self._analyse, indexing, self._counter, self._now(), self._redact
-        )
+    def _desk(self) -> documents.Desk:
+        indexing, now = self._vectors.indexing(), self._now()
+        return documents.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact)
 
     def _compactor(self) -> compaction.Compactor:
-        embedder = self._vectors.embedder()
+        embedder = self._vectors.agreed()
         if embedder is None:
             raise EmbedderError("compaction compares turns by their vectors; set embedding.embedder to something")
         if self._summariser is None:

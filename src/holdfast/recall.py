@@ -156,7 +156,10 @@ def _notes(accounts: Mapping[str, Account]) -> tuple[str, ...]:
 
 
 def _trace(question: Question, query: QueryProfile, found: Found, view: View, cuts: tuple[CutRows, ...]) -> Trace:
-    return Trace(query, question.profile_name, found.results, found.pool, cuts, view.reference_time, found.refused)
+    return Trace(
+        query, question.profile_name, found.results, found.pool, cuts, view.reference_time, found.refused,
+        notice=question.notice,
+    )  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------- assembling

@@ -202,9 +202,20 @@ def test_a_wrong_setting_stops_every_command(run):
 def test_doctor_proves_a_live_write_and_a_crash_safe_reopen(run):
     run("remember", "something", "--db", "mine.db")
     checks = run("doctor", "--db", "mine.db", "--json")
-    assert len(checks) == 6
+    assert len(checks) == 7
     assert all(check["passed"] for check in checks)
-    assert run("doctor").count("✓") == 5
+    assert run("doctor").count("✓") == 6
+
+
+def test_doctor_names_the_embedder_in_force_and_a_store_of_another(run):
+    run("remember", "something", "--db", "mine.db")
+    said = " ".join(run("doctor", "--db", "mine.db", HOLDFAST_EMBEDDING__EMBEDDER="potion").split())
+    assert "the embedder potion: makes vectors of potion-base-8M/256/" in said
+    assert "its vectors are of holdfast-minilm-memory/384/" in said
+    assert "run `holdfast reembed`" in said
+    assert "its vectors are of" not in run("doctor", "--db", "mine.db")  # and nothing has changed
+    missing = run("doctor", code=1, HOLDFAST_EMBEDDING__EMBEDDER="nomic-768")
+    assert "✗ the embedder nomic-768: the embedder nomic-768 needs embedding.folder" in missing
 
 
 def test_doctor_names_a_model_of_which_one_byte_has_changed(tmp_path, monkeypatch):
@@ -260,21 +271,30 @@ def test_reembed_switches_a_store_to_the_embedder_that_the_settings_name(run):
     for text in ("the red boat leaks", "a kite over the hill"):
         run("remember", text)
     other = {"HOLDFAST_EMBEDDING__EMBEDDER": "potion"}
-    refused = run("search", "boat", code=6, **other)
-    assert refused.startswith("error: ")
-    assert "potion" in refused
-    assert "MiniLM" in refused
-    assert "holdfast reembed" in refused
-    assert run("search", "boat", "--profile", "fast", "--json", **other)["hits"]
     done = run("reembed", "--json", **other)
     assert done["waiting"] == 0
     assert "potion" in done["space"]
-    assert run("search", "boat", "--json", **other)["hits"]
-    assert run("search", "boat", "--json", code=6)["error"]["exit_code"] == 6
+    assert run("search", "boat", "--json", **other)["warnings"] == []
+    found = run("search", "boat", "--json")  # the store had this one before: it does not take it back by itself
+    assert found["hits"][0]["unit"]["text"] == "the red boat leaks"
+    [said] = found["warnings"]
+    assert "potion" in said
+    assert "minilm" in said
+    assert "holdfast reembed" in said
+    assert "answered by words alone" in run("search", "boat")
+    assert "potion" in run("stats")
     drawn = " ".join(run("reembed").split())
-    assert "MiniLM" in drawn
+    assert "minilm" in drawn
     assert "0 units wait" in drawn
-    assert run("search", "boat", "--json")["hits"]
+    assert run("search", "boat", "--json")["warnings"] == []
+    assert "0 units without" in run("stats")
+
+
+def test_a_store_of_an_embedder_that_is_new_to_it_is_embedded_anew_at_once(run):
+    run("remember", "the red boat leaks")
+    found = run("search", "boat", "--json", HOLDFAST_EMBEDDING__EMBEDDER="potion")
+    assert (len(found["hits"]), found["warnings"]) == (1, [])
+    assert "potion" in run("stats", "--json")["space"]
 
 
 def test_reembed_says_what_is_missing(run):

@@ -21,7 +21,7 @@ from test_processes import Peer
 
 from builders import ask, make_view, opened, patient, propose, waiting
 from endpoint import EmbeddingServer, well_behaved
-from holdfast import EmbedderError, EmbeddingSpaceError, HoldfastError, Memory, Settings
+from holdfast import EmbedderError, HoldfastError, Memory, Settings
 from holdfast.kernels.vectors import halve
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
@@ -439,128 +439,7 @@ def test_a_snapshot_that_cannot_be_written_does_not_keep_a_memory_from_closing(t
         memory.store._index._path = None
 
 
-# ------------------------------------------------------------------------------------- another embedder
-
-
-class Mirror(HashEmbedder):
-    """As long as the hash embedder's vectors, and pointing the other way: only the space's name tells them apart."""
-
-    def __init__(self, dims=64):
-        super().__init__(dims)
-        self.space = f"mirror/{dims}/bag/1"
-
-    def embed_query(self, text):
-        return -super().embed_query(text)
-
-
-def frozen(path):
-    """Return every row of the database that a caller could have changed."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        tables = ("units", "versions", "vectors", "agreements", "changes")
-        return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables}
-
-
-def test_a_store_of_another_embedder_says_so_changes_nothing_and_still_finds_by_words(tmp_path):
-    path = tmp_path / "store.db"
-    furnished(path)
-    before = frozen(path)
-    with open_with(path, Mirror()) as memory:
-        for action in (
-            lambda: memory.search("the copper kettle", user="ana"),
-            lambda: memory.remember("something new", user="ana"),
-            lambda: memory.update("ana-1", user="ana", text="something else"),
-        ):
-            with pytest.raises(EmbeddingSpaceError, match=r"hash/64/bag/1.*mirror/64/bag/1") as error:
-                action()
-            assert "reembed" in str(error.value)
-            assert isinstance(error.value, EmbedderError)
-        for profile in ("fast", "balanced"):
-            assert memory.search("copper kettle", user="ana", profile=profile)[0].unit.id == "ana-0"
-        assert memory.get("ana-1", user="ana").version == 1
-    assert frozen(path) == before
-
-
-@pytest.mark.parametrize("other", [Mirror(64), HashEmbedder(100)], ids=["same length", "another length"])
-def test_reembedding_gives_every_unit_a_vector_of_the_new_space(tmp_path, other):
-    path = tmp_path / "store.db"
-    furnished(path, ("ana", "ben"))
-    heard = []
-    with open_with(path, other) as memory:
-        assert memory.reembed(progress=heard.append) == 0
-        assert (sum(heard), memory.store.space()) == (24, other.space)
-        found = answers(memory, ("ana", "ben"))
-        for user in ("ana", "ben"):
-            units = memory.list(user=user, limit=None)
-            rows = vectors_of(memory, other.space, [unit.id for unit in units], user)
-            assert {u.id: rows[u.id].tobytes() for u in units} == {u.id: stored(other, u.text) for u in units}
-        assert memory.reembed() == 0
-    with open_with(path, other) as memory:
-        assert answers(memory, ("ana", "ben")) == found
-    with open_with(path, HashEmbedder(64)) as memory, pytest.raises(EmbeddingSpaceError):
-        memory.search("kettle", user="ana")
-
-
-class StopHere(Exception):
-    """What a progress callback raises when its user has had enough."""
-
-
-@pytest.mark.usefixtures("_saved")
-@pytest.mark.parametrize("other", [Mirror(64), HashEmbedder(100)], ids=["same length", "another length"])
-def test_an_interrupted_reembedding_goes_on_where_it_stopped_and_never_mixes_spaces(tmp_path, other):
-    path, old = tmp_path / "store.db", HashEmbedder(64)
-    with open_with(path, old) as memory:
-        memory.remember([f"pebble {i}" for i in range(150)], user="ana")
-        assert len(embedded(memory, old)) == 150  # loads the index, which is saved when the memory closes
-
-    def stop(_):
-        raise StopHere
-
-    with open_with(path, other) as memory:
-        with pytest.raises(StopHere):
-            memory.reembed(progress=stop)
-        left = waiting(memory, other.space)
-        assert 0 < left < 150
-        done = {unit.id for unit in memory.list(user="ana", limit=None)} - {
-            unit.id for unit in memory.store.waiting(other.space, 1000)
-        }
-        assert embedded(memory, other) == done
-        assert embedded(memory, old) == set()
-        assert memory.search("pebble 149", user="ana", profile="fast")[0].unit.text == "pebble 149"
-    with open_with(path, other) as memory:
-        assert embedded(memory, other) == done
-        assert {row.shape for row in vectors_of(memory, other.space, [*done]).values()} == {(other.dims,)}
-    with open_with(path, old) as memory, pytest.raises(EmbeddingSpaceError):
-        memory.search("pebble", user="ana")
-    heard = []
-    with open_with(path, other) as memory:
-        assert memory.reembed(progress=heard.append) == 0
-        assert sum(heard) == left
-        assert len(embedded(memory, other)) == 150
-
-
-def test_another_process_notices_that_the_space_has_changed(tmp_path):
-    path = tmp_path / "store.db"
-    furnished(path)
-    with open_with(path, HashEmbedder(64)) as one, open_with(path, Mirror()) as two:
-        answers(one)
-        assert two.reembed() == 0
-        expected = answers(two)
-        with pytest.raises(EmbeddingSpaceError):
-            one.search("kettle", user="ana")
-        with pytest.raises(EmbeddingSpaceError):
-            one.remember("a new thing", user="ana")
-        assert one.search("kettle", user="ana", profile="fast")[0].unit.id == "ana-0"
-    with open_with(path, Mirror()) as memory:
-        assert answers(memory) == expected
-
-
-def test_reembedding_without_an_embedder_is_an_error_and_changes_nothing(tmp_path):
-    path = tmp_path / "store.db"
-    furnished(path)
-    before = frozen(path)
-    with opened(path=path) as memory, pytest.raises(EmbedderError, match="none"):
-        memory.reembed()
-    assert frozen(path) == before
+# ------------------------------------------------------------------------------------ changed words
 
 
 def test_an_update_replaces_the_vector(tmp_path):

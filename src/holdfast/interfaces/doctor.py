@@ -14,9 +14,11 @@ from holdfast import sample
 from holdfast.errors import HoldfastError
 from holdfast.interfaces import draw
 from holdfast.memory import Memory
+from holdfast.models import build_embedder
 from holdfast.models.embedder import verify_shipped
 from holdfast.settings import Settings
 from holdfast.store.migrate import SQLITE_VERSION
+from holdfast.types import Stats
 
 # The child acknowledges its write and then kills itself without any goodbye.
 _CRASH = """
@@ -47,6 +49,7 @@ def examine(database: Path | None, settings: Settings) -> Iterator[Check]:
     with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as folder:
         yield _check("a live write and read", lambda: _write_and_read(Path(folder) / "live.db", settings))
         yield _check("the shipped models", _models)
+        yield _check(f"the embedder {settings.embedding.embedder}", lambda: _embedder(settings))
         yield _check("words found again", lambda: _questions(Path(folder) / "sample.db", settings))
         yield _check("a killed writer loses nothing", lambda: _crash(Path(folder) / "crash.db", settings))
     if database is not None and database.exists():
@@ -78,6 +81,11 @@ def _models() -> str:
     problems = verify_shipped()
     _expect(not problems, "; ".join(problems) + "; install holdfast again")
     return "every byte is the one that was built"
+
+
+def _embedder(settings: Settings) -> str:
+    embedder = build_embedder(settings.embedding)
+    return "questions are answered by words alone" if embedder is None else f"makes vectors of {embedder.space}"
 
 
 def _questions(path: Path, settings: Settings) -> str:
@@ -113,4 +121,13 @@ def _verify(path: Path, settings: Settings) -> str:
         problems = memory.store.verify()
         _expect(not problems, "; ".join(f"{problem.what}: {problem.remedy}" for problem in problems))
         stats = memory.stats(user=sample.USER, whole=True)
-    return f"{draw.count(stats.store_units or 0, 'unit')}, every checksum holds"
+    waiting = f"; {draw.count(stats.waiting, 'unit')} without a vector of {stats.space}" if stats.waiting else ""
+    return f"{draw.count(stats.store_units or 0, 'unit')}, every checksum holds{waiting}{_mismatch(stats, settings)}"
+
+
+def _mismatch(stats: Stats, settings: Settings) -> str:
+    """Say that the vectors of a store are another embedder's than the settings name."""
+    embedder = build_embedder(settings.embedding) if stats.space else None
+    if embedder is None or embedder.space == stats.space:
+        return ""
+    return f"; its vectors are of {stats.space}, and not of the embedder in force; run `holdfast reembed`"

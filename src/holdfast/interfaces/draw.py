@@ -400,6 +400,7 @@ def stats(found: Stats) -> RenderableType:
         "from": f"{found.earliest:%Y-%m-%d}" if found.earliest else "",
         "to": f"{found.latest:%Y-%m-%d}" if found.latest else "",
         "whole store": f"{units}, {size}, schema {found.schema_version}",
+        "vectors": f"{found.space}; {count(found.waiting or 0, 'unit')} without" if found.space else "",
         "place": found.location,
     })  # fmt: skip
 

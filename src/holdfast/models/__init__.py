@@ -7,11 +7,12 @@ memories of one process share a loaded model, which holds no state.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from holdfast.errors import MissingExtraError, SettingsError, SummariserError
+from holdfast.errors import EmbedderError, MissingExtraError, SettingsError, SummariserError
 from holdfast.models.embedder import (
     Embedder,
     Preparation,
@@ -24,6 +25,14 @@ from holdfast.models.summariser import Summariser
 from holdfast.settings import EmbeddingSettings, SummariserSettings
 
 _INSTALL = "install it with: pip install onnxruntime tokenizers"
+# What embedders set where the settings leave it open, and what nomic-embed-text-v1.5 sets otherwise: prefixes that
+# it was trained with, and the window of the contract's seeds; reading the 8,192 tokens that it can takes gigabytes.
+_USUAL: dict[str, Any] = {"pooling": "mean", "max_tokens": 256}
+_NOMIC = "nomic-768"
+_NOMIC_DIMS = 768
+_NOMIC_SETS = {"query_prefix": "search_query: ", "document_prefix": "search_document: ", "max_tokens": 512}
+_NOMIC_FILES = "copy onnx/model.onnx and tokenizer.json of nomic-ai/nomic-embed-text-v1.5 into a folder, and name it"
+_OPEN = ("", "auto", 0)
 
 
 @lru_cache(maxsize=4)
@@ -36,6 +45,7 @@ def build_embedder(settings: EmbeddingSettings) -> Embedder | None:
     """
     if settings.embedder == "none":
         return None
+    settings = _complete(settings)
     preparation = Preparation(settings.max_tokens, settings.query_prefix, settings.document_prefix)
     threads = settings.threads or os.cpu_count() or 1
     if settings.embedder in ("openai", "ollama"):
@@ -48,6 +58,12 @@ def build_embedder(settings: EmbeddingSettings) -> Embedder | None:
         ) from error
 
 
+def _complete(settings: EmbeddingSettings) -> EmbeddingSettings:
+    """Return the settings with what they leave open filled in; whatever somebody has set stays."""
+    own = {**_USUAL, **(_NOMIC_SETS if settings.embedder == _NOMIC else {})}
+    return replace(settings, **{key: value for key, value in own.items() if getattr(settings, key) in _OPEN})
+
+
 def _local_embedder(settings: EmbeddingSettings, preparation: Preparation, threads: int) -> Embedder:
     name = settings.embedder
     if name == "potion":
@@ -55,9 +71,19 @@ def _local_embedder(settings: EmbeddingSettings, preparation: Preparation, threa
         return load_potion(shipped_folder(name), preparation, shipped_identity(name))
     from holdfast.models.onnx import load_embedder  # noqa: PLC0415 - see the module
 
-    if name == "onnx":
-        folder = Path(_needed("embedder", name, "embedding.folder", settings.folder)).expanduser()
-        return load_embedder(folder, preparation, pooling=settings.pooling, threads=threads)
+    if name in ("onnx", _NOMIC):
+        remedy = _NOMIC_FILES if name == _NOMIC else "set it"
+        folder = Path(_needed("embedder", name, "embedding.folder", settings.folder, remedy)).expanduser()
+        # The authors truncate behind a layer norm: without it the first dimensions are not those that were trained.
+        loaded = load_embedder(
+            folder, preparation, pooling=settings.pooling, threads=threads, name=name, layer_norm=name == _NOMIC
+        )
+        if name == _NOMIC and loaded.dims != _NOMIC_DIMS:
+            raise EmbedderError(
+                f"the model in {folder} gives {loaded.dims} dimensions, {_NOMIC} has {_NOMIC_DIMS}; "
+                "set embedding.embedder to `onnx`, or embedding.folder to another folder"
+            )
+        return loaded
     check_shipped(name)
     # The shipped graph pools by itself.
     return load_embedder(
@@ -113,7 +139,7 @@ def open_summariser(settings: SummariserSettings) -> Summariser | None:
     return cast("Summariser", local)
 
 
-def _needed(kind: str, name: str, setting: str, value: str) -> str:
+def _needed(kind: str, name: str, setting: str, value: str, remedy: str = "set it") -> str:
     if not value.strip():
-        raise SettingsError(f"the {kind} {name} needs {setting}, which is empty; set it")
+        raise SettingsError(f"the {kind} {name} needs {setting}, which is empty; {remedy}")
     return value.strip()

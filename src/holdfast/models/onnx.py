@@ -112,12 +112,13 @@ def reason(error: Exception) -> str:
 
 
 def load_embedder(
-    folder: Path, preparation: Preparation, *, pooling: str, threads: int = 1, identity: Identity | None = None
-) -> LocalEmbedder:
+    folder: Path, preparation: Preparation, *, pooling: str, threads: int = 1, identity: Identity | None = None,
+    name: str = "onnx", layer_norm: bool = False,
+) -> LocalEmbedder:  # fmt: skip
     """Read a folder with model.onnx and tokenizer.json, and try the model once.
 
-    Each text is its own batch; a session may be used by many threads. Without an `identity` the model is named by
-    the checksum of its files.
+    Each text is its own batch; a session may be used by many threads. Without an `identity` the model is called
+    `name`, with the checksum of its files. `layer_norm` follows pooling.
 
     Raises:
         EmbedderError: a file is missing or broken, or tokenizer, model and settings do not fit together.
@@ -129,7 +130,7 @@ def load_embedder(
     tokenizer = open_tokenizer(folder / TOKENIZER, limit, "embedding.max_tokens", EmbedderError)
     results = _probe(folder, session, tokenizer, limit)
     output, dims = _choose_output(folder, results, pooling)
-    identity = identity or Identity("onnx", pooling, _digest(folder))
+    identity = identity or Identity(name, f"{pooling}+norm" if layer_norm else pooling, _digest(folder))
     wishes = _wishes(session)
 
     def embed(prepared: str) -> Vectors:
@@ -142,7 +143,9 @@ def load_embedder(
             raise EmbedderError(
                 f"the model fails on a text of {len(ids)} tokens: {reason(error)}; lower embedding.max_tokens"
             ) from error
-        return unit_vector(_pool(result, pooling), dims, "the ONNX model")
+        pooled = _pool(result, pooling)
+        # A layer norm before the length is made 1: what is left of it is that the mean is 0.
+        return unit_vector(pooled - pooled.mean() if layer_norm else pooled, dims, "the ONNX model")
 
     return LocalEmbedder(embed, dims, identity, preparation, threads)
 

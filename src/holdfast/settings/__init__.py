@@ -47,18 +47,18 @@ class EmbeddingSettings:
     """The embedder (C10): which model turns text into vectors."""
 
     embedder: str = setting(
-        "minilm", "`minilm` or `potion` (shipped), `onnx` (a folder), `openai`, `ollama`, or `none`",
-        choices=("minilm", "potion", "onnx", "openai", "ollama", "none"),
+        "minilm", "`minilm`, `potion` (shipped), `onnx`, `nomic-768` (a folder), `openai`, `ollama` or `none`",
+        choices=("minilm", "potion", "onnx", "nomic-768", "openai", "ollama", "none"),
     )  # fmt: skip
-    folder: str = setting("", "`onnx`: folder that holds model.onnx and tokenizer.json")
+    folder: str = setting("", "`onnx` and `nomic-768`: folder that holds model.onnx and tokenizer.json")
     pooling: str = setting(
-        "mean", "`onnx`: how token vectors become one: `mean`, `cls` or `none` (the model pools)",
-        choices=("mean", "cls", "none"),
+        "auto", "the same: how token vectors become one: `mean` (`auto` too), `cls` or `none` (the model pools)",
+        choices=("auto", "mean", "cls", "none"),
     )  # fmt: skip
-    query_prefix: str = setting("", "text put before a question, for models trained with one")
-    document_prefix: str = setting("", "text put before a unit, for models trained with one")
+    query_prefix: str = setting("", "text put before a question; empty: the embedder's own, a space: none")
+    document_prefix: str = setting("", "text put before a unit; empty: the embedder's own, a space: none")
     max_tokens: int = setting(
-        256, "texts are cut here before they are embedded; the words themselves are kept whole", ge=1
+        0, "texts are cut here before they are embedded, and kept whole; 0: the embedder's own, mostly 256", ge=0
     )
     url: str = setting("", "`openai` and `ollama`: base address of the endpoint")
     model: str = setting("", "`openai` and `ollama`: name of the model")

@@ -370,9 +370,13 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class SpaceChange:
-    """The embedding space that is searched from now on; vectors of any other wait to be replaced."""
+    """The embedding space that is searched from now on; vectors of any other wait to be replaced.
+
+    With `if_new`, nothing changes when the store has agreed on that space before.
+    """
 
     space: str
+    if_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,8 +442,11 @@ class Store(Protocol):
         """
         ...
 
-    def waiting(self, space: str, limit: int) -> list[Unit]:
-        """Return some units, of any owner, that have no vector of their present words in `space`."""
+    def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
+        """Return the first units, of any owner, that have no vector of their present words in `space`.
+
+        With `after`, those that were first written after it: whoever goes through all of them finds each one soon.
+        """
         ...
 
     def put_document(self, document: Document) -> None:

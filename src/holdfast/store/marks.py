@@ -40,6 +40,9 @@ class Marker:
 
     @write.register
     def _(self, mark: SpaceChange) -> None:
+        is_new = self._run("name_space", {"space": mark.space}).rowcount > 0
+        if mark.if_new and not is_new:
+            return
         self._run("agree", {"name": SPACE, "value": mark.space})
         self._database.written = True
 

@@ -348,10 +348,12 @@ class SqliteStore:
                 self._run("put_funnel", {**owner, "space": space, "rows": funnel.rows, "width": funnel.width})
                 self._database.record_change(row[0], unit)  # whoever follows the owner hears of it
 
-    def waiting(self, space: str, limit: int) -> list[Unit]:
+    def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
         """See `Store.waiting`."""
         with self._database.in_use():
-            rows = self._run("waiting_units", {"space": space, "limit": limit}).fetchall()
+            row = None if after is None else self._database.find(after.tenant, after.user, after.id)
+            known = {"space": space, "limit": limit, "after": 0 if row is None else row[0]}
+            rows = self._run("waiting_units", known).fetchall()
         return [unit_of(row) for row in rows]
 
     # ------------------------------------------------------------------------------- documents and erasure
@@ -392,7 +394,7 @@ class SqliteStore:
             units, sessions, earliest, latest, versions = self._run("owner_stats", keys).fetchone()
             kinds = dict(self._run("owner_kinds", keys).fetchall())
             scopes = dict(self._run("owner_scopes", keys).fetchall())
-            space = {"space": self._index.space() or ""}
+            space = self._index.space()
             return Stats(
                 units=units,
                 versions=versions,
@@ -403,7 +405,8 @@ class SqliteStore:
                 latest=from_iso(latest) if latest else None,
                 store_units=self._run("store_units", {}).fetchone()[0] if whole else None,
                 store_bytes=self._run("store_bytes", {}).fetchone()[0] if whole else None,
-                waiting=self._run("waiting_count", space).fetchone()[0] if whole else None,
+                waiting=self._run("waiting_count", {"space": space}).fetchone()[0] if whole else None,
+                space=space,
                 schema_version=schema_version(self._database.connection),
                 location=self._database.name,
             )

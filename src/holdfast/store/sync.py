@@ -201,10 +201,12 @@ class LiveIndex:
         version = self._run("data_version", {}).fetchone()[0]
         if version == self._data_version and not self._database.written:
             return
-        space = self.space()
-        if self._space not in (space, None):  # changed here or elsewhere: no vector of the old space may be searched
-            self.clear()
-        self._space = space
+        before, self._space = self._space, self.space()
+        if before not in (self._space, None):  # changed here or elsewhere: no vector of the old space may be searched
+            shards, self._shards, self._past_read = self._shards, {}, None  # after a read that fails: built anew
+            for owner, shard in shards.items():
+                self._exchange_vectors(shard, *owner)
+                self._shards[owner] = shard
         epoch = self._run("agreed", {"name": EPOCH}).fetchone()
         if epoch != self._epoch:
             self.clear()
@@ -310,11 +312,15 @@ class LiveIndex:
         for segment in self._segments((tenant, user)):
             try:
                 arrays = snapshot.unpack(segment.data)
-                if snapshot.unpack_words(arrays["origin"]) != self._origin(tenant, user, segment.seq):
+                *origin, space = snapshot.unpack_words(arrays["origin"])
+                *expected, present = self._origin(tenant, user, segment.seq)
+                if origin != expected:
                     return None
                 shard = Shard.from_arrays(arrays, self._derivation.tokens)
             except snapshot.UNREADABLE:
                 return None
+            if space != present:
+                self._exchange_vectors(shard, tenant, user)
             owner = {"tenant": tenant, "user": user}
             changed = self._run("owner_changes_since", {**owner, "seq": segment.seq})
             with shard.bulk():
@@ -345,11 +351,16 @@ class LiveIndex:
         with shard.bulk():
             for row in self._run("owner_units", owner):
                 self._add(shard, row)
-        if self._space is not None:
-            cursor = self._run("owner_vectors", {**owner, "space": self._space})
-            while rows := cursor.fetchmany(_VECTORS_TOGETHER):
-                shard.add_vectors([(row[0], vector_of(row), row[2]) for row in rows])
+        self._exchange_vectors(shard, tenant, user)
         return shard
+
+    def _exchange_vectors(self, shard: Shard, tenant: str, user: str) -> None:
+        """Let a shard have the stored vectors of the present space, and no others; its words stay as they are."""
+        shard.dense = None
+        cursor = self._run("owner_vectors", {"tenant": tenant, "user": user, "space": self._space})
+        while rows := cursor.fetchmany(_VECTORS_TOGETHER):
+            shard.add_vectors([(row[0], vector_of(row), row[2]) for row in rows])
+        shard.funnel = self._funnel(tenant, user)
 
     # ----------------------------------------------------------------------------------------------- saving
 

@@ -365,6 +365,7 @@ class Trace:
     reference_time: datetime
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
     projection: Projection | None = None  # what a context was filled from
+    notice: str = ""  # why meaning could not be compared, or not with every unit; of the moment, as durations are
 
     def __eq__(self, other: object) -> bool:
         """Return whether both tell the same."""
@@ -398,7 +399,7 @@ class Trace:
             f"{', '.join(self.out_of_time)} ran out of time, so that units may be missing; "
             "raise retrieval.timeout_ms or retrieval.escalation_timeout_ms"
         )
-        return (late,) if self.out_of_time else ()
+        return (*((self.notice,) if self.notice else ()), *((late,) if self.out_of_time else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +472,7 @@ class Stats:
     latest: datetime | None
     store_units: int | None
     store_bytes: int | None
-    waiting: int | None  # units without a vector of the agreed space; only of the whole store
+    waiting: int | None  # units without a vector of `space`; only of the whole store
+    space: str | None  # the embedding space that the store has agreed on
     schema_version: int
     location: str

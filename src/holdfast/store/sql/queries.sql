@@ -175,8 +175,8 @@ INSERT INTO agreements (name, value) VALUES (:name, :value) ON CONFLICT (name) D
 -- name: waiting_units
 SELECT {row}
 FROM units
-WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key AND space = (SELECT key FROM spaces WHERE name = :space)
-    AND vectors.version = units.version)
+WHERE key > :after AND NOT EXISTS (SELECT 1 FROM vectors WHERE unit_key = key
+    AND space = (SELECT key FROM spaces WHERE name = :space) AND vectors.version = units.version)
 ORDER BY key LIMIT :limit;
 
 -- name: waiting_count
