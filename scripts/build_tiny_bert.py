@@ -1,9 +1,9 @@
-"""Build the tiny embedding model of 768 dimensions that tests read, in the shape of a BERT that is brought as a folder.
+"""Build the tiny embedding model of 768 dimensions that tests read, in the shape of a BERT brought as a folder.
 
     python scripts/build_tiny_bert.py --out some/folder
 
 Needs onnx, tokenizers and numpy. Nothing is trained: words of one topic lie together because their vectors are drawn
-together, and one layer of attention and feeding forward, with small weights, lets a word's neighbours move it a little.
+together; one layer of attention and feeding forward, with small weights, lets its neighbours move a word a little.
 The first dimensions carry the most, as in a model whose prefixes were trained. The same bytes come out every time.
 """
 
@@ -47,9 +47,9 @@ TOPICS = (
     "school teacher lesson pupil exam chalk homework class grade essay term library",
 )
 PLAIN = (
-    "the a an of in on at to for with and or is are was were has have had my your his her our their i you he she it we "
-    "they what where when who why how did do does that this there from by about not no yes new old number search query "
-    "document red blue green small big every day week bought lost found broke told said wants likes needs"
+    "the a an of in on at to for with and or is are was were has have had my your his her our their i you he she it "
+    "we they what where when who why how did do does that this there from by about not no yes new old number search "
+    "query document red blue green small big every day week bought lost found broke told said wants likes needs"
 )
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -98,28 +98,27 @@ def graph() -> onnx.ModelProto:
     known += [numpy_helper.from_array(np.array(value, dtype=np.float32), name) for name, value in numbers.items()]
     whole = {"zero": 0, "step": 1, "second": [1], "axes": [1]}
     known += [numpy_helper.from_array(np.array(value, dtype=np.int64), name) for name, value in whole.items()]
-    nodes = [helper.make_node(*step) for step in EMBED]
-    nodes += [_norm("summed", "embedded"), *(helper.make_node(*step) for step in ATTEND)]
+    nodes = [helper.make_node(*step) for step in STEPS]
     nodes += [
         helper.make_node("Transpose", ["keys"], ["turned"], perm=[0, 2, 1]),
         helper.make_node("Softmax", ["hidden"], ["shares"], axis=-1),
-        _norm("attended", "between"),
-        _norm("fed", "last_hidden_state"),
+        # Before what is added, not after: a word that says little stays short.
+        helper.make_node("LayerNormalization", ["summed", "gain", "bias"], ["embedded"], axis=-1),
+        helper.make_node("LayerNormalization", ["attended", "gain", "bias"], ["between"], axis=-1),
     ]
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
         for name in ("input_ids", "token_type_ids", "attention_mask")
     ]
     output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "length", DIMS])
-    made = helper.make_graph(
-        _sorted(nodes, {*(one.name for one in (*known, *inputs))}), "tiny", inputs, [output], known
-    )
+    ordered = _sorted(nodes, {one.name for one in (*known, *inputs)})
+    made = helper.make_graph(ordered, "tiny", inputs, [output], known)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     onnx.checker.check_model(model)
     return model
 
 
-EMBED = (
+STEPS = (
     ("Shape", ["input_ids"], ["shape"]),
     ("Gather", ["shape", "second"], ["lengths"]),
     ("Squeeze", ["lengths"], ["length"]),
@@ -129,8 +128,6 @@ EMBED = (
     ("Gather", ["types", "token_type_ids"], ["typed"]),
     ("Add", ["read", "placed"], ["at"]),
     ("Add", ["at", "typed"], ["summed"]),
-)
-ATTEND = (
     ("MatMul", ["embedded", "query"], ["queries"]),
     ("MatMul", ["embedded", "key"], ["keys"]),
     ("MatMul", ["embedded", "value"], ["values"]),
@@ -143,7 +140,7 @@ ATTEND = (
     ("Add", ["scores", "away"], ["hidden"]),
     ("MatMul", ["shares", "values"], ["mixed"]),
     ("MatMul", ["mixed", "out"], ["said"]),
-    ("Add", ["embedded", "said"], ["attended"]),
+    ("Add", ["summed", "said"], ["attended"]),
     ("MatMul", ["between", "into"], ["inner"]),
     ("Mul", ["inner", "root"], ["rooted"]),
     ("Erf", ["rooted"], ["bent"]),
@@ -151,12 +148,8 @@ ATTEND = (
     ("Mul", ["lifted", "half"], ["gate"]),
     ("Mul", ["inner", "gate"], ["active"]),
     ("MatMul", ["active", "back"], ["answer"]),
-    ("Add", ["between", "answer"], ["fed"]),
+    ("Add", ["attended", "answer"], ["last_hidden_state"]),
 )
-
-
-def _norm(name: str, output: str) -> onnx.NodeProto:
-    return helper.make_node("LayerNormalization", [name, "gain", "bias"], [output], axis=-1)
 
 
 def _sorted(nodes: list[onnx.NodeProto], known: set[str]) -> list[onnx.NodeProto]:
