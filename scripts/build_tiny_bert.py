@@ -111,7 +111,7 @@ def graph() -> onnx.ModelProto:
         for name in ("input_ids", "token_type_ids", "attention_mask")
     ]
     output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "length", DIMS])
-    ordered = _sorted(nodes, {one.name for one in (*known, *inputs)})
+    ordered = _sorted(nodes, {*(one.name for one in known), *(one.name for one in inputs)})
     made = helper.make_graph(ordered, "tiny", inputs, [output], known)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     onnx.checker.check_model(model)

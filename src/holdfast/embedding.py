@@ -22,8 +22,9 @@ log = logging.getLogger("holdfast")
 _REMOTE = ("openai", "ollama")
 # As many as are embedded within about a second: nobody minds that at the first question after a crash.
 _AT_ONCE = 200
-# While more of the units wait, those that have a vector would crowd out the others: words alone answer better.
-_TOO_MANY_WAIT = 0.25
+# While more of the units wait, those that have a vector crowd out the others: recall@10 of questions over chats:
+# .83 when none waits, .75 when a tenth does, .70 when a quarter does, and .71 by words alone.
+_TOO_MANY_WAIT = 0.15
 
 
 class Embedding:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import ask, make_view, opened, propose, waiting
-from holdfast import EmbedderError, EmbeddingSpaceError, Settings
+from holdfast import EmbedderError, EmbeddingSpaceError, Settings, embedding
 from holdfast.kernels.vectors import halve
 from holdfast.store import sync
 from holdfast.store.contract import DenseQuery
@@ -156,16 +156,16 @@ def test_a_large_store_is_found_by_words_and_says_so_until_its_vectors_are_made_
             assert theirs == ours
 
 
-def test_vectors_are_compared_again_when_few_units_are_left_waiting(tmp_path):
-    path, other = tmp_path / "store.db", Turned()
-    fill(path, other, 1200)
+def test_vectors_are_compared_again_when_few_units_are_left_waiting(tmp_path, monkeypatch):
+    monkeypatch.setattr(embedding, "_AT_ONCE", 20)
+    path, held = tmp_path / "store.db", Held()
+    fill(path, Turned(), 400)
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM vectors WHERE unit_key > 900")
-    held = Held()
+        connection.execute("DELETE FROM vectors WHERE unit_key > 340")
     with open_with(path, held) as memory:
         found = memory.search("copper kettle", user="ana")
         assert found[0].cosine > 0
-        assert "300 of 1,200 units wait" in found.warnings[0]
+        assert "60 of 400 units wait" in found.warnings[0]
         assert "they are found by words alone" in found.warnings[0]
         held.go.set()
 

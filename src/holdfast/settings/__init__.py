@@ -52,7 +52,7 @@ class EmbeddingSettings:
     )  # fmt: skip
     folder: str = setting("", "`onnx` and `nomic-768`: folder that holds model.onnx and tokenizer.json")
     pooling: str = setting(
-        "auto", "the same: how token vectors become one: `mean` (`auto` too), `cls` or `none` (the model pools)",
+        "auto", "`onnx`, `nomic-768`: `mean` of the tokens' vectors (also `auto`), `cls` or `none` (the model pools)",
         choices=("auto", "mean", "cls", "none"),
     )  # fmt: skip
     query_prefix: str = setting("", "text put before a question; empty: the embedder's own, a space: none")

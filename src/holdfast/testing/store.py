@@ -273,7 +273,9 @@ class StoreContract(builders.StoreSuite):
         assert (sorted(builders.ids(found)), len(ana.store.waiting(SPACE, 3))) == (["a", "b", "c", "g"], 3)
         numbers[1, :4] = [np.float32(1e-45), np.float32(-0.0), np.finfo(np.float32).max, np.float32(0.1)]
         assert ana.store.put_vectors(SPACE, found[:3], numbers) == 3
-        assert ana.store.waiting(SPACE, 99) == found[3:]
+        assert ana.store.waiting(SPACE, 99) == found[3:] == ana.store.waiting(SPACE, 99, found[1])
+        assert ana.store.waiting(SPACE, 99, found[3]) == []
+        assert ana.store.waiting(OTHER_SPACE, 2, found[0]) == found[1:3]
         assert (ana.store.stats(ana.view, whole=True).waiting, _waiting(ana, OTHER_SPACE)) == (1, 4)
         second = self.open(tmp_path)
         for one, row in zip(found, numbers, strict=False):
@@ -309,10 +311,16 @@ class StoreContract(builders.StoreSuite):
         assert (_waiting(ana, OTHER_SPACE), self.open(tmp_path).store.space()) == (4, OTHER_SPACE)
         for asker in (ana, second, self.open(tmp_path)):
             assert asker.near() == asker.near(space=OTHER_SPACE) == set()
+        ana.mark(contract.SpaceChange(SPACE, if_new=True))  # it was agreed on before: somebody has changed it
+        assert second.store.space() == OTHER_SPACE
         ana.embed({"a": EAST}, OTHER_SPACE)
         for asker in (ana, second, self.open(tmp_path)):
             assert {*asker.vectors(*"abc", space=OTHER_SPACE)} == asker.near(space=OTHER_SPACE) == {"a"}
             assert asker.near() == set()
+        second.mark(contract.SpaceChange("a third", if_new=True))
+        assert ana.store.space() == "a third"
+        ana.mark(contract.SpaceChange(SPACE))  # what was not replaced is searched again
+        assert ana.near() == second.near() == set("bc")
 
     def test_the_nearest_are_proposed_with_ties_of_all_or_of_one_tier_or_anchor_density(self, tmp_path: Path) -> None:
         ana, ties, question = self.open(tmp_path), {"tie0", "tie1", "tie2"}, np.zeros(100, dtype=np.float32)
