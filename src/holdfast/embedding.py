@@ -157,10 +157,16 @@ class Embedding:
             embed_waiting(self._store, Indexing(loaded, self._gate, failed=self._behind.set), loaded.space)
             return
         self._recount()  # before the first question is answered
-        self._worker = threading.Thread(target=self._fill, args=(loaded,), name="holdfast-catching-up", daemon=True)
+        self._worker = threading.Thread(target=self._work, args=(loaded,), name="holdfast-catching-up", daemon=True)
         self._worker.start()
 
-    def _fill(self, loaded: Embedder, progress: Callable[[int], None] = lambda _: None) -> None:
+    def _work(self, loaded: Embedder) -> None:
+        try:
+            self._fill(loaded, lambda _: None)
+        except HoldfastError as error:
+            log.warning("units wait for their vectors: %s", error)
+
+    def _fill(self, loaded: Embedder, progress: Callable[[int], None]) -> None:
         """Embed all that waits, and keep count of what is left; every batch is kept, whatever ends the work."""
 
         def advance(written: int) -> None:
@@ -168,12 +174,9 @@ class Embedding:
             progress(written)
 
         indexing = Indexing(loaded, self._gate, failed=self._behind.set)
-        try:
-            embed_waiting(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
-            if not self._stop.is_set():
-                self._recount()
-        except HoldfastError as error:
-            log.warning("units wait for their vectors: %s", error)
+        embed_waiting(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
+        if not self._stop.is_set():
+            self._recount()
 
     def _recount(self) -> None:
         counted = self._count()

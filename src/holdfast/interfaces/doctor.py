@@ -127,7 +127,10 @@ def _verify(path: Path, settings: Settings) -> str:
 
 def _mismatch(stats: Stats, settings: Settings) -> str:
     """Say that the vectors of a store are another embedder's than the settings name."""
-    embedder = build_embedder(settings.embedding) if stats.space else None
-    if embedder is None or embedder.space == stats.space:
+    try:
+        embedder = build_embedder(settings.embedding) if stats.space else None
+        if embedder is None or embedder.space == stats.space:
+            return ""
+    except HoldfastError:  # a line of its own says so
         return ""
     return f"; its vectors are of {stats.space}, and not of the embedder in force; run `holdfast reembed`"
