@@ -53,6 +53,7 @@ def test_every_share_of_a_stage_has_a_switch_that_turns_off_nothing_else():
     shares = [one.name for one in keys if (one.metadata["ge"], one.metadata["le"]) == (0.0, 1.0)]
     assert len(shares) >= 7
     assert [changed(name) for name in shares] == [{f"stages.{name}": 0.0} for name in shares]
+    assert {name: value for name in shares if (value := getattr(Settings.reference().stages, name))} == {}
 
 
 @pytest.mark.parametrize("name", SWITCHES)

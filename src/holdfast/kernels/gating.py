@@ -1,4 +1,4 @@
-"""The maths of durable promotion (C17): what is new, what is said again, and the mix of both kinds of talk.
+"""The maths of the gate (C17), by which `lifecycle/gate` decides: what is new, what is said again, and their mix.
 
 H = 1 - mean max(0, cos)      R = F·(1 - S)      G = (1 - T)·Gconv + T·Gtech
 """

@@ -30,7 +30,7 @@ from holdfast.types import Asked, Contribution, Fallen, Projected, Projection, P
 
 # A of a unit with a single anchor (C13).
 _ONE_ANCHOR = 1 / 3
-# λ_r: decay per second of every kind that ages (half-life 19 hours; C11).
+# λ_r: decay per second of every kind that ages (half-life 19 hours; C11). `search` has rates of its own (C9).
 _RATE = 1e-5
 _CEILING = Contribution("ceiling", 1.0)
 T = TypeVar("T", Prospect, Projected)
