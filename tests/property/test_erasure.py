@@ -13,7 +13,7 @@ from builders import NOW, later
 from histories import Said, Tale, bytes_of, made_up, needles, residue, small_memory, tail_of, talk
 from holdfast import BusyStoreError, EmbedderError, InputError, NotFoundError
 from holdfast.store import erasure as eraser
-from holdfast.store import snapshot, sync
+from holdfast.store import files, snapshot, sync
 from holdfast.testing.embedders import HashEmbedder
 
 
@@ -711,3 +711,41 @@ def test_a_private_summary_of_an_erased_turn_of_everyone_goes_too(memory, tmp_pa
     assert memory.forget(user="ana", ids=keys[:4]).complete
     data = b"".join(bytes_of(tmp_path).values())
     assert not [word for word in words if word in data]
+
+
+# ----------------------------------------------------------------------------------------------- the search
+
+
+@given(st.data())
+def test_many_pieces_are_found_as_one_by_one(data):
+    """Pieces of all lengths, at every place of the data, more of them than are looked for one by one."""
+    letters = st.binary(min_size=6, max_size=24).map(lambda some: bytes(one % 3 + 97 for one in some))
+    text = bytes(one % 3 + 97 for one in data.draw(st.binary(min_size=0, max_size=400)))
+    cuts = [(at, at + 6 + at % 19) for at in range(0, max(0, len(text) - 5), data.draw(st.integers(1, 5)))]
+    pieces = {text[start:end] for start, end in cuts} | {*data.draw(st.lists(letters, min_size=1, max_size=60))}
+    pieces = {piece for piece in pieces if len(piece) >= 6}
+    halves = [text[: len(text) // 2 + 24], text[len(text) // 2 :]]
+    assert files.search(halves, pieces) == {piece for piece in pieces if any(piece in half for half in halves)}
+    assert files.search([], pieces) == files.search(halves, ()) == set()
+
+
+def test_words_that_the_file_format_says_too_do_not_hold_an_erasure_up(tmp_path):
+    memory = small_memory(tmp_path / "memory.db")
+    memory.remember([f"a line{' ' * 40}and the other", "checksum"], user="ana", session="s")
+    assert memory.forget(user="ana", all=True).complete
+
+
+def test_what_is_erased_is_listed_oldest_first_and_read_when_asked_for(tmp_path):
+    memory = small_memory(tmp_path / "memory.db")
+    talk(memory, 3)
+    before = [unit for unit in memory.list(user="ana", order="oldest", limit=9) if unit.user == "ana"]
+    units = memory.forget(user="ana", all=True).units
+    assert (len(units), [*units], units[1:], hash(units)) == (3, before, (*before[1:],), hash((*before,)))
+
+
+def test_a_unit_is_forgotten_without_an_index(tmp_path, monkeypatch):
+    with small_memory(tmp_path / "memory.db") as memory:
+        [first, *_] = talk(memory, 3)
+    memory = small_memory(tmp_path / "memory.db")
+    monkeypatch.setattr(sync.LiveIndex, "shards", lambda *_: pytest.fail("an index was loaded"))
+    assert memory.forget(user="ana", ids=first).complete

@@ -460,7 +460,8 @@ class Store(Protocol):
         """Erase units, every version and vector of them, and every summary that rests on one (C19, law 16).
 
         One transaction; afterwards every file of the store is searched for what is left, recorded backups too. With
-        `owner`, nothing is to be left that names the user either. `progress` hears which step begins.
+        `owner`, all that the user has goes, named or not, and nothing is left that names the user. `progress` hears
+        which step begins.
 
         Raises:
             NotFoundError: the owner does not have one of them; nothing is erased.

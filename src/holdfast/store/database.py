@@ -133,7 +133,7 @@ class Database:
         row = columns(unit, document)
         key = self.run("insert_unit", row).lastrowid
         assert key is not None  # noqa: S101 - an INSERT that did not raise has a row id
-        self.record_change(key, unit)
+        self.record_change(key, unit.tenant, unit.user or GLOBAL)
         return key, row["checksum"]
 
     def replace(self, key: int, unit: Unit) -> int:
@@ -142,13 +142,13 @@ class Database:
         self.run("archive_version", {"key": key})
         self.run("archive_vector", {"key": key})
         self.run("replace_unit", {**row, "key": key})
-        self.record_change(key, unit)
+        self.record_change(key, unit.tenant, unit.user or GLOBAL)
         checksum: int = row["checksum"]
         return checksum
 
-    def record_change(self, key: int, unit: Unit) -> None:
-        """Tell whoever follows the feed that a unit is not what it was."""
-        self._changed[key] = (unit.tenant, unit.user or GLOBAL)
+    def record_change(self, key: int, tenant: str, user: str) -> None:
+        """Tell whoever follows the feed that a unit of an owner is not what it was."""
+        self._changed[key] = (tenant, user)
 
     def forget_changes(self, tenant: str, user: str) -> None:
         """Tell nobody of the changes of an owner in this transaction: nothing is to name who is forgotten."""

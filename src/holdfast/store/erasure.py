@@ -11,16 +11,17 @@ import logging
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 
 from holdfast.errors import BusyStoreError, ForeignStoreError, InputError, StoreError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store import snapshot
 from holdfast.store.database import Database
-from holdfast.store.files import chunks
+from holdfast.store.files import TWO_WORDS, chunks, search
 from holdfast.store.migrate import (
     IN_MEMORY,
     PRIVATE,
@@ -30,7 +31,7 @@ from holdfast.store.migrate import (
     queries,
     translated,
 )
-from holdfast.store.rows import EPOCH, GLOBAL, agent_matches, columns, unit_of
+from holdfast.store.rows import EPOCH, GLOBAL, ReadUnits, Row, agent_matches, columns, unit_of
 from holdfast.store.sync import GoneOwner, LiveIndex
 from holdfast.types import JSON, Document, Erasure, Unit, View, iso
 
@@ -41,9 +42,14 @@ _ERASING = "erasing"
 _COPY_PATIENCE_MS = 1000
 Progress = Callable[[str], None]
 Run = Callable[..., sqlite3.Cursor]
-Record = Callable[[int, Unit], None]
+# Is told the key, the tenant and the user of every unit that changed.
+Record = Callable[[int, str, str], None]
+# A unit that is to go: key, tenant, user, id. Erasing it takes no more, and reading it takes longer.
+Doomed = tuple[int, str, str, str]
+_doomed_of: Callable[[Row], Doomed] = itemgetter(0, 8, 9, 10)
 # What is noted for a copy: a kind, and the keys of a unit, a document or an owner.
 Note = tuple[str, str, str, str]
+_OWNED, _EVERYTHING = "tenant = :tenant AND user = :user", -1  # for SQLite, -1 is no limit
 # What SQLite puts beside a database.
 _OF_SQLITE = ("-wal", "-shm", "-journal")
 
@@ -62,11 +68,12 @@ class Eraser:
         """Erase in one transaction, then write the files anew and prove that nothing is left; see `Store.forget`."""
         progress("erasing")
         gone_owner: GoneOwner | None = None
-        with self._database.transaction():
-            units = self._doomed(view, ids)
-            summaries = tuple(resting_on(self._run, units))
-            gone = (*units, *summaries)
-            pieces = self._pieces(gone, documents)
+        with self._database.in_use(), freeing(self._database.connection), self._database.transaction():
+            rows = self._doomed(view, ids, owner=owner)
+            gone = [*map(_doomed_of, rows)]
+            summaries = [] if owner else resting_on(self._run, gone)  # of all there is, nothing else is left
+            gone += map(_doomed_of, summaries)
+            pieces = self._pieces((*rows, *summaries), documents)
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
                 keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "name": one.name}
@@ -79,11 +86,10 @@ class Eraser:
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
         held_up = self._scrub(pieces, gone_owner, progress)
-        named = {unit.id for unit in units}
         return Erasure(
-            units=units,
-            summaries=summaries,
-            uncovered=tuple(unit_id for unit_id in uncovered if unit_id not in named),
+            units=ReadUnits(rows),
+            summaries=tuple(map(unit_of, summaries)),
+            uncovered=tuple(uncovered),
             complete=not held_up and not unreached,
             pending=bool(held_up),
             reason=held_up,
@@ -91,33 +97,37 @@ class Eraser:
             outside=(*unreached, *missing),
         )
 
-    def preview(self, view: View, ids: Sequence[str]) -> Erasure:
+    def preview(self, view: View, ids: Sequence[str], *, owner: bool) -> Erasure:
         """Return what would be erased."""
         with self._database.snapshot():
-            units = self._doomed(view, ids)
-            return Erasure(units=units, summaries=tuple(resting_on(self._run, units)), complete=False)
+            rows = self._doomed(view, ids, owner=owner)
+            summaries = resting_on(self._run, [*map(_doomed_of, rows)])
+            return Erasure(units=ReadUnits(rows), summaries=tuple(map(unit_of, summaries)), complete=False)
 
-    def _doomed(self, view: View, ids: Sequence[str]) -> tuple[Unit, ...]:
-        """Return the units that are named: the owner's own, else everyone's.
+    def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[Row]:
+        """Return the rows of the units that are named, the owner's own, else everyone's; or all that the owner has.
 
         Raises:
             NotFoundError: there is none of one of the ids.
         """
-        owner = {"tenant": view.tenant, "user": view.user}
-        read = self._run("find_units", {**owner, "ids": json.dumps([*ids])})
+        keys = {"tenant": view.tenant, "user": view.user}
+        if owner:
+            return self._run("scan_oldest", {**keys, "limit": _EVERYTHING}, visible=_OWNED).fetchall()
+        read = self._run("find_units", {**keys, "ids": json.dumps([*ids])})
         # Global units come first, so that a user's own of the same id takes their place.
-        known = {unit.id: unit for unit in map(unit_of, read) if agent_matches(view, unit)}
+        known = {row[10]: row for row in read if view.agent is None or agent_matches(view, unit_of(row))}
         named = dict.fromkeys(ids)
         if missing := named.keys() - known.keys():
             self._database.find_seen(view, min(missing))  # says what is wrong
-        return tuple(known[unit_id] for unit_id in named)
+        return [known[unit_id] for unit_id in named]
 
-    def _pieces(self, units: Sequence[Unit], documents: Sequence[Document]) -> list[bytes]:
-        """Return what the proof will look for: words of every version, vectors, and documents."""
-        keys = [key for _, _, key in keys_of(self._run, units)]
-        versions = [unit_of(row) for row in self._run("versions_of_keys", {"keys": json.dumps(keys)})]
-        texts = [word for one in (*units, *versions) for word in _words(one)]
-        vectors = [data for (data,) in self._run("vectors_of_keys", {"keys": json.dumps(keys)})]
+    def _pieces(self, rows: Sequence[Row], documents: Sequence[Document]) -> list[bytes]:
+        """Return what the proof will look for: words of every version, vectors, documents; of many units, of some."""
+        some = rows[:: max(1, len(rows) // _MOST_WINDOWS)]
+        keys = json.dumps([row[0] for row in some])
+        versions = [unit_of(row) for row in (*some, *self._run("versions_of_keys", {"keys": keys}))]
+        texts = [word for one in versions for word in _words(one)]
+        vectors = [data for (data,) in self._run("vectors_of_keys", {"keys": keys})]
         return windows([*texts, *(one.body.decode("utf-8", "replace") for one in documents)], vectors)
 
     def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
@@ -281,16 +291,18 @@ def _drop_copy(database: Database, target: Path) -> None:
         log.warning("a copy that is not there stays recorded: %s", error)
 
 
-def note_copies(database: Database, units: Sequence[Unit], documents: Sequence[Document], owner: View | None) -> None:
+def note_copies(
+    database: Database, units: Sequence[Doomed], documents: Sequence[Document], owner: View | None
+) -> None:
     """Note, in the erasing transaction, what every copy has to lose: an interruption must not leave it there."""
     for (path,) in database.run("backups", {}).fetchall():
         if path == database.location:  # a copy knows of itself, too
             continue
-        notes = [("unit", unit.tenant, unit.user, unit.id) for unit in units]
-        notes += [("document", one.tenant, one.user, one.name) for one in documents]
+        notes = [("unit", tenant, user, name) for _, tenant, user, name in units]
+        notes += [("document", one.tenant, one.user or GLOBAL, one.name) for one in documents]
         notes += [("owner", owner.tenant, owner.user, "")] if owner is not None else []
         for kind, tenant, user, name in notes:
-            keys = {"tenant": tenant, "user": user or GLOBAL, "id": name}
+            keys = {"tenant": tenant, "user": user, "id": name}
             database.run("note_copy", {"path": path, "kind": kind, **keys})
 
 
@@ -326,9 +338,10 @@ def _erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patie
     try:
         with translated(path, writing=True):
             run = _runner(connection)
-            connection.execute("BEGIN IMMEDIATE")
-            _erase_noted(run, noted)
-            connection.execute("COMMIT")
+            with freeing(connection):
+                connection.execute("BEGIN IMMEDIATE")
+                _erase_noted(run, noted)
+                connection.execute("COMMIT")
         with translated(path):
             connection.execute("VACUUM")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -342,6 +355,16 @@ def _erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patie
         close_connection(connection, path)
 
 
+@contextmanager
+def freeing(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let an erasure give pages up as they are: afterwards the file is written anew, without them."""
+    connection.execute("PRAGMA secure_delete = FAST")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA secure_delete = ON")
+
+
 def _runner(connection: sqlite3.Connection) -> Run:
     def run(name: str, values: Mapping[str, JSON]) -> sqlite3.Cursor:
         return connection.execute(queries()[name], values)
@@ -350,16 +373,16 @@ def _runner(connection: sqlite3.Connection) -> Run:
 
 
 def _erase_noted(run: Run, noted: Sequence[Note]) -> None:
-    def record(key: int, unit: Unit) -> None:
-        run("record_change", {"tenant": unit.tenant, "user": unit.user or GLOBAL, "key": key})
+    def record(key: int, tenant: str, user: str) -> None:
+        run("record_change", {"tenant": tenant, "user": user, "key": key})
 
     rows = [
         run("find_unit", {"tenant": tenant, "user": user, "id": name}).fetchone()
         for kind, tenant, user, name in noted
         if kind == "unit"
     ]
-    known = [unit_of(row) for row in rows if row is not None]
-    erase(run, (*known, *resting_on(run, known)), record)
+    known = [_doomed_of(row) for row in rows if row is not None]
+    erase(run, [*known, *map(_doomed_of, resting_on(run, known))], record)
     for kind, tenant, user, name in noted:
         if kind == "document":
             run("erase_document", {"tenant": tenant, "user": user, "name": name})
@@ -369,98 +392,84 @@ def _erase_noted(run: Run, noted: Sequence[Note]) -> None:
 
 # Stands where the id of an erased unit stood: ids are derived from words, and a unit that was superseded stays so.
 ERASED = "(erased)"
+_ERASING_UNITS = ("erase_units", "erase_versions", "erase_vectors", "erase_version_vectors", "erase_absences")
+# SQLite gives all pages of a table up much faster than row after row.
+_EMPTYING = ("empty_units", "empty_versions", "empty_vectors", "empty_version_vectors", "empty_absences")
 # A window is long enough to be no accident, and there are enough of them that page borders cannot hide a text.
 _WINDOW = 24
 _SHORTEST = 6
 _STRIDE = 64
-_MOST_WINDOWS = 512
-# A search for each of so many pieces is faster than one for all of them.
-_FEW = 24
+_MOST_WINDOWS, _MOST_SHORT = 512, 32  # short ones are searched for one by one
+# Rows that are searched together, and what stands between them: no part of any text, nor of a vector of numbers.
+_KEPT_TOGETHER, _APART = 256, b"\xff\xff\xff\xff"
 
 
-def resting_on(run: Run, units: Sequence[Unit]) -> list[Unit]:
-    """Return every summary that has one of `units` in its lineage, directly or through another summary."""
-    found: dict[str, Unit] = {}
-    for tenant, user in sorted({(unit.tenant, unit.user or GLOBAL) for unit in units}):
-        gone = {unit.id for unit in units if (unit.tenant, unit.user or GLOBAL) == (tenant, user)}
-        summaries = [unit_of(row) for row in run("owner_summaries", {"tenant": tenant, "user": user})]
-        left = [one for one in summaries if one.id not in gone]
-        while resting := [one for one in left if one.lineage is not None and gone & set(one.lineage.sources)]:
-            found |= {one.id: one for one in resting}
-            gone |= {one.id for one in resting}
-            left = [one for one in left if one.id not in gone]
+def resting_on(run: Run, units: Sequence[Doomed]) -> list[Row]:
+    """Return the row of every summary that has one of `units` in its lineage, directly or through another summary."""
+    found: dict[str, Row] = {}
+    for (tenant, user), gone in _ids_of_owners(units).items():
+        rows = [row for row in run("owner_summaries", {"tenant": tenant, "user": user}) if row[10] not in gone]
+        left = [(row, unit) for row in rows if (unit := unit_of(row)).lineage is not None]
+        while resting := {one.id: row for row, one in left if one.lineage and gone & {*one.lineage.sources}}:
+            found |= resting
+            gone.update(resting)
+            left = [(row, one) for row, one in left if one.id not in gone]
     return [*found.values()]
 
 
-def erase(run: Run, units: Sequence[Unit], record: Record) -> list[str]:
+def _ids_of_owners(units: Iterable[Doomed]) -> dict[tuple[str, str], set[str]]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for _, tenant, user, name in units:
+        found.setdefault((tenant, user), set()).add(name)
+    return dict(sorted(found.items()))
+
+
+def erase(run: Run, units: Sequence[Doomed], record: Record) -> list[str]:
     """Delete `units` with their versions and vectors, and every trace of their ids; return what was uncovered.
 
     A unit that one of them superseded stays superseded. `record` is told of every unit that changed.
     """
-    gone = {(unit.tenant, unit.user or GLOBAL, unit.id): unit for unit in units}
-    found = keys_of(run, units)
-    for statement in ("erase_units", "erase_versions", "erase_vectors", "erase_version_vectors", "erase_absences"):
-        run(statement, {"keys": json.dumps([key for _, _, key in found])})
+    whole = len(units) == run("store_units", {}).fetchone()[0]
+    keys = {"keys": json.dumps([key for key, *_ in units])}
+    for statement in _EMPTYING if whole else _ERASING_UNITS:
+        run(statement, {} if whole else keys)
+    for key, tenant, user, _ in units:
+        record(key, tenant, user)
     uncovered: list[str] = []
-    for owner, name, key in found:
-        unit = gone[*owner, name]
-        record(key, unit)
-        if unit.lineage is not None:
-            covered = run("uncover_units", {"tenant": owner[0], "user": owner[1], "by": name}).fetchall()
-            turns = {turn: unit_of(run("unit_by_key", {"key": turn}).fetchone()) for (turn,) in covered}
-            uncovered += [turn.id for turn in turns.values()]
-            for turn, one in turns.items():
-                record(turn, one)
-    _erase_ids(run, units, record)
+    for (tenant, user), gone in _ids_of_owners(units).items():
+        owner: dict[str, JSON] = {"tenant": tenant, "user": user, "ids": json.dumps(sorted(gone))}
+        for key, name in sorted(run("uncover_units", owner).fetchall()):
+            uncovered.append(name)
+            record(key, tenant, user)
+        _erase_ids(run, owner, gone, record)
     return uncovered
 
 
-def keys_of(run: Run, units: Sequence[Unit]) -> list[tuple[tuple[str, str], str, int]]:
-    """Return the owner, the id and the key of each of some units that is there."""
-    owners: dict[tuple[str, str], list[str]] = {}
-    for unit in units:
-        owners.setdefault((unit.tenant, unit.user or GLOBAL), []).append(unit.id)
-    return [
-        (owner, name, key)
-        for owner, ids in owners.items()
-        for name, key in run("keys_of_units", {"tenant": owner[0], "user": owner[1], "ids": json.dumps(ids)})
-    ]
-
-
-def _erase_ids(run: Run, units: Sequence[Unit], record: Record) -> None:
+def _erase_ids(run: Run, owner: Mapping[str, JSON], gone: set[str], record: Record) -> None:
     """Take the ids of erased units out of what other units say of them."""
-    for tenant, user in sorted({(unit.tenant, unit.user or GLOBAL) for unit in units}):
-        gone = {unit.id for unit in units if (unit.tenant, unit.user or GLOBAL) == (tenant, user)}
-        owner: dict[str, JSON] = {"tenant": tenant, "user": user, "ids": json.dumps(sorted(gone))}
-        for (key,) in run("forget_superseders", {**owner, "erased": ERASED}).fetchall():
-            record(key, unit_of(run("unit_by_key", {"key": key}).fetchone()))
-        run("forget_absences", {**owner, "erased": ERASED})
-        for row in run("mentioning_units", owner).fetchall():
-            unit = _without(unit_of(row), _unknown(run, unit_of(row), gone))
-            run("rewrite_unit", {**_body(unit), "key": row[0]})
-            record(row[0], unit)
-        for key, version, body in run("mentioning_versions", owner).fetchall():
-            unit = Unit.from_json(json.loads(body))
-            unit = _without(unit, _unknown(run, unit, gone))
-            run("rewrite_version", {**_body(unit), "key": key, "version": version})
+    for (key,) in run("forget_superseders", {**owner, "erased": ERASED}).fetchall():
+        record(key, owner["tenant"], owner["user"])
+    run("forget_absences", {**owner, "erased": ERASED})
+    for row in run("mentioning_units", owner).fetchall():
+        unit = _without(run, unit_of(row), gone)
+        run("rewrite_unit", {**_body(unit), "key": row[0]})
+        record(row[0], unit.tenant, unit.user or GLOBAL)
+    for key, version, body in run("mentioning_versions", owner).fetchall():
+        unit = _without(run, Unit.from_json(json.loads(body)), gone)
+        run("rewrite_version", {**_body(unit), "key": key, "version": version})
 
 
-def _unknown(run: Run, unit: Unit, gone: set[str]) -> set[str]:
-    """Return those of the ids that name nothing any more for a unit: its owner's own is gone, and everyone's."""
+def _without(run: Run, unit: Unit, gone: set[str]) -> Unit:
+    """Return a unit without those of the ids that name nothing for it any more: of its owner, or of everyone."""
     owners = (unit.user or GLOBAL, GLOBAL)
-    known = {
+    unknown = {
         name
-        for name in gone
-        for user in owners
-        if run("find_unit", {"tenant": unit.tenant, "user": user, "id": name}).fetchone() is not None
+        for name in gone.intersection((*unit.supersedes, *unit.links))
+        if not any(run("find_unit", {"tenant": unit.tenant, "user": user, "id": name}).fetchone() for user in owners)
     }
-    return gone - known
-
-
-def _without(unit: Unit, gone: set[str]) -> Unit:
     return unit.evolve(
-        supersedes=tuple(one for one in unit.supersedes if one not in gone),
-        links=tuple(one for one in unit.links if one not in gone),
+        supersedes=tuple(one for one in unit.supersedes if one not in unknown),
+        links=tuple(one for one in unit.links if one not in unknown),
     )
 
 
@@ -496,27 +505,19 @@ def windows(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
     ]
     starts = [(data, at) for data in runs for at in range(0, max(1, len(data) - _WINDOW + 1), _STRIDE)]
     starts += [(data, 0) for data in vectors if any(data[:_WINDOW])]
-    spread = starts[:: max(1, len(starts) // _MOST_WINDOWS)]
-    return [*dict.fromkeys(data[at : at + _WINDOW] for data, at in spread)]
+    found = dict.fromkeys(data[at : at + _WINDOW] for data, at in starts)
+    short = [piece for piece in found if len(piece) < TWO_WORDS]
+    long = [piece for piece in found if len(piece) >= TWO_WORDS]
+    return [*long[:: max(1, len(long) // _MOST_WINDOWS)], *short[:: max(1, len(short) // _MOST_SHORT)]]
 
 
 def residue(location: str, path: str, pieces: Sequence[bytes]) -> set[bytes]:
     """Return the pieces that the raw bytes of a file still hold; `location` names its store."""
-    left, found = set(pieces), set[bytes]()
-    for data in chunks(location, path, overlap=_WINDOW) if left else ():
-        found |= _pieces_in(data, left)
-        left -= found
-    return found
-
-
-def _pieces_in(data: bytes, pieces: set[bytes]) -> set[bytes]:
-    """Return the pieces that are in `data`; many are looked for by their beginnings, in one pass."""
-    if len(pieces) > _FEW:
-        begun = re.compile(b"|".join(sorted({re.escape(piece[:_SHORTEST]) for piece in pieces}))).findall(data)
-        pieces = {piece for piece in pieces if piece[:_SHORTEST] in {*begun}} if begun else set()
-    return {piece for piece in pieces if piece in data}
+    return search(chunks(location, path, overlap=_WINDOW), pieces)
 
 
 def surviving(run: Run, pieces: Iterable[bytes]) -> set[bytes]:
     """Return the pieces that units which are kept say too: finding those proves nothing."""
-    return {piece for piece in pieces if run("says", {"piece": piece}).fetchone()[0]}
+    kept = run("kept", {})
+    batches = iter(lambda: _APART.join(data for (data,) in kept.fetchmany(_KEPT_TOGETHER)), b"")
+    return search(batches, pieces)

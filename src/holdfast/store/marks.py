@@ -69,7 +69,7 @@ class Marker:
                 durable, checksum = durable_body(key, body, before)
                 self._run("rewrite_unit", {"body": durable, "checksum": checksum, "key": key})
                 self.promoted.append((unit.tenant, unit.user or GLOBAL, key, before, checksum))
-            self._database.record_change(key, unit)
+            self._database.record_change(key, unit.tenant, unit.user or GLOBAL)
 
     # -------------------------------------------------------------------------------------------- coverage
 
@@ -89,7 +89,7 @@ class Marker:
             self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": key})
         for row in rows:
             self._run("cover_unit", {"by": unit.id, "at": iso(unit.recorded_time), "key": row[0]})
-            self._database.record_change(row[0], unit)
+            self._database.record_change(row[0], unit.tenant, unit.user or GLOBAL)
         self.fresh.units[key] = (checksum, unit, mark.summary.analyse(unit))
         return Written(unit.id, "added" if before is None else "updated", unit.version)
 
@@ -108,7 +108,7 @@ class Marker:
         summary = self._database.find(turn.tenant, turn.user, turn.covered_by)
         if summary is not None:
             self._run("supersede_unit", {"by": turn.id, "at": iso(at), "why": "its turn changed", "key": summary[0]})
-            self._database.record_change(summary[0], unit_of(summary))
+            self._database.record_change(summary[0], turn.tenant, turn.user or GLOBAL)
         self._uncover_all(turn, turn.covered_by)
 
     def release(self, row: Row) -> None:
@@ -119,8 +119,8 @@ class Marker:
 
     def _uncover_all(self, of: Unit, by: str) -> None:
         owner = {"tenant": of.tenant, "user": of.user or GLOBAL}
-        for (key,) in self._run("uncover_units", {**owner, "by": by}).fetchall():
-            self._database.record_change(key, of)
+        for key, _ in self._run("uncover_units", {**owner, "ids": json.dumps([by])}).fetchall():
+            self._database.record_change(key, of.tenant, of.user or GLOBAL)
 
     # ---------------------------------------------------------------------------------------- supersession
 
@@ -140,7 +140,7 @@ class Marker:
             )
         self._run("record_absence", {"key": row[0], "until": iso(mark.at)})
         self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": row[0]})
-        self._database.record_change(row[0], unit)
+        self._database.record_change(row[0], unit.tenant, unit.user or GLOBAL)
 
     def supersede(self, newer: Unit, target: str, at: datetime, why: str = "") -> None:
         """Let one unit take the place of another of the same owner."""
@@ -150,7 +150,7 @@ class Marker:
             raise NotFoundError(f"{shown(target)} cannot be superseded: the owner has no other unit of that id")
         self._refuse_circle(newer, target)
         self._run("supersede_unit", {"by": newer.id, "at": iso(at), "why": why or None, "key": row[0]})
-        self._database.record_change(row[0], newer)
+        self._database.record_change(row[0], newer.tenant, newer.user or GLOBAL)
         self.uncover(row, at)
         self.release(row)
 

@@ -256,7 +256,8 @@ class SqliteReading:
 
     def columns(self, ids: Sequence[str], names: Sequence[ColumnName]) -> Columns:
         """See `Reading.columns`."""
-        rows = self._visible.locate(ids)
+        # What a row of the store says takes no index, which may not be loaded yet.
+        rows = self._visible.locate(ids) if {*names} - _OF_STORED_ROWS else np.zeros(0, dtype=np.intp)
         found: dict[str, NDArray[Any]] = {}
         for name in names:
             if name in _CODED:
@@ -453,6 +454,7 @@ _CODED: dict[str, tuple[str, tuple[str, ...] | None]] = {
 _NUMBERS: dict[str, type] = {
     "event_time": np.int64, "length": np.int64, "said": np.int64, "anchor_density": np.float64,
 }  # fmt: skip
+_OF_STORED_ROWS = {"document", "hidden"}
 _Derive = Callable[[SqliteReading, Sequence[str], Places], Columns]
 _DERIVED: dict[str, _Derive] = {
     **dict.fromkeys(("starts", "ends", "decay_rate", "covered_by"), SqliteReading.lineage_columns),

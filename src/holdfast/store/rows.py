@@ -6,6 +6,7 @@ import copy
 import json
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +82,25 @@ def unit_of(row: Row) -> Unit:
             "then restore a backup"
         )
     return unit
+
+
+class ReadUnits(Sequence[Unit]):
+    """The units of some rows, each read when it is asked for: who erases a million hardly looks at all of them."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and (*self,) == (*other,)
+
+    def __hash__(self) -> int:
+        return hash((*self,))
+
+    def __getitem__(self, at: Any) -> Any:  # noqa: ANN401 - a place or a slice
+        return ReadUnits(self._rows[at]) if isinstance(at, slice) else unit_of(self._rows[at])
 
 
 def gate_text(gate: Gate) -> str:

@@ -328,7 +328,7 @@ class SqliteStore:
                 checksum = zlib.crc32(data)
                 row = {**unit_keys(unit), "space": space, "vector": data, "checksum": checksum}
                 for (key,) in self._run("put_vector", row).fetchall():
-                    self._database.record_change(key, unit)
+                    self._database.record_change(key, unit.tenant, unit.user or GLOBAL)
                     marker.fresh.vectors[key] = (checksum, vector.astype(np.float32))
                     written += 1
             for one in marks:
@@ -346,7 +346,7 @@ class SqliteStore:
         if funnel is not None and row is not None:
             with self._write():
                 self._run("put_funnel", {**owner, "space": space, "rows": funnel.rows, "width": funnel.width})
-                self._database.record_change(row[0], unit)  # whoever follows the owner hears of it
+                self._database.record_change(row[0], unit.tenant, unit.user or GLOBAL)  # its followers hear of it
 
     def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
         """See `Store.waiting`."""
@@ -374,7 +374,7 @@ class SqliteStore:
     ) -> Erasure:  # fmt: skip
         """See `Store.forget`."""
         if dry_run:
-            return self._eraser.preview(view, ids)
+            return self._eraser.preview(view, ids, owner=owner)
         return self._eraser.forget(view, ids, documents, owner=owner, progress=progress)
 
     def finish_erasing(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -140,7 +141,7 @@ class Erasure:
     gone either way. `outside` names backups that are out of reach.
     """
 
-    units: tuple[Unit, ...]
+    units: Sequence[Unit]
     summaries: tuple[Unit, ...] = ()
     uncovered: tuple[str, ...] = ()
     complete: bool = False

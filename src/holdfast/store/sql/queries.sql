@@ -21,10 +21,6 @@ ORDER BY user;
 -- name: taken_ids
 SELECT id FROM units WHERE tenant = :tenant AND user = :user AND id IN (SELECT value FROM json_each(:ids));
 
--- name: unit_by_key
-SELECT {row}
-FROM units WHERE key = :key;
-
 -- name: insert_unit
 INSERT INTO units (tenant, user, id, version, session, position, event_time, body, checksum, document)
 VALUES (:tenant, :user, :id, :version, :session, :position, :event_time, :body, :checksum, :document);
@@ -106,6 +102,9 @@ INSERT INTO absences (unit_key, by, since, until)
 SELECT key, superseded_by, superseded_at, :until FROM units WHERE key = :key AND superseded_by IS NOT NULL
     AND superseded_at IS NOT NULL;
 
+-- name: empty_absences
+DELETE FROM absences;
+
 -- name: erase_absences
 DELETE FROM absences WHERE unit_key IN (SELECT value FROM json_each(:keys));
 
@@ -118,10 +117,6 @@ SELECT {version} FROM versions WHERE unit_key = :key ORDER BY version;
 
 -- name: versions_of_keys
 SELECT {version} FROM versions WHERE unit_key IN (SELECT value FROM json_each(:keys)) ORDER BY unit_key, version;
-
--- name: keys_of_units
-SELECT id, key FROM units
-WHERE tenant = :tenant AND user = :user AND id IN (SELECT value FROM json_each(:ids)) ORDER BY key;
 
 -- name: scan_oldest
 SELECT {row}
@@ -284,7 +279,7 @@ UPDATE units SET covered_by = :by, covered_at = :at WHERE key = :key;
 
 -- name: uncover_units
 UPDATE units SET covered_by = NULL, covered_at = NULL
-WHERE tenant = :tenant AND user = :user AND covered_by = :by RETURNING key;
+WHERE tenant = :tenant AND user = :user AND covered_by IN (SELECT value FROM json_each(:ids)) RETURNING key, id;
 
 -- name: superseded_by
 SELECT superseded_by FROM units WHERE tenant = :tenant AND user = :user AND id = :id;
@@ -292,16 +287,32 @@ SELECT superseded_by FROM units WHERE tenant = :tenant AND user = :user AND id =
 -- name: owner_summaries
 SELECT {row}
 FROM units
-WHERE tenant = :tenant AND user = :user AND json_extract(body, '$.kind') = 'summary' ORDER BY key;
+-- An index knows the turns, so that only the bodies of the rest are read.
+WHERE key IN (SELECT key FROM units WHERE tenant = :tenant AND user = :user EXCEPT SELECT key FROM units
+        WHERE tenant = :tenant AND user = :user AND document IS NULL AND json_extract(body, '$.kind') IS NULL)
+    AND json_extract(body, '$.kind') = 'summary'
+ORDER BY key;
+
+-- name: empty_units
+DELETE FROM units;
 
 -- name: erase_units
 DELETE FROM units WHERE key IN (SELECT value FROM json_each(:keys));
 
+-- name: empty_versions
+DELETE FROM versions;
+
 -- name: erase_versions
 DELETE FROM versions WHERE unit_key IN (SELECT value FROM json_each(:keys));
 
+-- name: empty_vectors
+DELETE FROM vectors;
+
 -- name: erase_vectors
 DELETE FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
+
+-- name: empty_version_vectors
+DELETE FROM version_vectors;
 
 -- name: erase_version_vectors
 DELETE FROM version_vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
@@ -312,7 +323,7 @@ DELETE FROM documents WHERE tenant = :tenant AND user = :user AND name = :name R
 -- name: mentioning_units
 SELECT {row}
 FROM units
-WHERE tenant = :tenant AND (user = :user OR :user = '') AND (
+WHERE tenant = :tenant AND (user = :user OR :user = '') AND (instr(body, '"supersedes"') OR instr(body, '"links"')) AND (
     EXISTS (SELECT 1 FROM json_each(body, '$.supersedes') WHERE value IN (SELECT value FROM json_each(:ids)))
     OR EXISTS (SELECT 1 FROM json_each(body, '$.links') WHERE value IN (SELECT value FROM json_each(:ids))));
 
@@ -336,14 +347,14 @@ DELETE FROM backups WHERE path = :path;
 -- name: backups
 SELECT path FROM backups ORDER BY path;
 
--- name: says
-SELECT EXISTS (SELECT 1 FROM units WHERE instr(CAST(body AS BLOB), :piece)
-        OR instr(CAST(tenant || char(10) || user || char(10) || id || char(10) || coalesce(session, '') AS BLOB), :piece))
-    OR EXISTS (SELECT 1 FROM versions WHERE instr(CAST(body AS BLOB), :piece))
-    OR EXISTS (SELECT 1 FROM documents WHERE instr(body, :piece) OR instr(CAST(name || char(10) || path AS BLOB), :piece))
-    OR EXISTS (SELECT 1 FROM changes WHERE instr(CAST(tenant || char(10) || user AS BLOB), :piece))
-    OR EXISTS (SELECT 1 FROM vectors WHERE instr(vector, :piece))
-    OR EXISTS (SELECT 1 FROM version_vectors WHERE instr(vector, :piece));
+-- name: kept
+SELECT CAST(body || char(10) || tenant || char(10) || user || char(10) || id || char(10) || coalesce(session, '') AS BLOB)
+FROM units
+UNION ALL SELECT CAST(body AS BLOB) FROM versions
+UNION ALL SELECT body FROM documents UNION ALL SELECT CAST(name || char(10) || path AS BLOB) FROM documents
+UNION ALL SELECT DISTINCT CAST(tenant || char(10) || user AS BLOB) FROM changes
+UNION ALL SELECT vector FROM vectors UNION ALL SELECT vector FROM version_vectors
+UNION ALL SELECT CAST(sql AS BLOB) FROM sqlite_schema WHERE sql IS NOT NULL;
 
 -- name: vectors_of_keys
 SELECT vector FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys))
