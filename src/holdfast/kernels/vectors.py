@@ -88,8 +88,8 @@ EPSILON = 1e-8
 _LARGEST = 127
 # Sums of products of whole numbers up to 127 stay below 2²⁴, where float32 is exact, up to this many dimensions.
 EXACT_DIMS = (1 << 24) // (_LARGEST * _LARGEST)
-# How many numbers are multiplied at once: they stay in the cache, and far below where OpenBLAS starts threads, which
-# wait for each other where other work is running.
+# How many products are added up at once: their numbers stay in the cache, and OpenBLAS starts threads only above
+# twice as many. Those wait for each other where other work is running, and then take ten times as long.
 _MULTIPLIED_TOGETHER = 1 << 17
 
 
@@ -167,16 +167,17 @@ def multiply_all(rows: Whole, queries: Whole, places: NDArray[np.intp] | None = 
     """Return queries × rows exact products, as floats."""
     dims = rows.shape[1]
     exact = np.float32 if dims <= EXACT_DIMS else np.float64
-    if places is not None and len(places) == len(rows):
-        places = None
+    if places is not None and 2 * len(places) > len(rows):
+        every = multiply_all(rows, queries)
+        return every if len(places) == len(rows) else every[:, places]
     count = len(rows) if places is None else len(places)
-    factors, products = queries.astype(exact).T, np.empty((count, len(queries)), dtype=exact)
-    step = max(1, _MULTIPLIED_TOGETHER // max(1, dims, len(queries)))
+    factors, products = queries.astype(exact), np.empty((len(queries), count), dtype=exact)
+    step = max(1, _MULTIPLIED_TOGETHER // max(1, dims * len(queries)))
     for start in range(0, count, step):
         some = slice(start, start + step)
         piece = rows[some] if places is None else rows.take(places[some], axis=0)
-        np.matmul(piece.astype(exact), factors, out=products[some])
-    return np.ascontiguousarray(products.T)
+        products[:, some] = np.matmul(factors, piece.astype(exact).T)
+    return products
 
 
 def approximate(products: Scores, lengths: NDArray[np.float32], own: NDArray[np.float32]) -> NDArray[np.float32]:

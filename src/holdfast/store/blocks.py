@@ -193,33 +193,25 @@ class DenseBlock:
         self, queries: NDArray[np.float32], masks: Sequence[NDArray[np.bool_]], depths: Sequence[int],
         least: Sequence[float], funnel: Funnel | None = None,
     ) -> list[list[NDArray[np.intp]]]:  # fmt: skip
-        """Return, for each mask and each query, what `propose` would, but nothing whose cosine is below `least`.
-
-        A tier is one product of all queries with every row that any of them has left, under any mask.
-        """
-        whole = vectors.quantise(queries)
-        found = [[np.flatnonzero(self._living(mask))] * len(queries) for mask in masks]
-        widths = [
-            self._width(funnel, len(near[0]) if near else 0, depth) for near, depth in zip(found, depths, strict=True)
-        ]
-        if any(width < len(rows) for near, width in zip(found, widths, strict=True) for rows in near[:1]):
-            rows, columns = self._joined(found)
-            products = vectors.multiply_all(self._first.values, vectors.quantise_prefix(whole, TIERS[0]), rows)
-            found = [
-                [some[at_least_top(line[columns[some]], width, 0)] for some, line in zip(near, products, strict=True)]
-                for near, width in zip(found, widths, strict=True)
-            ]
-        rows, columns = self._joined(found)
-        products = vectors.multiply_all(self._rows.values, whole, rows)
-        own = vectors.inverse_lengths(whole, self.dims)[:, None]
-        scores = vectors.approximate(products, self._scales.values[rows], own)
-        return [
-            [
-                some[_take_top(line[columns[some]], depth, bar)]
-                for some, line in zip(near, scores, strict=True)
-            ]
-            for near, depth, bar in zip(found, depths, least, strict=True)
-        ]  # fmt: skip
+        """Return, for each mask and each query, what `propose` would, but nothing whose cosine is below `least`."""
+        whole, living = vectors.quantise(queries), [self._living(mask) for mask in masks]
+        own, near = vectors.inverse_lengths(whole, self.dims), np.flatnonzero(np.logical_or.reduce(living))
+        found = [np.flatnonzero(one) for one in living]
+        widths = [self._width(funnel, len(some), depth) for some, depth in zip(found, depths, strict=True)]
+        narrowed = any(width < len(some) for some, width in zip(found, widths, strict=True))
+        asked = vectors.quantise_prefix(whole, TIERS[0]) if narrowed else whole
+        products = vectors.multiply_all((self._first if narrowed else self._rows).values, asked, near)
+        best: list[list[NDArray[np.intp]]] = [[] for _ in masks]
+        for kept, some, width, depth, bar in zip(best, found, widths, depths, least, strict=True):
+            columns = slice(None) if len(some) == len(near) else np.searchsorted(near, some)
+            for query, line, length in zip(whole, products, own, strict=True):
+                rows, scored = some, line[columns]
+                if narrowed:
+                    rows = some[at_least_top(scored, width, 0)]
+                    scored = vectors.multiply(self._rows.values, query, rows)
+                scores = vectors.approximate(scored, self._scales.values[rows], length)
+                kept.append(rows[_take_top(scores, depth, bar)])
+        return best
 
     def _living(self, eligible: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which rows are eligible and have a vector."""
@@ -246,13 +238,6 @@ class DenseBlock:
             return searched
         width = funnel.width_for(searched, depth)
         return width if _SWEEP_GAIN * width < searched else searched
-
-    def _joined(self, found: Sequence[Sequence[NDArray[np.intp]]]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return all rows that were found, ascending, and the column of each row, by row."""
-        wanted = np.zeros(len(self._checksums.values), dtype=np.bool_)
-        for rows in {id(rows): rows for near in found for rows in near}.values():
-            wanted[rows] = True
-        return np.flatnonzero(wanted), np.cumsum(wanted) - 1
 
     def measure(self, order: NDArray[np.intp], most: int) -> Funnel | None:
         """Return what the first tier has to hand on of the first `most` vectors, with some of them as questions.
