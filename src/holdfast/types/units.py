@@ -97,7 +97,7 @@ class Gate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the decision as JSON; Python writes floats so that they read back bit for bit."""
-        return dataclasses.asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any]) -> Self:
