@@ -740,7 +740,7 @@ def test_what_is_erased_is_listed_oldest_first_and_read_when_asked_for(tmp_path)
     talk(memory, 3)
     before = [unit for unit in memory.list(user="ana", order="oldest", limit=9) if unit.user == "ana"]
     units = memory.forget(user="ana", all=True).units
-    assert (len(units), [*units], units[1:], hash(units)) == (3, before, (*before[1:],), hash((*before,)))
+    assert (len(units), [*units], units[1:]) == (3, before, (*before[1:],))
 
 
 def test_a_unit_is_forgotten_without_an_index(tmp_path, monkeypatch):

@@ -56,23 +56,20 @@ def _select(store: Store, view: View, request: ForgetRequest) -> ErasureTargets:
     if request.everything:
         documents = look(store, view, lambda reading: reading.documents())
         # All that a user has is erased without being named; of one agent, only what is its own.
-        ids = () if view.agent is None else tuple(unit.id for unit in _own(store, _unfiltered(view)))
+        ids = () if view.agent is None else tuple(unit.id for unit in _own(store, view))
         return ErasureTargets(ids, tuple(one for one in documents if one.user == view.user))
     found = _own(store, view)
     if not found and request.session is not None:
         raise NotFoundError(
             f"user {shown(view.user)} has nothing in session {shown(request.session)}; check its name"
         )
-    if request.filtered and found and len(found) == len(_own(store, _unfiltered(view))):
+    everything = dataclasses.replace(view, filters=None, session=None, only_session=False)
+    if request.filtered and found and len(found) == len(_own(store, everything)):
         raise InputError(
             f"the filter matches all {len(found)} units of user {shown(view.user)}; "
             "narrow it, or say all=True (--all) to forget everything"
         )
     return _with_documents(store, view, found, tuple(unit.id for unit in found))
-
-
-def _unfiltered(view: View) -> View:
-    return dataclasses.replace(view, filters=None, session=None, only_session=False)
 
 
 def has_ended(unit: Unit) -> bool:

@@ -210,7 +210,8 @@ class DenseBlock:
                     rows = some[at_least_top(scored, width, 0)]
                     scored = vectors.multiply(self._rows.values, query, rows)
                 scores = vectors.approximate(scored, self._scales.values[rows], length)
-                kept.append(rows[_take_top(scores, depth, bar)])
+                top = at_least_top(scores, depth, _ROUNDING)
+                kept.append(rows[top[scores[top] >= bar]])
         return best
 
     def _living(self, eligible: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -260,11 +261,6 @@ class DenseBlock:
                 ranks += [int(np.count_nonzero(coarse > value)) for value in coarse[best].tolist()]
         needed = sorted(ranks)[math.ceil(_KEPT_SHARE * len(ranks)) - 1] + 1
         return Funnel(most, max(_LEAST_WIDTH, int(_HARDER * needed)))
-
-
-def _take_top(scores: NDArray[np.float32], most: int, least: float) -> NDArray[np.intp]:
-    best = at_least_top(scores, most, _ROUNDING)
-    return best if least <= -1.0 else best[scores[best] >= least]
 
 
 _NO_ROW = -1

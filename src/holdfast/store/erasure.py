@@ -163,9 +163,7 @@ class Eraser:
         if not self._files():
             return f"{self._database.location} is no longer there, so that nothing could be searched"
         progress("searching the files for what is left")
-        location = self._database.location
-        left = {piece for path in self._files() for piece in residue(location, path, pieces)}
-        if left - surviving(self._run, left):
+        if residue(self._run, self._database.location, pieces):
             return "bytes of it are left in the file"
         self._finish()
         return ""
@@ -291,9 +289,7 @@ def _drop_copy(database: Database, target: Path) -> None:
         log.warning("a copy that is not there stays recorded: %s", error)
 
 
-def note_copies(
-    database: Database, units: Sequence[Doomed], documents: Sequence[Document], owner: View | None
-) -> None:
+def note_copies(database: Database, units: list[Doomed], documents: Sequence[Document], owner: View | None) -> None:
     """Note, in the erasing transaction, what every copy has to lose: an interruption must not leave it there."""
     for (path,) in database.run("backups", {}).fetchall():
         if path == database.location:  # a copy knows of itself, too
@@ -348,8 +344,7 @@ def _erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patie
             if busy:
                 raise BusyStoreError("a reader still holds old bytes")
             snapshot.remove(Path(f"{path}.index"))
-            left = {piece for one in files_of(path) for piece in residue(path, one, pieces)}
-            if left - surviving(run, left):
+            if residue(run, path, pieces):
                 raise StoreError("bytes of it are left in the copy")
     finally:
         close_connection(connection, path)
@@ -429,10 +424,10 @@ def erase(run: Run, units: Sequence[Doomed], record: Record) -> list[str]:
 
     A unit that one of them superseded stays superseded. `record` is told of every unit that changed.
     """
-    whole = len(units) == run("store_units", {}).fetchone()[0]
-    keys = {"keys": json.dumps([key for key, *_ in units])}
+    keys = {key for key, *_ in units}
+    whole = len(keys) == run("store_units", {}).fetchone()[0]
     for statement in _EMPTYING if whole else _ERASING_UNITS:
-        run(statement, {} if whole else keys)
+        run(statement, {} if whole else {"keys": json.dumps([*keys])})
     for key, tenant, user, _ in units:
         record(key, tenant, user)
     uncovered: list[str] = []
@@ -497,12 +492,8 @@ def windows(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
     """Return pieces of what is to be erased, as bytes that a file would hold: enough of them, from all of it."""
     # As SQLite holds it: JSON escapes break a text into pieces.
     split = (re.split(r"\\.", json.dumps(text, ensure_ascii=False)[1:-1]) for text in texts)
-    runs = [
-        data
-        for pieces in split
-        for piece in pieces
-        if len(data := piece.encode("utf-8", "surrogatepass")) >= _SHORTEST
-    ]
+    runs = [one.encode("utf-8", "surrogatepass") for pieces in split for one in pieces]
+    runs = [data for data in runs if len(data) >= _SHORTEST]
     starts = [(data, at) for data in runs for at in range(0, max(1, len(data) - _WINDOW + 1), _STRIDE)]
     starts += [(data, 0) for data in vectors if any(data[:_WINDOW])]
     found = dict.fromkeys(data[at : at + _WINDOW] for data, at in starts)
@@ -511,9 +502,11 @@ def windows(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
     return [*long[:: max(1, len(long) // _MOST_WINDOWS)], *short[:: max(1, len(short) // _MOST_SHORT)]]
 
 
-def residue(location: str, path: str, pieces: Sequence[bytes]) -> set[bytes]:
-    """Return the pieces that the raw bytes of a file still hold; `location` names its store."""
-    return search(chunks(location, path, overlap=_WINDOW), pieces)
+def residue(run: Run, location: str, pieces: Sequence[bytes]) -> set[bytes]:
+    """Return the pieces that the raw bytes of a store's files still hold, and nothing that is kept says."""
+    found = (search(chunks(location, path, overlap=_WINDOW), pieces) for path in files_of(location))
+    left = set[bytes]().union(*found)
+    return left - surviving(run, left)
 
 
 def surviving(run: Run, pieces: Iterable[bytes]) -> set[bytes]:

@@ -130,8 +130,6 @@ def search(data: Iterable[bytes], pieces: Iterable[bytes]) -> set[bytes]:
         near = pairs[table[pairs >> _PLACE]].tolist() if known else ()
         hits = short.union(*(known[pair] for pair in near if pair in known))
         found |= {piece for piece in hits - found if piece in some}
-        if found == wanted:
-            break
     return found
 
 

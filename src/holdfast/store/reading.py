@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -232,7 +233,7 @@ class SqliteReading:
         eligible = own.eligible(self.view, None)
         kinds = (eligible & (own.column("kind") == TURN), eligible & (own.column("scope") == DURABLE))
         depths = (query.turns, query.durable)
-        least = (query.similar - _FAR_OFF, -1.0)
+        least = (query.similar - _FAR_OFF, -math.inf)
         near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths], least, own.funnel)
         places = np.unique(np.concatenate([one for found in near for one in found]))
         stored, dims = self._stored(own, query.space, places, places), query.vectors.shape[1]
@@ -257,7 +258,7 @@ class SqliteReading:
     def columns(self, ids: Sequence[str], names: Sequence[ColumnName]) -> Columns:
         """See `Reading.columns`."""
         # What a row of the store says takes no index, which may not be loaded yet.
-        rows = self._visible.locate(ids) if {*names} - _OF_STORED_ROWS else np.zeros(0, dtype=np.intp)
+        rows = np.zeros(0, dtype=np.intp) if {*names} <= {"document", "hidden"} else self._visible.locate(ids)
         found: dict[str, NDArray[Any]] = {}
         for name in names:
             if name in _CODED:
@@ -454,7 +455,6 @@ _CODED: dict[str, tuple[str, tuple[str, ...] | None]] = {
 _NUMBERS: dict[str, type] = {
     "event_time": np.int64, "length": np.int64, "said": np.int64, "anchor_density": np.float64,
 }  # fmt: skip
-_OF_STORED_ROWS = {"document", "hidden"}
 _Derive = Callable[[SqliteReading, Sequence[str], Places], Columns]
 _DERIVED: dict[str, _Derive] = {
     **dict.fromkeys(("starts", "ends", "decay_rate", "covered_by"), SqliteReading.lineage_columns),

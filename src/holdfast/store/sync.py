@@ -414,11 +414,6 @@ class LiveIndex:
 
     # --------------------------------------------------------------------------------------------- encoding
 
-    def reset_hypervectors(self) -> None:
-        """Empty the caches of hypervectors of all shards."""
-        for shard in self._shards.values():
-            shard.hyper.invalidate_all()
-
     def encode(self, shard: Shard, ids: Sequence[str], deadline: Deadline | None) -> None:
         """Fill the shard's cache of hypervectors for `ids`, as far as time allows."""
         if shard.past is not None:
