@@ -92,6 +92,9 @@ EXACT_DIMS = (1 << 24) // (_LARGEST * _LARGEST)
 # wait for each other where other work is running.
 _MULTIPLIED_TOGETHER = 1 << 17
 
+# So many float64 are below what an allocator asks the system for, page by page, each time.
+_COMPARED_TOGETHER = 3 << 12
+
 
 def tier(vectors: Matrix, dims: int) -> Floats:
     """Return the first `dims` dimensions of each row, normalised; a near-zero prefix gives a near-zero row."""
@@ -105,7 +108,10 @@ def cosines(vectors: Matrix, query: Matrix, dims: int) -> Floats:
 
     Products are summed row by row in an order that depends on the number of dimensions alone.
     """
-    return row_cosines(tier(vectors, dims), tier(query, dims))
+    own, step = tier(query, dims), max(1, _COMPARED_TOGETHER // max(1, dims))
+    pieces = [vectors[start : start + step] for start in range(0, max(1, len(vectors)), step)]
+    found = [row_cosines(tier(piece, dims), own) for piece in pieces]
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def row_cosines(rows: Floats, others: Floats) -> Floats:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from holdfast.kernels import bm25
 from holdfast.kernels.facts import FactIndex, SeenFacts
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
-from holdfast.store.blocks import Column, DenseBlock, Funnel, HyperCache
+from holdfast.store.blocks import NO_VECTOR, Column, DenseBlock, Funnel, HyperCache, TurnOrder
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.postings import Ints, PostingLists, Postings
 from holdfast.store.snapshot import pack_words, unpack_words
@@ -50,7 +49,6 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 _NEVER = np.inf
 _LONG_AGO = -np.inf
 
-Moment = tuple[int, int, int]  # event time, position in its session, place in the shard
 Bools = NDArray[np.bool_]
 
 
@@ -103,8 +101,7 @@ class Shard:
         self._bounded = False
         self._folding = True
         self._postings = PostingLists(_KINDS)
-        # The turns of each session in its order (C1); made when first asked for, None while nobody asks.
-        self._sessions: dict[int, list[Moment]] | None = None
+        self._turns: TurnOrder | None = None  # made when first asked for, None while nobody asks
 
     def column(self, name: str) -> NDArray[Any]:
         """Return one value per place, dead places included."""
@@ -179,8 +176,8 @@ class Shard:
         self._cover(key, covered_by)
         if unit.lineage is not None:
             self.lineages[key] = unit.lineage
-        if self._sessions is not None and unit.session is not None and unit.kind == "turn":
-            insort(self._sessions.setdefault(self._code(unit.session), []), self._moment(place))
+        if self._turns is not None and unit.session is not None and unit.kind == "turn":
+            self._turns.add(self._code(unit.session), (microseconds(unit.event_time), unit.position, place))
         for fact in analysis.facts:
             self.facts.add(unit.id, (fact.subject, fact.relation, fact.object), fact.confidence)
         self.unit_count += 1
@@ -212,9 +209,9 @@ class Shard:
         """Return whether a unit that is here has just that vector."""
         return self.dense is not None and self.dense.holds(self.place_of_key[key], checksum)
 
-    def vector_checksums(self, places: NDArray[np.intp]) -> list[int | None]:
-        """Return the checksum of the vector of each place; None where there is none."""
-        return [None] * len(places) if self.dense is None else self.dense.checksums(places)
+    def vector_checksums(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the checksum of the vector of each place; `NO_VECTOR` where there is none."""
+        return np.full(len(places), NO_VECTOR) if self.dense is None else self.dense.checksums(places)
 
     def measure_funnel(self, rows: int) -> Funnel | None:
         """Measure the first tier on so many vectors of the oldest units; None when there are fewer."""
@@ -260,7 +257,7 @@ class Shard:
             self._renumber(alive)
 
     def _renumber(self, alive: Bools) -> None:
-        self._sessions = None
+        self._turns = None
         places = np.flatnonzero(alive).tolist()
         self.keys = [self.keys[place] for place in places]
         self.ids = [self.ids[place] for place in places]
@@ -396,43 +393,14 @@ class Shard:
             mask &= passing
         return mask
 
-    def _moment(self, place: int) -> Moment:
-        return int(self.column("event_time")[place]), int(self.column("position")[place]), place
-
-    def beside(self, places: NDArray[np.intp], eligible: Bools) -> list[tuple[int | None, int | None]]:
-        """Return the eligible places right before and after each turn in its session; None for any other unit."""
-        if self._sessions is None:
-            self._sessions = self._ordered_sessions()
-        names = ("session", "event_time", "position")
-        sessions, events, positions = (self.column(name)[places].tolist() for name in names)
-        turns = (self.column("kind")[places] == TURN).tolist()
-        found: list[tuple[int | None, int | None]] = []
-        rows = zip(places.tolist(), sessions, turns, events, positions, strict=True)
-        for place, session, turn, event, position in rows:
-            if session == 0 or not turn:
-                found.append((None, None))
-                continue
-            order = self._sessions[session]
-            at = bisect_left(order, (event, position, place))
-            before, after = at - 1, at + 1
-            while before >= 0 and not eligible[order[before][2]]:
-                before -= 1
-            while after < len(order) and not eligible[order[after][2]]:
-                after += 1
-            found.append((order[before][2] if before >= 0 else None, order[after][2] if after < len(order) else None))
-        return found
-
-    def _ordered_sessions(self) -> dict[int, list[Moment]]:
-        codes = self.column("session")
-        turns = self.column("alive").astype(np.bool_) & (self.column("kind") == TURN)
-        living = np.flatnonzero(turns & (codes != 0))
-        events, positions = self.column("event_time")[living], self.column("position")[living]
-        order = np.lexsort((positions, events))
-        rows = zip(events[order].tolist(), positions[order].tolist(), living[order].tolist(), strict=True)
-        sessions: dict[int, list[Moment]] = {}
-        for moment, code in zip(rows, codes[living][order].tolist(), strict=True):
-            sessions.setdefault(code, []).append(moment)
-        return sessions
+    def beside(self, places: NDArray[np.intp], eligible: Bools) -> tuple[Ints, Ints]:
+        """Return the eligible places right before and right after each turn in its session; none for another unit."""
+        if self._turns is None:
+            turns = self.column("alive") & (self.column("kind") == TURN) & (self.column("session") != 0)
+            living = np.flatnonzero(turns)
+            moments = (self.column(name)[living] for name in ("session", "event_time", "position"))
+            self._turns = TurnOrder.of(*moments, living)
+        return self._turns.beside(places, eligible)
 
     def facts_among(self, eligible: Bools) -> SeenFacts:
         """Return what the eligible units state."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.store import snapshot
-from holdfast.store.blocks import CARRIED, CARRYING_MODELS, Funnel
+from holdfast.store.blocks import CARRIED, CARRYING_MODELS, Funnel, VectorCache
 from holdfast.store.contract import Derivation
 from holdfast.store.database import Database
 from holdfast.store.index import Shard
@@ -86,6 +86,7 @@ class LiveIndex:
         self._space: str | None = None
         self._epoch: tuple[str] | None = None
         self._read: dict[int, tuple[int, Unit]] = {}
+        self.vectors = VectorCache()
         self._past_read: tuple[object, list[Shard]] | None = None
         self._saved: dict[tuple[str, str], int] = {}
 
@@ -175,6 +176,7 @@ class LiveIndex:
         for shard in self._shards.values():
             shard.fold()
         self._read.clear()
+        self.vectors.clear()
         self._past_read = None
         self._drop_saved()
 
@@ -192,6 +194,7 @@ class LiveIndex:
         """Forget everything; what is asked for next is loaded again."""
         self._shards.clear()
         self._read.clear()
+        self.vectors.clear()
         self._past_read = None
 
     # -------------------------------------------------------------------------------------------- following
