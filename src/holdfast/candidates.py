@@ -222,7 +222,7 @@ def collect(engine: Engine, question: Question, query: QueryProfile, reading: Re
     whole = question.is_staged or bool(question.profile.mix)
     claims, claimed = _complete(question, query, reading, results, ids) if whole else _align(results, ids)
     known = {**reading.columns(ids, _KNOWN), **beside}
-    return Found(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies().sorted(), depth)
+    return Found(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies(), depth)
 
 
 def search_strategies(
