@@ -247,7 +247,8 @@ class DenseBlock:
         rows = np.flatnonzero(living) if width == searched else self._narrow(whole, living, searched, width)
         products = vectors.multiply(self._rows.values[:, :dims], whole[:dims], rows)
         lengths = self._scales.values if dims == self.dims else vectors.inverse_lengths(self._rows.values, dims)
-        scores = vectors.approximate(products, lengths[rows], vectors.inverse_lengths(whole, dims))
+        lengths = lengths if len(rows) == len(lengths) else lengths[rows]
+        scores = vectors.approximate(products, lengths, vectors.inverse_lengths(whole, dims))
         best = at_least_top(scores, depth, _ROUNDING)
         return rows[best], scores[best].astype(np.float64)
 

@@ -337,8 +337,7 @@ class Shard:
 
     def postings(self, term: str) -> list[tuple[int, Postings]]:
         """Return, field by field, the places that hold `term`, ascending; dead places may be among them."""
-        lists = ((f, self._postings.find(f, term)) for f in range(len(FIELDS)))
-        return [(f, found) for f, found in lists if found is not None]
+        return self._postings.find_all(len(FIELDS), term)
 
     def names(self, kind: int) -> KeysView[str]:
         """Return the names that units here were ever called by, or have ever named."""
@@ -409,11 +408,6 @@ class Shard:
         places, seen = self.place_of_id, eligible.tolist()
         return self.facts.seen_by(lambda unit_id: seen[places[unit_id]])
 
-    def role_mask(self, roles: frozenset[Role]) -> Bools:
-        """Return which places have one of `roles`."""
-        wanted = np.array([role in roles for role in ROLES], dtype=np.bool_)
-        return wanted[self.column("role").astype(np.intp)]
-
     def propose(
         self, query: LexicalQuery, idfs: Mapping[str, float], averages: Sequence[float], eligible: Bools, depth: int,
         deadline: Deadline,
@@ -424,7 +418,7 @@ class Shard:
         unit over the present `depth`-th best, only units already seen are scored further.
         """
         scores = np.zeros(len(eligible), dtype=np.float64)
-        boosts = np.where(self.role_mask(query.boosted_roles), query.role_boost, 1.0)
+        boosts = np.array([query.role_boost if role in query.boosted_roles else 1.0 for role in ROLES])
         most = query.role_boost if query.boosted_roles else 1.0
         terms = sorted(query.terms, key=lambda term: (-idfs[term], term))
         lists = [self.postings(term) for term in terms]
@@ -451,24 +445,24 @@ class Shard:
     ) -> None:  # fmt: skip
         units, counts = found.places, found.counts
         if seen is not None:
-            at = np.searchsorted(units, seen)
-            at[at == len(units)] = 0
-            at = at[units[at] == seen]
+            at = np.searchsorted(units, wanted := seen.astype(np.int32))
+            at = at[units.take(at, mode="clip") == wanted]
             units, counts = units[at], counts[at]
         lengths = self.column("lengths")[units, field].astype(np.float64)
-        parts = bm25.saturation(counts.astype(np.float64), lengths, average, query.k1, query.b)
-        scores[units] += weight * parts * boosts[units]
+        parts = weight * bm25.saturation(counts.astype(np.float64), lengths, average, query.k1, query.b)
+        scores[units] += parts * boosts[self.column("role")[units]] if query.boosted_roles else parts
 
     def counts(self, terms: Sequence[str], places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return how often each place holds each term, per field: places × fields × terms."""
-        tf = np.zeros((len(places), len(FIELDS), len(terms)), dtype=np.int64)
+        tf = np.zeros((len(FIELDS), len(terms), len(places)), dtype=np.int64)
+        wanted = places.astype(np.int32)  # as postings are: whatever is searched in another type is copied first
         for t, term in enumerate(terms):
             for f, found in self.postings(term):
                 if len(found.places):
-                    at = np.searchsorted(found.places, places)
-                    at[at == len(found.places)] = 0
-                    tf[:, f, t] = np.where(found.places[at] == places, found.counts[at], 0)
-        return tf
+                    at = np.searchsorted(found.places, wanted)
+                    here = found.places.take(at, mode="clip") == wanted
+                    np.multiply(found.counts.take(at, mode="clip"), here, out=tf[f, t])
+        return tf.transpose(2, 0, 1)
 
 
 def microseconds(moment: datetime) -> int:

@@ -172,16 +172,17 @@ class SqliteReading:
     @evidence.register
     def _(self, query: LexicalQuery, ids: Sequence[str]) -> LexicalEvidence:
         found, rows = self._visible.find_known(ids)
-        tf = np.zeros((len(found), len(FIELDS), len(query.terms)), dtype=np.int64)
-        lengths = np.zeros((len(found), len(FIELDS)), dtype=np.int64)
+        groups = self._visible.group_by_shard(rows)
+        tf = np.zeros((len(FIELDS), len(query.terms), len(found)), dtype=np.int64).transpose(2, 0, 1)
+        lengths = np.zeros((len(FIELDS), len(found)), dtype=np.int64).T
         roles = np.zeros(len(found), dtype=np.intp)
-        for shard, mine, places in self._visible.group_by_shard(rows):
+        for shard, mine, places in groups:
             tf[mine] = shard.counts(query.terms, places)
             lengths[mine] = shard.column("lengths")[places]
             roles[mine] = shard.column("role")[places]
         return LexicalEvidence(
             ids=found,
-            roles=tuple(ROLES[role] for role in roles.tolist()),
+            roles=tuple(map(ROLES.__getitem__, roles.tolist())),
             tf=tf,
             lengths=lengths,
             unit_count=self._visible.totals[0],
