@@ -11,6 +11,7 @@ import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from typing import Generic, TypeVar
 from weakref import ReferenceType, ref
 
@@ -56,9 +57,9 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
     if not weight or "before" not in pool.known:
         return pool
     rels = dict(zip(pool.ids, pool.rel.tolist(), strict=True))
-    beside = zip(pool.known["before"].tolist(), pool.known["after"].tolist(), strict=True)
-    near = [max(rels.get(before, -1.0), rels.get(after, -1.0)) for before, after in beside]
-    signal = np.array(near, dtype=np.float64)
+    beside = (pool.known[side].tolist() for side in ("before", "after"))
+    near = (np.fromiter(map(rels.get, side, repeat(-1.0)), np.float64, len(pool)) for side in beside)
+    signal = np.maximum(*near)
     shares = [weight / (1.0 + (chars / length) ** 2) for chars in pool.known["length"].tolist()]
     return pool.apply(Effect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
 

@@ -89,7 +89,9 @@ class TurnOrder:
         """Put many turns in order."""
         turns, order = cls(), np.lexsort((places, positions, events, sessions))
         codes, placed = sessions[order].tolist(), places[order]
-        for code, *moment in zip(codes, events[order].tolist(), positions[order].tolist(), placed.tolist(), strict=True):
+        for code, *moment in zip(
+            codes, events[order].tolist(), positions[order].tolist(), placed.tolist(), strict=True
+        ):
             turns._sessions.setdefault(code, []).append(tuple(moment))
         turns._make_room(int(places.max(initial=_NONE)))
         same = sessions[order][1:] == sessions[order][:-1]

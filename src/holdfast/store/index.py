@@ -34,7 +34,6 @@ from holdfast.types import (
     Analysis,
     Deadline,
     Lineage,
-    Role,
     Unit,
     View,
     from_iso,

@@ -19,6 +19,7 @@ from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.facts import Facts, JoinedFacts
 from holdfast.kernels.vectors import at_least_top, row_cosines, tier
+from holdfast.store.blocks import NO_VECTOR
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
@@ -37,7 +38,6 @@ from holdfast.store.contract import (
     SimilarityQuery,
     TimeQuery,
 )
-from holdfast.store.blocks import NO_VECTOR
 from holdfast.store.index import CALLED, DURABLE, NAMING, TURN, Shard, microseconds
 from holdfast.store.rows import (
     GLOBAL,
@@ -352,11 +352,11 @@ class SqliteReading:
             # Global units come first, so that a user's own of the same id takes their place.
             return {unit.id: unit for unit in map(unit_of, read) if agent_matches(self.view, unit)}
         found, rows = self._visible.find_known(ids)
-        here: dict[int, tuple[str, Shard, int]] = {}
-        for shard, mine, places in self._visible.group_by_shard(rows):
-            numbers = np.arange(len(found))[mine].tolist()
-            here |= {row: (found[row], shard, place) for row, place in zip(numbers, places.tolist(), strict=True)}
-        return self._index.units([here[row] for row in range(len(found))])
+        parts = [self._index.units(shard, places) for shard, _, places in self._visible.group_by_shard(rows)]
+        if len(parts) == 1:
+            return parts[0]
+        units = {unit_id: unit for part in parts for unit_id, unit in part.items()}
+        return {unit_id: units[unit_id] for unit_id in found if unit_id in units}
 
     def _row(self, unit_id: str) -> Row | None:
         """Return the owner's unit of that id, else the global one; None for any other owner's."""
@@ -397,7 +397,13 @@ class SqliteReading:
         asked, shards = dict.fromkeys(keys).keys(), self._visible.shards
         found = {}
         for key in sorted({key for shard in shards for kind in kinds for key in asked & shard.names(kind)}):
-            places = [{p for kind in kinds for p in shard.named(kind, key).tolist()} for shard in shards]
+            lists = [[shard.named(kind, key) for kind in kinds] for shard in shards]
+            if (
+                sum(max(map(len, some)) for shard, some in zip(shards, lists, strict=True) if shard.past is None)
+                > most
+            ):
+                continue
+            places = [{place for one in some for place in one.tolist()} for some in lists]
             count = sum(len(here) for shard, here in zip(shards, places, strict=True) if shard.past is None)
             ids = {
                 shard.ids[place]
@@ -440,7 +446,10 @@ class SqliteReading:
 
 # Columns that a shard holds as numbers for words: of a fixed list, or (None) of the shard's own names.
 _CODED: dict[str, NDArray[Any] | None] = {
-    **{name: np.array(words, dtype=object) for name, words in (("author", AUTHORS), ("kind", KINDS), ("scope", SCOPES))},
+    **{
+        name: np.array(words, dtype=object)
+        for name, words in (("author", AUTHORS), ("kind", KINDS), ("scope", SCOPES))
+    },
     "speaker": None,
     "session": None,
 }

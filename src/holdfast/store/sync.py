@@ -137,24 +137,27 @@ class LiveIndex:
         """Return whether the index of an owner is in memory, or is needed for a read of the past."""
         return (view.tenant, view.user) in self._shards or view.as_of is not None
 
-    def units(self, here: Sequence[tuple[str, Shard, int]]) -> dict[str, Unit]:
+    def units(self, shard: Shard, places: NDArray[np.intp]) -> dict[str, Unit]:
         """Return units by id; those that were read before and have not changed since are not read again."""
-        past = {unit_id: shard.past[unit_id] for unit_id, shard, _ in here if shard.past is not None}
-        places = [
-            (unit_id, shard.keys[place], int(shard.column("content")[place]))
-            for unit_id, shard, place in here
-            if shard.past is None
-        ]
-        nothing = (None, None)
-        missing = [key for _, key, content in places if self._read.get(key, nothing)[0] != content]
-        if len(self._read) + len(missing) > _UNITS_KEPT:
-            self._read.clear()
-            missing = [key for _, key, _ in places]
-        for row in self._run("units_by_key", {"keys": json.dumps(missing)}) if missing else ():
-            self._read[row[0]] = (row[2], unit_of(row))
-        read = ((unit_id, content, self._read.get(key, nothing)) for unit_id, key, content in places)
-        found = {unit_id: unit for unit_id, content, (of, unit) in read if unit is not None and of == content}
-        return {unit_id: own_json(unit) for unit_id, unit in (found | past).items()}
+        ids, keys = ([*map(every.__getitem__, places.tolist())] for every in (shard.ids, shard.keys))
+        if shard.past is not None:
+            return {unit_id: own_json(shard.past[unit_id]) for unit_id in ids}
+        contents, nothing = shard.column("content")[places].tolist(), (None, None)
+        known = [self._read.get(key, nothing) for key in keys]
+        missing = [key for key, content, (of, _) in zip(keys, contents, known, strict=True) if of != content]
+        if missing:
+            if len(self._read) + len(missing) > _UNITS_KEPT:
+                self._read.clear()
+            for row in self._run("units_by_key", {"keys": json.dumps(missing)}):
+                self._read[row[0]] = (row[2], unit_of(row))
+            unread = {*missing}
+            known = [
+                self._read.get(key, nothing) if key in unread else one for key, one in zip(keys, known, strict=True)
+            ]
+        read = zip(ids, contents, known, strict=True)
+        return {
+            unit_id: own_json(unit) for unit_id, content, (of, unit) in read if unit is not None and of == content
+        }
 
     def promoted(self, tenant: str, user: str, key: int, before: int, content: int) -> None:
         """Say that a unit of this process became durable: only its mark changes."""
