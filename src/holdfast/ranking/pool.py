@@ -47,14 +47,18 @@ class Effect:
 
 
 class Taken(Mapping[str, C]):
-    """Some rows of columns, made when a column is asked for: a question takes rows often, and looks at few columns."""
+    """Some rows of columns, made when one is asked for: a question takes rows often and looks at few columns."""
 
     def __init__(self, columns: Mapping[str, C], rows: Rows, take: Callable[[C, Rows], C]) -> None:
-        inner = isinstance(columns, Taken)
-        self._columns: Mapping[str, C] = columns._columns if inner else columns
-        self._rows = columns._rows[rows] if inner else rows
+        # Rows of rows are rows of the same columns.
+        origin: tuple[Mapping[str, C], Rows] = columns.of(rows) if isinstance(columns, Taken) else (columns, rows)
+        self._columns, self._rows = origin
         self._take = take
         self._made: dict[str, C] = {}
+
+    def of(self, rows: Rows) -> tuple[Mapping[str, C], Rows]:
+        """Return the columns that these are taken from, and which of their rows some rows of these are."""
+        return self._columns, self._rows[rows]
 
     def __getitem__(self, name: str) -> C:
         if name not in self._made:

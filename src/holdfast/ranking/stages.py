@@ -127,6 +127,7 @@ class Derived(Generic[T]):
         self._known: dict[int, tuple[ReferenceType[Unit], T]] = {}
 
     def __call__(self, unit: Unit) -> T:
+        """Return it."""
         number = id(unit)
         if (known := self._known.get(number)) is not None:
             return known[1]

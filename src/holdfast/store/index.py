@@ -396,8 +396,10 @@ class Shard:
         if self._turns is None:
             turns = self.column("alive") & (self.column("kind") == TURN) & (self.column("session") != 0)
             living = np.flatnonzero(turns)
-            moments = (self.column(name)[living] for name in ("session", "event_time", "position"))
-            self._turns = TurnOrder.of(*moments, living)
+            sessions, events, positions = (
+                self.column(name)[living] for name in ("session", "event_time", "position")
+            )
+            self._turns = TurnOrder.of(sessions, events, positions, living)
         return self._turns.beside(places, eligible)
 
     def facts_among(self, eligible: Bools) -> SeenFacts:

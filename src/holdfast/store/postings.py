@@ -96,7 +96,7 @@ class PostingLists:
         self._tail, self._tail_size, self._asked = {}, 0, {}
 
     def find_all(self, kinds: int, term: str) -> list[tuple[int, Postings]]:
-        """Return the posting lists of a term in the first `kinds` kinds, where it was ever held: one question asks often."""
+        """Return what `find` finds of a term in the first `kinds` kinds; one question asks for it several times."""
         if (known := self._asked.get(term)) is None:
             if len(self._asked) >= _MOST_ASKED:
                 self._asked.clear()

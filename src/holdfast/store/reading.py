@@ -446,10 +446,9 @@ class SqliteReading:
 
 # Columns that a shard holds as numbers for words: of a fixed list, or (None) of the shard's own names.
 _CODED: dict[str, NDArray[Any] | None] = {
-    **{
-        name: np.array(words, dtype=object)
-        for name, words in (("author", AUTHORS), ("kind", KINDS), ("scope", SCOPES))
-    },
+    "author": np.array(AUTHORS, dtype=object),
+    "kind": np.array(KINDS, dtype=object),
+    "scope": np.array(SCOPES, dtype=object),
     "speaker": None,
     "session": None,
 }

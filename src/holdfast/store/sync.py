@@ -139,25 +139,20 @@ class LiveIndex:
 
     def units(self, shard: Shard, places: NDArray[np.intp]) -> dict[str, Unit]:
         """Return units by id; those that were read before and have not changed since are not read again."""
-        ids, keys = ([*map(every.__getitem__, places.tolist())] for every in (shard.ids, shard.keys))
+        ids = [shard.ids[place] for place in places.tolist()]
         if shard.past is not None:
             return {unit_id: own_json(shard.past[unit_id]) for unit_id in ids}
-        contents, nothing = shard.column("content")[places].tolist(), (None, None)
-        known = [self._read.get(key, nothing) for key in keys]
-        missing = [key for key, content, (of, _) in zip(keys, contents, known, strict=True) if of != content]
-        if missing:
-            if len(self._read) + len(missing) > _UNITS_KEPT:
-                self._read.clear()
-            for row in self._run("units_by_key", {"keys": json.dumps(missing)}):
-                self._read[row[0]] = (row[2], unit_of(row))
-            unread = {*missing}
-            known = [
-                self._read.get(key, nothing) if key in unread else one for key, one in zip(keys, known, strict=True)
-            ]
-        read = zip(ids, contents, known, strict=True)
-        return {
-            unit_id: own_json(unit) for unit_id, content, (of, unit) in read if unit is not None and of == content
-        }
+        keys = [shard.keys[place] for place in places.tolist()]
+        contents, kept, nothing = shard.column("content")[places].tolist(), self._read, (None, None)
+        missing = [key for key, content in zip(keys, contents, strict=True) if kept.get(key, nothing)[0] != content]
+        if missing and len(kept) + len(missing) > _UNITS_KEPT:
+            kept.clear()
+            missing = keys
+        for row in self._run("units_by_key", {"keys": json.dumps(missing)}) if missing else ():
+            kept[row[0]] = (row[2], unit_of(row))
+        rows = zip(ids, contents, (kept.get(key, nothing) for key in keys), strict=True)
+        found = {unit_id: unit for unit_id, content, (of, unit) in rows if unit is not None and of == content}
+        return {unit_id: own_json(unit) for unit_id, unit in found.items()}
 
     def promoted(self, tenant: str, user: str, key: int, before: int, content: int) -> None:
         """Say that a unit of this process became durable: only its mark changes."""
