@@ -37,6 +37,7 @@ class Engine:
     settings: Settings
     clock: Callable[[], float]
     embedder: Callable[[], Embedder | None]
+    heard: tuple[object, QueryProfile] | None = None  # a question as it was read, and whose it is
 
     def deadline(self, timeout_ms: float) -> Deadline:
         """Begin to count a time budget now."""
@@ -52,9 +53,19 @@ class Engine:
             return dataclasses.replace(self, embedder=lambda: None)
         with self.store.reading(view) as reading:
             speakers = reading.names("speaker")
-        texts = dict.fromkeys((text_to_embed(self, question, speakers), *slots))
+        query = self.read(question, speakers)
+        texts = dict.fromkeys((_text_of(self, query), *slots))
         known = KnownVectors(loaded, {text: loaded.embed_query(text) for text in texts})
-        return dataclasses.replace(self, embedder=lambda: known)
+        return dataclasses.replace(
+            self, embedder=lambda: known, heard=((question.text, question.previous, speakers), query)
+        )
+
+    def read(self, question: Question, speakers: Sequence[str]) -> QueryProfile:
+        """Read a question by tables and small rules, once for the same speakers."""
+        if self.heard is not None and self.heard[0] == (question.text, question.previous, speakers):
+            return self.heard[1]
+        tokenise = TOKENIZERS[self.settings.analysis.tokenizer]
+        return profile_query(question.text, previous=question.previous, speakers=speakers, tokenise=tokenise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +141,8 @@ def score_once(question: Question, query: QueryProfile) -> Question:
 
 
 def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfile:
-    """Read the question by tables and small rules, and embed it when the profile asks for meaning."""
-    query = profile_query(
-        question.text,
-        previous=question.previous,
-        speakers=reading.names("speaker"),
-        tokenise=TOKENIZERS[engine.settings.analysis.tokenizer],
-    )
+    """Read the question, find the time that it names, and embed it when the profile asks for meaning."""
+    query = engine.read(question, reading.names("speaker"))
     query = dataclasses.replace(query, **_find_time(engine, question, query, reading))
     embedder = engine.embedder() if "dense" in question.profile.strategies else None
     if embedder is None:
@@ -144,13 +150,6 @@ def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfil
     text = _text_of(engine, query)
     [vector] = check_vectors([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
     return dataclasses.replace(query, vector=vector, space=embedder.space)
-
-
-def text_to_embed(engine: Engine, question: Question, speakers: Sequence[str]) -> str:
-    """Return the words of a question that its vector is made of."""
-    tokenise = TOKENIZERS[engine.settings.analysis.tokenizer]
-    query = profile_query(question.text, previous=question.previous, speakers=speakers, tokenise=tokenise)
-    return _text_of(engine, query)
 
 
 def _text_of(engine: Engine, query: QueryProfile) -> str:
@@ -223,7 +222,7 @@ def collect(engine: Engine, question: Question, query: QueryProfile, reading: Re
     whole = question.is_staged or bool(question.profile.mix)
     claims, claimed = _complete(question, query, reading, results, ids) if whole else _align(results, ids)
     known = {**reading.columns(ids, _KNOWN), **beside}
-    return Found(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies().sorted(), depth)
+    return Found(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies(), depth)
 
 
 def search_strategies(

@@ -22,7 +22,10 @@ def idf(units: int, df: int) -> float:
 
 
 def saturation(tf: Floats, length: Floats, average: float, k1: float, b: float) -> Floats:
-    """Return the term-frequency part for each unit; 0 where tf is 0, and everywhere when the field is empty."""
+    """Return the term-frequency part for each unit, of one term or, row by row, of several.
+
+    0 where tf is 0, and everywhere when the field is empty.
+    """
     if average <= 0.0:
         return np.zeros_like(tf)
     norm = k1 * ((1.0 - b) + b * (length / average))
@@ -48,11 +51,10 @@ def scores(
     """
     total = np.zeros(tf.shape[0], dtype=np.float64)
     for f in np.flatnonzero(tf.any(axis=(0, 2))):  # a field that no unit matches would add 0.0
-        length = lengths[:, f].astype(np.float64)
-        field = np.zeros_like(total)
-        for t in range(tf.shape[2]):
-            part = saturation(tf[:, f, t].astype(np.float64), length, float(averages[f]), k1, b)
-            field = field + idfs[t] * part
+        length, field = lengths[:, f].astype(np.float64), np.zeros_like(total)
+        parts = saturation(tf[:, f].T.astype(np.float64, order="C"), length, float(averages[f]), k1, b)
+        for part in idfs[:, None] * parts:
+            field += part
         total = total + weights[f] * field
     return total * boosts
 

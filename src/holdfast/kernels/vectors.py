@@ -84,6 +84,12 @@ def decay(rate: float, age: float) -> float:
     return math.exp(-rate * max(0.0, age))
 
 
+def decay_all(rates: Floats, ages: Floats) -> Floats:
+    """Return `decay` of each: by `math.exp`, and not numpy's, which differs from it in the last bit."""
+    powers = -rates * np.maximum(ages, 0.0)
+    return np.fromiter(map(math.exp, powers.tolist()), np.float64, len(powers))
+
+
 EPSILON = 1e-8
 _LARGEST = 127
 # Sums of products of whole numbers up to 127 stay below 2²⁴, where float32 is exact, up to this many dimensions.
@@ -91,6 +97,9 @@ EXACT_DIMS = (1 << 24) // (_LARGEST * _LARGEST)
 # How many products are added up at once: their numbers stay in the cache, and OpenBLAS starts threads only above
 # twice as many. Those wait for each other where other work is running, and then take ten times as long.
 _MULTIPLIED_TOGETHER = 1 << 17
+
+# So many float64 are below what an allocator asks the system for, page by page, each time.
+_COMPARED_TOGETHER = 3 << 12
 
 
 def tier(vectors: Matrix, dims: int) -> Floats:
@@ -105,7 +114,10 @@ def cosines(vectors: Matrix, query: Matrix, dims: int) -> Floats:
 
     Products are summed row by row in an order that depends on the number of dimensions alone.
     """
-    return row_cosines(tier(vectors, dims), tier(query, dims))
+    own, step = tier(query, dims), max(1, _COMPARED_TOGETHER // max(1, dims))
+    pieces = [vectors[start : start + step] for start in range(0, max(1, len(vectors)), step)]
+    found = [row_cosines(tier(piece, dims), own) for piece in pieces]
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def row_cosines(rows: Floats, others: Floats) -> Floats:

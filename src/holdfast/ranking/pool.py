@@ -7,9 +7,9 @@ reads the numbers that ranked.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from holdfast.types import Adjustment, Candidate, Claims, Cut, CutRows
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Rows = NDArray[np.intp]
+C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,13 +37,50 @@ class Effect:
 
     def take(self, rows: Rows) -> Effect:
         """Return the effect on some rows."""
-        because = self.because if isinstance(self.because, str) else tuple(self.because[row] for row in rows.tolist())
+        because = self.because if isinstance(self.because, str) else _pick(self.because, rows)
         return Effect(self.stage, self.weight[rows], self.signal[rows], because)
 
     def at(self, row: int) -> Adjustment:
         """Return what it does to one row."""
         because = self.because if isinstance(self.because, str) else self.because[row]
         return Adjustment(self.stage, float(self.weight[row]), float(self.signal[row]), because)
+
+
+class Taken(Mapping[str, C]):
+    """Some rows of columns, made when one is asked for: a question takes rows often and looks at few columns."""
+
+    def __init__(self, columns: Mapping[str, C], rows: Rows, take: Callable[[C, Rows], C]) -> None:
+        # Rows of rows are rows of the same columns.
+        origin: tuple[Mapping[str, C], Rows] = columns.of(rows) if isinstance(columns, Taken) else (columns, rows)
+        self._columns, self._rows = origin
+        self._take = take
+        self._made: dict[str, C] = {}
+
+    def of(self, rows: Rows) -> tuple[Mapping[str, C], Rows]:
+        """Return the columns that these are taken from, and which of their rows some rows of these are."""
+        return self._columns, self._rows[rows]
+
+    def __getitem__(self, name: str) -> C:
+        if name not in self._made:
+            self._made[name] = self._take(self._columns[name], self._rows)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def _at(column: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    return column[rows]
+
+
+def _pick(values: tuple[str, ...], rows: Rows) -> tuple[str, ...]:
+    return tuple(map(values.__getitem__, rows.tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,10 +112,10 @@ class Pool:
         rows = np.asarray(rows, dtype=np.intp)
         return dataclasses.replace(
             self,
-            ids=tuple(map(self.ids.__getitem__, rows.tolist())),
-            claims={name: claims.take(rows) for name, claims in self.claims.items()},
-            claimed={name: mask[rows] for name, mask in self.claimed.items()},
-            known={name: column[rows] for name, column in self.known.items()},
+            ids=_pick(self.ids, rows),
+            claims=Taken(self.claims, rows, Claims.take),
+            claimed=Taken(self.claimed, rows, _at),
+            known=Taken(self.known, rows, _at),
             first=self.first[rows],
             fused=self.fused[rows],
             rel=self.rel[rows],

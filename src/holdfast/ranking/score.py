@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from holdfast.kernels.vectors import decay
+from holdfast.kernels.vectors import decay, decay_all
 from holdfast.ranking.pool import Floats, Pool
 from holdfast.settings import ScoreSettings
 from holdfast.types import Contribution, Cut, CutRows, Unit
@@ -73,13 +73,7 @@ class Scoring:
     def _recency(self, pool: Pool, rates: Floats) -> Floats:
         """Return R ∈ [0, 1]; an authored rule does not age, a summary is as old as its last source."""
         ages = ((self.at - _EPOCH) // _MICROSECOND - pool.known["ends"]) / 1e6
-        rules = (pool.known["kind"] == "authored").tolist()
-        # `math.exp` and not numpy's, which differs from it in the last bit.
-        found = [
-            1.0 if rule else decay(rate, age)
-            for rule, rate, age in zip(rules, rates.tolist(), ages.tolist(), strict=True)
-        ]
-        return np.array(found, dtype=np.float64)
+        return np.where(pool.known["kind"] == "authored", 1.0, decay_all(rates, ages))
 
 
 def qualities(pool: Pool, settings: ScoreSettings) -> Floats:

@@ -11,6 +11,9 @@ import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
+from typing import Generic, TypeVar
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -22,7 +25,7 @@ from holdfast.types import Mention, QueryProfile, Unit
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
-Names = Mapping[str, Sequence[str]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,9 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
     if not weight or "before" not in pool.known:
         return pool
     rels = dict(zip(pool.ids, pool.rel.tolist(), strict=True))
-    beside = zip(pool.known["before"].tolist(), pool.known["after"].tolist(), strict=True)
-    near = [max(rels.get(before, -1.0), rels.get(after, -1.0)) for before, after in beside]
-    signal = np.array(near, dtype=np.float64)
+    beside = (pool.known[side].tolist() for side in ("before", "after"))
+    near = (np.fromiter(map(rels.get, side, repeat(-1.0)), np.float64, len(pool)) for side in beside)
+    signal = np.maximum(*near)
     shares = [weight / (1.0 + (chars / length) ** 2) for chars in pool.known["length"].tolist()]
     return pool.apply(Effect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
 
@@ -110,6 +113,36 @@ def _everywhere(stage: str, weight: float, signal: Bools) -> Effect:
     return Effect(stage, np.full(len(signal), weight), signal.astype(np.float64))
 
 
+# ----------------------------------------------------------------------------------------- what units say
+
+# Units that are found again are read again; the words of so many take a few megabytes.
+_UNITS_READ = 2048
+
+
+class Derived(Generic[T]):
+    """What is made of a unit's words, kept as long as the unit itself: what is erased must not live on (law 16)."""
+
+    def __init__(self, derive: Callable[[Unit], T]) -> None:
+        self._derive = derive
+        self._known: dict[int, tuple[ReferenceType[Unit], T]] = {}
+
+    def __call__(self, unit: Unit) -> T:
+        """Return it."""
+        number = id(unit)
+        if (known := self._known.get(number)) is not None:
+            return known[1]
+        made = self._derive(unit)
+        if len(self._known) >= _UNITS_READ:
+            self._known.clear()
+        self._known[number] = (ref(unit, lambda _: self._known.pop(number, None)), made)
+        return made
+
+
+_phrases_in = Derived(lambda unit: phrases(unit.text))
+_names_in = Derived(lambda unit: (*titles(unit.topic), *entities(unit.text)))
+_words_in = Derived(lambda unit: frozenset(unit.text.casefold().translate(_NO_PUNCTUATION).split()))
+
+
 # ----------------------------------------------------------------------------------------------------- links
 
 
@@ -119,8 +152,8 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
     rel' = (1 - w)·rel + w·rel(parent), for the parent that lifts it most; nothing is ever lowered. An answer often
     stands in two units, and only the first of them speaks of what the question asks: it names the second.
     """
-    parents = order_rows(pool.fused, pool.ids)[: staging.settings.link_parents]
-    mentions = find_mentions(pool.take(parents), staging)
+    parents = order_rows(pool.fused, pool.ids)[: staging.settings.link_parents].tolist()
+    mentions = find_mentions([pool.ids[row] for row in parents if pool.rel[row] > 0.0], staging)
     known = pool.rows_by_id()
     if newcomers := [target for target in dict.fromkeys(one.target for one in mentions) if target not in known]:
         fresh = staging.join(newcomers)
@@ -130,25 +163,22 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
     return pool.apply(lift(pool, mentions, staging.settings)) if mentions else pool
 
 
-def find_mentions(pool: Pool, staging: Staging) -> tuple[Mention, ...]:
-    """Return the links that lead away from the best rows, each once.
+def find_mentions(best: Sequence[str], staging: Staging) -> tuple[Mention, ...]:
+    """Return the links that lead away from the best units, each once.
 
     A name that stands in the question leads nowhere: what it names was looked for already.
     """
     settings = staging.settings
     if not settings.mentions and not settings.shared_names:
         return ()
-    best = [pool.ids[row] for row in range(min(settings.link_parents, len(pool))) if pool.rel[row] > 0.0]
     units = staging.units(best)
     parents = [units[unit_id] for unit_id in best if unit_id in units]
     asked = spoken(staging.query.text)
     found: list[Mention] = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
         if weight:
-            names = {
-                unit.id: [key for key in _names(unit, mentioned=mentioned) if f" {key} " not in asked]
-                for unit in parents
-            }
+            said = _names_in if mentioned else _phrases_in
+            names = {unit.id: [key for key in said(unit) if f" {key} " not in asked] for unit in parents}
             wanted = [*dict.fromkeys(key for keys in names.values() for key in keys)]
             leads = staging.named(wanted, settings.rare_names, mentioned)
             found += [
@@ -159,10 +189,6 @@ def find_mentions(pool: Pool, staging: Staging) -> tuple[Mention, ...]:
                 if target != unit.id
             ]
     return tuple(dict.fromkeys(found))
-
-
-def _names(unit: Unit, *, mentioned: bool) -> Sequence[str]:
-    return (*titles(unit.topic), *entities(unit.text)) if mentioned else phrases(unit.text)
 
 
 def lift(pool: Pool, mentions: Sequence[Mention], settings: StageSettings) -> Effect:
@@ -206,39 +232,30 @@ def diversify(pool: Pool, staging: Staging) -> Pool:
     differs: a changed number or date is news, however alike the rest is. So is it when another one says it. As soon
     as `most` units say something of their own the list is full, and nobody looks further down.
     """
-    settings, pool = staging.settings, pool.sorted()
+    settings, order = staging.settings, order_rows(pool.fused, pool.ids).tolist()
     if not settings.diversity:
-        return pool
-    weights, because = np.zeros(len(pool)), ["signal"] * len(pool)
-    said: list[tuple[int, frozenset[str]]] = []
+        return pool.sorted()
+    weights, because, own = np.zeros(len(pool)), ["signal"] * len(pool), 0
+    said: dict[tuple[str, str], list[tuple[str, frozenset[str]]]] = {}
     authors, speakers = pool.known["author"], pool.known["speaker"]
-    for row, words in enumerate(_words(pool, staging)):
-        if len(said) == staging.most:
+    for row, words in zip(order, _read_words([pool.ids[row] for row in order], staging), strict=True):
+        if own == staging.most:
             break
-        first = next(
-            (
-                other
-                for other, theirs in said
-                if (authors[other], speakers[other]) == (authors[row], speakers[row])
-                and is_same(words, theirs, settings.same_words)
-            ),
-            None,
-        )
+        theirs = said.setdefault((authors[row], speakers[row]), [])
+        first = next((one for one, heard in theirs if is_same(words, heard, settings.same_words)), None)
         if first is None:
-            said.append((row, words))
+            theirs.append((pool.ids[row], words))
+            own += 1
         else:
-            weights[row], because[row] = settings.diversity, f"{pool.ids[first]} says the same"
+            weights[row], because[row] = settings.diversity, f"{first} says the same"
     return pool.apply(Effect("diversity", weights, np.zeros(len(pool)), tuple(because))).sorted()
 
 
-def _words(pool: Pool, staging: Staging) -> Iterator[frozenset[str]]:
-    """Yield the words of each row; units are read a page of hits at a time."""
-    for start in range(0, len(pool), staging.most):
-        page = pool.ids[start : start + staging.most]
-        units = staging.units(page)
-        for unit_id in page:
-            text = units[unit_id].text if unit_id in units else ""
-            yield frozenset(text.casefold().translate(_NO_PUNCTUATION).split())
+def _read_words(ids: Sequence[str], staging: Staging) -> Iterator[frozenset[str]]:
+    """Yield the words of units, which are read a page of hits at a time."""
+    for start in range(0, len(ids), staging.most):
+        units = staging.units(page := ids[start : start + staging.most])
+        yield from (_words_in(units[unit_id]) if unit_id in units else frozenset() for unit_id in page)
 
 
 def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:

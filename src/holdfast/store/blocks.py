@@ -9,6 +9,7 @@ owner, so the cache is never shared across tenants. Role and act vectors are sha
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,11 +70,73 @@ class Column:
         self._data, self._size = np.array(rows), len(rows)
 
 
+Moment = tuple[int, int, int]  # event time, position in its session, place in the shard
+_NONE = -1
+
+
+class TurnOrder:
+    """The turns of each session in its order (C1), and so which place is before and after each; dead ones stay."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, list[Moment]] = {}
+        self._beside = (Column(np.int32), Column(np.int32))
+
+    @classmethod
+    def of(
+        cls, sessions: NDArray[np.int32], events: NDArray[np.int64], positions: NDArray[np.int32],
+        places: NDArray[np.intp],
+    ) -> TurnOrder:  # fmt: skip
+        """Put many turns in order."""
+        turns, order = cls(), np.lexsort((places, positions, events, sessions))
+        codes, placed = sessions[order].tolist(), places[order]
+        for code, *moment in zip(
+            codes, events[order].tolist(), positions[order].tolist(), placed.tolist(), strict=True
+        ):
+            turns._sessions.setdefault(code, []).append(tuple(moment))
+        turns._make_room(int(places.max(initial=_NONE)))
+        same = sessions[order][1:] == sessions[order][:-1]
+        before, after = (column.values for column in turns._beside)
+        before[placed[1:][same]], after[placed[:-1][same]] = placed[:-1][same], placed[1:][same]
+        return turns
+
+    def _make_room(self, place: int) -> None:
+        for column in self._beside:
+            column.extend(np.full(max(0, place + 1 - len(column.values)), _NONE, dtype=np.int32))
+
+    def add(self, session: int, moment: Moment) -> None:
+        """Put one more turn in its order."""
+        order, place = self._sessions.setdefault(session, []), moment[2]
+        at = bisect_left(order, moment)
+        order.insert(at, moment)
+        self._make_room(place)
+        before, after = (column.values for column in self._beside)
+        if at > 0:
+            before[place], after[order[at - 1][2]] = order[at - 1][2], place
+        if at + 1 < len(order):
+            after[place], before[order[at + 1][2]] = order[at + 1][2], place
+
+    def beside(
+        self, places: NDArray[np.intp], eligible: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the eligible places right before and right after each place; -1 where there is none."""
+        self._make_room(int(places.max(initial=_NONE)))
+        before, after = (_skip(column.values, places, eligible) for column in self._beside)
+        return before, after
+
+
+def _skip(links: NDArray[np.int32], places: NDArray[np.intp], eligible: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Follow links from some places to the next eligible one."""
+    found = links[places]
+    while (hidden := (found != _NONE) & ~eligible[found]).any():
+        found[hidden] = links[found[hidden]]
+    return found
+
+
 # The tiers of C10 below the full vector. The first has rows of its own, the others are made when they are asked for.
 TIERS = (64, 256)
 # Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
 _ROUNDING = 0.004
-_NO_VECTOR = -1
+NO_VECTOR = -1
 _FARTHEST = np.iinfo(np.int32).min  # the product of a row that is not searched
 # Comparing a row that the first tier hands on takes as long as comparing three in one sweep.
 _SWEEP_GAIN = 3
@@ -120,23 +183,24 @@ class DenseBlock:
     @property
     def vector_count(self) -> int:
         """Return how many places have a vector."""
-        return int(np.count_nonzero(self._checksums.values != _NO_VECTOR))
+        return int(np.count_nonzero(self._checksums.values != NO_VECTOR))
 
     def holds(self, place: int, checksum: int) -> bool:
         """Return whether a place has just that vector."""
         sums = self._checksums.values
         return place < len(sums) and int(sums[place]) == checksum
 
-    def checksums(self, places: NDArray[np.intp]) -> list[int | None]:
-        """Return the checksum of the vector of each place; None where there is none."""
-        known, held = np.full(len(places), _NO_VECTOR), places < len(self._checksums.values)
-        known[held] = self._checksums.values[places[held]]
-        return [None if one == _NO_VECTOR else one for one in known.tolist()]
+    def checksums(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the checksum of the vector of each place; `NO_VECTOR` where there is none."""
+        known, sums = np.full(len(places), NO_VECTOR), self._checksums.values
+        held = places < len(sums)
+        known[held] = sums[places[held]]
+        return known
 
     def add(self, places: NDArray[np.int32], matrix: NDArray[np.float32], checksums: Sequence[int] | int = 0) -> None:
         """Set the vectors of some places."""
         if (missing := int(places.max(initial=-1)) + 1 - len(self._checksums.values)) > 0:
-            self._checksums.extend(np.full(missing, _NO_VECTOR))
+            self._checksums.extend(np.full(missing, NO_VECTOR))
             self._scales.extend(np.zeros(missing, dtype=np.float32))
             for column, width in ((self._rows, self.dims), (self._first, min(TIERS[0], self.dims))):
                 column.extend(np.zeros((missing, width), dtype=np.int8))
@@ -149,7 +213,7 @@ class DenseBlock:
     def drop(self, place: int) -> None:
         """Let a place have no vector; most have none to lose."""
         if place < len(self._checksums.values):
-            self._checksums.values[place], self._held = _NO_VECTOR, None
+            self._checksums.values[place], self._held = NO_VECTOR, None
 
     def renumber(self, alive: NDArray[np.bool_]) -> None:
         """Follow the shard: dead places leave, the others move up."""
@@ -185,7 +249,8 @@ class DenseBlock:
         rows = np.flatnonzero(living) if width == searched else self._narrow(whole, living, searched, width)
         products = vectors.multiply(self._rows.values[:, :dims], whole[:dims], rows)
         lengths = self._scales.values if dims == self.dims else vectors.inverse_lengths(self._rows.values, dims)
-        scores = vectors.approximate(products, lengths[rows], vectors.inverse_lengths(whole, dims))
+        lengths = lengths if len(rows) == len(lengths) else lengths[rows]
+        scores = vectors.approximate(products, lengths, vectors.inverse_lengths(whole, dims))
         best = at_least_top(scores, depth, _ROUNDING)
         return rows[best], scores[best].astype(np.float64)
 
@@ -217,7 +282,7 @@ class DenseBlock:
     def _living(self, eligible: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which rows are eligible and have a vector."""
         if self._held is None:
-            self._held = self._checksums.values != _NO_VECTOR
+            self._held = self._checksums.values != NO_VECTOR
         return self._held & eligible[: len(self._held)]
 
     def _narrow(
@@ -246,7 +311,7 @@ class DenseBlock:
         `order` are the living places, in the same order whoever measures; None when they have fewer vectors.
         """
         places = order[order < len(self._checksums.values)]
-        places = places[self._checksums.values[places] != _NO_VECTOR][:most]
+        places = places[self._checksums.values[places] != NO_VECTOR][:most]
         if len(places) < most:
             return None
         rows, first, scales = (one.values[places] for one in (self._rows, self._first, self._scales))
@@ -261,6 +326,44 @@ class DenseBlock:
                 ranks += [int(np.count_nonzero(coarse > value)) for value in coarse[best].tolist()]
         needed = sorted(ranks)[math.ceil(_KEPT_SHARE * len(ranks)) - 1] + 1
         return Funnel(most, max(_LEAST_WIDTH, int(_HARDER * needed)))
+
+
+# The same units are found again and again, and reading a vector takes longer than comparing it: 16 MB of them.
+_NUMBERS_KEPT = 1 << 22
+
+
+class VectorCache:
+    """Vectors of one embedding space as they were read: each has one row by its key, the last one read keeps it."""
+
+    def __init__(self, space: str | None = None, dims: int = 1) -> None:
+        self._space = space
+        rows = _NUMBERS_KEPT // dims if space else 1
+        self._matrix = np.empty((rows, dims), dtype=np.float32)
+        self._keys = np.full(rows, _NONE, dtype=np.int64)
+        self._checksums = np.zeros(rows, dtype=np.int64)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        VectorCache.__init__(self)
+
+    def holds(self, space: str, keys: NDArray[np.int64], checksums: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which vectors are here, as their checksums say."""
+        rows = keys % len(self._keys)
+        here: NDArray[np.bool_] = (self._keys[rows] == keys) & (self._checksums[rows] == checksums)
+        return here & (space == self._space)
+
+    def take(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return vectors that are here."""
+        return self._matrix.take(keys % len(self._keys), axis=0)
+
+    def add(
+        self, space: str, keys: NDArray[np.int64], checksums: NDArray[np.int64], matrix: NDArray[np.float32]
+    ) -> None:
+        """Keep what was read."""
+        if (space, matrix.shape[1]) != (self._space, self._matrix.shape[1]):
+            VectorCache.__init__(self, space, matrix.shape[1])
+        rows = keys % len(self._keys)
+        self._keys[rows], self._checksums[rows], self._matrix[rows] = keys, checksums, matrix
 
 
 _NO_ROW = -1

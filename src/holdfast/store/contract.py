@@ -98,8 +98,8 @@ class LexicalEvidence:
         """Return, unit by unit, the share of the terms' idf mass that it matches in any field (C4)."""
         total = float(self.idfs.sum())
         covered = np.zeros(len(self.ids), dtype=np.float64)
-        for term, idf in enumerate(self.idfs):  # in this order, so that a unit's share is the same in any company
-            covered += np.where(self.matched[:, term], idf, 0.0)
+        for part in np.where(self.matched.T, self.idfs[:, None], 0.0):
+            covered += part  # in this order, so that a unit's share is the same in any company
         return covered / total if total > 0.0 else covered
 
     @cached_property

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from holdfast.kernels import bm25
 from holdfast.kernels.facts import FactIndex, SeenFacts
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
-from holdfast.store.blocks import Column, DenseBlock, Funnel, HyperCache
+from holdfast.store.blocks import NO_VECTOR, Column, DenseBlock, Funnel, HyperCache, TurnOrder
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.postings import Ints, PostingLists, Postings
 from holdfast.store.snapshot import pack_words, unpack_words
@@ -35,7 +34,6 @@ from holdfast.types import (
     Analysis,
     Deadline,
     Lineage,
-    Role,
     Unit,
     View,
     from_iso,
@@ -50,7 +48,6 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 _NEVER = np.inf
 _LONG_AGO = -np.inf
 
-Moment = tuple[int, int, int]  # event time, position in its session, place in the shard
 Bools = NDArray[np.bool_]
 
 
@@ -103,8 +100,7 @@ class Shard:
         self._bounded = False
         self._folding = True
         self._postings = PostingLists(_KINDS)
-        # The turns of each session in its order (C1); made when first asked for, None while nobody asks.
-        self._sessions: dict[int, list[Moment]] | None = None
+        self._turns: TurnOrder | None = None  # made when first asked for, None while nobody asks
 
     def column(self, name: str) -> NDArray[Any]:
         """Return one value per place, dead places included."""
@@ -179,8 +175,8 @@ class Shard:
         self._cover(key, covered_by)
         if unit.lineage is not None:
             self.lineages[key] = unit.lineage
-        if self._sessions is not None and unit.session is not None and unit.kind == "turn":
-            insort(self._sessions.setdefault(self._code(unit.session), []), self._moment(place))
+        if self._turns is not None and unit.session is not None and unit.kind == "turn":
+            self._turns.add(self._code(unit.session), (microseconds(unit.event_time), unit.position, place))
         for fact in analysis.facts:
             self.facts.add(unit.id, (fact.subject, fact.relation, fact.object), fact.confidence)
         self.unit_count += 1
@@ -212,9 +208,9 @@ class Shard:
         """Return whether a unit that is here has just that vector."""
         return self.dense is not None and self.dense.holds(self.place_of_key[key], checksum)
 
-    def vector_checksums(self, places: NDArray[np.intp]) -> list[int | None]:
-        """Return the checksum of the vector of each place; None where there is none."""
-        return [None] * len(places) if self.dense is None else self.dense.checksums(places)
+    def vector_checksums(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the checksum of the vector of each place; `NO_VECTOR` where there is none."""
+        return np.full(len(places), NO_VECTOR) if self.dense is None else self.dense.checksums(places)
 
     def measure_funnel(self, rows: int) -> Funnel | None:
         """Measure the first tier on so many vectors of the oldest units; None when there are fewer."""
@@ -260,7 +256,7 @@ class Shard:
             self._renumber(alive)
 
     def _renumber(self, alive: Bools) -> None:
-        self._sessions = None
+        self._turns = None
         places = np.flatnonzero(alive).tolist()
         self.keys = [self.keys[place] for place in places]
         self.ids = [self.ids[place] for place in places]
@@ -340,8 +336,7 @@ class Shard:
 
     def postings(self, term: str) -> list[tuple[int, Postings]]:
         """Return, field by field, the places that hold `term`, ascending; dead places may be among them."""
-        lists = ((f, self._postings.find(f, term)) for f in range(len(FIELDS)))
-        return [(f, found) for f, found in lists if found is not None]
+        return self._postings.find_all(len(FIELDS), term)
 
     def names(self, kind: int) -> KeysView[str]:
         """Return the names that units here were ever called by, or have ever named."""
@@ -396,43 +391,16 @@ class Shard:
             mask &= passing
         return mask
 
-    def _moment(self, place: int) -> Moment:
-        return int(self.column("event_time")[place]), int(self.column("position")[place]), place
-
-    def beside(self, places: NDArray[np.intp], eligible: Bools) -> list[tuple[int | None, int | None]]:
-        """Return the eligible places right before and after each turn in its session; None for any other unit."""
-        if self._sessions is None:
-            self._sessions = self._ordered_sessions()
-        names = ("session", "event_time", "position")
-        sessions, events, positions = (self.column(name)[places].tolist() for name in names)
-        turns = (self.column("kind")[places] == TURN).tolist()
-        found: list[tuple[int | None, int | None]] = []
-        rows = zip(places.tolist(), sessions, turns, events, positions, strict=True)
-        for place, session, turn, event, position in rows:
-            if session == 0 or not turn:
-                found.append((None, None))
-                continue
-            order = self._sessions[session]
-            at = bisect_left(order, (event, position, place))
-            before, after = at - 1, at + 1
-            while before >= 0 and not eligible[order[before][2]]:
-                before -= 1
-            while after < len(order) and not eligible[order[after][2]]:
-                after += 1
-            found.append((order[before][2] if before >= 0 else None, order[after][2] if after < len(order) else None))
-        return found
-
-    def _ordered_sessions(self) -> dict[int, list[Moment]]:
-        codes = self.column("session")
-        turns = self.column("alive").astype(np.bool_) & (self.column("kind") == TURN)
-        living = np.flatnonzero(turns & (codes != 0))
-        events, positions = self.column("event_time")[living], self.column("position")[living]
-        order = np.lexsort((positions, events))
-        rows = zip(events[order].tolist(), positions[order].tolist(), living[order].tolist(), strict=True)
-        sessions: dict[int, list[Moment]] = {}
-        for moment, code in zip(rows, codes[living][order].tolist(), strict=True):
-            sessions.setdefault(code, []).append(moment)
-        return sessions
+    def beside(self, places: NDArray[np.intp], eligible: Bools) -> tuple[Ints, Ints]:
+        """Return the eligible places right before and right after each turn in its session; none for another unit."""
+        if self._turns is None:
+            turns = self.column("alive") & (self.column("kind") == TURN) & (self.column("session") != 0)
+            living = np.flatnonzero(turns)
+            sessions, events, positions = (
+                self.column(name)[living] for name in ("session", "event_time", "position")
+            )
+            self._turns = TurnOrder.of(sessions, events, positions, living)
+        return self._turns.beside(places, eligible)
 
     def facts_among(self, eligible: Bools) -> SeenFacts:
         """Return what the eligible units state."""
@@ -440,11 +408,6 @@ class Shard:
             return self.facts.seen_by(None)
         places, seen = self.place_of_id, eligible.tolist()
         return self.facts.seen_by(lambda unit_id: seen[places[unit_id]])
-
-    def role_mask(self, roles: frozenset[Role]) -> Bools:
-        """Return which places have one of `roles`."""
-        wanted = np.array([role in roles for role in ROLES], dtype=np.bool_)
-        return wanted[self.column("role").astype(np.intp)]
 
     def propose(
         self, query: LexicalQuery, idfs: Mapping[str, float], averages: Sequence[float], eligible: Bools, depth: int,
@@ -456,7 +419,7 @@ class Shard:
         unit over the present `depth`-th best, only units already seen are scored further.
         """
         scores = np.zeros(len(eligible), dtype=np.float64)
-        boosts = np.where(self.role_mask(query.boosted_roles), query.role_boost, 1.0)
+        boosts = np.array([query.role_boost if role in query.boosted_roles else 1.0 for role in ROLES])
         most = query.role_boost if query.boosted_roles else 1.0
         terms = sorted(query.terms, key=lambda term: (-idfs[term], term))
         lists = [self.postings(term) for term in terms]
@@ -483,24 +446,24 @@ class Shard:
     ) -> None:  # fmt: skip
         units, counts = found.places, found.counts
         if seen is not None:
-            at = np.searchsorted(units, seen)
-            at[at == len(units)] = 0
-            at = at[units[at] == seen]
+            at = np.searchsorted(units, wanted := seen.astype(np.int32))
+            at = at[units.take(at, mode="clip") == wanted]
             units, counts = units[at], counts[at]
         lengths = self.column("lengths")[units, field].astype(np.float64)
-        parts = bm25.saturation(counts.astype(np.float64), lengths, average, query.k1, query.b)
-        scores[units] += weight * parts * boosts[units]
+        parts = weight * bm25.saturation(counts.astype(np.float64), lengths, average, query.k1, query.b)
+        scores[units] += parts * boosts[self.column("role")[units]] if query.boosted_roles else parts
 
     def counts(self, terms: Sequence[str], places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return how often each place holds each term, per field: places × fields × terms."""
-        tf = np.zeros((len(places), len(FIELDS), len(terms)), dtype=np.int64)
+        tf = np.zeros((len(FIELDS), len(terms), len(places)), dtype=np.int64)
+        wanted = places.astype(np.int32)  # as postings are: whatever is searched in another type is copied first
         for t, term in enumerate(terms):
             for f, found in self.postings(term):
                 if len(found.places):
-                    at = np.searchsorted(found.places, places)
-                    at[at == len(found.places)] = 0
-                    tf[:, f, t] = np.where(found.places[at] == places, found.counts[at], 0)
-        return tf
+                    at = np.searchsorted(found.places, wanted)
+                    here = found.places.take(at, mode="clip") == wanted
+                    np.multiply(found.counts.take(at, mode="clip"), here, out=tf[f, t])
+        return tf.transpose(2, 0, 1)
 
 
 def microseconds(moment: datetime) -> int:

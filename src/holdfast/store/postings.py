@@ -20,6 +20,8 @@ from holdfast.store.snapshot import pack_words, unpack_words
 # Below this the tail is not worth folding; above it, folding at a quarter keeps the total work linear.
 _SMALL_TAIL = 4096
 _TAIL_SHARE = 0.25
+# More terms than one question has; the lists are views of the block.
+_MOST_ASKED = 256
 
 Ints = NDArray[np.int32]
 
@@ -45,6 +47,7 @@ class PostingLists:
         self._block = _EMPTY
         self._tail: dict[int, tuple[array[int], array[int]]] = {}
         self._tail_size = 0
+        self._asked: dict[str, list[tuple[int, Postings]]] = {}  # what was asked for since the last change
 
     @property
     def is_ready_to_fold(self) -> bool:
@@ -55,6 +58,7 @@ class PostingLists:
         """Add the terms of a place, which is behind all others."""
         if not terms:  # most fields of most units are empty
             return
+        self._asked.clear()
         counts, vocabulary = Counter(terms), self._vocabulary[kind]
         for term, count in counts.items():
             number = vocabulary.get(term)
@@ -89,7 +93,16 @@ class PostingLists:
         self._starts = np.zeros(self._lists + 1, dtype=np.int64)
         np.cumsum(np.bincount(terms, minlength=self._lists), out=self._starts[1:])
         self._block = Postings(places[order], counts[order])
-        self._tail, self._tail_size = {}, 0
+        self._tail, self._tail_size, self._asked = {}, 0, {}
+
+    def find_all(self, kinds: int, term: str) -> list[tuple[int, Postings]]:
+        """Return what `find` finds of a term in the first `kinds` kinds; one question asks for it several times."""
+        if (known := self._asked.get(term)) is None:
+            if len(self._asked) >= _MOST_ASKED:
+                self._asked.clear()
+            lists = ((kind, self.find(kind, term)) for kind in range(kinds))
+            known = self._asked[term] = [(kind, found) for kind, found in lists if found is not None]
+        return known
 
     def find(self, kind: int, term: str) -> Postings | None:
         """Return the posting list of a term, dead places included; None when it was never held."""

@@ -20,6 +20,7 @@ from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.facts import Facts, JoinedFacts
 from holdfast.kernels.vectors import at_least_top, row_cosines, tier
+from holdfast.store.blocks import NO_VECTOR
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
@@ -51,7 +52,7 @@ from holdfast.store.rows import (
     where,
 )
 from holdfast.store.sync import LiveIndex
-from holdfast.store.visible import NOWHERE, Bools, Places, VisibleShards
+from holdfast.store.visible import NOWHERE, Bools, Groups, Places, VisibleShards
 from holdfast.types import (
     AUTHORS,
     FIELDS,
@@ -72,6 +73,7 @@ _EVERYTHING = -1  # SQLite's "no limit"
 _FAR_OFF = 0.05
 # What one shard finds: places, their approximate scores, and whether time ran out.
 Look = Callable[[Shard, Bools], tuple[Places, NDArray[np.float64], bool]]
+_NOTHING = (np.zeros(0, dtype=np.intp), np.zeros(0), False)
 
 
 class SqliteReading:
@@ -104,7 +106,7 @@ class SqliteReading:
 
         def nearest(shard: Shard, eligible: Bools) -> tuple[Places, NDArray[np.float64], bool]:
             if shard.dense is None or shard.dense.dims != len(query.vector):
-                return np.zeros(0, dtype=np.intp), np.zeros(0), False
+                return _NOTHING
             if query.density is not None:
                 eligible = eligible & (shard.column("anchor_density") == np.float32(query.density))
             return (*shard.dense.propose(query.vector, eligible, depth, query.tier, shard.funnel), False)
@@ -148,18 +150,18 @@ class SqliteReading:
 
     def _best_of(self, depth: int, look: Look) -> Proposal:
         """Return what `look` finds best in the shards."""
-        ids: list[str] = []
+        places: list[Places] = []
         parts: list[NDArray[np.float64]] = []
         exhausted = False
         for shard, eligible in zip(self._visible.shards, self._visible.eligible, strict=True):
-            if not len(eligible):
-                continue
-            places, scores, ran_out = look(shard, eligible)
+            found, scores, ran_out = look(shard, eligible) if len(eligible) else _NOTHING
             exhausted |= ran_out
-            ids += [shard.ids[place] for place in places.tolist()]
+            places.append(found)
             parts.append(scores)
-        best = at_least_top(np.concatenate(parts), depth) if parts else ()
-        return Proposal(tuple(ids[i] for i in best), exhausted)
+        best = at_least_top(np.concatenate(parts), depth)
+        spans = zip(places, pairwise(np.cumsum([0, *map(len, parts)]).tolist()), strict=True)
+        kept = [found[best[(best >= start) & (best < end)] - start] for found, (start, end) in spans]
+        return Proposal(self._visible.name(kept), exhausted)
 
     # -------------------------------------------------------------------------------------------- evidence
 
@@ -171,16 +173,17 @@ class SqliteReading:
     @evidence.register
     def _(self, query: LexicalQuery, ids: Sequence[str]) -> LexicalEvidence:
         found, rows = self._visible.find_known(ids)
-        tf = np.zeros((len(found), len(FIELDS), len(query.terms)), dtype=np.int64)
-        lengths = np.zeros((len(found), len(FIELDS)), dtype=np.int64)
+        groups = self._visible.group_by_shard(rows)
+        tf = np.zeros((len(FIELDS), len(query.terms), len(found)), dtype=np.int64).transpose(2, 0, 1)
+        lengths = np.zeros((len(FIELDS), len(found)), dtype=np.int64).T
         roles = np.zeros(len(found), dtype=np.intp)
-        for shard, mine, places in self._visible.group_by_shard(rows):
+        for shard, mine, places in groups:
             tf[mine] = shard.counts(query.terms, places)
             lengths[mine] = shard.column("lengths")[places]
             roles[mine] = shard.column("role")[places]
         return LexicalEvidence(
             ids=found,
-            roles=tuple(ROLES[role] for role in roles.tolist()),
+            roles=tuple(map(ROLES.__getitem__, roles.tolist())),
             tf=tf,
             lengths=lengths,
             unit_count=self._visible.totals[0],
@@ -191,34 +194,45 @@ class SqliteReading:
     @evidence.register
     def _(self, query: DenseQuery, ids: Sequence[str]) -> DenseEvidence:
         found, rows = self._visible.find_known(ids)
-        stored: dict[int, bytes] = {}
+        parts = [(np.zeros(0, dtype=np.intp), np.zeros((0, 0), dtype=np.float32))]
         for shard, mine, places in self._visible.group_by_shard(rows):
-            stored |= self._stored(shard, query.space, mine, places)
-        held = sorted(stored)
-        matrix = read_vectors([stored[row] for row in held], -1 if held else 0)
-        return DenseEvidence(tuple(found[row] for row in held), matrix)
+            held, matrix = self._read_vectors(shard, query.space, places)
+            parts.append((np.arange(len(found))[mine][held], matrix))
+        numbers, matrix = _in_order(parts)
+        whole = len(numbers) == len(found)
+        return DenseEvidence(found if whole else tuple(found[row] for row in numbers.tolist()), matrix)
 
-    def _stored(self, shard: Shard, space: str, rows: Places, places: Places) -> dict[int, bytes]:
-        """Return the stored vectors of some places, by the rows that they belong to."""
-        keys = [shard.keys[place] for place in places.tolist()]
-        row_of, sums = (
-            dict(zip(keys, some, strict=True)) for some in (rows.tolist(), shard.vector_checksums(places))
-        )
+    def _read_vectors(self, shard: Shard, space: str, places: Places) -> tuple[Places, NDArray[np.float32]]:
+        """Return which of some places have a stored vector, in order, and those vectors."""
+        sums = shard.vector_checksums(places)
+        held = np.flatnonzero(sums != NO_VECTOR)
+        sums, cache = sums[held], self._index.vectors
+        keys = np.fromiter(map(shard.keys.__getitem__, places[held].tolist()), np.int64, len(held))
+        here = cache.holds(space, keys, sums)
+        if here.all():
+            return held, cache.take(keys)
+        missing = zip(held[~here].tolist(), sums[~here].tolist(), strict=True)
+        unread = dict(zip(keys[~here].tolist(), missing, strict=True))
         name = "vectors_of_units" if shard.past is None else "vectors_of_versions"
-        read = self._run(name, {"space": space, "keys": json.dumps(keys)})
+        read = self._run(name, {"space": space, "keys": json.dumps([*unread])})
         # The vector of another version has another checksum than the one that is searched.
-        fitting = [row for row in read if row[2] == sums[row[0]]]
-        check_vectors(fitting)
-        return {row_of[row[0]]: row[1] for row in fitting}
+        fitting = {row[0]: row for row in read if row[2] == unread[row[0]][1]}
+        check_vectors([*fitting.values()])
+        fresh = np.array([(key, *unread[key]) for key in fitting], dtype=np.int64).reshape(-1, 3)
+        matrix = read_vectors([row[1] for row in fitting.values()], -1 if fitting else 0)
+        found = _in_order([(held[here], cache.take(keys[here])), (fresh[:, 1], matrix)])
+        if fitting:
+            cache.add(space, fresh[:, 0], fresh[:, 2], matrix)
+        return found
 
     @evidence.register
     def _(self, query: HyperQuery, ids: Sequence[str]) -> HyperEvidence:
         found, rows = self._visible.find_known(ids)
         distances = np.full((len(found), len(HYPER_FIELDS)), MISSING_FIELD, dtype=np.int64)
-        for shard, mine, _ in self._visible.group_by_shard(rows):
+        for shard, mine, places in self._visible.group_by_shard(rows):
             if shard.past is not None:  # hypervectors are of present words
                 continue
-            here = [found[row] for row in mine.tolist()]
+            here = [shard.ids[place] for place in places.tolist()]
             self._index.encode(shard, here, None)
             distances[mine] = shard.hyper.distances(query, here)
         return HyperEvidence(found, distances, self._visible.totals[0])
@@ -236,11 +250,10 @@ class SqliteReading:
         least = (query.similar - _FAR_OFF, -math.inf)
         near = own.dense.propose_all(query.vectors, kinds, [depth + 1 for depth in depths], least, own.funnel)
         places = np.unique(np.concatenate([one for found in near for one in found]))
-        stored, dims = self._stored(own, query.space, places, places), query.vectors.shape[1]
+        (held, stored), dims = self._read_vectors(own, query.space, places), query.vectors.shape[1]
         row_of_place = np.full(len(own.keys), NOWHERE, dtype=np.intp)
-        row_of_place[[*stored]] = range(len(stored))
-        matrix = tier(read_vectors([*stored.values()], dims), dims)
-        given = tier(query.vectors, dims)
+        row_of_place[places[held]] = range(len(held))
+        matrix, given = tier(stored, dims), tier(query.vectors, dims)
         itself = np.array([own.place_of_id.get(unit_id, NOWHERE) for unit_id in ids], dtype=np.intp)
 
         def nearest(found: Sequence[Places], depth: int) -> tuple[tuple[float, ...], ...]:
@@ -259,39 +272,26 @@ class SqliteReading:
         """See `Reading.columns`."""
         # What a row of the store says takes no index, which may not be loaded yet.
         rows = np.zeros(0, dtype=np.intp) if {*names} <= {"document", "hidden"} else self._visible.locate(ids)
+        groups = self._visible.group_by_shard(rows) if len(rows) else []
         found: dict[str, NDArray[Any]] = {}
         for name in names:
             if name in _CODED:
-                found[name] = self._coded(rows, *_CODED[name])
+                found[name] = _read_coded(groups, len(rows), name)
             elif name in _NUMBERS:
-                found[name] = self._numbers(rows, name, _NUMBERS[name])
+                found[name] = _read_numbers(groups, len(rows), name)
             elif name not in found:
-                found |= _DERIVED[name](self, ids, rows)
+                found |= _DERIVED[name](self, ids, groups)
         return {name: found[name] for name in names}
 
-    def _numbers(self, rows: Places, name: str, kind: type) -> NDArray[Any]:
-        values: NDArray[Any] = np.zeros(len(rows), dtype=kind)
-        for shard, mine, places in self._visible.group_by_shard(rows):
-            values[mine] = shard.column(name)[places]
-        return values
-
-    def _coded(self, rows: Places, name: str, words: Sequence[str] | None) -> NDArray[Any]:
-        """Return words that the shards hold as numbers: those of a fixed list, or a shard's own names."""
-        values: NDArray[Any] = np.full(len(rows), None, dtype=object)
-        for shard, mine, places in self._visible.group_by_shard(rows):
-            texts = shard.name_of_code if words is None else words
-            values[mine] = [texts[code] for code in shard.column(name)[places].tolist()]
-        return values
-
-    def lineage_columns(self, _ids: Sequence[str], rows: Places) -> Columns:
+    def lineage_columns(self, ids: Sequence[str], groups: Groups) -> Columns:
         """Return the spans and decay rates of summaries, and which summary covers a unit."""
-        starts = self._numbers(rows, "event_time", np.int64)
-        ends, rates = starts.copy(), np.full(len(rows), np.nan)
-        covered_by = np.full(len(rows), None, dtype=object)
-        for shard, mine, places in self._visible.group_by_shard(rows):
+        starts = _read_numbers(groups, len(ids), "event_time")
+        ends, rates = starts.copy(), np.full(len(ids), np.nan)
+        covered_by = np.full(len(ids), None, dtype=object)
+        for shard, mine, places in groups:
             if not shard.lineages and not shard.covered_by:
                 continue
-            for row, place in zip(mine.tolist(), places.tolist(), strict=True):
+            for row, place in zip(np.arange(len(ids))[mine].tolist(), places.tolist(), strict=True):
                 key = shard.keys[place]
                 covered_by[row] = shard.covered_by.get(key)
                 if (lineage := shard.lineages.get(key)) is not None:
@@ -299,33 +299,28 @@ class SqliteReading:
                     rates[row] = lineage.decay_rate
         return {"starts": starts, "ends": ends, "decay_rate": rates, "covered_by": covered_by}
 
-    def neighbour_columns(self, ids: Sequence[str], _rows: Places) -> Columns:
-        """Return the visible turns around each turn."""
-        before, after = (np.full(len(ids), None, dtype=object) for _ in range(2))
-        present = [
-            pair for pair in zip(self._visible.shards, self._visible.eligible, strict=True) if pair[0].past is None
-        ]
-        left = [*range(len(ids))]
-        for shard, eligible in present:
-            mine = [row for row in left if shard.shows(ids[row], self.view)]
-            places = np.array([shard.place_of_id[ids[row]] for row in mine], dtype=np.intp)
-            for row, (last, following) in zip(mine, shard.beside(places, eligible) if mine else (), strict=True):
-                before[row] = None if last is None else shard.ids[last]
-                after[row] = None if following is None else shard.ids[following]
-            left = [row for row in left if row not in {*mine}] if len(mine) < len(left) else []
-        return {"before": before, "after": after}
+    def neighbour_columns(self, ids: Sequence[str], groups: Groups) -> Columns:
+        """Return the visible turns around each turn, of the present."""
+        around = np.full((2, len(ids)), None, dtype=object)
+        if any(shard.past is not None for shard in self._visible.shards):
+            groups = self._visible.group_by_shard(self._visible.locate(ids, present=True))
+        for shard, mine, places in groups:
+            eligible = self._visible.eligible[self._visible.shards.index(shard)]
+            for column, beside in zip(around, shard.beside(places, eligible), strict=True):
+                column[mine] = [None if place == NOWHERE else shard.ids[place] for place in beside.tolist()]
+        return {"before": around[0], "after": around[1]}
 
-    def document_column(self, ids: Sequence[str], _rows: Places) -> Columns:
+    def document_column(self, ids: Sequence[str], _groups: Groups) -> Columns:
         """Return the document that each unit is part of."""
         keys = {"tenant": self.view.tenant, "user": self.view.user, "ids": json.dumps([*ids])}
         name_of = dict(self._run("documents_of_units", keys).fetchall())
         return {"document": np.array([name_of.get(unit_id) for unit_id in ids], dtype=object)}
 
-    def access_columns(self, ids: Sequence[str], rows: Places) -> Columns:
+    def access_columns(self, ids: Sequence[str], groups: Groups) -> Columns:
         """Count the user's own units only: what others read of everyone's is not one user's to see."""
         owner = {"tenant": self.view.tenant, "user": self.view.user}
         keys = np.full(len(ids), NOWHERE, dtype=np.int64)
-        for shard, mine, places in self._visible.group_by_shard(rows):
+        for shard, mine, places in groups:
             keys[mine] = [shard.keys[place] for place in places.tolist()]
         counts = dict(self._run("access_counts", {**owner, "keys": json.dumps(keys.tolist())}).fetchall())
         [most] = self._run("most_accessed", owner).fetchone()
@@ -334,7 +329,7 @@ class SqliteReading:
             "most_accessed": np.full(len(ids), most, dtype=np.int64),
         }
 
-    def hidden_column(self, ids: Sequence[str], _rows: Places) -> Columns:
+    def hidden_column(self, ids: Sequence[str], _groups: Groups) -> Columns:
         """Return why the view hides each unit."""
         return {"hidden": np.array([self._why_hidden(unit_id) for unit_id in ids], dtype=object)}
 
@@ -359,10 +354,11 @@ class SqliteReading:
             # Global units come first, so that a user's own of the same id takes their place.
             return {unit.id: unit for unit in map(unit_of, read) if agent_matches(self.view, unit)}
         found, rows = self._visible.find_known(ids)
-        here: dict[str, tuple[Shard, int]] = {}
-        for shard, mine, places in self._visible.group_by_shard(rows):
-            here |= {found[row]: (shard, place) for row, place in zip(mine.tolist(), places.tolist(), strict=True)}
-        return self._index.units([(unit_id, *here[unit_id]) for unit_id in found])
+        parts = [self._index.units(shard, places) for shard, _, places in self._visible.group_by_shard(rows)]
+        if len(parts) == 1:
+            return parts[0]
+        units = {unit_id: unit for part in parts for unit_id, unit in part.items()}
+        return {unit_id: units[unit_id] for unit_id in found if unit_id in units}
 
     def _row(self, unit_id: str) -> Row | None:
         """Return the owner's unit of that id, else the global one; None for any other owner's."""
@@ -403,7 +399,13 @@ class SqliteReading:
         asked, shards = dict.fromkeys(keys).keys(), self._visible.shards
         found = {}
         for key in sorted({key for shard in shards for kind in kinds for key in asked & shard.names(kind)}):
-            places = [{p for kind in kinds for p in shard.named(kind, key).tolist()} for shard in shards]
+            lists = [[shard.named(kind, key) for kind in kinds] for shard in shards]
+            if (
+                sum(max(map(len, some)) for shard, some in zip(shards, lists, strict=True) if shard.past is None)
+                > most
+            ):
+                continue
+            places = [{place for one in some for place in one.tolist()} for some in lists]
             count = sum(len(here) for shard, here in zip(shards, places, strict=True) if shard.past is None)
             ids = {
                 shard.ids[place]
@@ -444,18 +446,18 @@ class SqliteReading:
         return found
 
 
-# Columns that a shard holds as numbers for words: the column, and the words (None for the shard's own names).
-_CODED: dict[str, tuple[str, tuple[str, ...] | None]] = {
-    "author": ("author", AUTHORS),
-    "kind": ("kind", KINDS),
-    "scope": ("scope", SCOPES),
-    "speaker": ("speaker", None),
-    "session": ("session", None),
+# Columns that a shard holds as numbers for words: of a fixed list, or (None) of the shard's own names.
+_CODED: dict[str, NDArray[Any] | None] = {
+    "author": np.array(AUTHORS, dtype=object),
+    "kind": np.array(KINDS, dtype=object),
+    "scope": np.array(SCOPES, dtype=object),
+    "speaker": None,
+    "session": None,
 }
 _NUMBERS: dict[str, type] = {
     "event_time": np.int64, "length": np.int64, "said": np.int64, "anchor_density": np.float64,
 }  # fmt: skip
-_Derive = Callable[[SqliteReading, Sequence[str], Places], Columns]
+_Derive = Callable[[SqliteReading, Sequence[str], Groups], Columns]
 _DERIVED: dict[str, _Derive] = {
     **dict.fromkeys(("starts", "ends", "decay_rate", "covered_by"), SqliteReading.lineage_columns),
     **dict.fromkeys(("before", "after"), SqliteReading.neighbour_columns),
@@ -463,3 +465,28 @@ _DERIVED: dict[str, _Derive] = {
     "document": SqliteReading.document_column,
     "hidden": SqliteReading.hidden_column,
 }
+
+
+def _read_numbers(groups: Groups, rows: int, name: str) -> NDArray[Any]:
+    values: NDArray[Any] = np.zeros(rows, dtype=_NUMBERS[name])
+    for shard, mine, places in groups:
+        values[mine] = shard.column(name)[places]
+    return values
+
+
+def _read_coded(groups: Groups, rows: int, name: str) -> NDArray[Any]:
+    values: NDArray[Any] = np.full(rows, None, dtype=object)
+    for shard, mine, places in groups:
+        codes, words = shard.column(name)[places], _CODED[name]
+        values[mine] = [*map(shard.name_of_code.__getitem__, codes.tolist())] if words is None else words[codes]
+    return values
+
+
+def _in_order(parts: Sequence[tuple[Places, NDArray[np.float32]]]) -> tuple[Places, NDArray[np.float32]]:
+    """Return numbered rows of several matrices, by number."""
+    filled = [part for part in parts if len(part[0])] or parts[:1]
+    numbers, rows = filled[0] if len(filled) == 1 else (np.concatenate(some) for some in zip(*filled, strict=True))
+    if (numbers[1:] > numbers[:-1]).all():
+        return numbers, rows
+    order = np.argsort(numbers)
+    return numbers[order], rows[order]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.store import snapshot
-from holdfast.store.blocks import CARRIED, CARRYING_MODELS, Funnel
+from holdfast.store.blocks import CARRIED, CARRYING_MODELS, Funnel, VectorCache
 from holdfast.store.contract import Derivation
 from holdfast.store.database import Database
 from holdfast.store.index import Shard
@@ -86,6 +86,7 @@ class LiveIndex:
         self._space: str | None = None
         self._epoch: tuple[str] | None = None
         self._read: dict[int, tuple[int, Unit]] = {}
+        self.vectors = VectorCache()
         self._past_read: tuple[object, list[Shard]] | None = None
         self._saved: dict[tuple[str, str], int] = {}
 
@@ -136,24 +137,22 @@ class LiveIndex:
         """Return whether the index of an owner is in memory, or is needed for a read of the past."""
         return (view.tenant, view.user) in self._shards or view.as_of is not None
 
-    def units(self, here: Sequence[tuple[str, Shard, int]]) -> dict[str, Unit]:
+    def units(self, shard: Shard, places: NDArray[np.intp]) -> dict[str, Unit]:
         """Return units by id; those that were read before and have not changed since are not read again."""
-        past = {unit_id: shard.past[unit_id] for unit_id, shard, _ in here if shard.past is not None}
-        places = [
-            (unit_id, shard.keys[place], int(shard.column("content")[place]))
-            for unit_id, shard, place in here
-            if shard.past is None
-        ]
-        nothing = (None, None)
-        missing = [key for _, key, content in places if self._read.get(key, nothing)[0] != content]
-        if len(self._read) + len(missing) > _UNITS_KEPT:
-            self._read.clear()
-            missing = [key for _, key, _ in places]
+        ids = [shard.ids[place] for place in places.tolist()]
+        if shard.past is not None:
+            return {unit_id: own_json(shard.past[unit_id]) for unit_id in ids}
+        keys = [shard.keys[place] for place in places.tolist()]
+        contents, kept, nothing = shard.column("content")[places].tolist(), self._read, (None, None)
+        missing = [key for key, content in zip(keys, contents, strict=True) if kept.get(key, nothing)[0] != content]
+        if missing and len(kept) + len(missing) > _UNITS_KEPT:
+            kept.clear()
+            missing = keys
         for row in self._run("units_by_key", {"keys": json.dumps(missing)}) if missing else ():
-            self._read[row[0]] = (row[2], unit_of(row))
-        read = ((unit_id, content, self._read.get(key, nothing)) for unit_id, key, content in places)
-        found = {unit_id: unit for unit_id, content, (of, unit) in read if unit is not None and of == content}
-        return {unit_id: own_json(unit) for unit_id, unit in (found | past).items()}
+            kept[row[0]] = (row[2], unit_of(row))
+        rows = zip(ids, contents, (kept.get(key, nothing) for key in keys), strict=True)
+        found = {unit_id: unit for unit_id, content, (of, unit) in rows if unit is not None and of == content}
+        return {unit_id: own_json(unit) for unit_id, unit in found.items()}
 
     def promoted(self, tenant: str, user: str, key: int, before: int, content: int) -> None:
         """Say that a unit of this process became durable: only its mark changes."""
@@ -175,6 +174,7 @@ class LiveIndex:
         for shard in self._shards.values():
             shard.fold()
         self._read.clear()
+        self.vectors.clear()
         self._past_read = None
         self._drop_saved()
 
@@ -192,6 +192,7 @@ class LiveIndex:
         """Forget everything; what is asked for next is loaded again."""
         self._shards.clear()
         self._read.clear()
+        self.vectors.clear()
         self._past_read = None
 
     # -------------------------------------------------------------------------------------------- following

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import repeat
 from sqlite3 import Cursor
 
 import numpy as np
@@ -15,6 +16,8 @@ from holdfast.types import View
 
 Bools = NDArray[np.bool_]
 Places = NDArray[np.intp]
+# Which of some rows a shard has, all of them or those at some indices, and their places in it.
+Groups = Sequence[tuple[Shard, Places | slice, Places]]
 NOWHERE = -1
 
 
@@ -24,7 +27,8 @@ class VisibleShards:
     def __init__(self, view: View, run: Callable[..., Cursor], find: Callable[[View], list[Shard]]) -> None:
         self._view, self._run, self._find = view, run, find
         self._df: dict[str, int] = {}
-        self._located: tuple[Sequence[str] | None, Places] = (None, np.zeros(0, dtype=np.intp))
+        # By the identity of a tuple, which is kept so that no other one can have it.
+        self._located: dict[tuple[int, bool], tuple[tuple[str, ...], Places]] = {}
 
     @cached_property
     def shards(self) -> list[Shard]:
@@ -85,21 +89,23 @@ class VisibleShards:
                 self._df[term] = sum(shard.df(term, mask) for shard, mask in pairs if shard.past is None)
         return tuple(self._df[term] for term in terms)
 
-    def locate(self, ids: Sequence[str]) -> Places:
-        """Return the row of each of `ids`: in the first shard that shows it, else `NOWHERE`."""
-        if self._located[0] is not ids:
-            rows = np.full(len(ids), NOWHERE, dtype=np.intp)
-            for i in range(len(self.shards) - 1, -1, -1):
-                if not (find := self.shards[i].place_of_id):
-                    continue
-                places = np.array([find.get(unit_id, NOWHERE) for unit_id in ids], dtype=np.intp)
+    def locate(self, ids: Sequence[str], *, present: bool = False) -> Places:
+        """Return the row of each of `ids`: in the first shard that shows it, or of the present; else `NOWHERE`."""
+        known = self._located.get((id(ids), present))
+        if known is not None:
+            return known[1]
+        rows = np.full(len(ids), NOWHERE, dtype=np.intp)
+        for i in range(len(self.shards) - 1, -1, -1):
+            find = self.shards[i].place_of_id
+            if find and not (present and self.shards[i].past is not None):
+                places = np.fromiter(map(find.get, ids, repeat(NOWHERE)), np.intp, len(ids))
                 here = places != NOWHERE
                 if self._seen is not None:
                     here[here] = self._seen[i][places[here]]
                 rows[here] = self._offsets[i] + places[here]
-            # A list may be another one by the next call.
-            self._located = (ids if type(ids) is tuple else None, rows)
-        return self._located[1]
+        if type(ids) is tuple:  # a list may be another one by the next call
+            self._located[id(ids), present] = (ids, rows)
+        return rows
 
     def find_known(self, ids: Sequence[str]) -> tuple[tuple[str, ...], Places]:
         """Return those of `ids` that are somewhere, each once, and their rows."""
@@ -109,13 +115,22 @@ class VisibleShards:
             return tuple(pairs), np.array([*pairs.values()], dtype=np.intp)
         return tuple(ids), rows
 
-    def group_by_shard(self, rows: Places) -> Iterator[tuple[Shard, Places, Places]]:
-        """Yield each shard that has some of `rows`: which of them, and their places in it."""
+    def name(self, places: Sequence[Places]) -> tuple[str, ...]:
+        """Return the ids of eligible places, shard by shard, where they are found again."""
+        named = zip(self.shards, places, strict=True)
+        ids = tuple(unit_id for shard, some in named for unit_id in map(shard.ids.__getitem__, some.tolist()))
+        rows = [some + offset for some, offset in zip(places, self._offsets.tolist(), strict=False)]
+        self._located[id(ids), False] = (ids, np.concatenate(rows))
+        return ids
+
+    def group_by_shard(self, rows: Places) -> Groups:
+        """Return each shard that has some of `rows`."""
         filled = [shard for shard in self.shards if shard.keys]
-        if len(filled) == 1 and (rows != NOWHERE).all():
-            yield filled[0], np.arange(len(rows)), rows
-            return
+        if len(filled) == 1 and len(rows) and rows.min() != NOWHERE:
+            return [(filled[0], slice(None), rows)]
+        found: list[tuple[Shard, Places | slice, Places]] = []
         for i, shard in enumerate(self.shards):
             mine = np.flatnonzero((rows >= self._offsets[i]) & (rows < self._offsets[i + 1]))
             if len(mine):
-                yield shard, mine, rows[mine] - self._offsets[i]
+                found.append((shard, mine, rows[mine] - self._offsets[i]))
+        return found

@@ -105,7 +105,7 @@ class Gate:
         return cls(**node)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Unit:
     """One remembered thing (C1). Never changed in place: a change is a new version of the same id."""
 
