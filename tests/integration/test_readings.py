@@ -131,7 +131,7 @@ def test_a_vector_that_the_file_has_lost_is_compared_with_nothing():
         unit, database = memory.get("x", user="ana"), memory.store._database
         with database.transaction():
             database.run("erase_vectors", {"keys": "[1]"})
-            database.record_change(1, unit)
+            database.record_change(1, unit.tenant, "ana")
         [written] = memory.remember("the ferry leaves at ten", user="ana", session="s")
         assert written.status == "added"
         assert {hit.cosine for hit in memory.search("ferry", user="ana") if hit.unit.id == "x"} == {0.0}

@@ -102,7 +102,7 @@ _MULTIPLIED_TOGETHER = 1 << 17
 _COMPARED_TOGETHER = 3 << 12
 
 
-def tier(vectors: Matrix, dims: int) -> Floats:
+def tier(vectors: Matrix | NDArray[np.float16], dims: int) -> Floats:
     """Return the first `dims` dimensions of each row, normalised; a near-zero prefix gives a near-zero row."""
     cut = np.ascontiguousarray(vectors[..., :dims], dtype=np.float64)
     squares = np.add.reduce(cut * cut, axis=-1, keepdims=True)

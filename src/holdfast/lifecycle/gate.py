@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from holdfast.errors import InputError, shown
 from holdfast.kernels.gating import frequency, mixed, novelty, repetition, saturation, weighted
-from holdfast.kernels.vectors import Matrix, row_cosines, tier
+from holdfast.kernels.vectors import Matrix, halve, row_cosines, tier
 from holdfast.language.signals import Signals, has_content, only_asks, signals
 from holdfast.settings import GateSettings
 from holdfast.store.contract import SimilarityQuery, Store
@@ -113,11 +113,12 @@ def judge_units(
     known = _known(store, space, units, vectors, places, settings.similar)
     decided: list[tuple[Unit, Gate]] = []
     owners = [(unit.tenant, unit.user, unit.agent) for unit in units]
-    durable, rows = [unit.scope == "user" for unit in units], tier(vectors, vectors.shape[1])
+    durable, dims = [unit.scope == "user" for unit in units], vectors.shape[1]
+    rows, stored = tier(vectors, dims), tier(halve(vectors), dims)  # earlier ones are compared as a store has them
     for i in places:
         unit, (turns, lasting) = units[i], known[i]
         near = [j for j in range(i) if owners[j] == owners[i] or _is_shared(units[j], unit)]
-        likeness = row_cosines(rows[near], rows[i]).tolist() if near else []
+        likeness = row_cosines(stored[near], rows[i]).tolist() if near else []
         turns = turns + [cosine for j, cosine in zip(near, likeness, strict=True) if units[j].kind == "turn"]
         lasting = lasting + [cosine for j, cosine in zip(near, likeness, strict=True) if durable[j]]
         gate = judge(unit.text, turns, lasting, settings)
