@@ -371,12 +371,8 @@ def _erase_noted(run: Run, noted: Sequence[Note]) -> None:
     def record(key: int, tenant: str, user: str) -> None:
         run("record_change", {"tenant": tenant, "user": user, "key": key})
 
-    rows = [
-        run("find_unit", {"tenant": tenant, "user": user, "id": name}).fetchone()
-        for kind, tenant, user, name in noted
-        if kind == "unit"
-    ]
-    known = [_doomed_of(row) for row in rows if row is not None]
+    keys = [{"tenant": tenant, "user": user, "id": name} for kind, tenant, user, name in noted if kind == "unit"]
+    known = [_doomed_of(row) for one in keys if (row := run("find_unit", one).fetchone()) is not None]
     erase(run, [*known, *map(_doomed_of, resting_on(run, known))], record)
     for kind, tenant, user, name in noted:
         if kind == "document":
