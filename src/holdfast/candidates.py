@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -220,7 +222,8 @@ def collect(engine: Engine, question: Question, query: QueryProfile, reading: Re
     if question.is_staged:
         ids, beside = _add_neighbours(engine, query, reading, ids)
     whole = question.is_staged or bool(question.profile.mix)
-    claims, claimed = _complete(question, query, reading, results, ids) if whole else _align(results, ids)
+    primary = question.strategies if whole else ()
+    claims, claimed = _align(results, ids, {one.id: partial(one.score, query, reading) for one in primary})
     known = {**reading.columns(ids, _KNOWN), **beside}
     return Found(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies(), depth)
 
@@ -257,48 +260,33 @@ def _add_neighbours(
         return ids, {}
     around = reading.columns(ids, _NEIGHBOURS)
     pairs = zip(*(around[name].tolist() for name in _NEIGHBOURS), strict=True)
-    known = set(ids)
-    near = tuple(dict.fromkeys(one for pair in pairs for one in pair if one is not None and one not in known))
+    known = {None, *ids}
+    near = tuple(one for one in dict.fromkeys(chain.from_iterable(pairs)) if one not in known)
     theirs = reading.columns(near, _NEIGHBOURS)  # they lean on who brought them
     return (*ids, *near), {name: np.concatenate([around[name], theirs[name]]) for name in _NEIGHBOURS}
 
 
-def _align(results: Sequence[RetrievalResult], ids: tuple[str, ...]) -> tuple[dict[str, Claims], dict[str, Bools]]:
-    """Return the columns of each strategy over all the rows; where it found nothing, it claims nothing."""
+def _align(
+    results: Sequence[RetrievalResult], ids: tuple[str, ...], score: Mapping[str, Callable[[Sequence[str]], Claims]]
+) -> tuple[dict[str, Claims], dict[str, Bools]]:
+    """Return the columns of each strategy over all the rows, and of which rows it said anything.
+
+    What a strategy did not find itself it scores, if `score` says how: a mix needs all its parts.
+    """
     row_of = {unit_id: row for row, unit_id in enumerate(ids)}
     claims, claimed = {}, {}
     for result in results:
-        rows = np.array([row_of[unit_id] for unit_id in result.claims.ids], dtype=np.intp)
-        claims[result.strategy_id] = _spread(result.claims, rows, ids)
+        name, found = result.strategy_id, result.claims
+        rows = np.fromiter(map(row_of.__getitem__, found.ids), np.intp, len(found.ids))
         mask = np.zeros(len(ids), dtype=np.bool_)
         mask[rows] = True
-        claimed[result.strategy_id] = mask
+        rest = np.flatnonzero(~mask)
+        if len(rest):
+            missing = tuple(map(ids.__getitem__, rest.tolist()))
+            nothing = partial(Claims.of, relative=found.relative, terms=found.matched.shape[1])
+            found, rows = found.joined(score.get(name, nothing)(missing)), np.concatenate([rows, rest])
+        claims[name], claimed[name] = found.take(np.argsort(rows)), mask | (name in score)
     return claims, claimed
-
-
-def _spread(found: Claims, rows: NDArray[np.intp], ids: tuple[str, ...]) -> Claims:
-    claims = Claims.of(ids, relative=found.relative, terms=found.matched.shape[1])
-    claims.raw[rows], claims.coverage[rows] = found.raw, found.coverage
-    claims.matched[rows], claims.identified[rows], claims.proven[rows] = found.matched, found.identified, found.proven
-    return claims
-
-
-def _complete(
-    question: Question,
-    query: QueryProfile,
-    reading: Reading,
-    results: Sequence[RetrievalResult],
-    ids: tuple[str, ...],
-) -> tuple[dict[str, Claims], dict[str, Bools]]:
-    """Let every primary strategy score those of `ids` that it did not find itself: a mix needs all its parts."""
-    whole = list(results)
-    for number, (strategy, result) in enumerate(zip(question.strategies, results, strict=False)):
-        known = set(result.claims.ids)
-        missing = tuple(unit_id for unit_id in ids if unit_id not in known)
-        if missing:
-            joined = result.claims.joined(strategy.score(query, reading, missing))
-            whole[number] = RetrievalResult(result.strategy_id, joined, result.duration_ms)
-    return _align(whole, ids)
 
 
 def join(question: Question, query: QueryProfile, reading: Reading, found: Found, ids: Sequence[str]) -> Pool:

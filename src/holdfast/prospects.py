@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -75,9 +76,11 @@ def enter(kept: Pool, lead: Pool | None, most: int) -> Pool:
     if lead is None:
         return kept.take([*range(min(most, len(kept)))])
     [name] = lead.ids
-    same = [row for row in range(len(kept)) if kept.ids[row] == name]
-    rest = kept.take([row for row in range(len(kept)) if name not in kept.ids_of(row)][: most - 1])
-    return (kept.take(same) if same else lead).joined(rest)
+    place = kept.rows_by_id().get(name)
+    rest = [row for row in range(len(kept)) if row != place][: most - 1]
+    if place is not None and kept.ids[place] == name:
+        return kept.take([place, *rest])
+    return lead.joined(kept.take(rest))
 
 
 # ------------------------------------------------------------------------------------------------ prospects
@@ -94,11 +97,12 @@ def look_up(
     units = reading.units(pool.ids)
     known = reading.columns(pool.ids, ("access_count", "most_accessed", "anchor_density"))
     covered = _cover_slots(engine, query, slots, units, reading)
+    held = [] if plain else _matched(pool, query)
     prospects = [
         Prospect(
             _counted(units[unit_id], int(known["access_count"][row])),
             float(pool.rel[row]),
-            frozenset(plain_words(units[unit_id].text)) if plain else _matched(pool, row, query),
+            frozenset(plain_words(units[unit_id].text)) if plain else held[row],
             float(known["anchor_density"][row]),
             covered.get(unit_id, ()),
         )
@@ -118,12 +122,11 @@ def _counted(unit: Unit, count: int) -> Unit:
     return unit if unit.access_count == count else unit.evolve(access_count=count)
 
 
-def _matched(pool: Pool, row: int, query: QueryProfile) -> frozenset[str]:
-    """Return which of the question's terms a candidate holds, as the lexical strategy saw it."""
+def _matched(pool: Pool, query: QueryProfile) -> list[frozenset[str]]:
+    """Return which of the question's terms each candidate holds, as the lexical strategy saw it."""
     if "lexical" not in pool.claims:
-        return frozenset()
-    held = pool.claims["lexical"].matched[row].tolist()
-    return frozenset(term for term, yes in zip(query.terms, held, strict=True) if yes)
+        return [frozenset()] * len(pool)
+    return [frozenset(compress(query.terms, held)) for held in pool.claims["lexical"].matched.tolist()]
 
 
 def _cover_slots(

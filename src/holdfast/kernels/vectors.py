@@ -73,9 +73,11 @@ def order_rows(scores: Floats, ids: Sequence[str]) -> NDArray[np.intp]:
     """Return the rows by score, best first, ties by id."""
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
-    if (ranked[1:] == ranked[:-1]).any():
-        values = (-scores).tolist()
-        order = np.array(sorted(range(len(ids)), key=lambda row: (values[row], ids[row])), dtype=np.intp)
+    ties = np.flatnonzero(ranked[1:] == ranked[:-1])
+    if len(ties):
+        starts, ends = (np.flatnonzero(np.diff(ties, **side) != 1) for side in ({"prepend": -2}, {"append": -2}))
+        for first, last in zip(ties[starts].tolist(), (ties[ends] + 2).tolist(), strict=True):
+            order[first:last] = sorted(order[first:last].tolist(), key=ids.__getitem__)
     return order
 
 

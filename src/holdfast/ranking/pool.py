@@ -159,12 +159,12 @@ class Pool:
 
     def merge_copies(self) -> Pool:
         """Fold copies of the same words, said by the same one at the same time, into the best of them (C6)."""
-        said = self.known["said"]
-        if len(np.unique(said)) == len(said):
+        said = self.known["said"].tolist()
+        if len({*said}) == len(said):
             return self
         groups: dict[int, list[int]] = {}
         for row in order_rows(self.first, self.ids).tolist():
-            groups.setdefault(int(said[row]), []).append(row)
+            groups.setdefault(said[row], []).append(row)
         copies = [row for _, *others in groups.values() for row in others]
         folded = {**self.folded, **{self.ids[row]: float(self.first[row]) for row in copies}}
         merged = {

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import TypeVar
 
 from holdfast.ranking.score import quality, recency
@@ -118,14 +118,13 @@ class Weighing:
         return capped("S_final", product)
 
     def _omega(self, unit: Unit) -> Contribution:
-        floor, above_floor, (share_recency, share_frequency, share_authority), highest = self._leaves
-        often = Contribution("ln(1 + acc)", math.log(1 + unit.access_count))
+        floor, above_floor, (share_recency, _, _), _ = self._leaves
         mix = Contribution.of(
             "mix",
             "sum",
             Contribution.of("recency", "product", share_recency, Contribution("r", recency(unit, _RATE, self.at))),
-            Contribution.of("frequency", "product", share_frequency, Contribution.of("f", "ratio", often, highest)),
-            Contribution.of("authority", "product", share_authority, Contribution("a", unit.authority)),
+            self._frequency(unit.access_count),
+            self._authority(unit.authority),
         )
         above = Contribution.of("above the floor", "product", above_floor, mix)
         return capped("ω", Contribution.of("floor + mix", "sum", floor, above))
@@ -136,6 +135,20 @@ class Weighing:
         shares = [Contribution(*pair) for pair in zip(("α_r", "α_f", "α_a"), settings.shares, strict=True)]
         highest = Contribution("ln(2 + max acc)", math.log(2 + self.max_access))
         return Contribution("ω0", settings.floor), Contribution("1 - ω0", 1.0 - settings.floor), shares, highest
+
+    @cached_property
+    def _frequency(self) -> Callable[[int], Contribution]:
+        _, _, (_, share, _), highest = self._leaves
+        often = partial(Contribution, "ln(1 + acc)")
+        ratio = partial(Contribution.of, "f", "ratio")
+        return cache(
+            lambda count: Contribution.of("frequency", "product", share, ratio(often(math.log(1 + count)), highest))
+        )
+
+    @cached_property
+    def _authority(self) -> Callable[[float], Contribution]:
+        _, _, (_, _, share), _ = self._leaves
+        return cache(lambda value: Contribution.of("authority", "product", share, Contribution("a", value)))
 
     @cached_property
     def _keyword_factors(self) -> list[Contribution]:

@@ -60,15 +60,10 @@ class Scoring:
         everyones = pool.known["scope"] == "global"
         active = ~everyones & (pool.known["session"] == self.session) & (self.session is not None)
         durable = pool.known["scope"] == "user"
-        scopes = np.select(
-            [everyones, active, durable],
-            [_SCOPE_REST, _SCOPE_ACTIVE, _SCOPE_DURABLE],
-            _SCOPE_REST,
-        )
-        rates = np.select(
-            [everyones, active], [settings.lambda_global, settings.lambda_session], settings.lambda_user
-        )
-        return scopes, rates
+        lasting = np.where(durable, _SCOPE_DURABLE, _SCOPE_REST)  # neither is everyone's
+        scopes = np.where(active, _SCOPE_ACTIVE, lasting)
+        rates = np.where(active, settings.lambda_session, settings.lambda_user)
+        return scopes, np.where(everyones, settings.lambda_global, rates)
 
     def _recency(self, pool: Pool, rates: Floats) -> Floats:
         """Return R ∈ [0, 1]; an authored rule does not age, a summary is as old as its last source."""

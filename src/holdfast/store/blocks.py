@@ -169,6 +169,10 @@ _LEAST_WIDTH = 500  # fewer save no time, and a sample says little of the rarest
 _MEASURED_WITH, _MEASURED_TOGETHER = 200, 50
 
 
+# By question, eligible rows, dimensions and width: which rows were compared, and how near they are.
+Compared = dict[tuple[int, int, int, int], tuple[NDArray[np.intp], NDArray[np.float32], object]]
+
+
 class DenseBlock:
     """The vectors of one shard in one embedding space: a row for each place, empty where there is no vector."""
 
@@ -237,22 +241,33 @@ class DenseBlock:
 
     def propose(
         self, query: NDArray[np.float32], eligible: NDArray[np.bool_], depth: int, tier: int | None = None,
-        funnel: Funnel | None = None,
+        funnel: Funnel | None = None, compared: Compared | None = None,
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:  # fmt: skip
         """Return places that may be among the `depth` nearest, and their approximate cosines.
 
-        All rows are compared by all dimensions; or by those of a tier; or those that a funnel hands on.
+        All rows are compared by all dimensions; or by those of a tier; or those that a funnel hands on. What was
+        `compared` for another depth is not compared again.
         """
-        living, whole, dims = self._living(eligible), vectors.quantise(query), min(tier or self.dims, self.dims)
+        living, dims = self._living(eligible), min(tier or self.dims, self.dims)
         searched = int(np.count_nonzero(living))
         width = searched if tier is not None else self._width(funnel, searched, depth)
+        number, kept = (id(query), id(eligible), dims, width), {} if compared is None else compared
+        if number not in kept:  # with whatever its number is made of, so that nothing else can have it
+            kept[number] = (*self._compare(query, living, dims, width), (query, eligible))
+        rows, scores, _ = kept[number]
+        best = at_least_top(scores, depth, _ROUNDING)
+        return rows[best], scores[best].astype(np.float64)
+
+    def _compare(
+        self, query: NDArray[np.float32], living: NDArray[np.bool_], dims: int, width: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Return the rows that the first tier hands on, and their approximate cosines."""
+        whole, searched = vectors.quantise(query), int(np.count_nonzero(living))
         rows = np.flatnonzero(living) if width == searched else self._narrow(whole, living, searched, width)
         products = vectors.multiply(self._rows.values[:, :dims], whole[:dims], rows)
         lengths = self._scales.values if dims == self.dims else vectors.inverse_lengths(self._rows.values, dims)
         lengths = lengths if len(rows) == len(lengths) else lengths[rows]
-        scores = vectors.approximate(products, lengths, vectors.inverse_lengths(whole, dims))
-        best = at_least_top(scores, depth, _ROUNDING)
-        return rows[best], scores[best].astype(np.float64)
+        return rows, vectors.approximate(products, lengths, vectors.inverse_lengths(whole, dims))
 
     def propose_all(
         self, queries: NDArray[np.float32], masks: Sequence[NDArray[np.bool_]], depths: Sequence[int],

@@ -20,7 +20,7 @@ from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.facts import Facts, JoinedFacts
 from holdfast.kernels.vectors import at_least_top, row_cosines, tier
-from holdfast.store.blocks import NO_VECTOR
+from holdfast.store.blocks import NO_VECTOR, Compared
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
@@ -85,6 +85,7 @@ class SqliteReading:
         self._index = index
         self._place = place  # what tells this store from a copy of it
         self._visible = VisibleShards(view, run, index.shards)
+        self._compared: Compared = {}
 
     # ------------------------------------------------------------------------------------------- proposing
 
@@ -109,7 +110,8 @@ class SqliteReading:
                 return _NOTHING
             if query.density is not None:
                 eligible = eligible & (shard.column("anchor_density") == np.float32(query.density))
-            return (*shard.dense.propose(query.vector, eligible, depth, query.tier, shard.funnel), False)
+            near = shard.dense.propose(query.vector, eligible, depth, query.tier, shard.funnel, self._compared)
+            return (*near, False)
 
         if self._index.space() != query.space:
             return Proposal(())
@@ -287,7 +289,7 @@ class SqliteReading:
         """Return the spans and decay rates of summaries, and which summary covers a unit."""
         starts = _read_numbers(groups, len(ids), "event_time")
         ends, rates = starts.copy(), np.full(len(ids), np.nan)
-        covered_by = np.full(len(ids), None, dtype=object)
+        covered_by = np.empty(len(ids), dtype=object)  # of None
         for shard, mine, places in groups:
             if not shard.lineages and not shard.covered_by:
                 continue
@@ -301,7 +303,7 @@ class SqliteReading:
 
     def neighbour_columns(self, ids: Sequence[str], groups: Groups) -> Columns:
         """Return the visible turns around each turn, of the present."""
-        around = np.full((2, len(ids)), None, dtype=object)
+        around = np.empty((2, len(ids)), dtype=object)  # of None
         if any(shard.past is not None for shard in self._visible.shards):
             groups = self._visible.group_by_shard(self._visible.locate(ids, present=True))
         for shard, mine, places in groups:
@@ -475,7 +477,7 @@ def _read_numbers(groups: Groups, rows: int, name: str) -> NDArray[Any]:
 
 
 def _read_coded(groups: Groups, rows: int, name: str) -> NDArray[Any]:
-    values: NDArray[Any] = np.full(rows, None, dtype=object)
+    values: NDArray[Any] = np.empty(rows, dtype=object)  # of None
     for shard, mine, places in groups:
         codes, words = shard.column(name)[places], _CODED[name]
         values[mine] = [*map(shard.name_of_code.__getitem__, codes.tolist())] if words is None else words[codes]

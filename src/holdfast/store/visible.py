@@ -42,6 +42,13 @@ class VisibleShards:
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
     @cached_property
+    def _alone(self) -> Shard | None:
+        """Return the only shard that has units, when it shows them all: most memories have just one."""
+        filled = [shard for shard in self.shards if shard.keys]
+        alone = len(filled) == 1 and filled[0].past is None and self._seen is None
+        return filled[0] if alone else None
+
+    @cached_property
     def present(self) -> list[Shard]:
         """Return the shards that statistics are taken from: those of the present, also for a read of the past."""
         return [shard for shard in self.shards if shard.past is None]
@@ -94,11 +101,14 @@ class VisibleShards:
         known = self._located.get((id(ids), present))
         if known is not None:
             return known[1]
-        rows = np.full(len(ids), NOWHERE, dtype=np.intp)
-        for i in range(len(self.shards) - 1, -1, -1):
-            find = self.shards[i].place_of_id
-            if find and not (present and self.shards[i].past is not None):
-                places = np.fromiter(map(find.get, ids, repeat(NOWHERE)), np.intp, len(ids))
+        if self._alone is not None:
+            rows = _find_places(self._alone, ids)
+        else:
+            rows = np.full(len(ids), NOWHERE, dtype=np.intp)
+            for i in range(len(self.shards) - 1, -1, -1):
+                if present and self.shards[i].past is not None:
+                    continue
+                places = _find_places(self.shards[i], ids)
                 here = places != NOWHERE
                 if self._seen is not None:
                     here[here] = self._seen[i][places[here]]
@@ -110,7 +120,7 @@ class VisibleShards:
     def find_known(self, ids: Sequence[str]) -> tuple[tuple[str, ...], Places]:
         """Return those of `ids` that are somewhere, each once, and their rows."""
         rows = self.locate(ids)
-        if (rows == NOWHERE).any() or len(set(ids)) < len(ids):
+        if NOWHERE in rows or len(set(ids)) < len(ids):
             pairs = {unit_id: row for unit_id, row in zip(ids, rows.tolist(), strict=True) if row != NOWHERE}
             return tuple(pairs), np.array([*pairs.values()], dtype=np.intp)
         return tuple(ids), rows
@@ -125,12 +135,15 @@ class VisibleShards:
 
     def group_by_shard(self, rows: Places) -> Groups:
         """Return each shard that has some of `rows`."""
-        filled = [shard for shard in self.shards if shard.keys]
-        if len(filled) == 1 and len(rows) and rows.min() != NOWHERE:
-            return [(filled[0], slice(None), rows)]
+        if self._alone is not None and len(rows) and NOWHERE not in rows:
+            return [(self._alone, slice(None), rows)]
         found: list[tuple[Shard, Places | slice, Places]] = []
         for i, shard in enumerate(self.shards):
             mine = np.flatnonzero((rows >= self._offsets[i]) & (rows < self._offsets[i + 1]))
             if len(mine):
                 found.append((shard, mine, rows[mine] - self._offsets[i]))
         return found
+
+
+def _find_places(shard: Shard, ids: Sequence[str]) -> Places:
+    return np.fromiter(map(shard.place_of_id.get, ids, repeat(NOWHERE)), np.intp, len(ids))
