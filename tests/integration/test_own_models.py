@@ -168,9 +168,9 @@ def test_a_memory_of_768_dimensions_finds_by_meaning_after_reopening_and_after_a
 def test_the_tiers_of_768_dimensions_are_64_256_and_all(tmp_path, nomic, monkeypatch, dense, tiers):
     looked, propose = [], blocks.DenseBlock.propose
 
-    def listening(self, query, eligible, depth, tier=None, funnel=None):
+    def listening(self, query, eligible, depth, tier=None, *more):
         looked.append(tier)
-        return propose(self, query, eligible, depth, tier, funnel)
+        return propose(self, query, eligible, depth, tier, *more)
 
     with open_with(tmp_path / "store.db", nomic, dense=dense) as memory:
         memory.remember([*ASKED.values(), *OTHERS], user="ana")
