@@ -365,6 +365,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "perspective": {"stages.perspective": 0.0},
     "time_range": {"stages.time_range": 0.0},
     "identifiers": {"stages.identifiers": 0.0},
+    "told_years": {"stages.told_years": 0.0},
     "mentions": {"stages.mentions": 0.0},
     "shared_names": {"stages.shared_names": 0.0},
     "diversity": {"stages.diversity": 0.0},

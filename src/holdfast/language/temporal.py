@@ -60,6 +60,42 @@ def anchor_density(text: str) -> float:
 DENSITIES = tuple(count / _MOST_ANCHORS for count in range(_MOST_ANCHORS, -1, -1))
 
 
+# -------------------------------------------------------------------------------------------- years that are told
+
+# A year that nobody has ended yet: "since 2003", "2003-present".
+OPEN_END = 9999
+_TOLD_YEAR = r"(?:1\d{3}|20\d\d)"
+_TOLD_DAY = rf"(?:(?:\d{{1,2}}\s+)?{_MONTH}\.?\s+(?:\d{{1,2}}\s*,\s*)?)?"
+# A year that is no part of a number or a price, the decade it names, or the end of a range that it begins.
+_TOLD = re.compile(
+    rf"(?<![\w.,/$€£])({_TOLD_YEAR})(?!\d|[.,]\d)(?:(?P<decade>s)\b"
+    rf"|\s*(?:[-–—]|(?:to|until|till|through)\b|(?P<and>and)\b)\s*"
+    rf"(?:(?P<open>present|now|today|\))|{_TOLD_DAY}(?P<end>{_TOLD_YEAR}|(?<=[-–—])\d\d)\b(?!-)))?",
+    re.IGNORECASE,
+)
+_TOLD_BEFORE = re.compile(rf"\b(?:(since)|(between))\s+{_TOLD_DAY}$", re.IGNORECASE)
+# "Between the 15th of September " and no more stands before a year.
+_TOLD_PREFIX = 32
+
+
+def told_years(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the years that a text tells of, each as its first and its last: "1931-35", "since 2003", "the 1990s"."""
+    found: list[tuple[int, int]] = []
+    for told in _TOLD.finditer(text):
+        first, end = int(told[1]), told["end"]
+        before = _TOLD_BEFORE.search(text, max(0, told.start() - _TOLD_PREFIX), told.start())
+        last = int(told[1][: -len(end)] + end) if end else first  # "35" ends the century of its beginning
+        if end and told["and"] and not (before and before[2]):
+            found += [(first, first), (last, last)]
+        elif end and last >= first:
+            found.append((first, last))
+        elif told["open"] or (before and before[1]):
+            found.append((first, OPEN_END))
+        else:
+            found.append((first, first + 9 if told["decade"] else first))
+    return tuple(found)
+
+
 # ------------------------------------------------------------------------------------------------ indicator
 
 # Two strong groups say as much as a question can: the reference's normaliser.

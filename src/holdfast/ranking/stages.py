@@ -10,7 +10,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import MINYEAR, UTC, datetime, timedelta
 from itertools import repeat
 from typing import Generic, TypeVar
 from weakref import ReferenceType, ref
@@ -19,6 +19,7 @@ import numpy as np
 
 from holdfast.kernels.vectors import order_rows
 from holdfast.language.mentions import entities, phrases, spoken, titles
+from holdfast.language.temporal import OPEN_END, told_years
 from holdfast.ranking.pool import Bools, Effect, Pool
 from holdfast.settings import StageSettings
 from holdfast.types import Mention, QueryProfile, Unit
@@ -26,6 +27,13 @@ from holdfast.types import Mention, QueryProfile, Unit
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 T = TypeVar("T")
+
+# Further down a passage needs more than years to come up.
+_YEARS_READ = 40
+# A life or an age covers every year of it and answers for none; terms, posts and productions are shorter.
+_LONGEST_STRETCH = 40
+# What a text of an earlier year is worth, and the years after which it is worth half of that.
+_BEGUN_EARLIER, _YEARS_TO_HALF = 0.8, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +113,47 @@ def prefer_identifiers(pool: Pool, staging: Staging) -> Pool:
     return pool.apply(Effect("identifiers", np.where(np.isnan(held), 0.0, weight), np.nan_to_num(held)))
 
 
+def prefer_told_years(pool: Pool, staging: Staging) -> Pool:
+    """Prefer what tells of the years that the question names, whenever it was said.
+
+    rel' = (1 - w·s)·rel + w·s·min(2·rel, 1), so that years alone lift nothing: a passage that is about something
+    else stays where it is. Nothing is lowered, and only the best rows are read for it.
+    """
+    query, weight = staging.query, staging.settings.told_years
+    if not weight or query.time_range is None or query.only_time or not query.years:
+        return pool
+    first, last = query.time_range[0].year, (query.time_range[1] - _MICROSECOND).year
+    asked = (last, last) if query.time_range[0].year == MINYEAR else (first, last)
+    rows = order_rows(pool.fused, pool.ids)[:_YEARS_READ].tolist()
+    units = staging.units([pool.ids[row] for row in rows])
+    weights = np.zeros(len(pool))
+    for row in rows:
+        if pool.ids[row] in units:
+            weights[row] = weight * tell_years(told_years(units[pool.ids[row]].text), *asked)
+    because = "twice its rel, as the years it tells of are asked for"
+    return pool.apply(Effect("told years", weights, np.minimum(2.0 * pool.rel, 1.0), because))
+
+
+def tell_years(told: Sequence[tuple[int, int]], first: int, last: int) -> float:
+    """Return how well a unit's years speak for what held from `first` to `last`.
+
+    What held from a year on began in it, or in a stretch that covers it. What was told of an earlier year may still
+    hold; the longer ago that is, the less is it worth.
+    """
+    best = 0.0
+    for start, end in told:
+        covers = (
+            start < end and start <= first and last <= end and (end == OPEN_END or end - start < _LONGEST_STRETCH)
+        )
+        if start == first or covers:
+            return 1.0
+        if start < first:
+            best = max(best, _BEGUN_EARLIER / (1.0 + (first - start) / _YEARS_TO_HALF))
+    return best
+
+
 # The stages that look at one row at a time.
-PREFERENCES: tuple[Stage, ...] = (prefer_perspective, prefer_time_range, prefer_identifiers)
+PREFERENCES: tuple[Stage, ...] = (prefer_perspective, prefer_time_range, prefer_identifiers, prefer_told_years)
 
 
 def _everywhere(stage: str, weight: float, signal: Bools) -> Effect:

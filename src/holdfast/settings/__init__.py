@@ -180,6 +180,7 @@ class StageSettings:
     smoothing_length: float = setting(160.0, "characters at which it takes over half of that", gt=0.0, internal=True)
     time_range: float = share(0.2, "share of: the unit's event lies in the time that the question names")
     identifiers: float = share(0.3, "share of: the unit holds the question's codes, paths and quoted words (C2)")
+    told_years: float = share(0.4, "share of twice its rel: the unit tells of the years asked for", internal=True)
     mentions: float = share(0.65, "what a unit takes over from a better one that names what it is called (C12)")
     shared_names: float = share(0.5, "most that a unit takes over from a better one that names the same rare thing")
     shared_length: float = setting(2000.0, "characters at which it takes over half of that", gt=0.0, internal=True)
@@ -494,7 +495,7 @@ class Settings:
             refusal=RefusalSettings(enabled=False),
             stages=StageSettings(
                 names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0, identifiers=0.0, mentions=0.0,
-                shared_names=0.0, diversity=0.0,
+                shared_names=0.0, diversity=0.0, told_years=0.0,
             ),
             score=ScoreSettings(
                 alpha=0.7, beta=0.2, gamma=0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6
