@@ -243,12 +243,13 @@ def _field_checks(settings: IngestSettings, now: datetime) -> dict[str, Callable
 
 
 def make_question(
-    settings: Settings, query: Query, profile_name: str, limit: int | None, meaning: Callable[[], tuple[bool, str]]
-) -> Question:
+    settings: Settings, query: Query, profile_name: str, limit: int | None, group: str | None,
+    meaning: Callable[[], tuple[bool, str]],
+) -> Question:  # fmt: skip
     """Return a question with its profile; `meaning` says whether vectors can be compared now, and what to tell.
 
     Raises:
-        InputError: the query or the limit cannot be used.
+        InputError: the query, the limit or the group cannot be used.
         UnknownProfileError: no such profile is installed.
     """
     text, previous = asked_in(query)
@@ -266,6 +267,7 @@ def make_question(
         escalation=build_strategies(profile.escalation, settings),
         limit=limit,
         notice=notice,
+        by_session=group is not None and choose("group", group, ("session",)) == "session",
     )
 
 

@@ -98,7 +98,10 @@ class KnownVectors:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One search: the words, the user's message before them, the profile, and how many hits are wanted."""
+    """One search: the words, the user's message before them, the profile, and how many hits are wanted.
+
+    With `by_session` each session is there once, at its best hit.
+    """
 
     text: str
     previous: str | None
@@ -108,6 +111,7 @@ class Question:
     escalation: Sequence[Strategy] = ()
     limit: int | None = None
     notice: str = ""
+    by_session: bool = False
 
     @property
     def is_staged(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from holdfast import arguments, ingest, recall
 from holdfast import why as absence
@@ -270,16 +270,17 @@ class Memory:
         *,
         profile: str = "hybrid",
         limit: int | None = None,
+        group: Literal["session"] | None = None,
         explain: bool = False,
         **view: Unpack[ViewOptions],
     ) -> SearchResult:
         """Return ranked hits; with `explain`, each carries the tree its score is composed of.
 
         `query` is a question, or a message list whose last user message is the question. `as_of` answers from what
-        had been recorded by then and was not yet superseded.
+        had been recorded by then and was not yet superseded. By `group`, a session comes once, at its best hit.
         """
-        seen = self._view(**view)
-        return recall.search(self._engine, self._question(query, profile, limit), seen, explain=explain)
+        question = self._question(query, profile, limit, group)
+        return recall.search(self._engine, question, self._view(**view), explain=explain)
 
     @spell_out
     def assemble(
@@ -501,8 +502,8 @@ class Memory:
     def _view(self, **options: Unpack[ViewOptions]) -> View:
         return arguments.make_view(self._settings, self._now(), **options)
 
-    def _question(self, query: Query, profile: str, limit: int | None) -> Question:
-        return arguments.make_question(self._settings, query, profile, limit, self._vectors.judge)
+    def _question(self, query: Query, profile: str, limit: int | None, group: str | None = None) -> Question:
+        return arguments.make_question(self._settings, query, profile, limit, group, self._vectors.judge)
 
     def _unit(self, view: View, unit_id: str) -> Unit:
         name = check_name("id", unit_id) or ""

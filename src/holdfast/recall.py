@@ -42,9 +42,10 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
         kept, cuts = settle(engine, question, found)
         ranked, scores = rank(engine, question, kept, view)
+        ranked, scores, grouped = _group(question, ranked, scores)
         hits, beyond = _limit(question, ranked, scores, reading)
         hits = _explain_hits(engine, question, query, found, ranked, hits, reading) if explain else hits
-        return SearchResult(hits, _trace(question, query, found, view, (*cuts, beyond)))
+        return SearchResult(hits, _trace(question, query, found, view, (*cuts, grouped, beyond)))
 
 
 def assemble(engine: Engine, question: Question, view: View, request: ContextRequest) -> Context:
@@ -105,6 +106,18 @@ def rank(engine: Engine, question: Question, kept: Pool, view: View) -> tuple[Po
     scores = kept.fused if question.profile.rank_by == "fused" else scoring.score(kept)
     order = order_rows(scores, kept.ids)
     return kept.take(order), scores[order]
+
+
+def _group(question: Question, ranked: Pool, scores: Floats) -> tuple[Pool, Floats, CutRows]:
+    """Keep the best hit of each session, if that is asked for; what belongs to no session stays."""
+    rows, best = np.arange(len(ranked)), dict[str, int]()
+    if not question.by_session:
+        return ranked, scores, ranked.cut_rows(rows[:0], "session", 0.0)
+    sessions = enumerate(ranked.known["session"].tolist())
+    first = [row if session is None else best.setdefault(session, row) for row, session in sessions]
+    stands_for = np.array(first, dtype=np.intp)
+    kept, rest = np.flatnonzero(stands_for == rows), np.flatnonzero(stands_for != rows)
+    return ranked.take(kept), scores[kept], ranked.cut_rows(rest, "session", scores[stands_for[rest]], scores[rest])
 
 
 def _limit(question: Question, ranked: Pool, scores: Floats, reading: Reading) -> tuple[tuple[Hit, ...], CutRows]:

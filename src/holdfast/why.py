@@ -81,6 +81,7 @@ _CUTS = {
     "gap": "dropped: its fused score is too far below the best hit's (the gap rule)",
     "max": "dropped: the list was full, and it ranked lower",
     "turns": "left out: it is a summary, and one of its own turns answers better",
+    "session": "left out: a better hit of its session stands for it, as `group` asks",
     "summary": "left out: the summary that stands for it answers better",
 }
 

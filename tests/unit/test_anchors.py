@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from builders import make_unit
 from holdfast.language import analyse
-from holdfast.language.temporal import anchor_density, anchors
+from holdfast.language.temporal import OPEN_END, anchor_density, anchors, told_years
 from holdfast.settings import AnalysisSettings
 
 # One anchor each, by pattern group.
@@ -101,3 +101,28 @@ def test_density_is_derived_from_the_raw_text_and_stored_with_the_unit():
 def test_density_lies_in_zero_to_one_and_never_falls_when_text_is_added(parts, tail):
     text = " — ".join(parts)
     assert 0.0 <= anchor_density(text) <= anchor_density(f"{text} — {tail}") <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "years"),
+    [
+        ("( 2015-2019 )", [(2015, 2019)]),
+        ("2015\u201316 and 1999", [(2015, 2016), (1999, 1999)]),
+        ("October 2003 \u2013 May 2005", [(2003, 2005)]),
+        ("1 July 1931 to 3 May 1935", [(1931, 1935)]),
+        ("between 1957 and 1961", [(1957, 1961)]),
+        ("between March 1957 and June 1961", [(1957, 1961)]),
+        ("in 1998 and 2002", [(1998, 1998), (2002, 2002)]),
+        ("since 2003", [(2003, OPEN_END)]),
+        ("since May 2004", [(2004, OPEN_END)]),
+        ("2003-present", [(2003, OPEN_END)]),
+        ("(1960 - )", [(1960, OPEN_END)]),
+        ("in the 1990s", [(1990, 1999)]),
+        ("until 1973", [(1973, 1973)]),
+        ("on 1998-05-03", [(1998, 1998)]),
+        ("from 1999 to 1990", [(1999, 1999)]),
+        ("$2000, 1,950 or 1950.5 and A1999 in room 12034", []),
+    ],
+)
+def test_the_years_that_a_text_tells_of_are_read_as_ranges(text, years):
+    assert told_years(text) == tuple(years)

@@ -213,3 +213,23 @@ def test_any_text_has_a_profile_and_it_is_always_the_same(text, previous, speake
     assert len(set(profile.terms)) == len(profile.terms)
     assert profile.needed_roles == frozenset(ROLES_FOR_ACT[profile.act] if profile.act else ())
     assert set(profile.participants) <= set(speakers)
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("How many doctors did I visit?", "set"),
+        ("What did I spend in total?", "set"),
+        ("In which order did I visit them?", "set"),
+        ("Which of them did I join first?", "set"),
+        ("List my doctors", "set"),
+        ("Give me a summary of all my doctors", "summary"),
+        ("Summarise what you know about my health", "summary"),
+        ("Sum up my week", "summary"),
+        ("Where do I live?", None),
+        ("What must I order for lunch?", None),
+        ("Who is on the listing?", None),
+    ],
+)
+def test_a_question_that_several_units_answer_is_known_as_such(question, kind):
+    assert profile_query(question).gathering == kind

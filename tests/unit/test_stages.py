@@ -1,7 +1,7 @@
 """Stages of the default recipe: worked numbers, convexity, explanations, and that the reference recipe has none."""
 
 import dataclasses
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -13,15 +13,24 @@ from holdfast import Settings
 from holdfast.errors import SettingsError
 from holdfast.ranking.fuse import Fusion, explain_rel, fuse
 from holdfast.ranking.pool import Effect
-from holdfast.ranking.stages import Staging, prefer_perspective, prefer_time_range, smooth_neighbours
+from holdfast.ranking.stages import (
+    Staging,
+    prefer_perspective,
+    prefer_time_range,
+    prefer_told_years,
+    smooth_neighbours,
+    take_turns,
+    tell_years,
+)
 from holdfast.settings import FusionSettings, ProfileSettings, StageSettings
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import Account, Adjustment, Contribution, Lineage, QueryProfile, RetrievalResult
 
 EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
 STAGES_OFF = StageSettings(
-    names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0, mentions=0.0, shared_names=0.0, diversity=0.0
-)
+    names_leave=False, perspective=0.0, own_words=0.0, smoothing=0.0, time_range=0.0, told_years=0.0, mentions=0.0,
+    shared_names=0.0, taking_turns=0.0, diversity=0.0,
+)  # fmt: skip
 
 
 def pool_of(*rows, beside=None, **fields):
@@ -40,7 +49,7 @@ def setting_of(query, settings):
 
 def preferred(stage, query, **fields):
     """Return what a preference does to a unit with these fields."""
-    staging = setting_of(query, StageSettings(perspective=0.15, time_range=0.1))
+    staging = setting_of(query, StageSettings(perspective=0.15, own_words=0.15, time_range=0.1))
     [one] = stage(make_pool([(make_unit(**fields), 0.5)]), staging).candidates()
     return one.adjustments
 
@@ -96,6 +105,102 @@ def test_the_words_of_the_one_asked_for_are_preferred(wanted, participants, fiel
 
 def test_a_question_for_nobodys_words_changes_nothing():
     assert preferred(prefer_perspective, asking()) == ()
+
+
+def test_what_users_ask_of_themselves_has_a_weight_of_its_own_and_a_summary_has_none():
+    pool = make_pool([(make_unit(author="user"), 0.5)])
+    settings = StageSettings(perspective=0.1, own_words=0.4)
+    for query, weights in (
+        (asking(perspective="user"), [0.4]),
+        (asking(perspective="user", gathering="set"), [0.4]),
+        (asking(perspective="user", gathering="summary"), []),
+        (asking(perspective="assistant", gathering="summary"), [0.1]),
+    ):
+        [found] = prefer_perspective(pool, setting_of(query, settings)).candidates()
+        assert [one.weight for one in found.adjustments] == weights
+
+
+# -------------------------------------------------------------------------------------------------- years
+
+
+def year(number):
+    return datetime(number, 1, 1, tzinfo=UTC)
+
+
+def rels_of(*rows, first=1931, last=1935, **fields):
+    """Return relevances by id after the stage, of units (id, relevance, text) for a question of some years."""
+    units = {key: make_unit(key, text) for key, _, text in rows}
+    span = {"years": (str(first),), "time_range": (year(first), year(last + 1)), **fields}
+    staging = Staging(asking(**span), StageSettings(told_years=0.4), 20, lambda ids: units, None, None)
+    pool = prefer_told_years(make_pool([(units[key], rel) for key, rel, _ in rows]), staging)
+    return dict(zip(pool.ids, pool.rel.tolist(), strict=True))
+
+
+def test_what_tells_of_the_years_asked_for_rises_towards_twice_its_relevance():
+    found = rels_of(("a", 0.4, "He led it 1931-1935."), ("b", 0.4, "She led it."), ("c", 0.4, "They led it in 1960."))
+    assert found == pytest.approx({"a": 0.6 * 0.4 + 0.4 * 0.8, "b": 0.4, "c": 0.4})
+
+
+def test_years_lift_nothing_above_full_relevance_and_nothing_that_is_not_relevant():
+    assert rels_of(("a", 0.9, "since 1931"), ("b", 0.0, "since 1931")) == pytest.approx({"a": 0.94, "b": 0.0})
+
+
+@pytest.mark.parametrize("fields", [{"years": ()}, {"time_range": None}, {"only_time": True}])
+def test_years_count_only_for_a_question_that_names_a_year_and_a_topic(fields):
+    assert rels_of(("a", 0.4, "He led it 1931-1935."), **fields) == {"a": 0.4}
+
+
+def test_the_years_of_an_open_question_are_its_last_one():
+    assert rels_of(("a", 0.4, "He led it in 1935."), first=1, years=("1935",))["a"] > 0.4
+
+
+@pytest.mark.parametrize(
+    ("spans", "worth"),
+    [
+        ([], 0.0),
+        ([(1931, 1931)], 1.0),  # what held from then on began then
+        ([(1930, 1936)], 1.0),
+        ([(1920, 9999)], 1.0),
+        ([(1900, 1980)], 0.8 / (1 + 31 / 10)),  # a life covers everything
+        ([(1931, 1933)], 1.0),
+        ([(1930, 1933)], 0.8 / 1.1),
+        ([(1921, 1921)], 0.4),
+        ([(1921, 1921), (1926, 1926)], 0.8 / 1.5),
+        ([(1933, 1933)], 0.0),
+        ([(1936, 1940)], 0.0),
+    ],
+)
+def test_years_are_worth_what_they_cover(spans, worth):
+    assert tell_years(spans, 1931, 1935) == pytest.approx(worth)
+
+
+# ------------------------------------------------------------------------------------------------- sessions
+
+
+def turns_of(*rows, **fields):
+    pool = make_pool([(make_unit(key, key, session=session), rel) for key, session, rel in rows])
+    query = asking(**{"gathering": "set", "perspective": "user", **fields})
+    pool = take_turns(pool, setting_of(query, StageSettings(taking_turns=0.1))).sorted()
+    return dict(zip(pool.ids, pool.rel.tolist(), strict=True))
+
+
+SIBLINGS = (("a", "one", 0.9), ("b", "one", 0.8), ("c", "one", 0.7), ("d", "one", 0.6), ("e", "two", 0.65))
+
+
+def test_a_session_gives_way_after_its_second_hit_when_a_set_is_asked_for():
+    found = turns_of(*SIBLINGS)
+    assert [*found] == ["a", "b", "e", "c", "d"]
+    assert found == pytest.approx({"a": 0.9, "b": 0.8, "e": 0.65, "c": 0.7 * 0.9, "d": 0.6 * 0.9**2})
+
+
+@pytest.mark.parametrize("fields", [{"gathering": None}, {"gathering": "summary"}, {"perspective": "Ana"}])
+def test_sessions_take_turns_for_sets_of_the_users_own_alone(fields):
+    assert [*turns_of(*SIBLINGS, **fields)] == ["a", "b", "c", "e", "d"]
+
+
+def test_units_of_no_session_keep_their_place():
+    rows = [(key, None, rel) for key, _, rel in SIBLINGS]
+    assert turns_of(*rows) == {key: rel for key, _, rel in rows}
 
 
 # ---------------------------------------------------------------------------------------------- time range

@@ -138,13 +138,15 @@ def search(
     profile: str = "hybrid",
     explain: bool = False,
     tree: bool = False,
+    group: str | None = None,
     *,
     limited_view: Options,
     session_owner: Options,
 ) -> Answer:
     """Find units by words and by meaning; every score can be explained."""
     memory, user = call.memory, session_owner["user"]
-    result = memory.search(query, profile=profile, explain=explain or tree, **limited_view, **session_owner)
+    options = {**limited_view, **session_owner, "group": group}
+    result = memory.search(query, profile=profile, explain=explain or tree, **options)
     stranger = not result.hits and not memory.stats(user=user, tenant=session_owner["tenant"]).units
     note = Text(f"user {user!r} has nothing in this store; name another with --user", "yellow") if stranger else ""
     return Answer(wire.search_json(result), lambda: draw.hits(result, tree=tree), note)

@@ -63,6 +63,7 @@ _HELP: dict[str, tuple[str, ...]] = {
     "remember.ttl": ("Seconds until it expires.",),
     "remember.pinned": ("Never let it expire.", "--pin"),
     "remember.supersedes": ("Id it replaces; repeatable.",),
+    "search.group": ("`session`: each session once, at its best hit.",),
     "why.budget": ("Ask about the context of so many tokens.",),
     "list.limit": ("Most units; 0 lists all.", "--limit", "-n"),
     "list.oldest": ("Oldest first.", "--oldest"),

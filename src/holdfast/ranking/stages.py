@@ -8,6 +8,7 @@ has no stages, and the reference recipe sets every weight to 0.
 from __future__ import annotations
 
 import string
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import MINYEAR, UTC, datetime, timedelta
@@ -34,6 +35,8 @@ _YEARS_READ = 40
 _LONGEST_STRETCH = 40
 # What a text of an earlier year is worth, and the years after which it is worth half of that.
 _BEGUN_EARLIER, _YEARS_TO_HALF = 0.8, 10.0
+# So many hits of a session lose nothing, and nobody steps back further than so often.
+_FREE_HITS, _MOST_STEPS = 2, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,13 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
 
 
 def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
-    """Prefer the one whose words are asked for: a named speaker, the user, the assistant."""
-    query, weight = staging.query, staging.settings.perspective
-    if query.perspective is None or not weight:
+    """Prefer the one whose words are asked for: a named speaker, the user, the assistant.
+
+    What users ask of themselves they said themselves; a summary of a talk is of both sides.
+    """
+    query, own = staging.query, staging.query.perspective == "user"
+    weight = staging.settings.own_words if own else staging.settings.perspective
+    if query.perspective is None or not weight or (own and query.gathering == "summary"):
         return pool
     if query.perspective in ("user", "assistant"):
         said: Bools = pool.known["author"] == query.perspective
@@ -272,6 +279,24 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
 # ------------------------------------------------------------------------------------------------- diversity
 
 
+def take_turns(pool: Pool, staging: Staging) -> Pool:
+    """Let sessions take turns when several units answer: a count, a list or an order of what a user told.
+
+    Every hit of a session after its second loses the weight once more. It is little: it lets the next session come
+    up where hits are about as good, and siblings that are plainly better stay.
+    """
+    weight = staging.settings.taking_turns
+    if not weight or staging.query.gathering != "set" or staging.query.perspective != "user":
+        return pool
+    weights, seen = np.zeros(len(pool)), Counter[str]()
+    sessions = pool.known["session"].tolist()
+    for row in order_rows(pool.fused, pool.ids).tolist():
+        if sessions[row] is not None:
+            seen[sessions[row]] += 1
+            weights[row] = 1.0 - (1.0 - weight) ** min(max(seen[sessions[row]] - _FREE_HITS, 0), _MOST_STEPS)
+    return pool.apply(Effect("taking turns", weights, np.zeros(len(pool)), "other sessions take their turn"))
+
+
 def diversify(pool: Pool, staging: Staging) -> Pool:
     """Let near-duplicates step back: a unit that says what a better one says leaves its place to another.
 
@@ -315,7 +340,7 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
     return not any(character.isdigit() for word in one ^ other for character in word)
 
 
-STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, diversify)
+STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, take_turns, diversify)
 
 
 def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:

@@ -293,7 +293,7 @@ class Candidate:
     adjustments: tuple[Adjustment, ...] = ()
 
 
-Cut = Literal["min_score", "gap", "max", "turns", "summary"]
+Cut = Literal["min_score", "gap", "max", "turns", "summary", "session"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,6 +275,9 @@ class QueryProfile:
     participants: tuple[str, ...] = ()
     perspective: Literal["user", "assistant"] | str | None = None  # noqa: PYI051 - a speaker's name otherwise
     borrowed: str | None = None
+    gathering: Literal["set", "summary"] | None = (
+        None  # several units answer it: a count, an order; an account of all
+    )
     identifiers: tuple[str, ...] = ()  # those of `terms` that name one thing exactly: codes, paths, quoted words
     years: tuple[str, ...] = ()  # those of `terms` that are years
     # The time that the question names, start and end, and whether there is nothing else that it asks for.
