@@ -68,7 +68,7 @@ _TOLD_YEAR = r"(?:1\d{3}|20\d\d)"
 _TOLD_DAY = rf"(?:(?:\d{{1,2}}\s+)?{_MONTH}\.?\s+(?:\d{{1,2}}\s*,\s*)?)?"
 # A year that is no part of a number or a price, the decade it names, or the end of a range that it begins.
 _TOLD = re.compile(
-    rf"(?<![\w.,/$€£])({_TOLD_YEAR})(?!\d|[.,]\d)(?:(?P<decade>s)\b"
+    rf"({_TOLD_YEAR})(?<![\w.,/$€£]\d{{4}})(?!\d|[.,]\d)(?:(?P<decade>s)\b"
     rf"|\s*(?:[-–—]|(?:to|until|till|through)\b|(?P<and>and)\b)\s*"
     rf"(?:(?P<open>present|now|today|\))|{_TOLD_DAY}(?P<end>{_TOLD_YEAR}|(?<=[-–—])\d\d)\b(?!-)))?",
     re.IGNORECASE,

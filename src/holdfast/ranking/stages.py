@@ -30,7 +30,7 @@ _NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 T = TypeVar("T")
 
 # Further down a passage needs more than years to come up.
-_YEARS_READ = 40
+_YEARS_READ = 20
 # A life or an age covers every year of it and answers for none; terms, posts and productions are shorter.
 _LONGEST_STRETCH = 40
 # What a text of an earlier year is worth, and the years after which it is worth half of that.
@@ -136,7 +136,7 @@ def prefer_told_years(pool: Pool, staging: Staging) -> Pool:
     weights = np.zeros(len(pool))
     for row in rows:
         if pool.ids[row] in units:
-            weights[row] = weight * tell_years(told_years(units[pool.ids[row]].text), *asked)
+            weights[row] = weight * tell_years(_years_in(units[pool.ids[row]]), *asked)
     because = "twice its rel, as the years it tells of are asked for"
     return pool.apply(Effect("told years", weights, np.minimum(2.0 * pool.rel, 1.0), because))
 
@@ -194,6 +194,7 @@ class Derived(Generic[T]):
 
 _phrases_in = Derived(lambda unit: phrases(unit.text))
 _names_in = Derived(lambda unit: (*titles(unit.topic), *entities(unit.text)))
+_years_in = Derived(lambda unit: told_years(unit.text))
 _words_in = Derived(lambda unit: frozenset(unit.text.casefold().translate(_NO_PUNCTUATION).split()))
 
 
