@@ -19,7 +19,6 @@ from holdfast.ranking.stages import (
     prefer_time_range,
     prefer_told_years,
     smooth_neighbours,
-    take_turns,
     tell_years,
 )
 from holdfast.settings import FusionSettings, ProfileSettings, StageSettings
@@ -29,7 +28,7 @@ from holdfast.types import Account, Adjustment, Contribution, Lineage, QueryProf
 EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
 STAGES_OFF = StageSettings(
     names_leave=False, perspective=0.0, own_words=0.0, smoothing=0.0, time_range=0.0, told_years=0.0, mentions=0.0,
-    shared_names=0.0, taking_turns=0.0, diversity=0.0,
+    shared_names=0.0, diversity=0.0,
 )  # fmt: skip
 
 
@@ -112,9 +111,8 @@ def test_what_users_ask_of_themselves_has_a_weight_of_its_own_and_a_summary_has_
     settings = StageSettings(perspective=0.1, own_words=0.4)
     for query, weights in (
         (asking(perspective="user"), [0.4]),
-        (asking(perspective="user", gathering="set"), [0.4]),
-        (asking(perspective="user", gathering="summary"), []),
-        (asking(perspective="assistant", gathering="summary"), [0.1]),
+        (asking(perspective="user", summary=True), []),
+        (asking(perspective="assistant", summary=True), [0.1]),
     ):
         [found] = prefer_perspective(pool, setting_of(query, settings)).candidates()
         assert [one.weight for one in found.adjustments] == weights
@@ -172,35 +170,6 @@ def test_the_years_of_an_open_question_are_its_last_one():
 )
 def test_years_are_worth_what_they_cover(spans, worth):
     assert tell_years(spans, 1931, 1935) == pytest.approx(worth)
-
-
-# ------------------------------------------------------------------------------------------------- sessions
-
-
-def turns_of(*rows, **fields):
-    pool = make_pool([(make_unit(key, key, session=session), rel) for key, session, rel in rows])
-    query = asking(**{"gathering": "set", "perspective": "user", **fields})
-    pool = take_turns(pool, setting_of(query, StageSettings(taking_turns=0.1))).sorted()
-    return dict(zip(pool.ids, pool.rel.tolist(), strict=True))
-
-
-SIBLINGS = (("a", "one", 0.9), ("b", "one", 0.8), ("c", "one", 0.7), ("d", "one", 0.6), ("e", "two", 0.65))
-
-
-def test_a_session_gives_way_after_its_second_hit_when_a_set_is_asked_for():
-    found = turns_of(*SIBLINGS)
-    assert [*found] == ["a", "b", "e", "c", "d"]
-    assert found == pytest.approx({"a": 0.9, "b": 0.8, "e": 0.65, "c": 0.7 * 0.9, "d": 0.6 * 0.9**2})
-
-
-@pytest.mark.parametrize("fields", [{"gathering": None}, {"gathering": "summary"}, {"perspective": "Ana"}])
-def test_sessions_take_turns_for_sets_of_the_users_own_alone(fields):
-    assert [*turns_of(*SIBLINGS, **fields)] == ["a", "b", "c", "e", "d"]
-
-
-def test_units_of_no_session_keep_their_place():
-    rows = [(key, None, rel) for key, _, rel in SIBLINGS]
-    assert turns_of(*rows) == {key: rel for key, _, rel in rows}
 
 
 # ---------------------------------------------------------------------------------------------- time range

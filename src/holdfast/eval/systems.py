@@ -369,7 +369,6 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "told_years": {"stages.told_years": 0.0},
     "mentions": {"stages.mentions": 0.0},
     "shared_names": {"stages.shared_names": 0.0},
-    "taking_turns": {"stages.taking_turns": 0.0},
     "diversity": {"stages.diversity": 0.0},
     "min_score": {"profile.min_score": 0.0},
     "gap": {"profile.gap": 0.0},

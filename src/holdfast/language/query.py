@@ -34,7 +34,6 @@ _ASSISTANT_WORDS = re.compile(
 )
 _FIRST_PERSON = re.compile(rf"\b{any_of('query', 'first_person')}\b", re.IGNORECASE)
 _SUMMARY = re.compile(rf"\b{any_of('query', 'summary')}\b|\bsum(?:med)? up\b", re.IGNORECASE)
-_SET = re.compile(entries("query", "gathering")["set"], re.IGNORECASE)
 _HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
 
 _SMALL_TALK = frozenset(stem for word in listed("query", "small_talk") for stem in terms(word))
@@ -77,7 +76,7 @@ def profile_query(
         participants=participants,
         perspective=_find_perspective(plain, participants),
         borrowed=borrowed,
-        gathering="summary" if _SUMMARY.search(plain) else "set" if _SET.search(plain) else None,
+        summary=_SUMMARY.search(plain) is not None,
         identifiers=_find_identifiers(text[:_MOST_CHARACTERS], tokenise),
         years=tuple(term for term in found if _YEAR.fullmatch(term)),
     )

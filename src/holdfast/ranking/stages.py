@@ -8,7 +8,6 @@ has no stages, and the reference recipe sets every weight to 0.
 from __future__ import annotations
 
 import string
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import MINYEAR, UTC, datetime, timedelta
@@ -35,8 +34,6 @@ _YEARS_READ = 20
 _LONGEST_STRETCH = 40
 # What a text of an earlier year is worth, and the years after which it is worth half of that.
 _BEGUN_EARLIER, _YEARS_TO_HALF = 0.8, 10.0
-# So many hits of a session lose nothing, and nobody steps back further than so often.
-_FREE_HITS, _MOST_STEPS = 2, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
     """
     query, own = staging.query, staging.query.perspective == "user"
     weight = staging.settings.own_words if own else staging.settings.perspective
-    if query.perspective is None or not weight or (own and query.gathering == "summary"):
+    if query.perspective is None or not weight or (own and query.summary):
         return pool
     if query.perspective in ("user", "assistant"):
         said: Bools = pool.known["author"] == query.perspective
@@ -280,24 +277,6 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
 # ------------------------------------------------------------------------------------------------- diversity
 
 
-def take_turns(pool: Pool, staging: Staging) -> Pool:
-    """Let sessions take turns when several units answer: a count, a list or an order of what a user told.
-
-    Every hit of a session after its second loses the weight once more. It is little: it lets the next session come
-    up where hits are about as good, and siblings that are plainly better stay.
-    """
-    weight = staging.settings.taking_turns
-    if not weight or staging.query.gathering != "set" or staging.query.perspective != "user":
-        return pool
-    weights, seen = np.zeros(len(pool)), Counter[str]()
-    sessions = pool.known["session"].tolist()
-    for row in order_rows(pool.fused, pool.ids).tolist():
-        if sessions[row] is not None:
-            seen[sessions[row]] += 1
-            weights[row] = 1.0 - (1.0 - weight) ** min(max(seen[sessions[row]] - _FREE_HITS, 0), _MOST_STEPS)
-    return pool.apply(Effect("taking turns", weights, np.zeros(len(pool)), "other sessions take their turn"))
-
-
 def diversify(pool: Pool, staging: Staging) -> Pool:
     """Let near-duplicates step back: a unit that says what a better one says leaves its place to another.
 
@@ -341,7 +320,7 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
     return not any(character.isdigit() for word in one ^ other for character in word)
 
 
-STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, take_turns, diversify)
+STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, diversify)
 
 
 def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:

@@ -275,9 +275,7 @@ class QueryProfile:
     participants: tuple[str, ...] = ()
     perspective: Literal["user", "assistant"] | str | None = None  # noqa: PYI051 - a speaker's name otherwise
     borrowed: str | None = None
-    gathering: Literal["set", "summary"] | None = (
-        None  # several units answer it: a count, an order; an account of all
-    )
+    summary: bool = False  # whether it asks for all that was said on a topic, by whomever
     identifiers: tuple[str, ...] = ()  # those of `terms` that name one thing exactly: codes, paths, quoted words
     years: tuple[str, ...] = ()  # those of `terms` that are years
     # The time that the question names, start and end, and whether there is nothing else that it asks for.
