@@ -101,7 +101,8 @@ class ProductReader:
                 for item in context.items
                 if item.kind == "whole" and item.id in self.message_of
             )
-            found[budget] = Prompt(context.text, whole)
+            shown = tuple(self.message_of[item.id] for item in context.items if item.id in self.message_of)
+            found[budget] = Prompt(context.text, whole, shown)
         return found
 
     def _catch_up(self, question: GoldQuestion) -> None:
@@ -240,7 +241,8 @@ class _BaselineReader:
         for budget in budgets:
             plan = plan_tail(ContextRequest(budget, estimate, AssemblySettings(packing="skip")))
             context = fill(plan, ranked)
-            found[budget] = Prompt(context.text, frozenset(item.id for item in context.items))
+            shown = tuple(item.id for item in context.items)
+            found[budget] = Prompt(context.text, frozenset(shown), shown)
         return found
 
 
