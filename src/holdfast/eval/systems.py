@@ -102,7 +102,8 @@ class ProductReader:
                 if item.kind == "whole" and item.id in self.message_of
             )
             shown = tuple(self.message_of[item.id] for item in context.items if item.id in self.message_of)
-            found[budget] = Prompt(context.text, whole, shown)
+            marked = frozenset(self.message_of.get(item.id, "") for item in context.items if item.earlier)
+            found[budget] = Prompt(context.text, whole, shown, marked)
         return found
 
     def _catch_up(self, question: GoldQuestion) -> None:
@@ -369,6 +370,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "identifiers": {"stages.identifiers": 0.0},
     "mentions": {"stages.mentions": 0.0},
     "shared_names": {"stages.shared_names": 0.0},
+    "current": {"stages.current": 0.0},
     "diversity": {"stages.diversity": 0.0},
     "min_score": {"profile.min_score": 0.0},
     "gap": {"profile.gap": 0.0},

@@ -7,6 +7,7 @@ has no stages, and the reference recipe sets every weight to 0.
 
 from __future__ import annotations
 
+import dataclasses
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from holdfast.kernels.vectors import order_rows
+from holdfast.language import current
 from holdfast.language.mentions import entities, phrases, spoken, titles
 from holdfast.ranking.pool import Bools, Effect, Pool
 from holdfast.settings import StageSettings
@@ -222,6 +224,83 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
     return settings.shared_names / (1.0 + (int(pool.known["length"][target]) / settings.shared_length) ** 2)
 
 
+# ----------------------------------------------------------------------------------------- what is current
+
+# A change stands near the statement that it replaces: among the first fifteen rows the current turn is found in 93 %
+# of the questions about what changed, and what it replaces among the first five.
+_HEAD, _LEADERS = 15, 5
+# What takes the place of a row stands just above it; of several, the one that answers better stands first.
+_ABOVE, _KEPT_ORDER = 0.01, 0.05
+# Nearness beyond this multiple of the earlier turn's says no more about a change.
+_MOST_NEARNESS = 1.5
+# A cosine that is no nearness at all: a ratio to less would say nothing.
+_LEAST_COSINE = 0.05
+# Counted as so many signs: ten rows further down, a thousand characters, a slip put right at once.
+_PER_TEN_ROWS, _PER_THOUSAND, _CORRECTION = -1.0, -2.0, 2.0
+
+
+def prefer_current(pool: Pool, staging: Staging) -> Pool:
+    """Let a turn that seems to replace an earlier one stand above it, where the question asks for what holds.
+
+    rel' = (1 - w)·rel + w·(rel of the earlier one, and a little more); nothing is lowered or hidden. Signs of a
+    change are that the later turn is as near to the question, that the user says it, that it has words of change, and
+    that both share rare words; one that puts right what was said just before counts twice. A turn that is long
+    or far down the list needs more of them.
+    """
+    settings, query = staging.settings, staging.query
+    if not settings.current or query.stance != "now" or query.time_range is not None or not len(pool):
+        return pool
+    pool = pool.sorted()
+    found = _find_replaced(pool, staging)
+    weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
+    for newer, older in found.items():
+        weights[newer] = settings.current
+        signals[newer] = min(pool.rel[older] + _ABOVE + _KEPT_ORDER * pool.rel[newer], 1.0)
+        because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
+    replaced = {pool.ids[older]: pool.ids[newer] for newer, older in reversed(found.items())}
+    moved = pool.apply(Effect("current", weights, signals, tuple(because)))
+    return dataclasses.replace(moved, replaced=replaced)
+
+
+def _find_replaced(pool: Pool, staging: Staging) -> dict[int, int]:
+    """Return rows that seem to replace an earlier one, each with the best row that it replaces."""
+    known = pool.known
+    head = [row for row in range(min(_HEAD, len(pool))) if known["kind"][row] == "turn"]
+    units = staging.units([pool.ids[row] for row in head])
+    told = {row: current.read_told(units[pool.ids[row]].text) for row in head if pool.ids[row] in units}
+    asked, rare = current.content_words(staging.query.text), current.find_rare([*told.values()])
+    near = {row: _nearness(pool, row) for row in told}
+    found: dict[int, int] = {}
+    for newer, new in told.items():
+        for older, old in told.items():
+            if older >= min(newer, _LEADERS) or known["starts"][newer] <= known["starts"][older]:
+                continue
+            signs = min(near[newer] / max(near[older], _LEAST_COSINE), _MOST_NEARNESS)
+            signs += known["author"][newer] == "user"
+            signs += current.tells_change(asked, old, new)
+            signs += current.share_rare(asked, old, new, rare)
+            signs += _CORRECTION * (new.corrects and _is_beside(pool, older, newer))
+            signs += _PER_TEN_ROWS * newer / 10 + _PER_THOUSAND * min(int(known["length"][newer]) / 1000, 1.0)
+            if signs >= staging.settings.current_signs:
+                found[newer] = older
+                break
+    return found
+
+
+def _nearness(pool: Pool, row: int) -> float:
+    """Return how near a row is to the question: in meaning, or where nobody looked for that, by all there is."""
+    cosine = pool.cosine(row)
+    return float(pool.rel[row]) if cosine is None else max(cosine, 0.0)
+
+
+def _is_beside(pool: Pool, older: int, newer: int) -> bool:
+    """Return whether a turn is the next but one behind another, or nearer, and by the same author."""
+    if "before" not in pool.known or pool.known["author"][older] != pool.known["author"][newer]:
+        return False
+    behind = pool.known["after"][older]
+    return behind is not None and behind in (pool.ids[newer], pool.known["before"][newer])
+
+
 # ------------------------------------------------------------------------------------------------- diversity
 
 
@@ -268,7 +347,7 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
     return not any(character.isdigit() for word in one ^ other for character in word)
 
 
-STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, diversify)
+STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, prefer_current, diversify)
 
 
 def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:
