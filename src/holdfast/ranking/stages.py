@@ -229,14 +229,19 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
 # A change stands near the statement that it replaces: among the first fifteen rows the current turn is found in 93 %
 # of the questions about what changed, and what it replaces among the first five.
 _HEAD, _LEADERS = 15, 5
+# What is far less relevant than the best row is no answer that could have changed.
+_LEAST_LEADING = 0.8
 # What takes the place of a row stands just above it; of several, the one that answers better stands first.
 _ABOVE, _KEPT_ORDER = 0.01, 0.05
 # Nearness beyond this multiple of the earlier turn's says no more about a change.
 _MOST_NEARNESS = 1.5
 # A cosine that is no nearness at all: a ratio to less would say nothing.
 _LEAST_COSINE = 0.05
-# Counted as so many signs: ten rows further down, a thousand characters, a slip put right at once.
-_PER_TEN_ROWS, _PER_THOUSAND, _CORRECTION = -1.0, -2.0, 2.0
+# Counted as so many signs: rare words in common, a slip put right at once, ten rows further down, a thousand
+# characters. Fitted on development chats, one history left out each time, and rounded to halves.
+_SHARED, _CORRECTION, _PER_TEN_ROWS, _PER_THOUSAND = 1.5, 3.0, -1.0, -1.5
+# A context calls a turn earlier only when there are so many signs more: an order may err, a remark misleads.
+_SURE = 0.5
 
 
 def prefer_current(pool: Pool, staging: Staging) -> Pool:
@@ -244,45 +249,48 @@ def prefer_current(pool: Pool, staging: Staging) -> Pool:
 
     rel' = (1 - w)·rel + w·(rel of the earlier one, and a little more); nothing is lowered or hidden. Signs of a
     change are that the later turn is as near to the question, that the user says it, that it has words of change, and
-    that both share rare words; one that puts right what was said just before counts twice. A turn that is long
-    or far down the list needs more of them.
+    that both share rare words; that it puts right what was said just before is enough. A turn that is long, or
+    far down the list, needs more of them.
     """
     settings, query = staging.settings, staging.query
     if not settings.current or query.stance != "now" or query.time_range is not None or not len(pool):
         return pool
     pool = pool.sorted()
-    found = _find_replaced(pool, staging)
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
-    for newer, older in found.items():
+    replaced: dict[str, str] = {}
+    for newer, (older, signs) in _find_replaced(pool, staging).items():
         weights[newer] = settings.current
         signals[newer] = min(pool.rel[older] + _ABOVE + _KEPT_ORDER * pool.rel[newer], 1.0)
         because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
-    replaced = {pool.ids[older]: pool.ids[newer] for newer, older in reversed(found.items())}
+        if signs >= settings.current_signs + _SURE:
+            replaced.setdefault(pool.ids[older], pool.ids[newer])
     moved = pool.apply(Effect("current", weights, signals, tuple(because)))
     return dataclasses.replace(moved, replaced=replaced)
 
 
-def _find_replaced(pool: Pool, staging: Staging) -> dict[int, int]:
-    """Return rows that seem to replace an earlier one, each with the best row that it replaces."""
+def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float]]:
+    """Return rows that seem to replace an earlier one, each with the best row that it replaces, and the signs."""
     known = pool.known
     head = [row for row in range(min(_HEAD, len(pool))) if known["kind"][row] == "turn"]
     units = staging.units([pool.ids[row] for row in head])
     told = {row: current.read_told(units[pool.ids[row]].text) for row in head if pool.ids[row] in units}
     asked, rare = current.content_words(staging.query.text), current.find_rare([*told.values()])
     near = {row: _nearness(pool, row) for row in told}
-    found: dict[int, int] = {}
+    leading = _LEAST_LEADING * pool.rel[0]
+    found: dict[int, tuple[int, float]] = {}
     for newer, new in told.items():
         for older, old in told.items():
             if older >= min(newer, _LEADERS) or known["starts"][newer] <= known["starts"][older]:
                 continue
+            if pool.rel[older] < leading:
+                break
             signs = min(near[newer] / max(near[older], _LEAST_COSINE), _MOST_NEARNESS)
-            signs += known["author"][newer] == "user"
-            signs += current.tells_change(asked, old, new)
-            signs += current.share_rare(asked, old, new, rare)
+            signs += float(known["author"][newer] == "user") + current.tells_change(asked, old, new)
+            signs += _SHARED * current.share_rare(asked, old, new, rare)
             signs += _CORRECTION * (new.corrects and _is_beside(pool, older, newer))
             signs += _PER_TEN_ROWS * newer / 10 + _PER_THOUSAND * min(int(known["length"][newer]) / 1000, 1.0)
             if signs >= staging.settings.current_signs:
-                found[newer] = older
+                found[newer] = (older, signs)
                 break
     return found
 
