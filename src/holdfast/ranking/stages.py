@@ -270,25 +270,24 @@ def prefer_current(pool: Pool, staging: Staging) -> Pool:
 
 def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float]]:
     """Return rows that seem to replace an earlier one, each with the best row that it replaces, and the signs."""
-    known = pool.known
-    head = [row for row in range(min(_HEAD, len(pool))) if known["kind"][row] == "turn"]
+    rels, starts = pool.rel[:_HEAD].tolist(), pool.known["starts"][:_HEAD].tolist()
+    head = [row for row, kind in enumerate(pool.known["kind"][:_HEAD].tolist()) if kind == "turn"]
+    leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0]]
     units = staging.units([pool.ids[row] for row in head])
     told = {row: current.read_told(units[pool.ids[row]].text) for row in head if pool.ids[row] in units}
     asked, rare = current.content_words(staging.query.text), current.find_rare([*told.values()])
-    near = {row: _nearness(pool, row) for row in told}
-    leading = _LEAST_LEADING * pool.rel[0]
     found: dict[int, tuple[int, float]] = {}
     for newer, new in told.items():
-        for older, old in told.items():
-            if older >= min(newer, _LEADERS) or known["starts"][newer] <= known["starts"][older]:
+        alone = float(pool.known["author"][newer] == "user") + _PER_TEN_ROWS * newer / 10
+        alone += _PER_THOUSAND * min(int(pool.known["length"][newer]) / 1000, 1.0)
+        for older in leaders:
+            if older >= newer or older not in told or starts[newer] <= starts[older]:
                 continue
-            if pool.rel[older] < leading:
-                break
-            signs = min(near[newer] / max(near[older], _LEAST_COSINE), _MOST_NEARNESS)
-            signs += float(known["author"][newer] == "user") + current.tells_change(asked, old, new)
-            signs += _SHARED * current.share_rare(asked, old, new, rare)
-            signs += _CORRECTION * (new.corrects and _is_beside(pool, older, newer))
-            signs += _PER_TEN_ROWS * newer / 10 + _PER_THOUSAND * min(int(known["length"][newer]) / 1000, 1.0)
+            near = _nearness(pool, newer) / max(_nearness(pool, older), _LEAST_COSINE)
+            signs = alone + min(near, _MOST_NEARNESS) + current.tells_change(asked, told[older], new)
+            signs += _SHARED * current.share_rare(asked, told[older], new, rare)
+            if _is_beside(pool, older, newer) and current.corrects(units[pool.ids[newer]].text):
+                signs += _CORRECTION
             if signs >= staging.settings.current_signs:
                 found[newer] = (older, signs)
                 break
