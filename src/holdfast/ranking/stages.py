@@ -240,6 +240,9 @@ _LEAST_COSINE = 0.05
 # Counted as so many signs: rare words in common, a slip put right at once, ten rows further down, a thousand
 # characters. Fitted on development chats, one history left out each time, and rounded to halves.
 _SHARED, _CORRECTION, _PER_TEN_ROWS, _PER_THOUSAND = 1.5, 3.0, -1.0, -1.5
+# So many signs it takes. With fewer, more changes are seen (docs/evaluation.md), and more turns stand first that only
+# look like one.
+_SIGNS = 2.2
 # A context calls a turn earlier only when there are so many signs more: an order may err, a remark misleads.
 _SURE = 0.5
 
@@ -262,7 +265,7 @@ def prefer_current(pool: Pool, staging: Staging) -> Pool:
         weights[newer] = settings.current
         signals[newer] = min(pool.rel[older] + _ABOVE + _KEPT_ORDER * pool.rel[newer], 1.0)
         because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
-        if signs >= settings.current_signs + _SURE:
+        if signs >= _SIGNS + _SURE:
             replaced.setdefault(pool.ids[older], pool.ids[newer])
     moved = pool.apply(Effect("current", weights, signals, tuple(because)))
     return dataclasses.replace(moved, replaced=replaced)
@@ -288,7 +291,7 @@ def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float]]
             signs += _SHARED * current.share_rare(asked, told[older], new, rare)
             if _is_beside(pool, older, newer) and current.corrects(units[pool.ids[newer]].text):
                 signs += _CORRECTION
-            if signs >= staging.settings.current_signs:
+            if signs >= _SIGNS:
                 found[newer] = (older, signs)
                 break
     return found

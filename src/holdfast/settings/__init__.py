@@ -186,7 +186,6 @@ class StageSettings:
     rare_names: int = setting(5, "a name of more units than this links none of them", ge=0, internal=True)
     link_parents: int = setting(5, "how many of the best units others are linked to", ge=0, internal=True)
     current: float = share(1.0, "what a turn takes over from an earlier one that it seems to replace", internal=True)
-    current_signs: float = setting(2.2, "signs of a change from which on it does", internal=True)
     diversity: float = share(0.5, "share that a unit loses when a better one says nearly the same")
     same_words: float = setting(0.9, "common words from which on two say the same", gt=0.0, le=1.0, internal=True)
 
