@@ -347,6 +347,29 @@ def mayor(name="/page/Ilse_Brandt"):
 # --------------------------------------------------------------------------------------------- everything
 
 
+def life(name="p-1"):
+    """Return one person who moves house, as `tests/data/changes` has them."""
+    said = ("I live in Hull.", "Nice.", "We moved to Ripon!")
+    turns = [
+        {"id": f"{name}-t{place}", "session": f"{name}-s{place}", "at": f"2024-0{place + 1}-01T10:00:00Z",
+         "role": "assistant" if place == 1 else "user", "text": text}
+        for place, text in enumerate(said)
+    ]  # fmt: skip
+    asked = {"case": "home", "topic": "home", "asked_at": "2024-05-01T10:00:00Z"}
+    old, new = f"{name}-t0", f"{name}-t2"
+    questions = [
+        asked | {"id": f"{name}-q0", "kind": "plain", "about": "now", "text": "Where do I live?", "gold": [new],
+                 "current": new, "earlier": [old]},
+        asked | {"id": f"{name}-q1", "kind": "plain", "about": "then", "text": "Where did I live before?",
+                 "gold": [old], "current": None, "earlier": []},
+        asked | {"id": f"{name}-q2", "kind": "alike-if", "about": "now", "text": "What is my town?", "gold": [new],
+                 "current": new, "earlier": [], "decoys": [f"{name}-t1"], "also": [old]},
+        asked | {"id": f"{name}-q3", "kind": "unknown", "about": "unknown", "text": "How old am I?", "gold": [],
+                 "current": None, "earlier": []},
+    ]  # fmt: skip
+    return {"person": name, "turns": turns, "questions": questions}
+
+
 def write_everything(root):
     """Write every schema once, packed in every way, with an unknown file between them."""
     names = ("talk-1", "talk-2", "talk-3")
@@ -369,5 +392,6 @@ def write_everything(root):
     write_corpus(root / "animals")
     write_by_split(root / "beasts")
     write(root / "pages" / "pages.jsonl.gz", [mayor(), mayor("/page/Jo_Marsh")])
+    write(root / "lives" / "lives.jsonl", [life(), life("p-2")])
     write(root / "notes.json", {"nothing": "to see"})
     return root

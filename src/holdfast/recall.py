@@ -70,7 +70,11 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         spare = recover(engine, question, query, found, entering, shown, reading)
         asked, prospects = look_up(engine, question, query, entering, spare, shown, reading)
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
-        recalled = [Recalled(item.unit, item.score) for item in projection.items]
+        days = {item.unit.id: item.unit.event_time for item in projection.items}
+        recalled = [
+            Recalled(item.unit, item.score, days.get(found.pool.replaced.get(item.unit.id, "")))
+            for item in projection.items
+        ]
         context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
         trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
         return dataclasses.replace(context.with_warnings(trace.warnings), trace=trace)

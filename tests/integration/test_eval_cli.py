@@ -80,8 +80,8 @@ def test_a_folder_of_data_becomes_a_table_a_manifest_and_a_page(run, data, model
     measured = {(line[0], line[1]): line[2] for line in lines if len(line) > 2 and line[1] == "hybrid"}
     assert measured == {
         ("animals", "hybrid"): "2", ("beasts", "hybrid"): "2", ("gardens/large", "hybrid"): "2",
-        ("gardens/small", "hybrid"): "4", ("pages", "hybrid"): "4", ("projects", "hybrid"): "4",
-        ("stacks", "hybrid"): "2", ("talks", "hybrid"): "18",
+        ("gardens/small", "hybrid"): "4", ("lives", "hybrid"): "6", ("pages", "hybrid"): "4",
+        ("projects", "hybrid"): "4", ("stacks", "hybrid"): "2", ("talks", "hybrid"): "18",
     }  # fmt: skip
     assert "recall@10" in said
     assert "notes.json: no known schema, left out" in said
@@ -93,7 +93,7 @@ def test_a_folder_of_data_becomes_a_table_a_manifest_and_a_page(run, data, model
 
 def test_json_has_the_promised_shape_and_is_the_manifest(run, data, model):
     report = run("--data", data, "--out", "here", "--json")
-    assert len(report["runs"]) == 8
+    assert len(report["runs"]) == 9
     for row in report["runs"]:
         assert {"set", "system", "n", "metrics", "ci", "by_category"} <= set(row)
         assert {"recall@10", "recall_all@5", "ndcg@10", "mrr"} <= set(row["metrics"])

@@ -556,7 +556,9 @@ def test_the_context_goes_through_json():
     assert row["text"] == context.text
     assert (row["tokens"], row["budget"], row["degraded"], row["warnings"]) == (6, 20, "", [])
     assert [section["name"] for section in row["sections"]] == ["hard", "soft", "tail", "projection"]
-    assert row["sections"][3]["items"] == [{"id": "r0", "kind": "whole", "text": "xxx", "tokens": 3, "score": 1.0}]
+    assert row["sections"][3]["items"] == [
+        {"id": "r0", "kind": "whole", "text": "xxx", "tokens": 3, "score": 1.0, "earlier": False}
+    ]
     assert row["left_out"] == [{"id": "r1", "needed": 100, "short": 86, "cut": "budget"}]
 
 

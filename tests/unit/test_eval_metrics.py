@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.eval.data import UNDATED, GoldQuestion, Prompt
 from holdfast.eval.metrics import (
     CUTS,
+    currency_metrics,
     gold_ranks,
     growth_metrics,
     ndcg,
     packed_metrics,
     ranking_metrics,
     session_ranking,
+    shown_currency,
     survival_metrics,
 )
 
@@ -43,6 +46,51 @@ def test_two_of_three_gold_found():
     assert values["mrr"] == 0.5
     best = 1 + 1 / math.log2(3) + 1 / math.log2(4)
     assert values["ndcg@10"] == pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / best)
+
+
+def changed(**fields):
+    return GoldQuestion(
+        "q", "Where do I live now?", "plain", UNDATED, 9, {"new": 1}, current=frozenset({"new"}), **fields
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranked", "currency", "first"),
+    [
+        (["new", "old"], 1.0, 1.0),
+        (["x", "new", "older", "old"], 1.0, 0.0),
+        (["older", "new", "old"], 0.0, 0.0),
+        (["x", "new"], 1.0, 0.0),
+        (["x", "old"], 0.0, 0.0),
+        ([], 0.0, 0.0),
+    ],
+)
+def test_what_is_current_stands_above_every_older_one(ranked, currency, first):
+    question = changed(earlier=frozenset({"old", "older"}))
+    assert currency_metrics(ranked, question) == {"currency": currency, "current_first": first}
+
+
+def test_what_only_looks_like_a_change_is_measured_apart():
+    question = changed(decoys=frozenset({"joke"}))
+    assert currency_metrics(["new", "joke"], question) == {"lookalike_current_first": 1.0}
+    assert currency_metrics(["joke", "new"], question) == {"lookalike_current_first": 0.0}
+    assert shown_currency(Prompt("", frozenset({"new"}), ("new",)), question, "2k") == {}
+    assert currency_metrics(["new"], GoldQuestion("q", "Who?", "all", UNDATED, 1, {"new": 1})) == {}
+
+
+@pytest.mark.parametrize(
+    ("whole", "shown", "marked", "kept"),
+    [
+        (["new"], ["new", "old"], [], 1.0),
+        (["new", "old"], ["old", "new"], [], 0.0),
+        (["new", "old"], ["old", "new"], ["old"], 1.0),
+        (["old"], ["new", "old"], [], 0.0),
+        (["old"], ["old"], ["old"], 0.0),
+    ],
+)
+def test_a_prompt_holds_what_is_current_whole_and_calls_the_older_one_earlier(whole, shown, marked, kept):
+    prompt = Prompt("", frozenset(whole), tuple(shown), frozenset(marked))
+    assert shown_currency(prompt, changed(earlier=frozenset({"old"})), "2k") == {"currency@2k": kept}
 
 
 def test_grades_gain_exponentially():

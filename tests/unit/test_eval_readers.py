@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import lzma
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 import evaldata as made
 from holdfast.errors import InputError
-from holdfast.eval.data import UNDATED, Message, Notes
+from holdfast.eval.changes import find_current
+from holdfast.eval.data import UNDATED, GoldQuestion, Message, Notes
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.readers import read_date, read_qrels
 
@@ -114,6 +116,7 @@ def test_every_schema_is_known_by_what_it_holds_and_unknown_files_are_listed(tmp
         "beasts": ("qrels", False),
         "gardens/large": ("beam", True),
         "gardens/small": ("beam", True),
+        "lives": ("changes", True),
         "pages": ("tsqa", False),
         "projects": ("realmem", True),
         "stacks": ("longmemeval", True),
@@ -122,9 +125,45 @@ def test_every_schema_is_known_by_what_it_holds_and_unknown_files_are_listed(tmp
     assert tmp_path / "notes.json" in found.unknown
     # Every question that was written is there: 3 × 6 about talks, and so on.
     assert {data.name: sum(len(each.questions) for each in data.haystacks) for data in found.sets} == {
-        "animals": 2, "beasts": 2, "gardens/large": 3, "gardens/small": 6, "pages": 6, "projects": 4, "stacks": 3,
-        "talks": 18,
+        "animals": 2, "beasts": 2, "gardens/large": 3, "gardens/small": 6, "lives": 8, "pages": 6, "projects": 4,
+        "stacks": 3, "talks": 18,
     }  # fmt: skip
+
+
+def test_a_life_that_changes_says_what_holds_and_what_held_before(tmp_path):
+    made.write(tmp_path / "lives.jsonl", [made.life()])
+    [data] = load_sets(tmp_path).sets
+    now, then, alike, unknown = data.haystacks[0].questions
+    assert (now.category, now.current, now.earlier) == ("plain", {"p-1-t2"}, {"p-1-t0"})
+    assert (then.category, then.current, set(then.gold)) == ("then", frozenset(), {"p-1-t0"})
+    assert (alike.category, alike.current, alike.decoys) == ("alike-if", {"p-1-t2", "p-1-t0"}, {"p-1-t1"})
+    assert (unknown.category, unknown.answerable, unknown.has_gold) == ("unknown", False, False)
+    assert [message.author for message in data.haystacks[0].messages] == ["user", "assistant", "user"]
+
+
+def test_gold_of_a_life_that_does_not_exist_is_noted(tmp_path):
+    life = made.life()
+    life["questions"][1]["gold"] = ["p-1-t0", "gone"]
+    made.write(tmp_path / "lives.jsonl", [life])
+    [data] = load_sets(tmp_path).sets
+    assert data.count_oddities() == {"gold that does not exist": 1}
+    assert set(data.haystacks[0].questions[1].gold) == {"p-1-t0"}
+
+
+@pytest.mark.parametrize(
+    ("category", "text", "counts"),
+    [
+        ("knowledge-update", "How many pages have I read?", True),
+        ("knowledge-update", "What was my previous goal?", False),
+        ("multi-session", "How many pages have I read?", False),
+    ],
+)
+def test_of_what_changed_the_newest_gold_is_current_unless_the_question_asks_for_before(category, text, counts):
+    messages = [Message(name, "s", name, UNDATED) for name in ("a", "b", "c", "d")]
+    asked = GoldQuestion("q", text, category, UNDATED, 4, {"c": 1, "a": 1, "b": 1})
+    found = find_current(asked, messages)
+    assert (found.current, found.earlier) == (({"c"}, {"a", "b"}) if counts else (frozenset(), frozenset()))
+    assert find_current(replace(asked, gold={"a": 1}), messages).current == frozenset()
 
 
 def test_only_leaves_out_what_is_not_named(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from holdfast.types import JSON, AuthoredText, Trace, Unit
@@ -18,10 +19,11 @@ LeftOutBy = Literal["soft", "tail", "budget", "prefix", "degraded", "shown"]
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """One unit of the projection, with the score that ranked it."""
+    """One unit of the projection, with the score that ranked it, and when a later one seems to have replaced it."""
 
     unit: Unit
     score: float
+    replaced: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class Item:
     """One thing in a context: a unit, or a node of a core document under `document#position`.
 
     `text` holds the raw words without frame and escapes. `tokens` is what its own lines cost when they are counted
-    alone; sections and contexts are counted as they stand.
+    alone; sections and contexts are counted as they stand. `earlier` says that the text calls it earlier, because a
+    later item seems to have replaced it.
     """
 
     id: str
@@ -37,6 +40,7 @@ class Item:
     text: str
     tokens: int
     score: float | None = None
+    earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)

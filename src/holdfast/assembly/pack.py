@@ -37,7 +37,7 @@ def fill(plan: Plan, projection: Sequence[Recalled], sentence_score: SentenceSco
     packer = _Packer(plan, sentence_score)
     known, fresh = set(plan.tail_ids), []
     for recalled in projection:
-        entry = _Entry(Quote.whole(recalled.unit), recalled.score)
+        entry = _Entry(Quote.whole(recalled.unit, recalled.replaced), recalled.score)
         if recalled.unit.id in known:
             packer.leave(entry, "shown")
         elif plan.degraded:
@@ -131,14 +131,15 @@ class _Packer:
         if self._take(entry):
             return
         for words in self._excerpts(entry):
-            if self._take(_Entry(Quote.part(entry.quoted.unit, words), entry.score)):
+            quoted = Quote.part(entry.quoted.unit, words, entry.quoted.replaced)
+            if self._take(_Entry(quoted, entry.score)):
                 return
         self.leave(entry, "budget")
 
     def _excerpts(self, entry: _Entry) -> list[str]:
         if self.settings.packing != "excerpt" or self.score is None:
             return []
-        frame, _ = quote(Quote.part(entry.quoted.unit, ""), self.cursor)
+        frame, _ = quote(Quote.part(entry.quoted.unit, "", entry.quoted.replaced), self.cursor)
         if not self._is_near(self.count(frame)):
             return []
         return excerpts(entry.quoted.text, self.score, self.settings.excerpt_sentences)
@@ -157,7 +158,8 @@ class _Packer:
     def _put(self, entry: _Entry, piece: str) -> None:
         quoted = entry.quoted
         self.pieces.append(piece)
-        self.items.append(Item(quoted.unit.id, quoted.kind, quoted.text, self.count(piece), entry.score))
+        earlier = quoted.replaced is not None
+        self.items.append(Item(quoted.unit.id, quoted.kind, quoted.text, self.count(piece), entry.score, earlier))
 
     def _total(self, pieces: Sequence[str]) -> int:
         return self.count(self.before + section_text(RECALLED, pieces))

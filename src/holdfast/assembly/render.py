@@ -19,7 +19,8 @@ each further line of it starts with `>`. So no quoted text can open, close or im
 a terminal obeys or a reader cannot see is spelled out, as in `⟦U+202E⟧`: control characters, other line breaks, marks
 that turn the direction of writing round, and tag characters. Taking the marks off and reading the spelled ones gives
 the raw text back. A place line (day, minute, session, origin) is written when it changes;
-within one place only a new minute is. Recalled sessions are numbered as they appear: ids are long and tell a reader
+within one place only a new minute is. Behind a speaker, `(earlier, see 2026-03-02)` says that what was said on that
+day seems to have replaced this. Recalled sessions are numbered as they appear: ids are long and tell a reader
 nothing. No origin means conversation.
 """
 
@@ -133,6 +134,7 @@ class Quote(NamedTuple):
     place: tuple[str, str | None, str]
     minute: str
     line: str
+    replaced: datetime | None = None
 
     @property
     def cursor(self) -> Cursor:
@@ -140,15 +142,18 @@ class Quote(NamedTuple):
         return Cursor(place=self.place, minute=self.minute)
 
     @classmethod
-    def whole(cls, unit: Unit) -> Quote:
-        """Return the quote of all words of a unit."""
-        return cls(unit, unit.text, "whole", *_place_and_minute(unit), f"{name_of(unit)}: {escape(unit.text)}\n")
+    def whole(cls, unit: Unit, replaced: datetime | None = None) -> Quote:
+        """Return the quote of all words of a unit; of one that was replaced, with the day of what replaced it."""
+        mark = f" (earlier, see {_stamp(replaced)[:10]})" if replaced is not None else ""
+        line = f"{name_of(unit)}{mark}: {escape(unit.text)}\n"
+        return cls(unit, unit.text, "whole", *_place_and_minute(unit), line, replaced)
 
     @classmethod
-    def part(cls, unit: Unit, words: str) -> Quote:
+    def part(cls, unit: Unit, words: str, replaced: datetime | None = None) -> Quote:
         """Return the quote of some words of a unit."""
-        line = f"{name_of(unit)} (excerpt of {plain_name(unit.id)}): {escape(words)}\n"
-        return cls(unit, words, "excerpt", *_place_and_minute(unit), line)
+        mark = f"; earlier, see {_stamp(replaced)[:10]}" if replaced is not None else ""
+        line = f"{name_of(unit)} (excerpt of {plain_name(unit.id)}{mark}): {escape(words)}\n"
+        return cls(unit, words, "excerpt", *_place_and_minute(unit), line, replaced)
 
 
 class Cursor(NamedTuple):

@@ -40,7 +40,9 @@ class GoldQuestion:
 
     `gold` holds message ids with their grade (1 where the data knows no grades), `gold_sessions` session ids.
     `visible` is how many of the haystack's messages existed when it was asked. `answers` are literal strings that
-    stand in the gold messages; it is empty where the data cannot promise that.
+    stand in the gold messages; it is empty where the data cannot promise that. Of a question about what changed,
+    `current` are the messages that tell what holds, `earlier` those that tell what held before; where something only
+    looks like a change, `decoys` do.
     """
 
     id: str
@@ -52,6 +54,9 @@ class GoldQuestion:
     gold_sessions: frozenset[str] = frozenset()
     answers: tuple[str, ...] = ()
     answerable: bool = True
+    current: frozenset[str] = frozenset()
+    earlier: frozenset[str] = frozenset()
+    decoys: frozenset[str] = frozenset()
 
     @property
     def has_gold(self) -> bool:
@@ -128,10 +133,15 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a system would put into a prompt: the text, and the messages that stand in it whole."""
+    """What a system would put into a prompt: the text, and the messages that stand in it whole.
+
+    `shown` are those of which anything stands in it, in its order, and `marked` those that it calls earlier.
+    """
 
     text: str
     whole: frozenset[str]
+    shown: tuple[str, ...] = ()
+    marked: frozenset[str] = frozenset()
 
 
 class Reader(Protocol):

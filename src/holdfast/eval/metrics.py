@@ -3,6 +3,7 @@
 recall@k = |gold ∩ top k| / |gold|        hit@k = 1 when any gold is there        recall_all@k = 1 when all of it is
 ndcg@k   = Σ (2^grade - 1) / log2(rank + 1), divided by the same sum over the best possible order
 mrr      = 1 / rank of the first gold
+currency = 1 when, of what changed, the newest message stands above every older one; current_first: it stands first
 
 Pure, and seeded: the same questions, the same digits.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InputError
+from holdfast.eval.data import GoldQuestion, Prompt
 
 CUTS = (1, 5, 10, 20)
 NDCG_CUTS = (5, 10)
@@ -65,6 +67,30 @@ def _gain(grade: int, rank: int) -> float:
 def session_ranking(ranked: Sequence[str], session_of: Mapping[str, str]) -> list[str]:
     """Return sessions by their best message: the first of its messages decides where a session stands."""
     return list(dict.fromkeys(session_of[item] for item in ranked))
+
+
+def currency_metrics(ranked: Sequence[str], question: GoldQuestion) -> Metrics:
+    """Return whether what holds stands above what held before, and first; or above what only looks like a change."""
+    if not question.current or not (question.earlier or question.decoys):
+        return {}
+    values = {"current_first": float(bool(ranked) and ranked[0] in question.current)}
+    if not question.earlier:
+        return {f"lookalike_{name}": value for name, value in values.items()}
+    return {"currency": float(_is_above(ranked, question.current, question.earlier)), **values}
+
+
+def shown_currency(prompt: Prompt, question: GoldQuestion, name: str) -> Metrics:
+    """Return whether a prompt holds what is current whole, and what held before below it, marked, or not at all."""
+    if not question.current or not question.earlier:
+        return {}
+    unmarked = question.earlier - prompt.marked
+    kept = not question.current.isdisjoint(prompt.whole) and _is_above(prompt.shown, question.current, unmarked)
+    return {f"currency@{name}": float(kept)}
+
+
+def _is_above(ranked: Sequence[str], one: Collection[str], others: Collection[str]) -> bool:
+    """Return whether one of the first is there and stands before all of the others."""
+    return next((item in one for item in ranked if item in one or item in others), False)
 
 
 def packed_metrics(ranked: Sequence[tuple[str, int]], gold: Mapping[str, int], budgets: Mapping[int, str]) -> Metrics:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
+from holdfast.eval.changes import find_current, read_lives
 from holdfast.eval.data import UNDATED, GoldQuestion, Haystack, Message, Notes
 
 JsonRow = dict[str, Any]
@@ -236,7 +237,7 @@ def read_haystacks(chats: Sequence[JsonRow], given: Companions, notes: Notes) ->
         )  # fmt: skip
         if question.answerable and not question.has_gold:
             _note_no_gold(name, notes)
-        yield Haystack(name, messages, (question,))
+        yield Haystack(name, messages, (find_current(question, messages),))
 
 
 def _read_marked_sessions(name: str, row: JsonRow, notes: Notes) -> tuple[Messages, Grades, set[str]]:
@@ -295,10 +296,11 @@ def _read_probes(
         sources = dict.fromkeys((str(item) for item in _flatten(probe.get("source_chat_ids"))), 1)
         answerable = bool(sources) or ability != _ABSTENTION
         gold = _keep_existing(sources, session_of, label, notes, counted=answerable)
-        yield GoldQuestion(
+        question = GoldQuestion(
             label, text, ability, asked_at, len(messages), gold, frozenset(session_of[item] for item in gold),
             answerable=answerable,
         )  # fmt: skip
+        yield find_current(question, messages)
 
 
 def _flatten(value: Any) -> Iterator[object]:  # noqa: ANN401 - a list, or lists inside a table
@@ -471,6 +473,9 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "beam": Schema(frozenset({"chat", "probing_questions"}), read_probed_chats),
     "realmem": Schema(frozenset({"dialogues"}), read_replayed_chats),
+    "changes": Schema(
+        frozenset({"person", "turns", "questions"}), lambda people, _, notes: read_lives(people, notes)
+    ),
     "tsqa": Schema(frozenset({"paras", "questions", "page"}), read_pages, chat=False),
 }
 

@@ -12,9 +12,11 @@ from holdfast.eval.metrics import Comparison, Interval, Measurement, paired_inte
 HEADLINES = (
     "recall@10", "recall_all@10", "survival@2k", "ndcg@10", "recall_all@5", "hit@1", "session_hit@1", "recall@5",
     "refused_strangers", "kept", "mrr", "session_recall_all@5", "survival@1k", "survival@4k", "survival@8k",
-    "lost_by_growing", "ever_lost_by_growing",
+    "lost_by_growing", "ever_lost_by_growing", "currency", "current_first", "lookalike_current_first", "currency@2k",
 )  # fmt: skip
-_ABLATED = ("recall@10", "recall_all@10", "ndcg@10", "survival@2k", "refused_strangers")
+_ABLATED = (
+    "recall@10", "recall_all@10", "ndcg@10", "survival@2k", "refused_strangers", "currency", "current_first",
+)  # fmt: skip
 _OVER = "95 % intervals by bootstrap over conversations, or over questions where there is one"
 # What Markdown or a page would obey inside a cell.
 _OBEYED = str.maketrans({"|": "\\|", "<": "&lt;", "&": "&amp;"})

@@ -30,11 +30,13 @@ from holdfast.eval.metrics import (
     Measurement,
     Metrics,
     SystemRun,
+    currency_metrics,
     gold_ranks,
     growth_metrics,
     packed_metrics,
     ranking_metrics,
     session_ranking,
+    shown_currency,
     summarise,
     survival_metrics,
 )
@@ -258,12 +260,13 @@ def _measure_question(reader: Reader, task: Task, question: GoldQuestion, sessio
             metrics["refused_unanswerable"] = float(ranking.declined)
         return Measurement(task.haystack.id, question.id, question.category, metrics, {"refused": ranking.declined})
     if question.gold:
-        metrics |= ranking_metrics(ranking.ids, question.gold)
+        metrics |= ranking_metrics(ranking.ids, question.gold) | currency_metrics(ranking.ids, question)
         metrics |= packed_metrics(_estimate_costs(ranking.ids, task.haystack), question.gold, BUDGETS)
         # Survival is measured in chats, not in corpora of passages: those have no budgets.
         prompts = sorted(reader.prompts(question, task.budgets).items()) if task.budgets else []
         for budget, prompt in prompts:
             metrics |= survival_metrics(prompt.whole, prompt.text, question.gold, question.answers, BUDGETS[budget])
+            metrics |= shown_currency(prompt, question, BUDGETS[budget])
         metrics |= growth_metrics([prompt.whole for _, prompt in prompts], question.gold)
     if question.gold_sessions:
         sessions = ranking.sessions or session_ranking(ranking.ids, session_of)

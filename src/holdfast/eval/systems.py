@@ -101,7 +101,9 @@ class ProductReader:
                 for item in context.items
                 if item.kind == "whole" and item.id in self.message_of
             )
-            found[budget] = Prompt(context.text, whole)
+            shown = tuple(self.message_of[item.id] for item in context.items if item.id in self.message_of)
+            marked = frozenset(self.message_of.get(item.id, "") for item in context.items if item.earlier)
+            found[budget] = Prompt(context.text, whole, shown, marked)
         return found
 
     def _catch_up(self, question: GoldQuestion) -> None:
@@ -240,7 +242,8 @@ class _BaselineReader:
         for budget in budgets:
             plan = plan_tail(ContextRequest(budget, estimate, AssemblySettings(packing="skip")))
             context = fill(plan, ranked)
-            found[budget] = Prompt(context.text, frozenset(item.id for item in context.items))
+            shown = tuple(item.id for item in context.items)
+            found[budget] = Prompt(context.text, frozenset(shown), shown)
         return found
 
 
@@ -369,6 +372,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "told_years": {"stages.told_years": 0.0},
     "mentions": {"stages.mentions": 0.0},
     "shared_names": {"stages.shared_names": 0.0},
+    "current": {"stages.current": 0.0},
     "diversity": {"stages.diversity": 0.0},
     "min_score": {"profile.min_score": 0.0},
     "gap": {"profile.gap": 0.0},

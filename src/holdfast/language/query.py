@@ -12,7 +12,7 @@ from typing import cast
 from holdfast.language.lexical import Tokenizer, pieces, terms, words
 from holdfast.language.words import any_of, entries
 from holdfast.language.words import words as listed
-from holdfast.types import ACTS, ROLES, Act, QueryProfile, Role
+from holdfast.types import ACTS, ROLES, Act, QueryProfile, Role, Stance
 
 ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {act: tuple(entries("query", "roles")[act].split()) for act in ACTS}
 ACTS_FOR_ROLE: dict[Role, tuple[Act, ...]] = {role: tuple(entries("query", "acts")[role].split()) for role in ROLES}
@@ -47,6 +47,16 @@ _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _ACRONYM = re.compile(r"(?<![\w.])[A-Z]{2,}[A-RT-Z](?![\w.])")
 # One word: of a quoted title, a unit may hold any word by chance.
 _QUOTED = re.compile(r"[\"“«`]([^\s\"”»`]{2,60})[\"”»`]")
+_NOW = re.compile(rf"\b{any_of('query', 'now')}\b", re.IGNORECASE)
+_THEN = re.compile(rf"\b{any_of('query', 'then')}\b", re.IGNORECASE)
+_COURSE = re.compile(rf"\b{any_of('query', 'course')}\b", re.IGNORECASE)
+_ADVICE = re.compile(rf"\b{any_of('query', 'advice')}\b", re.IGNORECASE)
+_PRESENT = re.compile(rf"\b{any_of('query', 'present')}\b", re.IGNORECASE)
+_PAST = re.compile(rf"\b{any_of('calendar', 'past')}\b", re.IGNORECASE)
+# "When was the demo?" asks for the date that was right in the end; "where was I living?" for what held then.
+_SETTLED = re.compile(r"\b(?:was|were) (?:it|the|my|our|his|her|their)\b", re.IGNORECASE)
+# A note of so few words, without a verb, asks in the present: "my weekend curfew".
+_MOST_NOTED = 6
 # A question with fewer content terms than this cannot stand alone: it continues the previous one (C7).
 _FOLLOW_UP_TERMS = 3
 # A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
@@ -75,11 +85,31 @@ def profile_query(
         needed_roles=frozenset(ROLES_FOR_ACT[act]) if act else frozenset(),
         participants=participants,
         perspective=_find_perspective(plain, participants),
+        stance=find_stance(plain, named=bool(participants)),
         borrowed=borrowed,
         summary=_SUMMARY.search(plain) is not None,
         identifiers=_find_identifiers(text[:_MOST_CHARACTERS], tokenise),
         years=tuple(term for term in found if _YEAR.fullmatch(term)),
     )
+
+
+def find_stance(text: str, *, named: bool = False) -> Stance | None:
+    """Return whether a question asks for what holds now, for what held before or how it went, or for neither.
+
+    Of a speaker who is `named`, the present tense asks for anything they ever said; only words such as "still" and
+    "currently" ask for what holds.
+    """
+    if _COURSE.search(text) or _ADVICE.search(text):
+        return "then" if _COURSE.search(text) else None
+    if _THEN.search(text):
+        return "then"
+    if _NOW.search(text):
+        return "now"
+    if named:
+        return None
+    if _PAST.search(text):
+        return "now" if _SETTLED.search(text) else "then"
+    return "now" if _PRESENT.search(text) or len(text.split()) <= _MOST_NOTED else None
 
 
 def without_names(text: str, names: Iterable[str]) -> str:

@@ -89,7 +89,8 @@ class Pool:
 
     `claims` has the columns of each strategy, and `claimed` the rows of which it said anything at all; `known` is
     what the store knows of each unit (`ColumnName`). `first` is the fused score before any stage. `merged` are the
-    ids of copies that were folded into a row, best first, and `folded` what each of them scored.
+    ids of copies that were folded into a row, best first, and `folded` what each of them scored. `replaced` has the
+    turns that a later one seems to take the place of, each with that one.
     """
 
     ids: tuple[str, ...]
@@ -103,6 +104,7 @@ class Pool:
     merged: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     folded: Mapping[str, float] = dataclasses.field(default_factory=dict)
     effects: tuple[Effect, ...] = ()
+    replaced: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -14,7 +14,7 @@ __all__ = [
     "Deadline", "Declined", "Document", "Draft", "Dropped", "Erasure", "Fact", "Fallen", "Field", "Filter",
     "Gate", "Hit", "Indicator", "Junction", "Kind", "Lineage", "MediaType", "Mention", "Method", "Op", "Origin",
     "Piece", "PieceKind", "Projected", "Projection", "Prospect", "QueryProfile", "Record", "RetrievalResult",
-    "Role", "Rung", "Scope", "SearchResult", "Section", "Source", "SourceLimits", "SourceUnit", "Span", "Stats",
-    "Status", "Step", "StrategyCandidate", "StrategyStanding", "Summarised", "Trace", "Trivial", "Unit", "View",
-    "Why", "Widened", "Written", "combine", "digest", "from_iso", "iso",
+    "Role", "Rung", "Scope", "SearchResult", "Section", "Source", "SourceLimits", "SourceUnit", "Span", "Stance",
+    "Stats", "Status", "Step", "StrategyCandidate", "StrategyStanding", "Summarised", "Trace", "Trivial", "Unit",
+    "View", "Why", "Widened", "Written", "combine", "digest", "from_iso", "iso",
 ]  # fmt: skip

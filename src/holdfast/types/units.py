@@ -28,9 +28,18 @@ Role = Literal[
     "Description",
 ]  # fmt: skip
 Act = Literal[
-    "compare", "explain", "recommend", "diagnose", "implement", "verify", "define", "evaluate", "identify",
+    "compare",
+    "explain",
+    "recommend",
+    "diagnose",
+    "implement",
+    "verify",
+    "define",
+    "evaluate",
+    "identify",
     "describe",
-]  # fmt: skip
+]
+Stance = Literal["now", "then"]  # fmt: skip
 Field = Literal["topic", "claim", "procedure", "utility_acts", "utility_note", "condition", "role"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -274,6 +283,7 @@ class QueryProfile:
     needed_roles: frozenset[Role] = frozenset()
     participants: tuple[str, ...] = ()
     perspective: Literal["user", "assistant"] | str | None = None  # noqa: PYI051 - a speaker's name otherwise
+    stance: Stance | None = None  # whether it asks for what holds now, or for what held before and how it went
     borrowed: str | None = None
     summary: bool = False  # whether it asks for all that was said on a topic, by whomever
     identifiers: tuple[str, ...] = ()  # those of `terms` that name one thing exactly: codes, paths, quoted words
