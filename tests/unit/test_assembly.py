@@ -11,7 +11,7 @@ import pytest
 
 from builders import assemble, later, make_unit
 from holdfast.assembly.context import LeftOut, Recalled
-from holdfast.assembly.pack import excerpts, fill, sentences, term_overlap
+from holdfast.assembly.pack import excerpts, fill, term_overlap
 from holdfast.assembly.plan import (
     ContextRequest,
     check_hard,
@@ -22,6 +22,7 @@ from holdfast.assembly.plan import (
     share_of,
 )
 from holdfast.errors import BudgetError, InputError, SettingsError
+from holdfast.language.sentences import EXCERPT
 from holdfast.language.tokens import estimate
 from holdfast.settings import AssemblySettings, Settings
 from holdfast.types import AuthoredText
@@ -468,11 +469,11 @@ def test_excerpts_need_a_scorer_that_gives_numbers():
 
 def test_sentences_end_where_they_end():
     text = 'One. Two?! "Three." v1.2 is\nfour  五。六！ …and so on... '
-    assert [text[start:end] for start, end in sentences(text)] == [
+    assert [text[start:end] for start, end in EXCERPT.spans(text)] == [
         "One.", "Two?!", '"Three."', "v1.2 is", "four  五。", "六！", "…and so on...",
     ]  # fmt: skip
-    assert sentences("") == sentences(" \n ") == []
-    assert sentences("." * 200_000) == [(0, 200_000)]
+    assert EXCERPT.spans("") == EXCERPT.spans(" \n ") == []
+    assert EXCERPT.spans("." * 200_000) == [(0, 200_000)]
 
 
 def test_excerpts_hold_only_sentences_that_score():

@@ -65,6 +65,8 @@ _HELP: dict[str, tuple[str, ...]] = {
     "remember.supersedes": ("Id it replaces; repeatable.",),
     "why.budget": ("Ask about the context of so many tokens.",),
     "list.limit": ("Most units; 0 lists all.", "--limit", "-n"),
+    "facts.subject": ("Who or what it is about.",),
+    "facts.relation": ("Relation, as lives_in.",),
     "list.oldest": ("Oldest first.", "--oldest"),
     "update.text": ("New words.",),
     "update.topic": ("New topic.",),

@@ -6,14 +6,12 @@ earlier turn that says nothing else. Nothing is deleted, and `reinstate` undoes 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import numpy as np
 
-from holdfast.language.changes import Assertion, Change, find_changes, read_assertions, speaks_of_change
+from holdfast.language.changes import QUOTING, Assertion, Change, find_changes, read_assertions, speaks_of_change
 from holdfast.language.facts import speaker_of
 from holdfast.language.lexical import TOKENIZERS, terms
 from holdfast.language.sentences import PROSE
@@ -26,11 +24,6 @@ from holdfast.types import FIELDS, Unit, View
 _NEAREST = 32
 # "I live in …" has one word besides its value, "I work as an engineer at …" two; with more, it tells of more.
 _OTHER_WORDS = 2
-# Words that somebody else says, or that are written for somebody: a colon, a quote, code, a text to work on.
-_QUOTING = re.compile(
-    r"""[:"“”„«»`>]|\b(?:stor(?:y|ies)|letter|essay|poem|novel|script|lyrics|quote|proofread|translate|rewrite|draft)\b""",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +79,7 @@ def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> 
     for one in concerned:
         unit, others = _look_around(store, one, space, reader, settings)
         for other in others:
-            old, new = (other, unit) if _moment(other) < _moment(unit) else (unit, other)
+            old, new = (other, unit) if other.moment < unit.moment else (unit, other)
             if old.id not in found and (change := _change(new, old, reader)) is not None:
                 found[old.id] = Superseded(old, new, change)
     return [*found.values()]
@@ -100,13 +93,9 @@ def _is_concerned(unit: Unit, reader: _Reader) -> bool:
     return (told_later and bool(reader.read(unit))) or reader.may_change(unit)
 
 
-def _moment(unit: Unit) -> tuple[datetime, int, str]:
-    return (unit.event_time, unit.position, unit.id)
-
-
 def _change(new: Unit, old: Unit, reader: _Reader) -> Change | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
-    if old.pinned or not reader.may_change(new) or _QUOTING.search(new.text) or len(PROSE.spans(old.text)) != 1:
+    if old.pinned or not reader.may_change(new) or QUOTING.search(new.text) or len(PROSE.spans(old.text)) != 1:
         return None
     before = reader.read(old)
     made = find_changes(reader.read(new), before, reader.functional)
@@ -138,7 +127,7 @@ def _look_around(
             ids += reading.propose(DenseQuery(space, itself.vectors[0]), _NEAREST, NO_HURRY).ids
         ids += _stating(reading, reader.read(unit))
         units = reading.units([*dict.fromkeys(ids)]).values()
-    return kept, sorted((one for one in units if _is_comparable(one, kept)), key=_moment)
+    return kept, sorted((one for one in units if _is_comparable(one, kept)), key=lambda one: one.moment)
 
 
 def _is_comparable(one: Unit, unit: Unit) -> bool:
