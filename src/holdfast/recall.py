@@ -35,8 +35,7 @@ from holdfast.types import (
     View,
 )
 
-# A context has room for few.
-_MOST_STANDING = 12
+_MOST_STANDING = 12  # a context has room for few
 
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
@@ -172,9 +171,9 @@ def _trace(question: Question, query: QueryProfile, found: Found, view: View, cu
 
 
 def _add_standing(engine: Engine, request: ContextRequest, query: QueryProfile, reading: Reading) -> ContextRequest:
-    """Return the request with the user's standing instructions that the host does not show.
+    """Add the user's standing instructions that the host does not show: those for some questions only come last.
 
-    The newest stand first; behind them those that are for some questions only, the nearest in meaning first.
+    Of these the nearest in meaning come first, of the others the newest.
     """
     wanted, shown = engine.settings.assembly.standing_share > 0.0, Shown(request.hidden, request.hidden_words)
     found = standing_instructions(engine.store, reading.view) if wanted else ()
@@ -182,9 +181,8 @@ def _add_standing(engine: Engine, request: ContextRequest, query: QueryProfile, 
     near: dict[str, float] = {}
     if query.vector is not None and (ids := [one.unit.id for one in standing if one.at_times]):
         evidence = reading.evidence(DenseQuery(query.space or "", query.vector), ids)
-        if evidence.ids:
-            cosines = vectors.cosines(evidence.vectors, query.vector, len(query.vector)).tolist()
-            near = dict(zip(evidence.ids, cosines, strict=True))
+        cosines = vectors.cosines(evidence.vectors, query.vector, len(query.vector)).tolist() if evidence.ids else []
+        near = dict(zip(evidence.ids, cosines, strict=True))
     standing.sort(key=lambda one: (one.at_times, -near.get(one.unit.id, 0.0)))
     return dataclasses.replace(request, standing=standing[:_MOST_STANDING])
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from holdfast.assembly.context import Standing
 from holdfast.inputs.checks import check_name
 from holdfast.language.changes import QUOTING, Assertion, find_change, read_told
-from holdfast.language.facts import facts_of, speaker_of
+from holdfast.language.facts import CONFIDENCE, facts_of, speaker_of
 from holdfast.language.instructions import Instruction, instructions_of
 from holdfast.language.symbols import Aliases, aliases_of
 from holdfast.settings import Settings
@@ -23,10 +23,7 @@ from holdfast.types import FACTS, INSTRUCTIONS, FactTable, KnownFact, Unit, View
 
 # Slots of changes that only say what became of a slot: its name is that of the statement which they change.
 _NAMELESS = ("", "is reset")
-# What a pattern reads outright is as sure as what a verb says.
-_PATTERN_CONFIDENCE = 0.9
-# Nobody keeps hundreds of instructions in mind; a turn of one line is shown as it is.
-_MOST_READ, _SHORT = 256, 160
+_MOST_READ = 256  # nobody keeps more instructions in mind
 
 
 def list_facts(
@@ -38,7 +35,7 @@ def list_facts(
     every = dataclasses.replace(view, current_only=False, hide_covered=False)
     with store.reading(every) as reading, store.reading(dataclasses.replace(every, current_only=True)) as present:
         units = _stating(reading, FACTS | INSTRUCTIONS)
-        current = frozenset(unit.id for unit in _stating(present, FACTS | INSTRUCTIONS))
+        current = frozenset(present.propose(StatementQuery(FACTS | INSTRUCTIONS), ALL, NO_HURRY).ids)
         ids = [unit.id for unit in units if unit.author == "document"]
         names = dict(zip(ids, reading.columns(ids, ("document",))["document"].tolist(), strict=True)) if ids else {}
         successors = reading.units([*{unit.superseded_by for unit in units if unit.superseded_by}])
@@ -47,26 +44,19 @@ def list_facts(
         ledger.enter(unit, names.get(unit.id) or "")
     known = (entry.known(current, successors) for entry in (*ledger.ended, *ledger.holding.values()))
     wanted = aliases.symbol(subject) if subject is not None else None
-    kept = (one for one in known if one.current or not view.current_only)
-    kept = (one for one in kept if relation in (None, one.relation) and wanted in (None, aliases.symbol(one.subject)))
-    return FactTable(sorted(kept, key=lambda one: (one.document, one.subject.casefold(), one.relation, one.line)))
+    kept = [one for one in sorted(known, key=lambda one: one.line) if one.current or not view.current_only]
+    kept = [one for one in kept if relation in (None, one.relation) and wanted in (None, aliases.symbol(one.subject))]
+    return FactTable(sorted(kept, key=lambda one: (one.document, one.subject.casefold(), one.relation, one.since)))
 
 
 def standing_instructions(store: Store, view: View) -> list[Standing]:
     """Return what the user has told the assistant and not taken back, the newest first, whatever the filters."""
-    wanted = dataclasses.replace(view, current_only=True, hide_covered=False, filters=None)
-    ledger, told = _Ledger(Aliases()), dict[str, list[_Entry]]()
-    with store.reading(wanted) as reading:
+    ledger = _Ledger(Aliases())
+    with store.reading(dataclasses.replace(view, current_only=True, hide_covered=False, filters=None)) as reading:
         for unit in _stating(reading, INSTRUCTIONS, _MOST_READ):
             ledger.instruct(unit)
-    for entry in ledger.holding.values():
-        told.setdefault(entry.units[-1].id, []).append(entry)
-    found = []
-    for own in sorted(told.values(), key=lambda own: own[0].units[-1].moment, reverse=True):
-        unit, text = own[0].units[-1], " ".join(entry.said.value for entry in own)
-        at_times = all(entry.told is not None and entry.told.at_times for entry in own)
-        found.append(Standing(unit, unit.text if len(unit.text) <= _SHORT else text, at_times))
-    return found
+    newest = sorted(ledger.holding.values(), key=lambda entry: entry.units[-1].moment, reverse=True)
+    return [Standing(one.units[-1], one.said.value, one.told is not None and one.told.at_times) for one in newest]
 
 
 def _stating(reading: Reading, kinds: int, most: int = ALL) -> list[Unit]:
@@ -75,19 +65,16 @@ def _stating(reading: Reading, kinds: int, most: int = ALL) -> list[Unit]:
     return sorted(reading.units(ids).values(), key=lambda unit: unit.moment)
 
 
-# --------------------------------------------------------------------------------------------- the ledger
-
-
 @dataclass(slots=True)
 class _Entry:
     """A fact or an instruction while statements are entered: what a later one may change, and who said it."""
 
     said: Assertion
     units: list[Unit]
-    confidence: float
-    document: str
-    replaced: _Entry | None
-    told: Instruction | None
+    confidence: float = 1.0
+    document: str = ""
+    told: Instruction | None = None
+    replaced: _Entry | None = None
     ended_by: Unit | None = None
 
     def known(self, current: frozenset[str], successors: Mapping[str, Unit]) -> KnownFact:
@@ -119,9 +106,8 @@ class _Ledger:
 
     def enter(self, unit: Unit, document: str) -> None:
         """Enter what a unit states; what it changes ends first."""
-        said = read_told(unit)
-        changing = [one for one in said if one.marker or one.replaces or one.ended or one.slot in self.functional]
-        changing = [] if changing and QUOTING.search(unit.text) else changing
+        said = read_told(unit) if unit.fact is None else ()
+        changing = [one for one in said if one.may_change(self.functional) and not QUOTING.search(unit.text)]
         replaced = []
         if changing or unit.id in self.successors:
             own = [entry for entry in self.holding.values() if not entry.document]
@@ -130,7 +116,7 @@ class _Ledger:
                 replaced += [one for one in own if not one.told and find_change(new, one.said, self.functional)]
         self._end(replaced, unit)
         for statement, confidence in _statements(unit, said, replaced):
-            self._add(statement, unit, replaced, confidence, document)
+            self._add(_Entry(statement, [unit], confidence, document), replaced)
         self.instruct(unit)
 
     def instruct(self, unit: Unit) -> None:
@@ -141,28 +127,26 @@ class _Ledger:
             gone = [entry for entry in own if entry.told and told.ends(entry.told)]
             self._end(gone, unit)
             if not told.revokes:
-                self._add(Assertion(speaker, speaker, "instruction", told.text, 0, 0), unit, gone, told=told)
+                said = Assertion(speaker, speaker, "instruction", told.text, 0, 0)
+                self._add(_Entry(said, [unit], told=told), gone)
 
     def _end(self, entries: Sequence[_Entry], unit: Unit) -> None:
         for entry in {id(entry): entry for entry in entries}.values():
             entry.ended_by = unit
             self.ended.append(entry)
-            del self.holding[self._key(entry.said, entry.document)]
+            del self.holding[self._key(entry)]
 
-    def _add(
-        self, said: Assertion, unit: Unit, replaced: Sequence[_Entry], confidence: float = 1.0, document: str = "",
-        told: Instruction | None = None,
-    ) -> None:  # fmt: skip
-        key = self._key(said, document)
-        if (known := self.holding.get(key)) is not None:
-            known.units.append(unit)
-            known.confidence = max(known.confidence, confidence)
-            return
-        same = [one for one in replaced if self._key(one.said, "")[:2] == key[:2]]
-        self.holding[key] = _Entry(said, [unit], confidence, document, same[-1] if same else None, told)
+    def _add(self, new: _Entry, replaced: Sequence[_Entry]) -> None:
+        known = self.holding.setdefault(self._key(new), new)
+        if known is not new:
+            known.units += new.units
+            known.confidence = max(known.confidence, new.confidence)
+        for old in replaced if known is new else ():
+            new.replaced = old if self._key(old)[:2] == self._key(new)[:2] else new.replaced
 
-    def _key(self, said: Assertion, document: str) -> tuple[str, ...]:
-        return (self.aliases.symbol(said.subject), said.slot, self.aliases.symbol(said.value), document)
+    def _key(self, entry: _Entry) -> tuple[str, ...]:
+        said, symbol = entry.said, self.aliases.symbol
+        return (symbol(said.subject), said.slot, symbol(said.value), entry.document)
 
 
 def _statements(
@@ -176,6 +160,6 @@ def _statements(
     for one in said:
         if not one.ended and one.slot in _NAMELESS:
             if old := next((entry.said for entry in replaced if find_change(one, entry.said)), None):
-                yield dataclasses.replace(one, subject=old.subject, slot=old.slot), _PATTERN_CONFIDENCE
+                yield dataclasses.replace(one, subject=old.subject, slot=old.slot), CONFIDENCE["identity"]
         elif not one.ended and " " in one.slot:
-            yield one, _PATTERN_CONFIDENCE
+            yield one, CONFIDENCE["identity"]

@@ -368,9 +368,10 @@ class _Planner:
 
 def _add_standing(plan: Plan, request: ContextRequest) -> Plan:
     """Let the first standing instructions come along within their share, beside the first hit where that fits."""
-    given = [one for one in request.standing if one.unit.id not in plan.tail_ids]
     quoted = [
-        Quote.whole(unit) if text == unit.text else Quote.part(unit, text, named=False) for unit, text, _ in given
+        Quote.whole(unit) if text == unit.text.strip() else Quote.part(unit, text, named=False)
+        for unit, text, _ in request.standing
+        if unit.id not in plan.tail_ids
     ]
     pieces, count, first = quotes(quoted), plan.counter, request.first
     recalled = section_text(RECALLED, [quote(Quote.whole(first), Cursor(numbered=True))[0]]) if first else ""
@@ -388,10 +389,8 @@ def _add_standing(plan: Plan, request: ContextRequest) -> Plan:
     rest = ((one.unit.id, cost) for one, cost in zip(quoted[taken:], costs[taken:], strict=True))
     text = section_text(STANDING, pieces[:taken])
     section = ContextSection("standing", text, count(plan.text + text) - plan.tokens, tuple(items))
-    left_out = (*plan.left_out, *_left_out(rest, "standing", bound - spent))
-    return replace(
-        plan, sections=(*plan.sections[:3], section), tokens=plan.tokens + section.tokens, left_out=left_out
-    )
+    tokens, left_out = plan.tokens + section.tokens, (*plan.left_out, *_left_out(rest, "standing", bound - spent))
+    return replace(plan, sections=(*plan.sections[:3], section), tokens=tokens, left_out=left_out)
 
 
 def _check_nodes(nodes: Iterable[AuthoredText]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from holdfast.language.calendar import MONTHS
 from holdfast.language.facts import Stated, extract, speaker_of, spoken_by, states_nothing
-from holdfast.language.sentences import PROSE, is_asked, parts_in, read_sentence
+from holdfast.language.sentences import PROSE, is_asked, parts_in, read_sentence, remember_short
 from holdfast.language.symbols import symbol
 from holdfast.language.words import any_of, words
 from holdfast.types import Unit
@@ -95,6 +95,10 @@ class Assertion:
     ended: bool = False
     adds: bool = False
 
+    def may_change(self, functional: frozenset[str]) -> bool:
+        """Return whether it may replace an earlier one, or take it away."""
+        return bool(self.marker or self.replaces or self.ended or self.slot in functional)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -112,6 +116,7 @@ def speaks_of_change(text: str) -> bool:
     return not _CHANGE_WORDS.isdisjoint(parts_in(text)) and _ANY_CHANGE.search(text) is not None
 
 
+@remember_short
 def read_assertions(text: str, speaker: str) -> tuple[Assertion, ...]:
     """Return what `text`, said by `speaker`, states in a form that can replace or be replaced."""
     found: list[Assertion] = []
@@ -130,8 +135,7 @@ def read_assertions(text: str, speaker: str) -> tuple[Assertion, ...]:
 
 def read_told(unit: Unit) -> tuple[Assertion, ...]:
     """Return what a turn of a user asserts; any other unit nothing."""
-    told = unit.kind == "turn" and unit.author == "user" and unit.fact is None
-    return read_assertions(unit.text, speaker_of(unit)) if told else ()
+    return read_assertions(unit.text, speaker_of(unit)) if unit.kind == "turn" and unit.author == "user" else ()
 
 
 def find_changes(

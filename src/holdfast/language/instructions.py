@@ -1,8 +1,8 @@
 """Standing instructions: what a user tells the assistant to do from now on, and what is taken back again.
 
-Precision before recall, as with facts: what becomes one is shown with every question. A sentence has to address the
-assistant (a command, "can you", "I want you to", "I prefer that you") and to say that it lasts (always, never, from
-now on, when I ask). Habits ("I always …"), reports, stories, general wisdom and quoted or pasted text become none.
+Precision before recall: what becomes one is shown with every question. A sentence has to address the assistant (a
+command, "can you", "I prefer that you") and to say that it lasts (always, from now on, when I ask). Habits ("I always
+…"), reports, general wisdom and quoted or pasted text become none.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _ALTERNATIVES = tuple(frozenset(terms(line)) for line in words("instructions", "
 class Instruction:
     """One instruction, or what takes one back: its sentence, and the stems of what it is about.
 
-    Without a topic, what `revokes` takes back everything. Of those with the same `slot` only the last one holds. One
-    `at_times` is for some questions only ("when I ask about …").
+    Without a topic, what `revokes` takes back everything. Of those with one `slot` only the last one holds. What
+    holds `at_times` is for some questions only ("when I ask about …").
     """
 
     text: str
@@ -87,21 +87,17 @@ def read_instructions(text: str) -> tuple[Instruction, ...]:
     own = _QUOTED.sub(lambda match: f'"{" " * (len(match[0]) - 2)}"', text.replace("’", "'"))
     if pasted := _PASTED.search(own):
         own = own[: pasted.start()]
-    spans = PROSE.spans(own)
-    sentences = (
-        _Sentence(text[start:end], own[start:end], asked=is_asked(own, start, end), alone=len(spans) <= _FEW)
-        for start, end in spans
-        if end - start <= _LONGEST_SAID
-    )
-    return tuple(one for sentence in sentences if (one := sentence.read()) is not None)
+    spans = [span for span in PROSE.spans(own) if span[1] - span[0] <= _LONGEST_SAID]
+    found = (_Sentence(text, own, *span, alone=len(spans) <= _FEW).read() for span in spans)
+    return tuple(one for one in found if one is not None)
 
 
 class _Sentence:
     """One sentence while it is read: where its core starts, and whether it has said by then that it lasts."""
 
-    def __init__(self, text: str, own: str, *, asked: bool, alone: bool) -> None:
-        self.text, self.asked, self.alone = text, asked, alone
-        self.said = " ".join(own.lower().split())
+    def __init__(self, text: str, own: str, start: int, end: int, *, alone: bool) -> None:
+        self.text, self.asked, self.alone = text[start:end], is_asked(own, start, end), alone
+        self.said = " ".join(own[start:end].lower().split())
         self.at, self.lasts, self.never = 0, False, False
         self._skip()
 
@@ -121,14 +117,13 @@ class _Sentence:
             topic = _topic(about := self.said[revoked.end() :])
             known = topic or (revoked["all"] and len(about) <= 1)
             return Instruction(self.text, topic, revokes=True) if known else None
-        complaint = self._match("complaint") if self.lasts or self.alone else None
-        wish = None if self.asked else self._match("wish") or complaint
-        found = wish or self._command()
+        wish = self._match("wish") or (self._match("complaint") if self.lasts or self.alone else None)
+        found = (None if self.asked else wish) or self._command()
         if found is None or _PATTERNS["idiom"].search(self.said):
             return None
-        forbids = self.never or _PATTERNS["negated"].search(found[0]) is not None
+        forbids = self.never or bool(_PATTERNS["negated"].search(found[0]))
         slot = "name" if found.re is _PATTERNS["named"] and not forbids else ""
-        at_times = _PATTERNS["when"].search(self.said) is not None
+        at_times = bool(_PATTERNS["when"].search(self.said))
         return Instruction(self.text, _topic(self.said), slot, forbids, at_times=at_times)
 
     def _command(self) -> re.Match[str] | None:

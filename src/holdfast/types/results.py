@@ -430,11 +430,10 @@ class SearchResult(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """What somebody or something is known to be: said since `since`, in the units `sources`, the first one first.
+    """What is known of somebody or something, said since `since`, in the units `sources`, the first one first.
 
-    `document` names the document that it stands in. `replaced` is the value that it took the place of, and
-    `replaced_in` the unit that stated that. A fact that no longer holds ended `until` some moment, by `ended_by`,
-    as far as either is known.
+    `replaced` is the value that it took the place of, and `replaced_in` the unit that stated that. What no longer
+    holds ended at `until`, by the unit `ended_by`, as far as either is known.
     """
 
     subject: str
@@ -460,9 +459,8 @@ class KnownFact:
 
     def to_json(self) -> dict[str, JSON]:
         """Return the fact as a JSON object; what is empty is left out."""
-        row = {name: getattr(self, name) for name in self.__slots__}
-        row |= {"since": iso(self.since), "sources": [*self.sources]}
-        row |= {"until": iso(self.until)} if self.until else {}
+        row = {name: getattr(self, name) for name in self.__slots__} | {"sources": [*self.sources]}
+        row |= {"since": iso(self.since), "until": iso(self.until) if self.until else None}
         return {name: value for name, value in row.items() if value not in ("", None)}
 
 
