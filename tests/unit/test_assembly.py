@@ -142,7 +142,7 @@ def test_hard_rules_are_checked_at_the_start_and_the_heaviest_are_named():
 def test_the_reference_recipe_has_the_contracts_constants():
     assert AssemblySettings(
         budget=8_000, window_fraction=0.25, ceiling=32_000, hard_share=0.30, soft_share=0.20, tail_share=0.25,
-        min_turns=4, lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0,
+        min_turns=4, lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0, standing_share=0.0,
     ) == REFERENCE  # fmt: skip
     assert Settings().assembly.lenient_hard
 
@@ -248,7 +248,7 @@ def test_everything_in_its_order():
         "2026-05-04 12:00\nuser: xxxxxxx\nuser: xxxxxxxx\n"
     )
     assert [(s.name, s.tokens) for s in context.sections] == [
-        ("hard", 10), ("soft", 5), ("tail", 15), ("projection", 15),
+        ("hard", 10), ("soft", 5), ("tail", 15), ("standing", 0), ("projection", 15),
     ]  # fmt: skip
     assert context.tokens == 45
     assert [item.score for item in context.items] == [None] * 7 + [1.0, 0.99]
@@ -274,7 +274,7 @@ def test_the_tail_has_its_share_beside_the_rules_and_no_more_than_they_leave():
     lenient = AssemblySettings(tail_share=0.25)
     given = {"soft": [rule(1, 20)], "session_turns": turns(*[5] * 10)}
     context = assemble(request(100, settings=lenient, hard=[rule(0, 10)], **given), [])
-    assert [section.tokens for section in context.sections] == [10, 20, 25, 0]
+    assert [section.tokens for section in context.sections] == [10, 20, 25, 0, 0]
     context = assemble(request(100, settings=lenient, hard=[rule(0, 59)], **given), [])
     assert [section.tokens for section in context.sections] == [59, 20, 20, 0]
     context = assemble(request(100, settings=lenient, hard=[rule(0, 70)], **given), [])
@@ -556,8 +556,8 @@ def test_the_context_goes_through_json():
     row = json.loads(json.dumps(context.to_json()))
     assert row["text"] == context.text
     assert (row["tokens"], row["budget"], row["degraded"], row["warnings"]) == (6, 20, "", [])
-    assert [section["name"] for section in row["sections"]] == ["hard", "soft", "tail", "projection"]
-    assert row["sections"][3]["items"] == [{"id": "r0", "kind": "whole", "text": "xxx", "tokens": 3, "score": 1.0}]
+    assert [section["name"] for section in row["sections"]] == ["hard", "soft", "tail", "standing", "projection"]
+    assert row["sections"][4]["items"] == [{"id": "r0", "kind": "whole", "text": "xxx", "tokens": 3, "score": 1.0}]
     assert row["left_out"] == [{"id": "r1", "needed": 100, "short": 86, "cut": "budget"}]
 
 
