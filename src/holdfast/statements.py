@@ -23,7 +23,7 @@ from holdfast.types import FACTS, INSTRUCTIONS, FactTable, KnownFact, Unit, View
 
 # Slots of changes that only say what became of a slot: its name is that of the statement which they change.
 _NAMELESS = ("", "is reset")
-_MOST_READ = 256  # nobody keeps more instructions in mind
+_MOST_READ = 64  # nobody keeps more instructions in mind
 
 
 def list_facts(
@@ -145,7 +145,7 @@ class _Ledger:
             new.replaced = old if self._key(old)[:2] == self._key(new)[:2] else new.replaced
 
     def _key(self, entry: _Entry) -> tuple[str, ...]:
-        said, symbol = entry.said, self.aliases.symbol
+        said, symbol = entry.said, self.aliases.symbol if entry.told is None else str  # a sentence is no name
         return (symbol(said.subject), said.slot, symbol(said.value), entry.document)
 
 

@@ -276,11 +276,11 @@ def test_the_tail_has_its_share_beside_the_rules_and_no_more_than_they_leave():
     context = assemble(request(100, settings=lenient, hard=[rule(0, 10)], **given), [])
     assert [section.tokens for section in context.sections] == [10, 20, 25, 0, 0]
     context = assemble(request(100, settings=lenient, hard=[rule(0, 59)], **given), [])
-    assert [section.tokens for section in context.sections] == [59, 20, 20, 0]
+    assert [section.tokens for section in context.sections] == [59, 20, 20, 0, 0]
     context = assemble(request(100, settings=lenient, hard=[rule(0, 70)], **given), [])
-    assert [section.tokens for section in context.sections] == [70, 0, 25, 0]
+    assert [section.tokens for section in context.sections] == [70, 0, 25, 0, 0]
     context = assemble(request(100, settings=lenient, hard=[rule(0, 76)], **given), [])
-    assert [section.tokens for section in context.sections] == [76, 0, 20, 0]
+    assert [section.tokens for section in context.sections] == [76, 0, 20, 0, 0]
 
 
 def test_the_tail_is_extended_before_anything_is_recalled():

@@ -21,6 +21,8 @@ _LONGEST_TURN, _LONGEST_SAID = 1_500, 320
 _FEW = 2
 # How much of its topic an instruction shares with what takes it back.
 _SHARED = 0.6
+# "Short and concise" against "long and detailed": rivals differ in few words.
+_RIVAL_WORDS = 4
 # Where words begin that are not the author's own: code, a block quote, a list, whatever a line announces.
 _PASTED = re.compile(r"```|^\s*>|:[ \t]*$|^\s*(?:[-*•]|\d+[.)])\s", re.MULTILINE)
 _QUOTED = re.compile(r"[\"“«][^\"“”«»]*[\"”»]|(?<!\w)['‘][^'’]*['’](?!\w)")
@@ -62,16 +64,15 @@ class Instruction:
 
     def ends(self, earlier: Instruction) -> bool:
         """Return whether this one, said later, takes the place of an earlier one or takes it back."""
-        shared = self.topic & earlier.topic
         if self.revokes:
-            return len(shared) >= _SHARED * len(self.topic)
+            return len(self.topic & earlier.topic) >= _SHARED * len(self.topic)
         if self.slot or earlier.slot:
             return self.slot == earlier.slot
         if self.forbids != earlier.forbids:
-            return len(shared) >= _SHARED * min(len(self.topic), len(earlier.topic)) > 0
-        mine, its = self.topic - shared, earlier.topic - shared
-        rivals = any(mine & group and its & group and not (mine | its) - group for group in _ALTERNATIVES)
-        return rivals or not (mine or its)
+            return len(self.topic & earlier.topic) >= _SHARED * min(len(self.topic), len(earlier.topic)) > 0
+        differing = self.topic ^ earlier.topic
+        rivals = 1 < len(differing) <= _RIVAL_WORDS and not differing <= self.topic and not differing <= earlier.topic
+        return not differing or (rivals and any(differing <= group for group in _ALTERNATIVES))
 
 
 def instructions_of(unit: Unit) -> tuple[Instruction, ...]:
