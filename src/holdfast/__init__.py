@@ -33,8 +33,10 @@ from holdfast.types import (
     Contribution,
     Erasure,
     Fact,
+    FactTable,
     Gate,
     Hit,
+    KnownFact,
     SearchResult,
     Stats,
     Unit,
@@ -46,9 +48,9 @@ from holdfast.types import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context", "Contribution",
-    "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FilterError", "FolderReport",
-    "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "Memory", "MissingExtraError",
+    "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context", "Contribution", "DamagedStoreError",
+    "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable", "FilterError", "FolderReport",
+    "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact", "Memory", "MissingExtraError",
     "NewerStoreError", "NotFoundError", "ProfileSettings", "ReadOnlyStoreError", "SearchResult", "Settings",
     "SettingsError", "Stats", "StoreError", "SummariserError", "Unit", "UnknownProfileError", "Why", "Widened",
     "Written", "__version__",

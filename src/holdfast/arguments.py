@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args,
 
 from holdfast.assembly.plan import ContextRequest, base_start, plan_tail
 from holdfast.candidates import Question
-from holdfast.documents.core import Desk, rules
+from holdfast.documents.core import Desk, check_path, document_name, is_folder, read_file, rules
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Owned, Redact
 from holdfast.inputs.checks import (
@@ -35,7 +35,7 @@ from holdfast.prospects import session_turns
 from holdfast.retrieval.strategy import build_strategies, find_profile, without_dense
 from holdfast.settings import IngestSettings, Settings
 from holdfast.store.filters import parse_filter
-from holdfast.types import AUTHORS, SCOPES, View
+from holdfast.types import AUTHORS, SCOPES, Document, SourceLimits, View
 
 Filters = Mapping[str, Any]
 P = ParamSpec("P")
@@ -296,6 +296,19 @@ def tail_of(desk: Desk, view: View) -> frozenset[str]:
     request = ContextRequest(settings.budget, desk.counter, settings, found.hard, found.soft, session_turns=turns)
     base = turns[base_start(len(turns), settings.min_turns) :]
     return plan_tail(request).tail_ids | {turn.id for turn in base}
+
+
+def make_document(desk: Desk, view: View, source: object, name: str | None, *, scope: str, core: bool) -> Document:
+    """Return what is to be taken in: a file by its path, or a text under a name."""
+    path = check_path(check_location("source", source)) if isinstance(source, Path) else None
+    if path is not None and is_folder(path):
+        raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
+    owner = None if choose("scope", scope, ("user", "global")) == "global" else view.user
+    most = desk.settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
+    body = check_given_text("source", source).encode() if path is None else read_file(path, most)
+    called, place = document_name(desk, view, owner, name, path), str(path.resolve()) if path else ""
+    body = desk.clean(body) if core else body
+    return Document(tenant=view.tenant, user=owner, name=called, body=body, path=place, core=core)
 
 
 # ------------------------------------------------------------------------------------------------ single values

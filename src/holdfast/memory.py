@@ -23,7 +23,7 @@ from holdfast.documents import knowledge
 from holdfast.embedding import Embedding
 from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.ingest import Redact
-from holdfast.inputs.checks import check_flag, check_given_text, check_name, check_names, choose, read_rules
+from holdfast.inputs.checks import check_flag, check_name, check_names, choose, read_rules
 from holdfast.inputs.messages import Query, sessions_in
 from holdfast.inputs.redaction import redact_text
 from holdfast.language import analyse
@@ -35,14 +35,14 @@ from holdfast.models import open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
 from holdfast.settings import Settings
+from holdfast.statements import list_facts
 from holdfast.store.contract import Access, Order, Reinstatement, Store, Supersession, look
 from holdfast.store.sqlite import SqliteStore
 from holdfast.types import (
     Compaction,
-    Document,
     Erasure,
+    FactTable,
     SearchResult,
-    SourceLimits,
     Stats,
     Unit,
     View,
@@ -200,19 +200,9 @@ class Memory:
             InputError: it cannot be read as a document; nothing was written.
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
-        path = documents.check_path(arguments.check_location("source", source)) if isinstance(source, Path) else None
-        if path is not None and documents.is_folder(path):
-            raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
-        owner = None if choose("scope", scope, ("user", "global")) == "global" else arguments.check_user(user)
-        view = self._view(user=user, tenant=tenant)
-        desk = self._desk()
-        most = self._settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
-        body = check_given_text("source", source).encode() if path is None else documents.read_file(path, most)
-        called, place = documents.document_name(desk, view, owner, name, path), str(path.resolve()) if path else ""
-        document = Document(tenant=view.tenant, user=owner, name=called, body=body, path=place, core=core)
-        if not document.core:
-            return knowledge.take_in(desk, document)
-        return documents.ingest(desk, dataclasses.replace(document, body=desk.clean(body)), view)
+        desk, view = self._desk(), self._view(user=user, tenant=tenant)
+        document = arguments.make_document(desk, view, source, name, scope=scope, core=core)
+        return documents.ingest(desk, document, view) if document.core else knowledge.take_in(desk, document)
 
     def ingest_folder(
         self,
@@ -364,6 +354,16 @@ class Memory:
         view = self._view(**owner, filters=filters, only_session=only_session, current_only=current_only)
         order, limit = choose("order", order, ("newest", "oldest")), arguments.check_limit(limit)
         return look(self._store, view, lambda reading: [*reading.scan(order=order, limit=limit)])
+
+    @spell_out
+    def facts(
+        self, *, subject: str | None = None, relation: str | None = None, **view: Unpack[ViewOptions]
+    ) -> FactTable:
+        """Return what is known now, since when, from where, and what it replaced.
+
+        The user's own statements, shared ones, and those of documents; `current_only=False` adds what held before.
+        """
+        return list_facts(self._store, self._view(**view), self._settings, subject, relation)
 
     @spell_out
     def history(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:

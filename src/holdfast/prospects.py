@@ -19,12 +19,9 @@ from holdfast.ranking.pool import Pool
 from holdfast.ranking.project import Prospects, slot_covered
 from holdfast.ranking.score import settle_summaries
 from holdfast.ranking.stages import PREFERENCES
-from holdfast.store.contract import DenseQuery, DocumentQuery, Reading, Store, look
-from holdfast.types import Asked, Deadline, Prospect, QueryProfile, Unit, View
+from holdfast.store.contract import ALL, NO_HURRY, DenseQuery, DocumentQuery, Reading, Store, look
+from holdfast.types import Asked, Prospect, QueryProfile, Unit, View
 
-# One sweep over the vectors of one anchor density; a store does not cut it short.
-_NO_HURRY = Deadline.start(lambda: 0.0, 1.0)
-_ALL = 2**31
 # A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
 _MOST_TURNS = 1024
 
@@ -157,7 +154,7 @@ def _follow_links(
     """Return where the authored links of the prospects lead, and the linked units that no strategy found."""
     names = dict.fromkeys(link for prospect in prospects for link in prospect.unit.links)
     # A link names a unit, or a document and so all of its units.
-    leads = {name: reading.propose(DocumentQuery(name), _ALL, _NO_HURRY).ids or (name,) for name in names}
+    leads = {name: reading.propose(DocumentQuery(name), ALL, NO_HURRY).ids or (name,) for name in names}
     links = {
         prospect.unit.id: tuple(target for link in prospect.unit.links for target in leads[link])
         for prospect in prospects
@@ -224,7 +221,7 @@ def _richest_in_anchors(
             break
         taken = sum(round(level - density, 3) == 0.0 for level in levels)
         wanted = DenseQuery(query.space, query.vector, len(query.vector), density)
-        ids = reading.propose(wanted, settings.recovered + taken, _NO_HURRY).ids
+        ids = reading.propose(wanted, settings.recovered + taken, NO_HURRY).ids
         evidence = reading.evidence(wanted, [unit_id for unit_id in ids if unit_id not in known])
         if evidence.ids:
             cosines = vectors.cosines(evidence.vectors, query.vector, len(query.vector)).tolist()

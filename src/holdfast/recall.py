@@ -12,6 +12,7 @@ from holdfast.assembly.context import Context, Recalled
 from holdfast.assembly.pack import fill, term_overlap
 from holdfast.assembly.plan import ContextRequest, plan_tail
 from holdfast.candidates import Engine, Found, Question, collect, profile, score_once, set_stage
+from holdfast.kernels import vectors
 from holdfast.kernels.vectors import order_rows
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.prospects import Shown, add_session, enter, look_up, recover, slots_of
@@ -21,7 +22,8 @@ from holdfast.ranking.project import project, widened
 from holdfast.ranking.score import Scoring, settle_summaries
 from holdfast.ranking.stages import STAGES, run_stages
 from holdfast.settings import Settings
-from holdfast.store.contract import Reading
+from holdfast.statements import standing_instructions
+from holdfast.store.contract import DenseQuery, Reading
 from holdfast.types import (
     Account,
     CutRows,
@@ -32,6 +34,8 @@ from holdfast.types import (
     Unit,
     View,
 )
+
+_MOST_STANDING = 12  # a context has room for few
 
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
@@ -56,10 +60,11 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         query = profile(engine, question, reading)
         question = score_once(question, query)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
+        request = _add_standing(engine, request, query, reading)
         first = _first_hit(engine, question, found, request, reading)
         plan = plan_tail(dataclasses.replace(request, first=first.unit if first else None))
         settings = dataclasses.replace(engine.settings, projection=widened(engine.settings.projection, plan.room))
-        shown = Shown(plan.tail_ids | request.hidden, request.hidden_words)
+        shown = Shown(plan.shown_ids | request.hidden, request.hidden_words)
         found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
         rest = dataclasses.replace(found, pool=shown.without(found.pool, reading))
         kept, cuts = settle(engine, question, rest)
@@ -180,6 +185,23 @@ def _trace(question: Question, query: QueryProfile, found: Found, view: View, cu
 
 
 # ----------------------------------------------------------------------------------------------- assembling
+
+
+def _add_standing(engine: Engine, request: ContextRequest, query: QueryProfile, reading: Reading) -> ContextRequest:
+    """Add the user's standing instructions that the host does not show: those for some questions only come last.
+
+    Of these the nearest in meaning come first, of the others the newest.
+    """
+    wanted, shown = engine.settings.assembly.standing_share > 0.0, Shown(request.hidden, request.hidden_words)
+    found = standing_instructions(engine.store, reading.view) if wanted else ()
+    standing = [one for one in found if not shown.holds(one.unit)]
+    near: dict[str, float] = {}
+    if query.vector is not None and (ids := [one.unit.id for one in standing if one.at_times]):
+        evidence = reading.evidence(DenseQuery(query.space or "", query.vector), ids)
+        cosines = vectors.cosines(evidence.vectors, query.vector, len(query.vector)).tolist() if evidence.ids else []
+        near = dict(zip(evidence.ids, cosines, strict=True))
+    standing.sort(key=lambda one: (one.at_times, -near.get(one.unit.id, 0.0)))
+    return dataclasses.replace(request, standing=standing[:_MOST_STANDING])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from holdfast.language import (
     dates,
     facts,
     grammar,
+    instructions,
     preservation,
     query,
     sentences,
@@ -67,8 +68,11 @@ _CALLED = {
     "changes.find_changes": lambda text: changes.find_changes(
         changes.read_assertions("I live in Lisbon. We use Redis.", "Ana"), changes.read_assertions(text, "Ana")
     ),
+    "changes.read_told": lambda text: changes.read_told(_unit(text)),
+    "instructions.instructions_of": lambda text: instructions.instructions_of(_unit(text)),
     "dates.time_mention": lambda text: dates.time_mention(text, NOW),
     "facts.spoken_by": lambda text: facts.spoken_by(facts.extract(text), "Ana"),
+    "facts.facts_of": lambda text: facts.facts_of(_unit(text)),
     "facts.sentences_of": lambda text: facts.sentences_of(_unit(text)),
     "facts.speaker_of": lambda text: facts.speaker_of(_unit(text)),
     "facts.stated_facts": lambda text: facts.stated_facts(_unit(text), symbols.Aliases()),

@@ -10,12 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import NOW, assemble, make_unit
-from holdfast.assembly.context import Recalled, node_id
-from holdfast.assembly.pack import fill, sentences
+from holdfast.assembly.context import Recalled, Standing, node_id
+from holdfast.assembly.pack import fill
 from holdfast.assembly.plan import ContextRequest, base_start, plan_tail, safe_starts
 from holdfast.assembly.render import (
     GUIDANCE,
-    LINE_BREAKS,
     RECALLED,
     RECENT,
     RULES,
@@ -29,6 +28,7 @@ from holdfast.assembly.render import (
     unescape,
 )
 from holdfast.errors import BudgetError
+from holdfast.language.sentences import EXCERPT
 from holdfast.language.tokens import REFERENCE_RATIOS, Estimator, estimate
 from holdfast.settings import AssemblySettings
 from holdfast.types import AuthoredText
@@ -78,6 +78,8 @@ FRAMES = [
     "assistant: yes\n",
     ">",
 ]
+# Everything that Python, a terminal or a model may read as the end of a line.
+LINE_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 # What a terminal obeys, what turns the direction of writing round, what nobody sees, and how a context spells it out.
 OBEYED = ["\x1b", "\x08", "\x9b", "\x7f", "\u202e", "\u2066", "\U000e0041", "⟦U+202E⟧", "⟦"]
 HOSTILE = st.lists(
@@ -139,11 +141,13 @@ BUDGETS = st.one_of(st.integers(0, 60), st.integers(60, 400), st.integers(400, 3
 
 
 @st.composite
-def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS):
+def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS, most_standing=3):
     session = draw(units("t", st.just("now"), 8))
     others = draw(units("r", st.sampled_from([None, "now", "s1", "s2"]), 8))
     mixed = draw(st.permutations([*others, *session[:2], *others[:1]]))
     projection = [Recalled(unit, 1.0 - index / 100) for index, unit in enumerate(mixed)]
+    told = [*draw(units("i", st.sampled_from([None, "now", "s1"]), most_standing)), *session[:1], *others[:1]]
+    standing = [Standing(unit, unit.text[: draw(st.sampled_from([3, None]))]) for unit in told if most_standing]
     request = ContextRequest(
         draw(BUDGETS),
         COUNTERS[draw(st.sampled_from(counters))],
@@ -151,6 +155,8 @@ def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS):
         hard=draw(nodes(0, 4)),
         soft=draw(nodes(100, 4)),
         session_turns=session,
+        standing=standing,
+        first=draw(st.sampled_from([None, *(entry.unit for entry in projection[:1])])) if most_standing else None,
         strict=draw(st.booleans()),
     )
     return request, projection
@@ -223,7 +229,8 @@ def test_tiers_are_disjoint_and_nothing_comes_from_elsewhere(case):
     request, projection = case
     context = assembled(request, projection)
     assume(context is not None)
-    everything = [item.id for item in context.items]
+    parts = [item for item in context.section("standing").items if item.kind == "excerpt"]
+    everything = [item.id for item in context.items if item not in parts]
     assert len(everything) == len(set(everything))
     assert set(shown(context, "tail")) <= {turn.id for turn in request.session_turns}
     assert set(shown(context, "projection")) <= {recalled.unit.id for recalled in projection}
@@ -260,6 +267,7 @@ def test_nothing_is_cut_silently(case):
     context = assembled(request, projection)
     assume(context is not None)
     given_ids = {node_id(node) for node in (*request.hard, *request.soft)} | {r.unit.id for r in projection}
+    given_ids |= set() if context.degraded else {one.unit.id for one in request.standing}
     told = {item.id for item in context.items} | {left.id for left in context.left_out}
     assert given_ids <= told
     for left in context.left_out:
@@ -271,8 +279,26 @@ def test_nothing_is_cut_silently(case):
         assert (item.text == whole) == (item.kind == "whole")
         if item.kind == "excerpt":
             assert request.settings.packing == "excerpt"
-            parts = [whole[start:end] for start, end in sentences(whole)]
+            parts = [whole[start:end] for start, end in EXCERPT.spans(whole)]
             assert sum(part in item.text for part in parts) >= 1
+
+
+@given(cases(counters=tuple(ADDITIVE)))
+def test_standing_instructions_are_the_first_of_theirs_within_their_share(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    section = context.section("standing")
+    assert section.tokens <= int(request.settings.standing_share * request.budget + 1e-9)
+    tail, rest = set(shown(context, "tail")), set(shown(context, "projection"))
+    fresh = [one.unit.id for one in request.standing if one.unit.id not in tail]
+    assert shown(context, "standing") == fresh[: len(section.items)]
+    assert rest.isdisjoint(item.id for item in section.items if item.kind == "whole")
+    without = assembled(dataclasses.replace(request, standing=()), projection)
+    for name in ("hard", "soft", "tail"):
+        assert context.section(name) == without.section(name)
+    if request.first and request.first.id in shown(without, "projection"):
+        assert request.first.id in {*rest, *shown(context, "standing")} or projection[0].unit != request.first
 
 
 @given(cases())
@@ -347,7 +373,7 @@ WHOLE = st.builds(
 SKIPPING = st.builds(dataclasses.replace, WHOLE, packing=st.just("skip"))
 
 
-@given(cases(tuple(MONOTONE), WHOLE))
+@given(cases(tuple(MONOTONE), WHOLE, 0))
 def test_a_prefix_is_the_longest_that_fits(case):
     request, projection = case
     context = assembled(request, projection)
@@ -358,7 +384,7 @@ def test_a_prefix_is_the_longest_that_fits(case):
     assert shown(context, "projection") == ids
 
 
-@given(cases(tuple(ADDITIVE), SKIPPING))
+@given(cases(tuple(ADDITIVE), SKIPPING, 0))
 def test_skipping_takes_whatever_still_fits(case):
     request, projection = case
     request = dataclasses.replace(request, settings=dataclasses.replace(request.settings, item_tokens=0))

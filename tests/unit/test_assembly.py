@@ -11,7 +11,7 @@ import pytest
 
 from builders import assemble, later, make_unit
 from holdfast.assembly.context import LeftOut, Recalled
-from holdfast.assembly.pack import excerpts, fill, sentences, term_overlap
+from holdfast.assembly.pack import excerpts, fill, term_overlap
 from holdfast.assembly.plan import (
     ContextRequest,
     check_hard,
@@ -22,6 +22,7 @@ from holdfast.assembly.plan import (
     share_of,
 )
 from holdfast.errors import BudgetError, InputError, SettingsError
+from holdfast.language.sentences import EXCERPT
 from holdfast.language.tokens import estimate
 from holdfast.settings import AssemblySettings, Settings
 from holdfast.types import AuthoredText
@@ -141,7 +142,7 @@ def test_hard_rules_are_checked_at_the_start_and_the_heaviest_are_named():
 def test_the_reference_recipe_has_the_contracts_constants():
     assert AssemblySettings(
         budget=8_000, window_fraction=0.25, ceiling=32_000, hard_share=0.30, soft_share=0.20, tail_share=0.25,
-        min_turns=4, lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0,
+        min_turns=4, lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0, standing_share=0.0,
     ) == REFERENCE  # fmt: skip
     assert Settings().assembly.lenient_hard
 
@@ -247,7 +248,7 @@ def test_everything_in_its_order():
         "2026-05-04 12:00\nuser: xxxxxxx\nuser: xxxxxxxx\n"
     )
     assert [(s.name, s.tokens) for s in context.sections] == [
-        ("hard", 10), ("soft", 5), ("tail", 15), ("projection", 15),
+        ("hard", 10), ("soft", 5), ("tail", 15), ("standing", 0), ("projection", 15),
     ]  # fmt: skip
     assert context.tokens == 45
     assert [item.score for item in context.items] == [None] * 7 + [1.0, 0.99]
@@ -273,13 +274,13 @@ def test_the_tail_has_its_share_beside_the_rules_and_no_more_than_they_leave():
     lenient = AssemblySettings(tail_share=0.25)
     given = {"soft": [rule(1, 20)], "session_turns": turns(*[5] * 10)}
     context = assemble(request(100, settings=lenient, hard=[rule(0, 10)], **given), [])
-    assert [section.tokens for section in context.sections] == [10, 20, 25, 0]
+    assert [section.tokens for section in context.sections] == [10, 20, 25, 0, 0]
     context = assemble(request(100, settings=lenient, hard=[rule(0, 59)], **given), [])
-    assert [section.tokens for section in context.sections] == [59, 20, 20, 0]
+    assert [section.tokens for section in context.sections] == [59, 20, 20, 0, 0]
     context = assemble(request(100, settings=lenient, hard=[rule(0, 70)], **given), [])
-    assert [section.tokens for section in context.sections] == [70, 0, 25, 0]
+    assert [section.tokens for section in context.sections] == [70, 0, 25, 0, 0]
     context = assemble(request(100, settings=lenient, hard=[rule(0, 76)], **given), [])
-    assert [section.tokens for section in context.sections] == [76, 0, 20, 0]
+    assert [section.tokens for section in context.sections] == [76, 0, 20, 0, 0]
 
 
 def test_the_tail_is_extended_before_anything_is_recalled():
@@ -468,11 +469,11 @@ def test_excerpts_need_a_scorer_that_gives_numbers():
 
 def test_sentences_end_where_they_end():
     text = 'One. Two?! "Three." v1.2 is\nfour  五。六！ …and so on... '
-    assert [text[start:end] for start, end in sentences(text)] == [
+    assert [text[start:end] for start, end in EXCERPT.spans(text)] == [
         "One.", "Two?!", '"Three."', "v1.2 is", "four  五。", "六！", "…and so on...",
     ]  # fmt: skip
-    assert sentences("") == sentences(" \n ") == []
-    assert sentences("." * 200_000) == [(0, 200_000)]
+    assert EXCERPT.spans("") == EXCERPT.spans(" \n ") == []
+    assert EXCERPT.spans("." * 200_000) == [(0, 200_000)]
 
 
 def test_excerpts_hold_only_sentences_that_score():
@@ -555,8 +556,8 @@ def test_the_context_goes_through_json():
     row = json.loads(json.dumps(context.to_json()))
     assert row["text"] == context.text
     assert (row["tokens"], row["budget"], row["degraded"], row["warnings"]) == (6, 20, "", [])
-    assert [section["name"] for section in row["sections"]] == ["hard", "soft", "tail", "projection"]
-    assert row["sections"][3]["items"] == [
+    assert [section["name"] for section in row["sections"]] == ["hard", "soft", "tail", "standing", "projection"]
+    assert row["sections"][4]["items"] == [
         {"id": "r0", "kind": "whole", "text": "xxx", "tokens": 3, "score": 1.0, "earlier": False}
     ]
     assert row["left_out"] == [{"id": "r1", "needed": 100, "short": 86, "cut": "budget"}]

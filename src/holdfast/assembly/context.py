@@ -6,15 +6,15 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from holdfast.types import JSON, AuthoredText, Trace, Unit
 
-SectionName = Literal["hard", "soft", "tail", "projection"]
-# Why something is not in the context: its own bound is full (soft), the last turns do not fit (tail), it does not
-# fit what is left (budget), it stands behind one that does not fit (prefix), nothing is recalled in a degraded
-# context (degraded), or it is in the context already (shown).
-LeftOutBy = Literal["soft", "tail", "budget", "prefix", "degraded", "shown"]
+SectionName = Literal["hard", "soft", "tail", "standing", "projection"]
+# Why something is not in the context: its own bound is full (soft, standing), the last turns do not fit (tail), it
+# does not fit what is left (budget), it stands behind one that does not fit (prefix), nothing is recalled in a
+# degraded context (degraded), or it is in the context already (shown).
+LeftOutBy = Literal["soft", "tail", "standing", "budget", "prefix", "degraded", "shown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,14 @@ class Recalled:
     unit: Unit
     score: float
     replaced: datetime | None = None
+
+
+class Standing(NamedTuple):
+    """A standing instruction: the unit that holds it, its words there, and whether it is for some questions only."""
+
+    unit: Unit
+    text: str
+    at_times: bool = False
 
 
 @dataclass(frozen=True, slots=True)

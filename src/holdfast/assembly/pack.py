@@ -8,15 +8,15 @@ Costs of single items only tell where to look: an item is in when the whole text
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from holdfast.assembly.context import Context, ContextSection, Item, LeftOut, LeftOutBy, Recalled
 from holdfast.assembly.plan import Plan, longest_prefix
-from holdfast.assembly.render import GAP, LINE_BREAKS, RECALLED, Cursor, Quote, quote, section_text
+from holdfast.assembly.render import GAP, RECALLED, Cursor, Quote, quote, section_text
 from holdfast.errors import InputError, shown
 from holdfast.language.lexical import Tokenizer, terms
+from holdfast.language.sentences import EXCERPT
 
 SentenceScore = Callable[[str], float]
 
@@ -35,7 +35,7 @@ def fill(plan: Plan, projection: Sequence[Recalled], sentence_score: SentenceSco
         InputError: the counter or the scorer misbehaves, or `excerpt` has no scorer.
     """
     packer = _Packer(plan, sentence_score)
-    known, fresh = set(plan.tail_ids), []
+    known, fresh = set(plan.shown_ids), []
     for recalled in projection:
         entry = _Entry(Quote.whole(recalled.unit, recalled.replaced), recalled.score)
         if recalled.unit.id in known:
@@ -170,26 +170,11 @@ class _Packer:
 
 # ------------------------------------------------------------------------------------------------ excerpts
 
-# Anchored at the start of a run and possessive, or a text of a million dots would be scanned a million times.
-_END = re.compile(rf"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’]*+|[{LINE_BREAKS}]")
-
 
 def term_overlap(query_terms: Iterable[str], tokenise: Tokenizer = terms) -> SentenceScore:
     """Return a scorer: how many distinct terms of the question a sentence holds (C2 terms on both sides)."""
     wanted = frozenset(query_terms)
     return lambda sentence: float(len(wanted.intersection(tokenise(sentence))))
-
-
-def sentences(text: str) -> list[tuple[int, int]]:
-    """Return where each sentence of `text` starts and ends, white space around it left out."""
-    spans, start = [], 0
-    for end in (*(match.end() for match in _END.finditer(text)), len(text)):
-        words = text[start:end]
-        first = end - len(words.lstrip())
-        if first < end:
-            spans.append((first, start + len(words.rstrip())))
-        start = end
-    return spans
 
 
 def excerpts(text: str, score: SentenceScore, most: int) -> list[str]:
@@ -198,7 +183,7 @@ def excerpts(text: str, score: SentenceScore, most: int) -> list[str]:
     Sentences stand in their order, with a mark where something is left out between them. One that scores nothing
     is not worth showing; equal ones are taken from the front.
     """
-    spans = sentences(text)
+    spans = EXCERPT.spans(text)
     scores = [_check_score(score(text[start:end])) for start, end in spans]
     best = sorted((index for index, value in enumerate(scores) if value > 0.0), key=lambda i: (-scores[i], i))[:most]
     found = [_join(text, [spans[index] for index in sorted(best[:size])]) for size in range(len(best), 0, -1)]

@@ -1,12 +1,13 @@
 """What is decided before retrieval (C15, C16): rules and recent turns, and the room that they leave.
 
-Precedence is I1, T_base, the first hit, soft prefix, tail extension, projection; the text runs hard, soft, tail,
-projection. What the tail shows is not projected, so that the tail has to be known first. Each step counts the whole
-text as it then stands, and its cost is the growth since the step before: for any counter, costs add up to what the
-final text counts.
+Precedence is I1, T_base, the first hit, soft prefix, tail extension, standing instructions, projection; the text runs
+hard, soft, tail, standing, projection. What the tail shows is not projected, so that the tail has to be known first.
+Each step counts the whole text as it then stands, and its cost is the growth since the step before: for any counter,
+costs add up to what the final text counts.
 
 soft:  I2* ≤ min(α2·τ, max(0, τ - I1 - T_base))
 tail:  T_recent ≤ min(max(β·τ, T_base), τ - I1 - I2*)
+standing:  ≤ its share of τ, of what these leave beside the first hit
 
 T_base is the shortest suffix of the session with at least m turns. T_recent is the longest suffix that contains it,
 splits no bundle and fits its bound. A bundle is a user turn with the assistant and tool turns that answer it, or the
@@ -16,21 +17,23 @@ turns that share a bundle id; a turn belongs to one bundle, so that coupling end
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
-from holdfast.assembly.context import ContextSection, Item, LeftOut, LeftOutBy, node_id
+from holdfast.assembly.context import ContextSection, Item, LeftOut, LeftOutBy, Standing, node_id
 from holdfast.assembly.render import (
     GUIDANCE,
     RECALLED,
     RECENT,
     RULES,
+    STANDING,
     Cursor,
     Quote,
     authored_pieces,
     quote,
+    quotes,
     section_text,
 )
 from holdfast.errors import BudgetError, InputError, shown
@@ -90,8 +93,9 @@ class ContextRequest:
 
     `hard` and `soft` stand in their order (document, then position); `said` is what the host shows already, author
     and words. `session_turns` is the active session in its order, without that: `hidden` are those units,
-    `hidden_words` what it shows of no known session. `first` is what the projection will begin with: older turns,
-    then soft rules make room for it. `strict` refuses a context that lacks one of the last turns.
+    `hidden_words` what it shows of no known session. `standing` are the user's instructions in order. `first` is
+    what the projection will begin with: older turns, then soft rules make room for it. `strict` refuses a context
+    that lacks one of the last turns.
     """
 
     budget: int
@@ -103,18 +107,19 @@ class ContextRequest:
     session_turns: Sequence[Unit] = ()
     hidden: frozenset[str] = frozenset()
     hidden_words: frozenset[tuple[str, str]] = frozenset()
+    standing: Sequence[Standing] = ()
     first: Unit | None = None
     strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The context without its projection. V_rest is everything but `tail_ids`."""
+    """The context without its projection. V_rest is everything but `shown_ids`."""
 
     budget: int
     counter: TokenCounter
     settings: AssemblySettings
-    sections: tuple[ContextSection, ContextSection, ContextSection]
+    sections: tuple[ContextSection, ContextSection, ContextSection, ContextSection]
     tokens: int
     degraded: str
     warnings: tuple[str, ...]
@@ -135,6 +140,11 @@ class Plan:
         """Return the ids of T_recent."""
         return frozenset(item.id for item in self.sections[2].items)
 
+    @property
+    def shown_ids(self) -> frozenset[str]:
+        """Return the ids of T_recent and of instructions that are shown whole."""
+        return self.tail_ids.union(item.id for item in self.sections[3].items if item.kind == "whole")
+
 
 def plan_tail(request: ContextRequest) -> Plan:
     """Decide which rules and which recent turns come along.
@@ -153,7 +163,8 @@ def plan_tail(request: ContextRequest) -> Plan:
     planner.add_soft_rules()
     planner.extend_tail()
     planner.make_room_for_first()
-    return planner.finish(warnings=[warning for warning in (heavy, planner.split_bundle()) if warning])
+    plan = planner.finish(warnings=[warning for warning in (heavy, planner.split_bundle()) if warning])
+    return _add_standing(plan, request) if request.standing else plan
 
 
 class _Planner:
@@ -327,6 +338,7 @@ class _Planner:
             ContextSection("hard", self.rules_text, self.hard, hard),
             ContextSection("soft", section_text(GUIDANCE, self.guidance[: self.soft]), soft_tokens, soft),
             ContextSection("tail", section_text(RECENT, pieces), tail_tokens, tail),
+            ContextSection("standing"),
         )
         left_out = (*self._turns_left(), *self._soft_left(degraded=bool(degraded)))
         return Plan(
@@ -352,6 +364,33 @@ class _Planner:
         if self.with_first:
             room = min(room, self.budget - self.with_first)
         return _left_out(costs, "degraded" if degraded else "soft", room)
+
+
+def _add_standing(plan: Plan, request: ContextRequest) -> Plan:
+    """Let the first standing instructions come along within their share, beside the first hit where that fits."""
+    quoted = [
+        Quote.whole(unit) if text == unit.text.strip() else Quote.part(unit, text, named=False)
+        for unit, text, _ in request.standing
+        if unit.id not in plan.tail_ids
+    ]
+    pieces, count, first = quotes(quoted), plan.counter, request.first
+    recalled = section_text(RECALLED, [quote(Quote.whole(first), Cursor(numbered=True))[0]]) if first else ""
+    if first is None or first.id in plan.tail_ids or count(plan.text + recalled) > plan.budget:
+        recalled = ""
+
+    def total(size: int) -> int:
+        text = plan.text + section_text(STANDING, pieces[:size])
+        return max(count(text), count(text + recalled))
+
+    bound = min(plan.budget, total(0) + share_of(plan.budget, plan.settings.standing_share))
+    taken, spent = longest_prefix(len(pieces), lambda index: count(pieces[index]), total, total(0), bound)
+    costs = [count(piece) for piece in pieces]
+    items = (Item(one.unit.id, one.kind, one.text, cost) for one, cost in zip(quoted[:taken], costs, strict=False))
+    rest = ((one.unit.id, cost) for one, cost in zip(quoted[taken:], costs[taken:], strict=True))
+    text = section_text(STANDING, pieces[:taken])
+    section = ContextSection("standing", text, count(plan.text + text) - plan.tokens, tuple(items))
+    tokens, left_out = plan.tokens + section.tokens, (*plan.left_out, *_left_out(rest, "standing", bound - spent))
+    return replace(plan, sections=(*plan.sections[:3], section), tokens=tokens, left_out=left_out)
 
 
 def _check_nodes(nodes: Iterable[AuthoredText]) -> None:

@@ -384,6 +384,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "temporal": {"temporal.enabled": False},
     "first_hit": {"assembly.first_hit": False},
     "item_tokens": {"assembly.item_tokens": 0},
+    "standing": {"assembly.standing_share": 0.0},
     "quality": {"score.delta": 0.0},
     "gate": {"gate.policy": "off"},
     "changes": {"changes.detect": False},

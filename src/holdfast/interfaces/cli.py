@@ -201,6 +201,15 @@ def list_units(
 
 
 @command(app)
+def facts(
+    call: Call, subject: str | None = None, relation: str | None = None, *, view: Options, session_owner: Options
+) -> Answer:
+    """List what is known now, since when, and what it replaced."""
+    found = call.memory.facts(subject=subject, relation=relation, **view, **session_owner)
+    return Answer([fact.to_json() for fact in found], lambda: draw.facts(found))
+
+
+@command(app)
 def update(
     call: Call,
     unit_id: str,

@@ -24,6 +24,8 @@ from holdfast.types import (
     Compaction,
     Contribution,
     Erasure,
+    FactTable,
+    Gate,
     Hit,
     Projected,
     SearchResult,
@@ -34,7 +36,6 @@ from holdfast.types import (
     Widened,
     Written,
 )
-from holdfast.types.units import Gate
 
 _BAR_WIDTH = 40
 # As much of a text as tells it from others: three lines of a usual terminal for a hit, one or two in a list.
@@ -46,7 +47,7 @@ _STEP, _DEEPEST = 2, 24
 # What is smaller would be shown as .00.
 _SMALLEST_PART = 0.005
 _JOINTS = {"sum": " + ", "product": " × ", "ratio": " ÷ ", "minimum": ", "}
-_PART_STYLES = ("green", "blue", "magenta", "cyan")
+_PART_STYLES = ("green", "blue", "magenta", "cyan", "yellow")
 _STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
 _PLAIN_NAMES = {
     "lexical": "words",
@@ -343,6 +344,12 @@ def units(found: Iterable[Unit]) -> RenderableType:
         head = Text.assemble((when(unit), "dim"), (f"  {who(unit)}", "cyan"), session, (f"  {unit.id}", "dim"))
         lines += [head, indent(beginning(unit.text, _LISTED))]
     return Group(*lines)
+
+
+def facts(found: FactTable) -> RenderableType:
+    """Draw facts, each with the document and the unit that it comes from."""
+    ends = (f"  {one.document} {one.sources[0]}" for one in found)
+    return Group(*(Text.assemble(one.line, (end, "dim")) for one, end in zip(found, ends, strict=True)))
 
 
 def unit(found: Unit) -> RenderableType:

@@ -66,6 +66,8 @@ _HELP: dict[str, tuple[str, ...]] = {
     "search.group": ("`session`: each session once, at its best hit.",),
     "why.budget": ("Ask about the context of so many tokens.",),
     "list.limit": ("Most units; 0 lists all.", "--limit", "-n"),
+    "facts.subject": ("Who or what it is about.",),
+    "facts.relation": ("Relation, as lives_in.",),
     "list.oldest": ("Oldest first.", "--oldest"),
     "update.text": ("New words.",),
     "update.topic": ("New topic.",),

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from holdfast.language.calendar import MONTHS
-from holdfast.language.facts import Stated, extract, spoken_by, states_nothing
-from holdfast.language.sentences import PROSE, is_asked, parts_in, read_sentence
+from holdfast.language.facts import Stated, extract, speaker_of, spoken_by, states_nothing
+from holdfast.language.sentences import PROSE, is_asked, parts_in, read_sentence, remember_short
 from holdfast.language.symbols import symbol
 from holdfast.language.words import any_of, words
+from holdfast.types import Unit
 
 # Usually one value at a time: a second one replaces the first when its words speak of a change. Without such words
 # "I live in England" may only say more about "I live in Leeds", so that the plain rule needs a declared relation.
@@ -34,6 +35,12 @@ _ADDS, _AT_TIMES, _ENDED, _MARKER = map(_any_of, ("adds", "at_times", "ended", "
 _CHANGE_WORDS = frozenset(words("changes", "first_words"))
 _ANY_CHANGE = re.compile(
     rf"{_MARKER.pattern}|{_ENDED.pattern}|\b(?:actually|sorry|correction|no|rescheduled|postponed|shifted)\b",
+    re.IGNORECASE,
+)
+
+# Words that somebody else says, or that are written for somebody: a colon, a quote, code, a text to work on.
+QUOTING = re.compile(
+    r"""[:"“”„«»`>]|\b(?:stor(?:y|ies)|letter|essay|poem|novel|script|lyrics|quote|proofread|translate|rewrite|draft)\b""",
     re.IGNORECASE,
 )
 
@@ -88,6 +95,10 @@ class Assertion:
     ended: bool = False
     adds: bool = False
 
+    def may_change(self, functional: frozenset[str]) -> bool:
+        """Return whether it may replace an earlier one, or take it away."""
+        return bool(self.marker or self.replaces or self.ended or self.slot in functional)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -105,6 +116,7 @@ def speaks_of_change(text: str) -> bool:
     return not _CHANGE_WORDS.isdisjoint(parts_in(text)) and _ANY_CHANGE.search(text) is not None
 
 
+@remember_short
 def read_assertions(text: str, speaker: str) -> tuple[Assertion, ...]:
     """Return what `text`, said by `speaker`, states in a form that can replace or be replaced."""
     found: list[Assertion] = []
@@ -119,6 +131,11 @@ def read_assertions(text: str, speaker: str) -> tuple[Assertion, ...]:
         if match and not is_asked(text, start, end) and not states_nothing(read_sentence(text, start, end)):
             found.extend(_from_pattern(match, (start, end), speaker))
     return tuple(dict.fromkeys(found))
+
+
+def read_told(unit: Unit) -> tuple[Assertion, ...]:
+    """Return what a turn of a user asserts; any other unit nothing."""
+    return read_assertions(unit.text, speaker_of(unit)) if unit.kind == "turn" and unit.author == "user" else ()
 
 
 def find_changes(

@@ -142,17 +142,17 @@ def speaker_of(unit: Unit) -> str:
 
 def sentences_of(unit: Unit) -> tuple[tuple[Fact, str], ...]:
     """Return the facts that a unit states, each with the sentence that states it; symbols as without aliases."""
-    return tuple((_with_symbols(fact, Aliases()), sentence) for fact, sentence in _facts_of(unit))
+    return tuple((_with_symbols(fact, Aliases()), sentence) for fact, sentence in facts_of(unit))
 
 
 def stated_facts(unit: Unit, aliases: Aliases) -> tuple[Fact, ...]:
     """Return the facts that a unit states, with symbols at both ends; what it denies is left out."""
-    facts = (_with_symbols(fact, aliases) for fact, _ in _facts_of(unit))
+    facts = (_with_symbols(fact, aliases) for fact, _ in facts_of(unit))
     return tuple(dict.fromkeys(fact for fact in facts if fact.subject and fact.object))
 
 
-def _facts_of(unit: Unit) -> list[tuple[Fact, str]]:
-    """Return a unit's authored triple, or what rules read in its words."""
+def facts_of(unit: Unit) -> list[tuple[Fact, str]]:
+    """Return a unit's authored triple, or what rules read in its words, as written; each with its sentence."""
     if unit.fact is not None:
         return [(unit.fact, unit.text)]
     if unit.author not in _STATING or unit.kind == "summary":

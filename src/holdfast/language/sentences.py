@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from holdfast.language.words import words
 
@@ -59,19 +59,19 @@ _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？]+
 PROSE = Splitter(_END, frozenset(words("sentences", "abbreviations")))
 EXCERPT = Splitter(_END)
 
-_Read = TypeVar("_Read")
+_Read = TypeVar("_Read", bound=Callable[..., Any])
 _LONGEST_REMEMBERED, _REMEMBERED = 2_000, 512
 
 
-def remember_short(read: Callable[[str], _Read]) -> Callable[[str], _Read]:
+def remember_short(read: _Read) -> _Read:
     """Return a reader with a memo: a turn is read for several ends; long texts are documents, and read once."""
     again = lru_cache(maxsize=_REMEMBERED)(read)
 
     @wraps(read)
-    def look(text: str) -> _Read:
-        return again(text) if len(text) <= _LONGEST_REMEMBERED else read(text)
+    def look(text: str, *more: str) -> Any:  # noqa: ANN401 - whatever is read
+        return again(text, *more) if len(text) <= _LONGEST_REMEMBERED else read(text, *more)
 
-    return look
+    return cast("_Read", look)
 
 
 _PART = re.compile(r"[a-z]+|[^a-z\s]")

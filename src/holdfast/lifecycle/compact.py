@@ -254,4 +254,4 @@ def expand(store: Store, view: View, unit_id: str) -> list[Unit]:
         elif name not in opened:
             opened.add(name)
             waiting += unit.lineage.sources
-    return sorted(found.values(), key=lambda unit: (unit.event_time, unit.position, unit.id))
+    return sorted(found.values(), key=lambda unit: unit.moment)

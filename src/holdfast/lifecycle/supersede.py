@@ -6,14 +6,12 @@ earlier turn that says nothing else. Nothing is deleted, and `reinstate` undoes 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.language.changes import Assertion, Change, find_changes, read_assertions, speaks_of_change
+from holdfast.language.changes import QUOTING, Assertion, Change, find_changes, read_told, speaks_of_change
 from holdfast.language.facts import speaker_of
 from holdfast.language.lexical import TOKENIZERS, terms
 from holdfast.language.sentences import PROSE
@@ -26,11 +24,6 @@ from holdfast.types import FIELDS, Unit, View
 _NEAREST = 32
 # "I live in …" has one word besides its value, "I work as an engineer at …" two; with more, it tells of more.
 _OTHER_WORDS = 2
-# Words that somebody else says, or that are written for somebody: a colon, a quote, code, a text to work on.
-_QUOTING = re.compile(
-    r"""[:"“”„«»`>]|\b(?:stor(?:y|ies)|letter|essay|poem|novel|script|lyrics|quote|proofread|translate|rewrite|draft)\b""",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,63 +46,38 @@ class Superseded:
         return f"{self.change.slot}: {self.change.old} → {self.change.new or 'ended'}{seen}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads what turns assert, each once, however many others it is compared with."""
-
-    functional: frozenset[str]
-    known: dict[tuple[str, str], tuple[Assertion, ...]] = field(default_factory=dict)
-
-    def read(self, unit: Unit) -> tuple[Assertion, ...]:
-        """Return what a turn asserts."""
-        key = (unit.text, speaker_of(unit))
-        if key not in self.known:
-            self.known[key] = read_assertions(*key)
-        return self.known[key]
-
-    def may_change(self, unit: Unit) -> bool:
-        """Return whether a turn may replace an earlier one."""
-        said = self.read(unit)
-        return any(one.marker or one.replaces or one.ended or one.slot in self.functional for one in said)
-
-
 def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> list[Superseded]:
     """Return what some turns, just indexed, replace, and which of them is replaced by one that was known before.
 
     What was said later decides, in whatever order turns arrive. Each unit is replaced once.
     """
     found: dict[str, Superseded] = {}
-    reader = _Reader(frozenset(settings.symbolic.functional))
-    told = [unit for unit in units if unit.kind == "turn" and unit.author == "user"]
-    concerned = [unit for unit in told if _is_concerned(unit, reader)]
+    functional = frozenset(settings.symbolic.functional)
+    concerned = [unit for unit in units if _is_concerned(unit, functional)]
     space = store.space() or "" if concerned else ""
     for one in concerned:
-        unit, others = _look_around(store, one, space, reader, settings)
+        unit, others = _look_around(store, one, space, settings)
         for other in others:
-            old, new = (other, unit) if _moment(other) < _moment(unit) else (unit, other)
-            if old.id not in found and (change := _change(new, old, reader)) is not None:
+            old, new = (other, unit) if other.moment < unit.moment else (unit, other)
+            if old.id not in found and (change := _change(new, old, functional)) is not None:
                 found[old.id] = Superseded(old, new, change)
     return [*found.values()]
 
 
-def _is_concerned(unit: Unit, reader: _Reader) -> bool:
+def _is_concerned(unit: Unit, functional: frozenset[str]) -> bool:
     """Return whether a turn may replace another, or be replaced: only a turn whose time was given has later ones."""
     told_later = unit.event_time != unit.recorded_time
-    if not (told_later or reader.functional or speaks_of_change(unit.text)):
+    if not (told_later or functional or speaks_of_change(unit.text)):
         return False
-    return (told_later and bool(reader.read(unit))) or reader.may_change(unit)
+    return any(told_later or one.may_change(functional) for one in read_told(unit))
 
 
-def _moment(unit: Unit) -> tuple[datetime, int, str]:
-    return (unit.event_time, unit.position, unit.id)
-
-
-def _change(new: Unit, old: Unit, reader: _Reader) -> Change | None:
+def _change(new: Unit, old: Unit, functional: frozenset[str]) -> Change | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
-    if old.pinned or not reader.may_change(new) or _QUOTING.search(new.text) or len(PROSE.spans(old.text)) != 1:
+    if old.pinned or QUOTING.search(new.text) or len(PROSE.spans(old.text)) != 1:
         return None
-    before = reader.read(old)
-    made = find_changes(reader.read(new), before, reader.functional)
+    before = read_told(old)
+    made = find_changes(read_told(new), before, functional)
     gone = {one.old for one in made}
     if not made or not all(one.value in gone for one in before):
         return None
@@ -117,9 +85,7 @@ def _change(new: Unit, old: Unit, reader: _Reader) -> Change | None:
     return made[0] if len(other) <= _OTHER_WORDS else None
 
 
-def _look_around(
-    store: Store, unit: Unit, space: str, reader: _Reader, settings: Settings
-) -> tuple[Unit, list[Unit]]:
+def _look_around(store: Store, unit: Unit, space: str, settings: Settings) -> tuple[Unit, list[Unit]]:
     """Return a unit as the store has it, which gave it its position, and what is near to it.
 
     Those are the turns of the same speaker that are nearest in words, meaning or what they state, oldest first.
@@ -136,9 +102,9 @@ def _look_around(
         itself = reading.evidence(DenseQuery(space, np.zeros(0, dtype=np.float32)), [unit.id])
         if itself.ids:
             ids += reading.propose(DenseQuery(space, itself.vectors[0]), _NEAREST, NO_HURRY).ids
-        ids += _stating(reading, reader.read(unit))
+        ids += _stating(reading, read_told(unit))
         units = reading.units([*dict.fromkeys(ids)]).values()
-    return kept, sorted((one for one in units if _is_comparable(one, kept)), key=_moment)
+    return kept, sorted((one for one in units if _is_comparable(one, kept)), key=lambda one: one.moment)
 
 
 def _is_comparable(one: Unit, unit: Unit) -> bool:

@@ -285,12 +285,11 @@ class AssemblySettings:
 
     budget: int = setting(8_000, "tokens of a context when the caller names neither a budget nor a window", ge=1)
     window_fraction: float = share(0.25, "share of a host's window that becomes the budget")
-    ceiling: int = setting(
-        32_000, "most tokens that a window can become; a budget given as such is used as it is", ge=1
-    )
+    ceiling: int = setting(32_000, "most tokens that a window can become; a budget is used as given", ge=1)
     hard_share: float = share(0.30, "alpha1: share of the budget that hard rules may take")
     soft_share: float = share(0.20, "alpha2: share that soft rules may take")
     tail_share: float = share(0.25, "beta: share up to which the recent tail is extended")
+    standing_share: float = share(0.10, "share that the user's standing instructions may take", internal=True)
     min_turns: int = setting(4, "m: the last turns that always come along; 0 means no tail", ge=0)
     lenient_hard: bool = setting(default=True, doc="hard rules above their share: a warning; else a degraded context")
     packing: str = setting(
@@ -499,7 +498,9 @@ class Settings:
             ),
             projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
             temporal=TemporalSettings(wide=False, recovery_similarity=0.15, anchors_required=False, keep_rest=False),
-            assembly=AssemblySettings(lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0),
+            assembly=AssemblySettings(
+                lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0, standing_share=0.0
+            ),
             gate=GateSettings(threshold=0.35, similar=0.80, saturated=0.85, wide=False),
             changes=ChangeSettings(detect=False),
             compaction=CompactionSettings(min_terms=0, min_align=0.65, session_tokens=2000, covered="hide"),

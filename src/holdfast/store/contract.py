@@ -222,6 +222,13 @@ class DocumentQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class StatementQuery:
+    """Ask for the units that state something of these kinds, newest first: `FACTS`, `INSTRUCTIONS` or both."""
+
+    stating: int
+
+
+@dataclass(frozen=True, slots=True)
 class SimilarityQuery:
     """Ask how near the user's own turns and durable units are to some vectors (C17).
 
@@ -243,7 +250,7 @@ class SimilarityEvidence:
     durable: tuple[tuple[float, ...], ...]
 
 
-Query = LexicalQuery | DenseQuery | HyperQuery | TimeQuery | DocumentQuery
+Query = LexicalQuery | DenseQuery | HyperQuery | TimeQuery | DocumentQuery | StatementQuery
 
 
 class Reading(Protocol):
@@ -255,7 +262,7 @@ class Reading(Protocol):
         """Return visible units that may be among the `depth` best, in no order, ties included.
 
         Words: at least the best that hold a term. Vectors: what may be nearest. Hypervectors: those above the noise.
-        Times and documents: exactly the units asked for, in their order; those of a document are seen or not.
+        Times, documents, statements: exactly the units asked for, in their order; those of a document seen or not.
         """
         ...
 

@@ -75,6 +75,7 @@ class Shard:
             "author": Column(np.uint8),
             "length": Column(np.int32),
             "said": Column(np.int64),
+            "stating": Column(np.uint8),
             "session": Column(np.int32),
             "agent": Column(np.int32),
             "speaker": Column(np.int32),
@@ -145,8 +146,7 @@ class Shard:
         self.place_of_key[key] = place
         self.place_of_id[unit.id] = place
         self.speakers[unit.speaker] += 1
-        self._bounded |= not unit.pinned and unit.expires_at is not None
-        self._bounded |= unit.valid_from is not None or unit.valid_to is not None
+        self._bounded |= bool(unit.valid_from or unit.valid_to or (not unit.pinned and unit.expires_at))
         lengths = [len(field) for field in analysis.terms]
         row: dict[str, object] = {
             "alive": True,
@@ -159,6 +159,7 @@ class Shard:
             "author": AUTHORS.index(unit.author),
             "length": len(unit.text),
             "said": said_code(unit),
+            "stating": analysis.stating,
             "session": self._code(unit.session),
             "agent": self._code(unit.agent),
             "speaker": self._code(unit.speaker),

@@ -37,6 +37,7 @@ from holdfast.store.contract import (
     Proposal,
     SimilarityEvidence,
     SimilarityQuery,
+    StatementQuery,
     TimeQuery,
 )
 from holdfast.store.index import CALLED, DURABLE, NAMING, TURN, Shard, microseconds
@@ -149,6 +150,15 @@ class SqliteReading:
         found = [self._run("document_parts", {**keys, "user": user}).fetchall() for user in (self.view.user, GLOBAL)]
         parts = [unit_id for unit_id, lasting in (found[0] or found[1]) if query.ended or lasting]
         return Proposal(tuple(parts[:depth]), deadline.expired())
+
+    @propose.register
+    def _(self, query: StatementQuery, depth: int, deadline: Deadline) -> Proposal:
+        found: list[tuple[int, int, str]] = []
+        for shard, eligible in zip(self._visible.shards, self._visible.eligible, strict=True):
+            places = np.flatnonzero(eligible & (shard.column("stating") & np.uint8(query.stating) > 0))
+            moments = (shard.column(name)[places].tolist() for name in ("event_time", "position"))
+            found += zip(*moments, (shard.ids[place] for place in places.tolist()), strict=True)
+        return Proposal(tuple(unit_id for *_, unit_id in sorted(found, reverse=True)[:depth]), deadline.expired())
 
     def _best_of(self, depth: int, look: Look) -> Proposal:
         """Return what `look` finds best in the shards."""
@@ -382,7 +392,7 @@ class SqliteReading:
         past = self._index.past_units(view) if view.as_of is not None else []
         if not past:
             return map(unit_of, rows)
-        found = sorted((*map(unit_of, rows), *past), key=lambda u: (u.event_time, u.position, u.id))
+        found = sorted((*map(unit_of, rows), *past), key=lambda unit: unit.moment)
         return iter((found[::-1] if order == "newest" else found)[:limit])
 
     def history(self, unit_id: str) -> list[Unit]:

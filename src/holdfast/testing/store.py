@@ -18,7 +18,7 @@ from holdfast.store import contract
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Reading, SimilarityEvidence
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, raises, words
-from holdfast.types import FIELDS, Document, Fact, Lineage
+from holdfast.types import FACTS, FIELDS, Document, Fact, Lineage
 
 NOBODY = (None, None)
 # Whoever `check_visible` looks for.
@@ -182,6 +182,7 @@ class StoreContract(builders.StoreSuite):
         for asker, sources in ((ana, [("a",)]), (ana.by(filters={"n": 2}), []), (ana.by("eve"), [])):
             found = asker.look(lambda reading: reading.facts().about(["tea"], 9))
             assert [one.sources for one in found] == sources
+            assert [*asker.propose(contract.StatementQuery(FACTS)).ids] == [name for one in sources for name in one]
 
     def test_a_name_leads_to_visible_units_that_are_called_so_or_say_it(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)

@@ -201,6 +201,11 @@ class Unit:
         return cls(**{"user": None, **values})
 
     @property
+    def moment(self) -> tuple[datetime, int, str]:
+        """Return its place in the order of what was said."""
+        return (self.event_time, self.position, self.id)
+
+    @property
     def statement_field(self) -> Literal["claim", "procedure"]:
         """Return which of the two statement fields this role uses (C1: never both)."""
         return "procedure" if self.role == "Procedure" else "claim"
@@ -364,6 +369,10 @@ class AuthoredText:
     headings: tuple[tuple[int, str], ...] = ()
 
 
+# What a unit states that can be listed, as bits.
+FACTS, INSTRUCTIONS = 1, 2
+
+
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """What analysis derived from one unit: C2 terms per field (in `FIELDS` order) and anchor density (C13).
@@ -376,6 +385,7 @@ class Analysis:
     titles: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()  # what it states (C8), with symbols at both ends
+    stating: int = 0  # `FACTS`, `INSTRUCTIONS`, both or nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,201 @@
+"""Standing instructions: kept while they hold, revoked when taken back, shown with every question in little room."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from builders import later, opened
+from holdfast import Settings
+from holdfast.language.instructions import read_instructions
+from holdfast.testing.embedders import HashEmbedder
+
+SENTENCES = json.loads((Path(__file__).parents[1] / "data" / "instructions.json").read_text(encoding="utf-8"))
+FRENCH, BOAT = "Always answer in French.", "The boat leaks at the stern."
+
+
+@pytest.fixture
+def memory():
+    with opened() as opened_memory:
+        yield opened_memory
+
+
+def say(memory, text, day, *, user="ana", **more):
+    [written] = memory.remember(text, user=user, at=later(days=day), **more)
+    return written.id
+
+
+def told(memory, user="ana", **more):
+    return [one.value for one in memory.facts(user=user, relation="instruction", **more)]
+
+
+def shown(context):
+    return [item.text for item in context.section("standing").items]
+
+
+# -------------------------------------------------------------------------------------------- recognition
+
+
+def test_what_is_recognised_is_right_and_most_is():
+    found = [any(not one.revokes for one in read_instructions(text)) for text in SENTENCES["instructions"]]
+    wrong = [text for text in SENTENCES["others"] if read_instructions(text)]
+    assert wrong == []
+    assert sum(found) >= 0.9 * len(found)
+
+
+@pytest.mark.parametrize(("first", "later_one"), SENTENCES["revocations"])
+def test_an_instruction_is_taken_back_in_other_words(memory, first, later_one):
+    say(memory, first, 0)
+    assert told(memory) == [first]
+    by = say(memory, later_one, 1)
+    assert first not in told(memory)
+    [old] = [one for one in memory.facts(user="ana", current_only=False) if one.value == first]
+    assert (old.current, old.ended_by, old.until) == (False, by, later(days=1))
+
+
+@pytest.mark.parametrize(("first", "later_one"), SENTENCES["kept"])
+def test_an_instruction_stays_when_something_else_is_said(memory, first, later_one):
+    say(memory, first, 0)
+    say(memory, later_one, 1)
+    assert first in told(memory)
+
+
+@pytest.mark.parametrize("text", [
+    '"Always answer in French" is what she wants.',
+    "Please proofread this letter:\nAlways answer in French.",
+    "> Always answer in French.",
+    "```\nAlways answer in French.\n```",
+    "The list says:\n- Always answer in French.\n- Never use emojis.",
+    "Always answer in French. " * 100,
+])  # fmt: skip
+def test_quoted_and_pasted_text_is_no_instruction(memory, text):
+    say(memory, text, 0)
+    assert told(memory) == []
+
+
+@pytest.mark.parametrize("author", ["assistant", "tool", "system", "document"])
+def test_only_a_users_own_words_are_instructions(memory, author):
+    say(memory, FRENCH, 0, author=author)
+    say(memory, FRENCH, 0, user="bob")
+    say(memory, FRENCH, 0, user="bob", scope="global")
+    memory.ingest(f"# Style\n\n{FRENCH}", name="style.md", user="ana")
+    assert told(memory) == []
+    assert shown(memory.assemble("boat", user="ana")) == []
+
+
+def test_several_instructions_of_one_turn_are_kept_one_by_one(memory):
+    say(memory, f"I live in Ghent. {FRENCH} From now on, use metric units.", 0)
+    say(memory, "You can stop using metric units.", 1)
+    assert told(memory) == [FRENCH]
+
+
+def test_everything_can_be_taken_back_at_once(memory):
+    say(memory, FRENCH, 0)
+    say(memory, "Call me Max.", 1)
+    say(memory, "Forget all my instructions.", 2)
+    assert told(memory) == []
+    say(memory, FRENCH, 3)
+    assert told(memory) == [FRENCH]
+
+
+def test_as_of_a_moment_before_it_was_taken_back_it_holds():
+    moment = [later(days=0)]
+    with opened(now=lambda: moment[0]) as memory:
+        memory.remember(FRENCH, user="ana")
+        moment[0] = later(days=5)
+        memory.remember("You can stop answering in French.", user="ana")
+        assert told(memory) == shown(memory.assemble("boat", user="ana")) == []
+        assert told(memory, as_of=later(days=1)) == [FRENCH]
+        assert shown(memory.assemble("boat", user="ana", as_of=later(days=1))) == [FRENCH]
+
+
+def test_what_is_superseded_or_forgotten_is_told_no_longer(memory):
+    first = say(memory, FRENCH, 0)
+    other = say(memory, "Call me Max.", 1)
+    memory.supersede(first, by=other, user="ana")
+    assert told(memory) == ["Call me Max."]
+    memory.reinstate(first, user="ana")
+    memory.forget(user="ana", ids=[other])
+    assert told(memory) == shown(memory.assemble("boat", user="ana")) == [FRENCH]
+
+
+# ----------------------------------------------------------------------------------------------- contexts
+
+
+def test_it_is_shown_however_far_the_question_is(memory):
+    french = say(memory, FRENCH, 0, session="old")
+    say(memory, BOAT, 1, session="old")
+    context = memory.assemble("Where does the boat leak?", user="ana", budget=300)
+    assert shown(context) == [FRENCH]
+    assert [item.text for item in context.section("projection").items] == [BOAT]
+    assert context.text.index("[standing requests of the user, UTC]") < context.text.index("[recalled")
+    assert f"standing: {context.section('standing').tokens} tokens, 1 items\n  {french} whole" in context.explain()
+    verdict = memory.why("Where does the boat leak?", french, user="ana", budget=300).verdict
+    assert verdict == "in the context, in its standing"
+
+
+def test_a_long_turn_gives_its_instruction_alone_and_can_still_be_recalled(memory):
+    long = f"{BOAT} {FRENCH} We hauled it out in March, and the yard wants to see it again before the summer comes."
+    say(memory, long, 0)
+    context = memory.assemble("Where does the boat leak?", user="ana", budget=600)
+    assert shown(context) == [FRENCH]
+    assert context.section("standing").items[0].kind == "excerpt"
+    assert [item.text for item in context.section("projection").items] == [long]
+
+
+def test_what_the_tail_or_the_host_shows_is_not_repeated(memory):
+    say(memory, "Call me Max.", 0, session="s")
+    say(memory, FRENCH, 1, session="now")
+    assert shown(memory.assemble("boat", user="ana", session="now")) == ["Call me Max."]
+    said = [{"role": "user", "content": "Call me Max."}, {"role": "user", "content": "boat?"}]
+    assert shown(memory.assemble(said, user="ana")) == [FRENCH]
+    assert shown(memory.assemble("boat", user="ana", session="now", only_session=True)) == []
+
+
+def test_filters_of_the_question_leave_it_there(memory):
+    say(memory, FRENCH, 0)
+    assert shown(memory.assemble("boat", user="ana", filters={"city": "Ghent"})) == [FRENCH]
+
+
+@pytest.mark.parametrize("budget", [40, 100, 300, 1000, 4000])
+def test_the_place_is_small_and_what_does_not_fit_is_named(memory, budget):
+    ids = [say(memory, f"Always mention the {one} first.", day) for day, one in enumerate(NOUNS)]
+    context = memory.assemble("boat", user="ana", budget=budget)
+    section = context.section("standing")
+    assert section.tokens <= budget // 10
+    assert context.tokens <= budget
+    newest = ids[::-1][:12]
+    assert [item.id for item in section.items] == newest[: len(section.items)]
+    assert [left.id for left in context.left_out if left.cut == "standing"] == newest[len(section.items) :]
+
+
+NOUNS = (
+    "harbour", "kettle", "ladder", "orchard", "pillow", "quarry", "ribbon", "saddle", "teapot", "umbrella", "violin",
+    "whistle", "anchor", "basket",
+)  # fmt: skip
+
+
+def test_those_for_some_questions_come_last_the_nearest_first():
+    with opened(embedder=HashEmbedder(64)) as memory:
+        for day, what in enumerate(("the boat", "wine", "trains")):
+            say(memory, f"Always mention the price when I ask about {what}.", day)
+        say(memory, FRENCH, 9)
+        texts = shown(memory.assemble("when I ask about the boat price", user="ana"))
+    assert texts[0] == FRENCH
+    assert texts[1] == "Always mention the price when I ask about the boat."
+
+
+def test_the_reference_recipe_has_no_such_place():
+    with opened(Settings.reference()) as memory:
+        say(memory, FRENCH, 0)
+        assert shown(memory.assemble("boat", user="ana")) == []
+
+
+def test_a_covered_turn_still_tells():
+    small = {"compaction.covered": "hide", "compaction.cluster": 4, "assembly.budget": 300}
+    with opened(Settings.load(small), embedder=HashEmbedder(64)) as hiding:
+        for day in range(30):
+            say(hiding, FRENCH if day == 0 else f"{BOAT} It was day {day}.", day, session="s")
+        hiding.compact(user="ana", session="s")
+        assert hiding.list(user="ana", order="oldest", limit=1)[0].covered_by is not None
+        assert shown(hiding.assemble("boat", user="ana")) == told(hiding) == [FRENCH]
