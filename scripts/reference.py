@@ -57,6 +57,7 @@ ARGUMENTS = {
     "order": "`newest` (default) or `oldest`",
     "reference_time": "the moment the question is asked about; now",
     "as_of": "answer from what had been recorded by then",
+    "zone": "time zone of days, local times and contexts; `store.zone`",
     "explain": "let each hit carry its tree",
     "budget": "most tokens of a context; `why`: answer for that context",
     "window": "a model's window, of which `assembly.window_fraction` becomes the budget",

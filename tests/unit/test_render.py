@@ -6,13 +6,13 @@ import pytest
 
 from builders import NOW, later, make_unit
 from holdfast.assembly.render import (
-    RECALLED,
     Cursor,
     Quote,
     authored_pieces,
     escape,
     quote,
     quotes,
+    recalled_heading,
     section_text,
     unescape,
 )
@@ -181,8 +181,8 @@ def test_letters_of_other_scripts_borrow_no_role(name):
 
 
 def test_a_section_without_pieces_is_nothing():
-    assert section_text(RECALLED, []) == ""
-    assert section_text(RECALLED, ["a\n"]) == f"{RECALLED}a\n"
+    assert section_text(recalled_heading(), []) == ""
+    assert section_text(recalled_heading(), ["a\n"]) == f"{recalled_heading()}a\n"
 
 
 # -------------------------------------------------------------------------------------------------- rules

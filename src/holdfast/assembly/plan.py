@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from weakref import WeakKeyDictionary
@@ -24,13 +25,13 @@ from weakref import WeakKeyDictionary
 from holdfast.assembly.context import ContextSection, Item, LeftOut, LeftOutBy, node_id
 from holdfast.assembly.render import (
     GUIDANCE,
-    RECALLED,
-    RECENT,
     RULES,
     Cursor,
     Quote,
     authored_pieces,
     quote,
+    recalled_heading,
+    recent_heading,
     section_text,
 )
 from holdfast.errors import BudgetError, InputError, shown
@@ -91,7 +92,8 @@ class ContextRequest:
     `hard` and `soft` stand in their order (document, then position); `said` is what the host shows already, author
     and words. `session_turns` is the active session in its order, without that: `hidden` are those units,
     `hidden_words` what it shows of no known session. `first` is what the projection will begin with: older turns,
-    then soft rules make room for it. `strict` refuses a context that lacks one of the last turns.
+    then soft rules make room for it. `strict` refuses a context that lacks one of the last turns. Times are shown
+    in `zone`.
     """
 
     budget: int
@@ -105,6 +107,7 @@ class ContextRequest:
     hidden_words: frozenset[tuple[str, str]] = frozenset()
     first: Unit | None = None
     strict: bool = False
+    zone: tzinfo = UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ class Plan:
     degraded: str
     warnings: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
+    zone: tzinfo = UTC
 
     @property
     def text(self) -> str:
@@ -179,7 +183,7 @@ class _Planner:
                 f"the rules{heaviest(request.hard, self.rules, self.count)}"
             )
         turns = self.turns
-        quoted = self._quoted = cache(lambda place: Quote.whole(turns[place]))
+        quoted = self._quoted = cache(lambda place: Quote.whole(turns[place], request.zone))
         self._behind_another = cache(lambda place: quote(quoted(place), quoted(place - 1).cursor)[0])
         self.base = self.start = base_start(len(self.turns), request.settings.min_turns)
         self.soft, self.with_first = 0, 0
@@ -196,7 +200,7 @@ class _Planner:
     def text(self, soft: int, start: int) -> str:
         """Return the text with so many soft rules and the turns from `start` on."""
         guidance = section_text(GUIDANCE, self.guidance[:soft])
-        return self.rules_text + guidance + section_text(RECENT, self.lines(start))
+        return self.rules_text + guidance + section_text(recent_heading(self.request.zone), self.lines(start))
 
     def total(self, soft: int, start: int) -> int:
         """Count that text as it stands."""
@@ -267,7 +271,8 @@ class _Planner:
         first = self.request.first
         if first is None or any(turn.id == first.id for turn in self.turns[self.start :]):
             return
-        recalled = section_text(RECALLED, [quote(Quote.whole(first), Cursor(numbered=True))[0]])
+        zone = self.request.zone
+        recalled = section_text(recalled_heading(zone), [quote(Quote.whole(first, zone), Cursor(numbered=True))[0]])
 
         def total(soft: int, start: int) -> int:
             """Count both texts: for some counters the longer one counts less, and either may be the last one."""
@@ -326,11 +331,19 @@ class _Planner:
         sections = (
             ContextSection("hard", self.rules_text, self.hard, hard),
             ContextSection("soft", section_text(GUIDANCE, self.guidance[: self.soft]), soft_tokens, soft),
-            ContextSection("tail", section_text(RECENT, pieces), tail_tokens, tail),
+            ContextSection("tail", section_text(recent_heading(request.zone), pieces), tail_tokens, tail),
         )
         left_out = (*self._turns_left(), *self._soft_left(degraded=bool(degraded)))
         return Plan(
-            self.budget, self.count, request.settings, sections, self.tokens, degraded, tuple(warnings), left_out
+            self.budget,
+            self.count,
+            request.settings,
+            sections,
+            self.tokens,
+            degraded,
+            tuple(warnings),
+            left_out,
+            request.zone,
         )
 
     def _items(self, shown_as: Iterable[tuple[str, str]], pieces: Sequence[str]) -> tuple[Item, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,14 +76,9 @@ def who(unit: Unit) -> str:
     return "summary" if unit.kind == "summary" else unit.speaker or unit.author
 
 
-def when(unit: Unit) -> str:
-    """Return the event time, to the minute, in UTC."""
-    return unit.event_time.strftime("%Y-%m-%d %H:%M")
-
-
-def day(unit: Unit) -> str:
-    """Return the day of the event, for tables: their room belongs to the text."""
-    return unit.event_time.strftime("%Y-%m-%d")
+def when(unit: Unit, zone: tzinfo = UTC) -> str:
+    """Return the event time, to the minute."""
+    return unit.event_time.astimezone(zone).strftime("%Y-%m-%d %H:%M")
 
 
 def one_line(text: str) -> str:
@@ -137,7 +133,8 @@ def hits(result: SearchResult, *, tree: bool = False) -> RenderableType:
         reason = f" Refused: {result.trace.refused}." if result.trace.refused else ""
         nothing = Text(f"Nothing found.{reason} Words searched for: {words}", "yellow")
         return Group(nothing, *warnings(result.warnings))
-    return Group(*(_hit(hit, typed, tree=tree) for hit in result), *warnings(result.warnings))
+    zone = result.trace.reference_time.tzinfo or UTC
+    return Group(*(_hit(hit, typed, zone, tree=tree) for hit in result), *warnings(result.warnings))
 
 
 def warnings(found: Sequence[str]) -> list[RenderableType]:
@@ -145,10 +142,10 @@ def warnings(found: Sequence[str]) -> list[RenderableType]:
     return [Text(f"warning: {warning}", "yellow") for warning in found]
 
 
-def _hit(hit: Hit, typed: Mapping[str, str], *, tree: bool) -> RenderableType:
+def _hit(hit: Hit, typed: Mapping[str, str], zone: tzinfo, *, tree: bool) -> RenderableType:
     head = Text.assemble(
         (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f}  ", "bold"), (f"{who(hit.unit)}  ", "cyan"),
-        (f"{day(hit.unit)}  {hit.unit.id}", "dim"),
+        (f"{when(hit.unit, zone).split()[0]}  {hit.unit.id}", "dim"),
     )  # fmt: skip
     body: list[RenderableType] = [head, indent(beginning(hit.unit.text))]
     if hit.contributions is not None:
@@ -308,11 +305,11 @@ def _number(value: float) -> str:
     return f"{value:.6g}" if value == 0.0 or abs(value) >= _SMALLEST_DRAWN else "≈0"
 
 
-def why(verdict: Why, question: str = "", *, tree: bool = False) -> RenderableType:
+def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = UTC) -> RenderableType:
     """Draw why a unit is, or is not, among the hits; the whole of its score with `tree`."""
     unit, typed = verdict.unit, typed_words(question)
     lines: list[RenderableType] = [
-        Text(f"{who(unit)} {when(unit)}: {beginning(unit.text)}"),
+        Text(f"{who(unit)} {when(unit, zone)}: {beginning(unit.text)}"),
         Text(verdict.verdict, "green" if verdict.returned else "yellow"),
     ]
     if verdict.distance_to_cut is not None and verdict.score is not None:
@@ -335,12 +332,12 @@ def _words(standing: StrategyStanding, typed: Mapping[str, str]) -> str:
     return "".join(f"; {name} {', '.join(found)}" for name, found in told if found)
 
 
-def units(found: Iterable[Unit]) -> RenderableType:
+def units(found: Iterable[Unit], zone: tzinfo = UTC) -> RenderableType:
     """Draw units one below the other."""
     lines: list[RenderableType] = []
     for unit in found:
         session = (f"  {unit.session}", "dim") if unit.session else ""
-        head = Text.assemble((when(unit), "dim"), (f"  {who(unit)}", "cyan"), session, (f"  {unit.id}", "dim"))
+        head = Text.assemble((when(unit, zone), "dim"), (f"  {who(unit)}", "cyan"), session, (f"  {unit.id}", "dim"))
         lines += [head, indent(beginning(unit.text, _LISTED))]
     return Group(*lines)
 
