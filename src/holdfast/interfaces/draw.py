@@ -150,7 +150,8 @@ def _hit(hit: Hit, typed: Mapping[str, str], zone: tzinfo, *, tree: bool) -> Ren
     body: list[RenderableType] = [head, indent(beginning(hit.unit.text))]
     if hit.contributions is not None:
         body.append(indent(made_of(hit.contributions, hit.unit, typed)))
-        notes = (note for note in hit.notes if tree or note.startswith(_TELLING))
+        sure = (f"confidence {hit.confidence:.2f}",) if tree and hit.confidence is not None else ()
+        notes = (*sure, *(note for note in hit.notes if tree or note.startswith(_TELLING)))
         body += [indent(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
         body += [indent(bar(hit.contributions)), Padding.indent(score_tree(hit.contributions), 3)] if tree else []
     return Group(*body)
