@@ -1,11 +1,15 @@
-"""Derive the thresholds of the no-answer rule (C4) from questions asked of the right and of the wrong conversation.
+"""Derive the no-answer rule (C4), and the confidence of hits, from questions with and without an answer.
 
     python benchmarks/refusal.py --data DIR [--embedder minilm|potion] [--vectors FILE] [--out FILE]
 
 DIR holds evaluation data in any schema of `holdfast eval`. A question asked of its own conversation or passages has
-an answer; asked of another conversation of its set, it has none. Thresholds are chosen on half of the conversations
-(of a set with only one: of its questions): as many refused as possible while hardly any answerable one is, in any
-set. They are reported on the other half, with what other choices would have cost. FILE keeps vectors from run to run.
+an answer; asked of another conversation of its set, or of another set's passages, it has none. Everything is chosen
+on half of the conversations (of a set with only one: of its questions) and reported on the other half:
+
+- the curve of what the rule keeps and refuses, for several shares of answerable questions kept in every set;
+- the logistic fit of which hits answer, and how often they do, by the confidence that it gives them.
+
+FILE keeps vectors from run to run.
 """
 
 from __future__ import annotations
@@ -13,9 +17,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,67 +34,170 @@ from holdfast.eval.run import CachedEmbedder
 from holdfast.eval.systems import Product, ProductReader
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
+from holdfast.ranking.fuse import nearness
+from holdfast.ranking.pool import Pool
 from holdfast.settings import EmbeddingSettings, RefusalSettings, Settings
 
-# Refusing an answerable question is the worse mistake: a caller can ignore a hit, not find one that is not there.
-KEPT = 0.998
-OTHERS = (0.98, 0.99, 0.995, 1.0)
-# Two strategies hand over at most 64 candidates each.
-MOST = 128
-# Up to 1: a unit that holds every word of the question is never too far from it.
-COVERAGES, COSINES = np.arange(0.3, 1.01, 0.05), np.arange(0.15, 0.451, 0.025)
+# A wrong refusal is the worse mistake: a caller can ignore a hit, not find one that is not there.
+KEPT = 0.99
+CURVE = (0.999, 0.998, 0.995, 0.99, 0.98, 0.95)
 OPEN = dataclasses.replace(Settings(), refusal=RefusalSettings(enabled=False))
 HALVES = ("chosen on", "held out")
-# By set, half, and whether the questions have an answer there.
-POINTS = dict[tuple[str, int, bool], list[NDArray[np.float64]]]
+# Of each other set, so many questions are asked of passages that do not answer them.
+MOST_STRANGERS = 100
+# One question in five has no answer.
+STRANGERS_WEIGHT = 0.25
+# Newton's method is at its end long before.
+STEPS = 50
+BINS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+# A share of fewer hits says little.
+LEAST_HITS = 15
+Floats = NDArray[np.float64]
 
 
-def asked(data: DataSet, embedder: Embedder) -> Iterator[tuple[int, bool, NDArray[np.float64]]]:
-    """Ask all questions of a set: where the answer is, and where it is not; half, answerable, and what was found."""
+class Asked(NamedTuple):
+    """One question: where, whether it has an answer, how near the pool is, and (evidence, answers) of every hit."""
+
+    set: str
+    kind: str
+    half: int
+    answerable: bool
+    near: float
+    hits: list[tuple[tuple[float, ...], bool]]
+
+
+def asked(data: DataSet, others: Sequence[DataSet], embedder: Embedder) -> Iterator[Asked]:
+    """Ask all questions of a set where the answer is, and others where it is not."""
     several = len(data.haystacks) > 1
+    kind = "turns" if data.chat else "documents"
     for place, haystack in enumerate(data.haystacks):
-        strangers = data.haystacks[place - 1].questions if data.chat and several else ()
         with Product("hybrid", OPEN).read(haystack, embedder) as reader:
             own = sorted((one for one in haystack.questions if one.has_gold), key=lambda one: one.visible)
             for number, question in enumerate(own):
                 if question.visible > reader.remembered:
                     reader.rank(question)
-                yield (place if several else number) % 2, True, evidence(reader, question)
-            for question in strangers:
-                yield place % 2, False, evidence(reader, dataclasses.replace(question, at=haystack.questions[-1].at))
+                half = (place if several else number) % 2
+                yield found(reader, question, (data.name, kind, half), answerable=True)
+            strangers = list(data.haystacks[place - 1].questions) if several else []
+            if not data.chat and not several:
+                strangers = [one for other in others for one in other.haystacks[0].questions[:MOST_STRANGERS]]
+            for number, question in enumerate(strangers):
+                half = (place if several else number) % 2
+                seen = dataclasses.replace(question, at=haystack.questions[-1].at)
+                yield found(reader, seen, (data.name, kind, half), answerable=False)
 
 
-def evidence(reader: ProductReader, question: GoldQuestion) -> NDArray[np.float64]:
-    """Return (coverage, cosine) of every candidate, which is what the rule looks at, padded to one length."""
-    pool = reader.memory.search(question.text, user="user", reference_time=question.at).trace.pool
-    found = [(c, pool.cosine(row) or 0.0) for row, c in enumerate(pool.coverage.tolist())]
-    best = sorted(found, reverse=True)[: MOST // 2] + sorted(found, key=lambda one: -one[1])[: MOST // 2]
-    return np.array(best + [(0.0, 0.0)] * (MOST - len(best)))
+def found(reader: ProductReader, question: GoldQuestion, where: tuple[str, str, int], *, answerable: bool) -> Asked:
+    """Ask one question: how near is the pool to it, and which evidence has each hit that answers, or does not?"""
+    result = reader.memory.search(question.text, user="user", reference_time=question.at)
+    sessions = () if question.gold else question.gold_sessions
+    hits = []
+    for hit in result:
+        answers = reader.message_of.get(hit.unit.id) in question.gold or (hit.unit.session or "") in sessions
+        if hit.cosine is not None:
+            evidence = (1.0, hit.coverage, hit.cosine, hit.rel, math.log(hit.rank))
+            hits.append((evidence, answerable and answers))
+    pool, query = result.trace.pool, result.trace.query
+    judged = isinstance(pool, Pool) and not query.only_time
+    near = pool_nearness(pool, len(query.terms)) if judged else math.inf
+    return Asked(*where, answerable, near, hits)
 
 
-def share(points: NDArray[np.float64], coverage: float, cosine: float) -> float:
-    """Return the share of questions that would be answered."""
-    return float(np.mean((points[:, :, 0] / coverage + points[:, :, 1] / cosine).max(axis=1) >= 1.0))
+def pool_nearness(pool: Pool, terms: int) -> float:
+    """Return what the rule looks at; a pool that holds every word of the question is always near enough."""
+    best = max((pool.cosine(row) or 0.0 for row in range(len(pool))), default=0.0)
+    coverage = float(pool.coverage.max()) if len(pool) else 0.0
+    return math.inf if coverage >= 1.0 - 1e-9 else nearness(coverage, best, terms)
 
 
-def chosen(sets: dict[tuple[str, int, bool], NDArray[np.float64]], least: float) -> dict[str, object]:
-    """Return the thresholds that refuse most while `least` of the answerable questions of every set are kept."""
-    own = [points for (_, half, answerable), points in sets.items() if half == 0 and answerable]
-    others = [points for (_, half, answerable), points in sets.items() if half == 0 and not answerable]
-    grid = [(c, s) for c in COVERAGES for s in COSINES]
-    fitting = [pair for pair in grid if all(share(points, *pair) >= least for points in own)]
-    best = min(fitting, key=lambda pair: np.mean([share(points, *pair) for points in others]))
-    return {"coverage": round(float(best[0]), 3), "cosine": round(float(best[1]), 3), **measured(sets, *best)}
+# ---------------------------------------------------------------------------------------------------- refusal
 
 
-def measured(
-    sets: dict[tuple[str, int, bool], NDArray[np.float64]], coverage: float, cosine: float
-) -> dict[str, dict[str, dict[str, float]]]:
+def choose(questions: Sequence[Asked], kind: str, least: float) -> float:
+    """Return the largest threshold at which `least` of the answerable questions of every set are kept."""
+    own: dict[str, list[float]] = {}
+    for one in questions:
+        if one.half == 0 and one.answerable and one.kind == kind:
+            own.setdefault(one.set, []).append(one.near)
+    lowest = min(sorted(near)[math.floor(len(near) * (1.0 - least) + 1e-9)] for near in own.values())
+    return math.floor(lowest * 100) / 100
+
+
+def measured(questions: Sequence[Asked], thresholds: dict[str, float]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return, by half and set, which share of answerable questions is kept, and of others refused."""
     result: dict[str, dict[str, dict[str, float]]] = {name: {} for name in HALVES}
-    for (name, half, answerable), points in sets.items():
-        kept = share(points, coverage, cosine)
+    for (name, half), group in grouped(questions).items():
         entry = result[HALVES[half]].setdefault(name, {})
-        entry["kept" if answerable else "refused"] = round(kept if answerable else 1 - kept, 4)
+        for answerable, what in ((True, "kept"), (False, "refused")):
+            near = [one.near >= thresholds[one.kind] for one in group if one.answerable == answerable]
+            if near:
+                entry[what] = round(float(np.mean(near)) if answerable else 1.0 - float(np.mean(near)), 4)
+    return result
+
+
+def grouped(questions: Sequence[Asked]) -> dict[tuple[str, int], list[Asked]]:
+    groups: dict[tuple[str, int], list[Asked]] = {}
+    for one in questions:
+        groups.setdefault((one.set, one.half), []).append(one)
+    return groups
+
+
+def point(questions: Sequence[Asked], least: float) -> dict[str, Any]:
+    """Return the thresholds for a share of kept questions, and what they keep and refuse."""
+    thresholds = {kind: choose(questions, kind, least) for kind in sorted({one.kind for one in questions})}
+    return {**thresholds, **measured(questions, thresholds)}
+
+
+# ------------------------------------------------------------------------------------------------- confidence
+
+
+def rows_of(questions: Sequence[Asked]) -> tuple[Floats, Floats, Floats]:
+    """Return evidence, answers and weights of all hits; every set counts the same."""
+    groups: dict[str, list[Asked]] = {}
+    for one in questions:
+        groups.setdefault(one.set, []).append(one)
+    evidence, answers, weights = [], [], []
+    for group in groups.values():
+        worth = [(1.0 if one.answerable else STRANGERS_WEIGHT, one.hits) for one in group]
+        total = sum(weight * len(hits) for weight, hits in worth)
+        for weight, hits in worth:
+            evidence += [one for one, _ in hits]
+            answers += [answer for _, answer in hits]
+            weights += [weight / total] * len(hits)
+    return np.array(evidence), np.array(answers, dtype=np.float64), np.array(weights)
+
+
+def fit(evidence: Floats, answers: Floats, weights: Floats) -> Floats:
+    """Return the weights of a logistic regression."""
+    found = np.zeros(evidence.shape[1])
+    for _ in range(STEPS):
+        p = 1.0 / (1.0 + np.exp(-evidence @ found))
+        slope = (evidence * (weights * p * (1.0 - p))[:, None]).T @ evidence
+        found -= np.linalg.solve(slope + 1e-9 * np.eye(len(found)), evidence.T @ (weights * (p - answers)))
+    return found
+
+
+def reliability(questions: Sequence[Asked], weights: Floats) -> dict[str, Any]:
+    """Return, by set, how often hits of a confidence answer; of the answerable questions held out."""
+    result = {}
+    for (name, half), group in grouped(questions).items():
+        rows = [hit for one in group if one.answerable for hit in one.hits]
+        if half == 0 or not rows:
+            continue
+        said = 1.0 / (1.0 + np.exp(-np.array([evidence for evidence, _ in rows]) @ weights))
+        true = np.array([answers for _, answers in rows], dtype=np.float64)
+        first = np.array([evidence[-1] == 0.0 for evidence, _ in rows])
+        bins = [(said >= low) & (said < high) for low, high in pairwise(BINS)]
+        filled = [one for one in bins if one.sum() >= LEAST_HITS]
+        error = sum(one.sum() * abs(said[one].mean() - true[one].mean()) for one in bins if one.any()) / len(rows)
+        result[name] = {
+            "error": round(float(error), 3),
+            "first hits": [round(float(said[first].mean()), 3), round(float(true[first].mean()), 3)],
+            "by confidence": [
+                [round(float(said[one].mean()), 3), round(float(true[one].mean()), 3), int(one.sum())]
+                for one in filled
+            ],
+        }
     return result
 
 
@@ -98,27 +208,33 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    points: POINTS = {}
     built = build_embedder(EmbeddingSettings(embedder=options.embedder, threads=1))
+    sets = load_sets(options.data).sets
+    alone = [data for data in sets if not data.chat and len(data.haystacks) == 1]
+    questions: list[Asked] = []
     with (
         tempfile.TemporaryDirectory() as folder,
         CachedEmbedder.open(built, options.vectors or Path(folder) / "vectors.npz") as embedder,
     ):
-        for data in track(load_sets(options.data).sets, "asking"):
-            for half, answerable, found in asked(data, embedder):
-                points.setdefault((data.name, half, answerable), []).append(found)
-    sets = {key: np.array(found) for key, found in points.items()}
+        for data in track(sets, "asking"):
+            questions += asked(data, [one for one in alone if one is not data], embedder)
+    weights = fit(*rows_of([one for one in questions if one.half == 0]))
     shipped = Settings().refusal
     result = {
         "space": built.space,
-        "derived": chosen(sets, KEPT),
-        "shipped": {
-            "coverage": shipped.coverage, "cosine": shipped.cosine,
-            **measured(sets, shipped.coverage, shipped.cosine),
+        "derived": point(questions, KEPT),
+        "shipped": measured(questions, {"turns": shipped.turns, "documents": shipped.documents}),
+        "curve": {str(kept): point(questions, kept) for kept in CURVE},
+        "confidence": [round(float(one), 3) for one in weights],
+        "reliability": reliability(questions, weights),
+        "questions": {
+            f"{name}, {HALVES[half]}, {'own' if answerable else 'other'}": sum(
+                one.answerable == answerable for one in group
+            )
+            for (name, half), group in grouped(questions).items()
+            for answerable in (True, False)
         },
-        "other choices": {str(kept): chosen(sets, kept) for kept in OTHERS},
-        "questions": {f"{k[0]}, {HALVES[k[1]]}, {'own' if k[2] else 'other'}": len(v) for k, v in sets.items()},
-    }  # fmt: skip
+    }
     out = options.out or Path(__file__).parent / "results" / f"refusal-{options.embedder}.json"
     out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))

@@ -58,6 +58,7 @@ ARGUMENTS = {
     "reference_time": "the moment the question is asked about; now",
     "as_of": "answer from what had been recorded by then",
     "subject, relation": "`facts`: only what is about this, or says this",
+    "zone": "time zone of days, local times and contexts; `store.zone`",
     "explain": "let each hit carry its tree",
     "budget": "most tokens of a context; `why`: answer for that context",
     "window": "a model's window, of which `assembly.window_fraction` becomes the budget",

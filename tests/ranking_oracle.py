@@ -174,14 +174,19 @@ def refuse(world, rows):
     limits, query = world.settings.refusal, world.query
     if query.vector is None or query.only_time or not limits.enabled or not rows:
         return ""
-    near = []
+    near = {"turns": [], "documents": []}
     for row in rows:
         words = max((claim.coverage for claim in row.claims.values()), default=0.0)
         cosine = row.claims["dense"].raw if "dense" in row.claims else 0.0
-        near.append((words / limits.coverage + cosine / limits.cosine, words, cosine))
-    share, words, cosine = max(near)
-    reason = f"the nearest candidate covers {words:.2f} of its words and has a cosine of {cosine:.2f}"
-    return "" if share >= 1.0 else reason
+        near["documents" if row.unit.author == "document" else "turns"].append((words, cosine))
+    for kind, pairs in near.items():
+        if pairs:
+            best = max(words for words, _ in pairs) + 4.0 * max(cosine for _, cosine in pairs)
+            if best - 0.15 * min(len(query.terms), 4) >= getattr(limits, kind):
+                return ""
+    words, cosine = (max(side) for side in zip(*near["turns"], *near["documents"], strict=True))
+    reason = f"no candidate covers more than {words:.2f} of its words or has a cosine above {cosine:.2f}"
+    return "" if words >= 1.0 - 1e-9 else reason
 
 
 # -------------------------------------------------------------------------------------------------- stages

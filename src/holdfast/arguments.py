@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from holdfast.assembly.plan import ContextRequest, base_start, plan_tail
 from holdfast.candidates import Question
@@ -65,7 +67,13 @@ class SessionOptions(OwnerOptions, total=False):
     session: str | None
 
 
-class ViewOptions(SessionOptions, total=False):
+class ClockOptions(SessionOptions, total=False):
+    """Whose memory is meant, in which session, and by whose clock times are read and shown."""
+
+    zone: str | None
+
+
+class ViewOptions(ClockOptions, total=False):
     """What a question may see, and when it is asked."""
 
     filters: Filters | None
@@ -86,7 +94,7 @@ class _FieldOptions(TypedDict, total=False):
     links: str | Sequence[str] | None
 
 
-class UnitOptions(SessionOptions, _FieldOptions, total=False):
+class UnitOptions(ClockOptions, _FieldOptions, total=False):
     """Whose the words are, and what holds for all of them."""
 
     scope: str | None
@@ -102,6 +110,7 @@ class ChangeOptions(OwnerOptions, _FieldOptions, total=False):
 
     text: str
     topic: str
+    zone: str | None
 
 
 def make_view(  # noqa: PLR0913 - one argument for each option
@@ -117,13 +126,15 @@ def make_view(  # noqa: PLR0913 - one argument for each option
     current_only: bool = True,
     reference_time: datetime | str | None = None,
     as_of: datetime | str | None = None,
+    zone: str | None = None,
 ) -> View:
     """Return what one call may see.
 
     Raises:
         InputError: an option cannot be used.
     """
-    then = check_time("as_of", as_of)
+    clock = find_zone(settings, zone)
+    then = check_time("as_of", as_of, clock)
     if check_flag("only_session", only_session) and session is None:
         raise InputError("only_session needs a session; name one")
     return View(
@@ -132,12 +143,13 @@ def make_view(  # noqa: PLR0913 - one argument for each option
         session=check_name("session", session, optional=True),
         agent=check_name("agent", agent, optional=True),
         now=now,
-        reference_time=check_time("reference_time", reference_time) or then or now,
+        reference_time=(check_time("reference_time", reference_time, clock) or then or now).astimezone(clock or UTC),
         as_of=then,
         only_session=only_session,
         current_only=check_flag("current_only", current_only),
         hide_covered=settings.compaction.covered == "hide",
-        filters=parse_filter(filters),
+        filters=parse_filter(filters, clock),
+        zone=clock,
     )
 
 
@@ -176,15 +188,15 @@ def spell_out(verb: Callable[P, R]) -> Callable[P, R]:
 
 def _keyword(name: str, kind: type) -> inspect.Parameter:
     """Return a keyword that may be left out: of a new unit it is None then, of a change it is nothing at all."""
-    default = ... if kind is ChangeOptions else False if name == "pinned" else None
+    default: object = ... if kind is ChangeOptions else False if name == "pinned" else None
     annotation = kind.__annotations__[name].__forward_arg__
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def owner_of(options: UnitOptions | ChangeOptions) -> SessionOptions:
-    """Return whose memory is meant, out of all that was given."""
+def owner_of(options: UnitOptions | ChangeOptions) -> ClockOptions:
+    """Return whose memory is meant, and by whose clock, out of all that was given."""
     given: Mapping[str, Any] = {**options}
-    return cast("SessionOptions", {name: given[name] for name in SessionOptions.__annotations__ if name in given})
+    return cast("ClockOptions", {name: given[name] for name in ClockOptions.__annotations__ if name in given})
 
 
 # ------------------------------------------------------------------------------------------- fields of a unit
@@ -193,18 +205,19 @@ def owner_of(options: UnitOptions | ChangeOptions) -> SessionOptions:
 def check_unit(settings: IngestSettings, view: View, options: UnitOptions, redact: Redact | None) -> Owned:
     """Return whose the words are, and the fields that hold for all of them."""
     given: Mapping[str, Any] = {name: value for name, value in options.items() if value is not None}
-    checks = {name: check for name, check in _field_checks(settings, view.now).items() if name in given}
+    checks = {name: check for name, check in _field_checks(settings, view).items() if name in given}
     fields = {name: check(given[name]) for name, check in checks.items()}
     return Owned(
         tenant=view.tenant, user=view.user, session=view.session, agent=view.agent, now=view.now,
         scope=choose("scope", given["scope"], SCOPES) if "scope" in given else None,
-        at=check_time("at", options.get("at")), id=check_name("id", options.get("id"), optional=True), redact=redact,
+        at=check_time("at", options.get("at"), view.zone), id=check_name("id", options.get("id"), optional=True),
+        redact=redact, zone=view.zone,
         fields={_STORED_AS.get(name, name): value for name, value in fields.items() if value not in (False, ())},
     )  # fmt: skip
 
 
 def check_changes(
-    settings: IngestSettings, now: datetime, options: ChangeOptions, redact: Redact | None
+    settings: IngestSettings, view: View, options: ChangeOptions, redact: Redact | None
 ) -> dict[str, Any]:
     """Return the fields of a unit that a caller wants changed, without what must not be kept.
 
@@ -215,7 +228,9 @@ def check_changes(
     checks = {
         "text": lambda value: check_text(value, settings),
         "topic": lambda value: check_note("topic", check_given_text("topic", value)),
-    } | {name: check for name, check in _field_checks(settings, now).items() if name in _FieldOptions.__annotations__}
+    } | {
+        name: check for name, check in _field_checks(settings, view).items() if name in _FieldOptions.__annotations__
+    }
     changes = {name: check(given[name]) for name, check in checks.items() if name in given}
     if not changes:
         raise InputError(f"nothing to change; give update one of {', '.join(checks)}")
@@ -224,14 +239,14 @@ def check_changes(
     return {_STORED_AS.get(name, name): value for name, value in changes.items()}
 
 
-def _field_checks(settings: IngestSettings, now: datetime) -> dict[str, Callable[[Any], Any]]:
+def _field_checks(settings: IngestSettings, view: View) -> dict[str, Callable[[Any], Any]]:
     """Return, for every field that a caller may give, how it becomes a value of a unit."""
     return {
         "metadata": lambda value: check_metadata(value, settings),
         "pinned": partial(check_flag, "pinned"),
-        "ttl": lambda value: now + lifetime if (lifetime := check_lifetime(value)) else None,
-        "valid_from": partial(check_time, "valid_from"),
-        "valid_to": partial(check_time, "valid_to"),
+        "ttl": lambda value: view.now + lifetime if (lifetime := check_lifetime(value)) else None,
+        "valid_from": partial(check_time, "valid_from", zone=view.zone),
+        "valid_to": partial(check_time, "valid_to", zone=view.zone),
         "links": partial(check_targets, "links"),
         "author": lambda value: choose("author", value, AUTHORS),
         "speaker": partial(check_name, "speaker"),
@@ -285,6 +300,7 @@ def make_request(
         said=said,
         hidden_words=frozenset(said) if view.session is None else frozenset(),
         strict=check_flag("strict", strict),
+        zone=view.zone or UTC,
     )
     return request, found.warnings
 
@@ -293,7 +309,9 @@ def tail_of(desk: Desk, view: View) -> frozenset[str]:
     """Return T_recent and T_base of a context of the full budget."""
     settings = desk.settings.assembly
     found, turns = rules(desk, view), session_turns(desk.store, view)
-    request = ContextRequest(settings.budget, desk.counter, settings, found.hard, found.soft, session_turns=turns)
+    request = ContextRequest(
+        settings.budget, desk.counter, settings, found.hard, found.soft, session_turns=turns, zone=view.zone or UTC
+    )
     base = turns[base_start(len(turns), settings.min_turns) :]
     return plan_tail(request).tail_ids | {turn.id for turn in base}
 
@@ -319,6 +337,28 @@ def check_user(user: object) -> str:
     if user is None:
         raise InputError("the user is missing; a memory always belongs to one, so pass user=…")
     return check_name("user", user) or ""
+
+
+def find_zone(settings: Settings, zone: str | None) -> tzinfo | None:
+    """Return the time zone that a caller names, else the one of the settings; None when nobody names one.
+
+    Raises:
+        InputError: no such zone is known here.
+    """
+    what, name = ("store.zone", settings.store.zone) if zone is None else ("zone", zone)
+    if zone is None and not name:
+        return None
+    if name == "UTC":  # known where no others are
+        return UTC
+    if not isinstance(name, str):
+        raise InputError(f"{what} = {shown(name)} is not the name of a time zone; give one as Asia/Tokyo")
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # also a folder of zones, and a path
+        known = available_timezones()
+        near = difflib.get_close_matches(name.title(), known, n=1) or ["Asia/Tokyo"]
+        remedy = f"name one as {near[0]}" if known else "this machine knows none, so install the package tzdata"
+        raise InputError(f"{what} = {shown(name)} is not a time zone; {remedy}") from error
 
 
 def check_limit(limit: int | None) -> int | None:

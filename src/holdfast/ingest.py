@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any
 
@@ -44,6 +44,7 @@ class Owned:
     id: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     redact: Redact | None = None
+    zone: tzinfo | None = None
 
     def redacted(self) -> Owned:
         """Return the same without secrets in what holds for all of the words, such as metadata."""
@@ -54,7 +55,7 @@ def remember(
     content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse, indexing: Indexing
 ) -> list[Written]:
     """Keep every word of `content`; report what was done with each message."""
-    said = read_content(content, settings.ingest)
+    said = read_content(content, settings.ingest, owned.zone)
     said = redacted(said, owned.redact)
     drafts = _drafts(said, owned.redacted(), analyse)
     written = store.put(drafts, retry_seconds=settings.ingest.retry_seconds)

@@ -111,6 +111,7 @@ class Memory:
         # Refused before a file is made, not at the first question or word.
         read_rules(settings.symbolic.rules)
         aliases_of(settings.analysis.aliases)
+        arguments.find_zone(settings, None)
         store = SqliteStore.open(location, settings.store, derivation(settings))
         clock = now or (lambda: datetime.now(UTC))
         return cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)
@@ -172,11 +173,10 @@ class Memory:
         Raises:
             NotFoundError: the owner has no such unit.
         """
-        now = self._now()
-        changes = arguments.check_changes(self._settings.ingest, now, options, self._redact)
         view = self._view(**arguments.owner_of(options))
+        changes = arguments.check_changes(self._settings.ingest, view, options, self._redact)
         indexing = self._vectors.indexing()
-        unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, now, self._analyse))
+        unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, view.now, self._analyse))
         ingest.embed([unit], self._store, indexing)
         return unit
 
@@ -268,6 +268,7 @@ class Memory:
 
         `query` is a question, or a message list whose last user message is the question. `as_of` answers from what
         had been recorded by then and was not yet superseded. By `group`, a session comes once, at its best hit.
+        "Yesterday evening" is one of `zone`, as are dates.
         """
         question = self._question(query, profile, limit, group)
         return recall.search(self._engine, question, self._view(**view), explain=explain)
@@ -347,7 +348,7 @@ class Memory:
         filters: arguments.Filters | None = None,
         current_only: bool = True,
         order: Order = "newest",
-        **owner: Unpack[SessionOptions],
+        **owner: Unpack[arguments.ClockOptions],
     ) -> Units:
         """Return units by time, newest first; with `session`, those of that session."""
         only_session = owner.get("session") is not None
@@ -453,7 +454,7 @@ class Memory:
         all: bool = False,
         dry_run: bool = False,
         progress: Callable[[str], None] = lambda _step: None,
-        **owner: Unpack[SessionOptions],
+        **owner: Unpack[arguments.ClockOptions],
     ) -> Erasure:
         """Erase units for good: their words, versions, vectors, and every summary made of them, in every file.
 
@@ -536,7 +537,7 @@ class Memory:
         tails = (arguments.tail_of(self._desk(), dataclasses.replace(view, agent=agent)) for agent in agents)
         return frozenset().union(*tails)
 
-    def _compact_when_due(self, owner: SessionOptions) -> None:
+    def _compact_when_due(self, owner: arguments.ClockOptions) -> None:
         """Compact the session when enough tokens wait outside its tail; what was remembered is safe either way."""
         view, due = self._view(**owner), self._settings.compaction.session_tokens
         try:

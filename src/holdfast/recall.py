@@ -19,7 +19,7 @@ from holdfast.prospects import Shown, add_session, enter, look_up, recover, slot
 from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.pool import Floats, Pool
 from holdfast.ranking.project import project, widened
-from holdfast.ranking.score import Scoring, settle_summaries
+from holdfast.ranking.score import Scoring, confidence, settle_summaries
 from holdfast.ranking.stages import STAGES, run_stages
 from holdfast.settings import Settings
 from holdfast.statements import standing_instructions
@@ -98,7 +98,7 @@ def find(engine: Engine, question: Question, query: QueryProfile, reading: Readi
 
 def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:
     """Return why a question gets no answer; one that asks for a time alone cannot be judged by its words."""
-    return "" if query.vector is None or query.only_time else refusal(pool, engine.settings.refusal)
+    return "" if query.vector is None or query.only_time else refusal(pool, len(query.terms), engine.settings.refusal)
 
 
 def settle(engine: Engine, question: Question, found: Found) -> tuple[Pool, tuple[CutRows, ...]]:
@@ -143,6 +143,7 @@ def _limit(question: Question, ranked: Pool, scores: Floats, reading: Reading) -
             merged_ids=ranked.merged.get(unit_id, ()),
             coverage=float(coverage[row]),
             cosine=ranked.cosine(row),
+            confidence=confidence(float(coverage[row]), ranked.cosine(row), float(ranked.rel[row]), row + 1),
         )
         for row, unit_id in enumerate(ranked.ids[:most])
     )

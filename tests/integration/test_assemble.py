@@ -10,7 +10,7 @@ import pytest
 
 from builders import NOW, WORDS_ONLY, column, later, make_view, opened
 from holdfast import Memory, Settings, sample
-from holdfast.assembly.render import RECENT
+from holdfast.assembly.render import recent_heading
 from holdfast.errors import BudgetError, InputError, SettingsError
 from holdfast.settings import AssemblySettings
 from holdfast.store.contract import Access
@@ -246,7 +246,7 @@ def test_text_runs_from_rules_to_guidance_to_tail_to_what_was_recalled(talk):
 def test_only_the_named_session_has_a_tail(talk):
     assert ids(talk.assemble("boat", user="ana"), "tail") == []
     assert ids(talk.assemble("boat", user="ana", session="s2"), "tail") == []
-    assert RECENT in talk.assemble("zeppelin", user="ana", session="s1").text
+    assert recent_heading() in talk.assemble("zeppelin", user="ana", session="s1").text
     assert ids(talk.assemble("boat", user="ben", session="s1"), "tail") == []
 
 

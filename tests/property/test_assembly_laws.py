@@ -15,8 +15,6 @@ from holdfast.assembly.pack import fill
 from holdfast.assembly.plan import ContextRequest, base_start, plan_tail, safe_starts
 from holdfast.assembly.render import (
     GUIDANCE,
-    RECALLED,
-    RECENT,
     RULES,
     Cursor,
     Quote,
@@ -24,6 +22,8 @@ from holdfast.assembly.render import (
     escape,
     quote,
     quotes,
+    recalled_heading,
+    recent_heading,
     section_text,
     unescape,
 )
@@ -70,8 +70,8 @@ COUNTERS = {**MONOTONE, "scattered": scattered, "shrinking": shrinking, "seven":
 FRAMES = [
     RULES,
     GUIDANCE,
-    RECENT,
-    RECALLED,
+    recent_heading(),
+    recalled_heading(),
     "2026-05-04 12:00 #1\n",
     "12:00 user: ",
     "user: ",
@@ -171,7 +171,7 @@ def assembled(request, projection):
     base = base_start(len(request.session_turns), request.settings.min_turns)
     hard = section_text(RULES, authored_pieces(request.hard)[0])
     needed = request.counter(hard)
-    last = request.counter(hard + section_text(RECENT, quotes(request.session_turns[base:])))
+    last = request.counter(hard + section_text(recent_heading(), quotes(map(Quote.whole, request.session_turns[base:]))))
     refused = request.budget <= 0 or needed > request.budget or (request.strict and last > request.budget)
     try:
         context = assemble(request, projection, score)
@@ -332,8 +332,8 @@ def text_of(request, soft, start, projection=()):
     return (
         section_text(RULES, rules)
         + section_text(GUIDANCE, guidance[:soft])
-        + section_text(RECENT, quotes(request.session_turns[start:]))
-        + section_text(RECALLED, recalled)
+        + section_text(recent_heading(), quotes(map(Quote.whole, request.session_turns[start:])))
+        + section_text(recalled_heading(), recalled)
     )
 
 
@@ -439,7 +439,7 @@ def test_no_words_can_open_close_or_imitate_a_frame(case):
     request, projection = case
     context = assembled(request, projection)
     assume(context is not None)
-    for name, heading in (("tail", RECENT), ("projection", RECALLED)):
+    for name, heading in (("tail", recent_heading()), ("projection", recalled_heading())):
         section = context.section(name)
         assert read_back(section.text, heading) == [item.text for item in section.items]
 
@@ -456,9 +456,9 @@ def test_the_text_follows_from_the_items_alone(case):
         quoted = Quote.whole(unit) if item.kind == "whole" else Quote.part(unit, item.text)
         piece, cursor = quote(quoted, cursor)
         pieces.append(piece)
-    assert context.section("projection").text == section_text(RECALLED, pieces)
+    assert context.section("projection").text == section_text(recalled_heading(), pieces)
     start = len(request.session_turns) - len(shown(context, "tail"))
-    assert context.section("tail").text == section_text(RECENT, quotes(request.session_turns[start:]))
+    assert context.section("tail").text == section_text(recent_heading(), quotes(map(Quote.whole, request.session_turns[start:])))
 
 
 @given(cases())

@@ -25,14 +25,14 @@ from test_ranking import assert_exact
 from builders import NOW, later, make_unit, make_view, opened
 from holdfast import Settings
 from holdfast.assembly.render import (
-    RECALLED,
-    RECENT,
     RULES,
     Cursor,
     Quote,
     authored_pieces,
     quote,
     quotes,
+    recalled_heading,
+    recent_heading,
     section_text,
 )
 from holdfast.documents.core import unit_id
@@ -340,7 +340,7 @@ def check(world, ask):
     hard = world.nodes(user, "hard")
     rules = section_text(RULES, authored_pieces(hard)[0])
     base = turns[len(turns) - min(len(turns), world.settings.assembly.min_turns) :]
-    with_base = count(rules + section_text(RECENT, quotes(base)))
+    with_base = count(rules + section_text(recent_heading(), quotes(map(Quote.whole, base))))
     call = {
         "user": user, "session": session, "budget": budget, "counter": count, "profile": profile, "strict": strict,
         "reference_time": NOW + timedelta(seconds=drift) if moves_reference else None,
@@ -365,7 +365,7 @@ def check(world, ask):
         first = next((hit.unit for hit in world.memory.search(query, **asked)), None)
         loose = set(shown) if session is None else set()
         if first is not None and first.id not in hidden and (first.author, first.text) not in loose:
-            check_first(context, first, rules + section_text(RECENT, quotes(base)), hidden, count)
+            check_first(context, first, rules + section_text(recent_heading(), quotes(map(Quote.whole, base))), hidden, count)
     CASES["assembled"] += 1
     CASES["degraded"] += bool(context.degraded)
     CASES["with projection"] += bool(ids(context, "projection"))
@@ -378,7 +378,7 @@ def check_first(context, first, before, hidden, count):
     tail, projected = ids(context, "tail"), context.section("projection").items
     summed = first.lineage is not None and {*tail, *hidden}.issuperset(first.lineage.sources)
     piece, _ = quote(Quote.whole(first), Cursor(numbered=True))
-    if first.id in tail or summed or count(before + section_text(RECALLED, [piece])) > context.budget:
+    if first.id in tail or summed or count(before + section_text(recalled_heading(), [piece])) > context.budget:
         return
     assert projected
     assert (projected[0].id, projected[0].kind, projected[0].text) == (first.id, "whole", first.text)

@@ -1,4 +1,4 @@
-"""The no-answer rule (C4): decided once from the nearest candidate, by words and meaning together."""
+"""The no-answer rule (C4): decided once from the pool, by words and meaning together; and how sure a hit is."""
 
 from functools import cache
 
@@ -7,9 +7,11 @@ import pytest
 
 from builders import ask, make_claims, make_pool, make_unit, opened, program
 from holdfast import Memory, Settings, sample
+from holdfast.interfaces import wire
 from holdfast.kernels import bm25
 from holdfast.language.query import profile_query
-from holdfast.ranking.fuse import refusal
+from holdfast.ranking.fuse import nearness, refusal
+from holdfast.ranking.score import confidence
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.settings import RefusalSettings
 from holdfast.testing.embedders import HashEmbedder
@@ -17,11 +19,11 @@ from holdfast.testing.embedders import HashEmbedder
 derivation = program("benchmarks/refusal.py")
 
 UNRELATED = "What is the average complexity of quicksort?"
-# Powers of two, so that every sum below is exact.
-HALVES = RefusalSettings(coverage=1.0, cosine=0.5)
+# Powers of two, so that every sum below is exact; the length of a question asks for nothing.
+BARS = RefusalSettings(turns=1.0, documents=1.5)
 
 
-def pool_of(*near):
+def pool_of(*near, author="user"):
     """Return a pool of candidates of which words and meaning say so much: (coverage, cosine), None for nothing."""
     ids = [f"u{row}" for row in range(len(near))]
     words = {unit_id: coverage for unit_id, (coverage, _) in zip(ids, near, strict=True) if coverage is not None}
@@ -31,50 +33,62 @@ def pool_of(*near):
         "dense": make_claims(ids, cosines),
     }
     said = {name: made for name, made in claims.items() if made[1].any()}
-    return make_pool([(make_unit(unit_id), 1.0) for unit_id in ids], claims=said)
+    return make_pool([(make_unit(unit_id, author=author), 1.0) for unit_id in ids], claims=said)
 
 
 @pytest.mark.parametrize(
     ("coverage", "cosine", "refused"),
     [
         (1.0, 0.0, False),
-        (0.0, 0.5, False),
-        (0.5, 0.25, False),
-        (0.75, 0.125, False),
+        (0.0, 0.25, False),
+        (0.5, 0.125, False),
         (0.999, 0.0, True),
-        (0.0, 0.499, True),
-        (0.5, 0.249, True),
+        (0.0, 0.249, True),
+        (0.5, 0.124, True),
         (0.0, 0.0, True),
-        (1.0, None, False),
         (0.999, None, True),
-        (None, 0.5, False),
-        (None, 0.499, True),
+        (None, 0.25, False),
+        (None, 0.249, True),
         (None, None, True),
     ],
 )
-def test_coverage_and_cosine_must_add_up_to_one(coverage, cosine, refused):
-    assert bool(refusal(pool_of((coverage, cosine)), HALVES)) == refused
+def test_coverage_and_cosine_are_weighed_together(coverage, cosine, refused):
+    assert bool(refusal(pool_of((coverage, cosine)), 0, BARS)) == refused
+
+
+def test_more_is_asked_of_documents_and_either_kind_may_answer():
+    near = (0.5, 0.125)
+    assert refusal(pool_of(near), 0, BARS) == ""
+    assert refusal(pool_of(near, author="document"), 0, BARS) != ""
+    assert refusal(pool_of((0.5, 0.25), author="document"), 0, BARS) == ""
+
+
+def test_less_is_asked_of_a_short_question():
+    pool = pool_of((0.5, 0.2))
+    assert [bool(refusal(pool, terms, BARS)) for terms in (1, 2, 3, 9)] == [False, False, True, True]
+    assert nearness(0.5, 0.2, 4) == nearness(0.5, 0.2, 400)
 
 
 def test_the_reason_names_both_numbers():
-    reason = refusal(pool_of((0.125, 0.0625)), HALVES)
+    reason = refusal(pool_of((0.125, 0.0), (0.0, 0.0625)), 3, BARS)
     assert "0.12 of its words" in reason or "0.13 of its words" in reason
-    assert "cosine of 0.06" in reason
+    assert "cosine above 0.06" in reason
 
 
-def test_the_nearest_candidate_decides_wherever_it_ranks():
-    near, far = (1.0, 0.5), (0.0, 0.0)
-    assert refusal(pool_of(near, far), HALVES) == refusal(pool_of(far, near), HALVES) == ""
-    assert refusal(pool_of(far, far), HALVES) != ""
+def test_the_best_words_and_the_best_meaning_may_be_of_different_candidates_wherever_they_rank():
+    words, meaning, far = (0.5, 0.0), (0.0, 0.125), (0.0, 0.0)
+    assert refusal(pool_of(words, meaning), 0, BARS) == refusal(pool_of(far, meaning, words), 0, BARS) == ""
+    assert refusal(pool_of(words, far), 0, BARS) != ""
 
 
 def test_a_unit_that_holds_every_word_of_the_question_is_never_refused():
-    assert refusal(pool_of((0.0, 0.2), (1.0, 0.0)), RefusalSettings()) == ""
+    assert refusal(pool_of((0.0, 0.2), (1.0, 0.0)), 9, RefusalSettings()) == ""
+    assert refusal(pool_of((1.0, 0.0), author="document"), 9, RefusalSettings()) == ""
 
 
 def test_nothing_found_is_not_refused_and_a_switched_off_rule_refuses_nothing():
-    assert refusal(pool_of(), HALVES) == ""
-    assert refusal(pool_of((0.0, 0.0)), RefusalSettings(enabled=False)) == ""
+    assert refusal(pool_of(), 3, BARS) == ""
+    assert refusal(pool_of((0.0, 0.0)), 3, RefusalSettings(enabled=False)) == ""
 
 
 def test_the_rule_is_off_in_the_reference_recipe_and_on_by_default():
@@ -156,9 +170,54 @@ def test_the_questions_of_the_sample_are_not_refused_and_find_their_turns():
     assert found >= 22
 
 
-def test_the_derived_thresholds_refuse_most_of_what_may_be_refused():
-    near, far = np.array([[[0.6, 0.3]]] * 20), np.array([[[0.1, 0.1]]] * 20)
-    derived = derivation.chosen({("chat", 0, True): near, ("chat", 0, False): far, ("chat", 1, False): far}, 1.0)
-    assert derivation.share(near, derived["coverage"], derived["cosine"]) == 1.0
-    assert derived["chosen on"]["chat"] == {"kept": 1.0, "refused": 1.0}
-    assert derived["held out"]["chat"] == {"refused": 1.0}
+# ------------------------------------------------------------------------------------------------- confidence
+
+
+def test_confidence_grows_with_the_evidence_and_is_a_share():
+    assert confidence(0.5, None, 0.5, 1) is None
+    for weaker, stronger in (
+        ((0.2, 0.3, 0.5, 2), (0.4, 0.3, 0.5, 2)),
+        ((0.2, 0.3, 0.5, 2), (0.2, 0.4, 0.5, 2)),
+        ((0.2, 0.3, 0.5, 2), (0.2, 0.3, 0.6, 2)),
+        ((0.2, 0.3, 0.5, 2), (0.2, 0.3, 0.5, 1)),
+    ):
+        assert 0.0 < confidence(*weaker) < confidence(*stronger) < 1.0
+
+
+def test_every_hit_with_a_vector_says_how_sure_it_is():
+    hits = sample_memory().search("Who has the key to our flat?", user=sample.USER)
+    assert [hit.confidence for hit in hits] == [confidence(h.coverage, h.cosine, h.rel, h.rank) for h in hits]
+    assert hits[0].confidence > hits[-1].confidence
+    [first, *_] = wire.search_json(hits)["hits"]
+    assert first["confidence"] == hits[0].confidence
+    with opened() as memory:
+        memory.remember("the blue boat leaks", user="ana")
+        [hit] = memory.search("blue boat", user="ana")
+        assert hit.confidence is None
+        assert "confidence" not in wire.hit_json(hit)
+
+
+# ------------------------------------------------------------------------------------------------- derivation
+
+
+def asked(near, *, answerable, half=0, hits=()):
+    return derivation.Asked("chat", "turns", half, answerable, near, list(hits))
+
+
+def test_the_derived_threshold_refuses_most_of_what_may_be_refused():
+    own = [asked(1.0 + number / 100, answerable=True) for number in range(100)]
+    strange = [asked(0.995, answerable=False), asked(0.995, answerable=False, half=1), asked(3.0, answerable=False)]
+    assert derivation.choose(own, "turns", 1.0) == 1.0
+    assert derivation.choose(own, "turns", 0.98) == 1.02
+    found = derivation.point([*own, *strange], 1.0)
+    assert found["chosen on"]["chat"] == {"kept": 1.0, "refused": 0.5}
+    assert found["held out"]["chat"] == {"refused": 1.0}
+
+
+def test_the_fit_finds_how_often_hits_answer():
+    often = [((1.0, 1.0), number < 80) for number in range(100)]
+    seldom = [((1.0, 0.0), number < 20) for number in range(100)]
+    questions = [asked(1.0, answerable=True, hits=often + seldom)]
+    weights = derivation.fit(*derivation.rows_of(questions))
+    said = 1.0 / (1.0 + np.exp(-np.array([[1.0, 1.0], [1.0, 0.0]]) @ weights))
+    assert said.tolist() == pytest.approx([0.8, 0.2], abs=1e-6)

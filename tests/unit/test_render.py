@@ -6,13 +6,13 @@ import pytest
 
 from builders import NOW, later, make_unit
 from holdfast.assembly.render import (
-    RECALLED,
     Cursor,
     Quote,
     authored_pieces,
     escape,
     quote,
     quotes,
+    recalled_heading,
     section_text,
     unescape,
 )
@@ -99,7 +99,7 @@ def test_what_the_line_before_said_is_not_repeated():
 
 
 def test_the_tail_is_one_session_and_does_not_number_it():
-    pieces = quotes([turn("u1", "hi"), turn("u2", "hello\nthere", author="assistant", at=later(minutes=2))])
+    pieces = quotes(map(Quote.whole, [turn("u1", "hi"), turn("u2", "hello\nthere", author="assistant", at=later(minutes=2))]))
     assert pieces == ["2026-05-04 12:00\nuser: hi\n", "12:02 assistant: hello\n>there\n"]
 
 
@@ -154,7 +154,7 @@ def test_an_id_can_end_a_frame_no_more_than_a_name_can():
     ],
 )
 def test_a_name_stays_a_name(speaker, shown):
-    assert quotes([turn(speaker=speaker)]) == [f"2026-05-04 12:00\n{shown}: hello\n"]
+    assert quotes(map(Quote.whole, [turn(speaker=speaker)])) == [f"2026-05-04 12:00\n{shown}: hello\n"]
 
 
 @pytest.mark.parametrize("role", [*AUTHORS, *_AUTHOR_OF_ROLE, "summary"])
@@ -165,7 +165,7 @@ def test_no_name_looks_like_a_role(role):
     tagged = role + "\U000e0041"
     spaced = (f"{role}:", f" - {role} -", f"{role}.")
     for name in (role, role.title(), role.upper(), accented, wide, hidden, tagged, *spaced):
-        assert quotes([turn(speaker=name)]) == ["2026-05-04 12:00\nuser: hello\n"], name
+        assert quotes(map(Quote.whole, [turn(speaker=name)])) == ["2026-05-04 12:00\nuser: hello\n"], name
 
 
 @pytest.mark.parametrize(
@@ -177,12 +177,12 @@ def test_no_name_looks_like_a_role(role):
     ],
 )  # fmt: skip
 def test_letters_of_other_scripts_borrow_no_role(name):
-    assert quotes([turn(speaker=name)]) == ["2026-05-04 12:00\nuser: hello\n"]
+    assert quotes(map(Quote.whole, [turn(speaker=name)])) == ["2026-05-04 12:00\nuser: hello\n"]
 
 
 def test_a_section_without_pieces_is_nothing():
-    assert section_text(RECALLED, []) == ""
-    assert section_text(RECALLED, ["a\n"]) == f"{RECALLED}a\n"
+    assert section_text(recalled_heading(), []) == ""
+    assert section_text(recalled_heading(), ["a\n"]) == f"{recalled_heading()}a\n"
 
 
 # -------------------------------------------------------------------------------------------------- rules

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from holdfast.assembly.context import Context, ContextSection, Item, LeftOut, LeftOutBy, Recalled
 from holdfast.assembly.plan import Plan, longest_prefix
-from holdfast.assembly.render import GAP, RECALLED, Cursor, Quote, quote, section_text
+from holdfast.assembly.render import GAP, Cursor, Quote, quote, recalled_heading, section_text
 from holdfast.errors import InputError, shown
 from holdfast.language.lexical import Tokenizer, terms
 from holdfast.language.sentences import EXCERPT
@@ -37,7 +37,7 @@ def fill(plan: Plan, projection: Sequence[Recalled], sentence_score: SentenceSco
     packer = _Packer(plan, sentence_score)
     known, fresh = set(plan.shown_ids), []
     for recalled in projection:
-        entry = _Entry(Quote.whole(recalled.unit, recalled.replaced), recalled.score)
+        entry = _Entry(Quote.whole(recalled.unit, plan.zone, recalled.replaced), recalled.score)
         if recalled.unit.id in known:
             packer.leave(entry, "shown")
         elif plan.degraded:
@@ -60,6 +60,7 @@ class _Packer:
 
     def __init__(self, plan: Plan, score: SentenceScore | None) -> None:
         self.before, self.used = plan.text, plan.tokens
+        self.zone, self.heading = plan.zone, recalled_heading(plan.zone)
         self.budget, self.count, self.settings, self.score = plan.budget, plan.counter, plan.settings, score
         self.cursor = Cursor(numbered=True)
         self.pieces: list[str] = []
@@ -78,12 +79,14 @@ class _Packer:
         else:
             for entry in ranked[taken:]:
                 self._squeeze(entry)
-        return ContextSection("projection", section_text(RECALLED, self.pieces), self.used - free, tuple(self.items))
+        return ContextSection(
+            "projection", section_text(self.heading, self.pieces), self.used - free, tuple(self.items)
+        )
 
     def leave(self, entry: _Entry, cut: LeftOutBy, ahead: int = 0) -> int:
         """Leave one item out, with so many tokens of others still ahead of it; return what it needs."""
         # The first item brings the section's heading along.
-        heading = "" if self.pieces or ahead else RECALLED
+        heading = "" if self.pieces or ahead else self.heading
         needed = self.count(heading + quote(entry.quoted, self.cursor)[0])
         # A counter for which parts cost less than they add may say that nothing was missing; something was.
         least = 1 if cut in ("budget", "prefix") else 0
@@ -131,7 +134,7 @@ class _Packer:
         if self._take(entry):
             return
         for words in self._excerpts(entry):
-            quoted = Quote.part(entry.quoted.unit, words, entry.quoted.replaced)
+            quoted = Quote.part(entry.quoted.unit, words, self.zone, entry.quoted.replaced)
             if self._take(_Entry(quoted, entry.score)):
                 return
         self.leave(entry, "budget")
@@ -139,7 +142,7 @@ class _Packer:
     def _excerpts(self, entry: _Entry) -> list[str]:
         if self.settings.packing != "excerpt" or self.score is None:
             return []
-        frame, _ = quote(Quote.part(entry.quoted.unit, "", entry.quoted.replaced), self.cursor)
+        frame, _ = quote(Quote.part(entry.quoted.unit, "", self.zone, entry.quoted.replaced), self.cursor)
         if not self._is_near(self.count(frame)):
             return []
         return excerpts(entry.quoted.text, self.score, self.settings.excerpt_sentences)
@@ -162,7 +165,7 @@ class _Packer:
         self.items.append(Item(quoted.unit.id, quoted.kind, quoted.text, self.count(piece), entry.score, earlier))
 
     def _total(self, pieces: Sequence[str]) -> int:
-        return self.count(self.before + section_text(RECALLED, pieces))
+        return self.count(self.before + section_text(self.heading, pieces))
 
     def _is_near(self, cost: int) -> bool:
         return cost <= self.budget - self.used + _LOCAL_ERROR

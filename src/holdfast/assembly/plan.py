@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from weakref import WeakKeyDictionary
@@ -25,16 +26,16 @@ from weakref import WeakKeyDictionary
 from holdfast.assembly.context import ContextSection, Item, LeftOut, LeftOutBy, Standing, node_id
 from holdfast.assembly.render import (
     GUIDANCE,
-    RECALLED,
-    RECENT,
     RULES,
-    STANDING,
     Cursor,
     Quote,
     authored_pieces,
     quote,
     quotes,
+    recalled_heading,
+    recent_heading,
     section_text,
+    standing_heading,
 )
 from holdfast.errors import BudgetError, InputError, shown
 from holdfast.language.tokens import Estimator, TokenCounter, checked
@@ -95,7 +96,7 @@ class ContextRequest:
     and words. `session_turns` is the active session in its order, without that: `hidden` are those units,
     `hidden_words` what it shows of no known session. `standing` are the user's instructions in order. `first` is
     what the projection will begin with: older turns, then soft rules make room for it. `strict` refuses a context
-    that lacks one of the last turns.
+    that lacks one of the last turns. Times are shown in `zone`.
     """
 
     budget: int
@@ -110,6 +111,7 @@ class ContextRequest:
     standing: Sequence[Standing] = ()
     first: Unit | None = None
     strict: bool = False
+    zone: tzinfo = UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class Plan:
     degraded: str
     warnings: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
+    zone: tzinfo = UTC
 
     @property
     def text(self) -> str:
@@ -190,7 +193,7 @@ class _Planner:
                 f"the rules{heaviest(request.hard, self.rules, self.count)}"
             )
         turns = self.turns
-        quoted = self._quoted = cache(lambda place: Quote.whole(turns[place]))
+        quoted = self._quoted = cache(lambda place: Quote.whole(turns[place], request.zone))
         self._behind_another = cache(lambda place: quote(quoted(place), quoted(place - 1).cursor)[0])
         self.base = self.start = base_start(len(self.turns), request.settings.min_turns)
         self.soft, self.with_first = 0, 0
@@ -207,7 +210,7 @@ class _Planner:
     def text(self, soft: int, start: int) -> str:
         """Return the text with so many soft rules and the turns from `start` on."""
         guidance = section_text(GUIDANCE, self.guidance[:soft])
-        return self.rules_text + guidance + section_text(RECENT, self.lines(start))
+        return self.rules_text + guidance + section_text(recent_heading(self.request.zone), self.lines(start))
 
     def total(self, soft: int, start: int) -> int:
         """Count that text as it stands."""
@@ -278,7 +281,8 @@ class _Planner:
         first = self.request.first
         if first is None or any(turn.id == first.id for turn in self.turns[self.start :]):
             return
-        recalled = section_text(RECALLED, [quote(Quote.whole(first), Cursor(numbered=True))[0]])
+        zone = self.request.zone
+        recalled = section_text(recalled_heading(zone), [quote(Quote.whole(first, zone), Cursor(numbered=True))[0]])
 
         def total(soft: int, start: int) -> int:
             """Count both texts: for some counters the longer one counts less, and either may be the last one."""
@@ -337,12 +341,20 @@ class _Planner:
         sections = (
             ContextSection("hard", self.rules_text, self.hard, hard),
             ContextSection("soft", section_text(GUIDANCE, self.guidance[: self.soft]), soft_tokens, soft),
-            ContextSection("tail", section_text(RECENT, pieces), tail_tokens, tail),
+            ContextSection("tail", section_text(recent_heading(request.zone), pieces), tail_tokens, tail),
             ContextSection("standing"),
         )
         left_out = (*self._turns_left(), *self._soft_left(degraded=bool(degraded)))
         return Plan(
-            self.budget, self.count, request.settings, sections, self.tokens, degraded, tuple(warnings), left_out
+            self.budget,
+            self.count,
+            request.settings,
+            sections,
+            self.tokens,
+            degraded,
+            tuple(warnings),
+            left_out,
+            request.zone,
         )
 
     def _items(self, shown_as: Iterable[tuple[str, str]], pieces: Sequence[str]) -> tuple[Item, ...]:
@@ -368,18 +380,20 @@ class _Planner:
 
 def _add_standing(plan: Plan, request: ContextRequest) -> Plan:
     """Let the first standing instructions come along within their share, beside the first hit where that fits."""
+    zone, first, count = request.zone, request.first, plan.counter
     quoted = [
-        Quote.whole(unit) if text == unit.text.strip() else Quote.part(unit, text, named=False)
+        Quote.whole(unit, zone) if text == unit.text.strip() else Quote.part(unit, text, zone, named=False)
         for unit, text, _ in request.standing
         if unit.id not in plan.tail_ids
     ]
-    pieces, count, first = quotes(quoted), plan.counter, request.first
-    recalled = section_text(RECALLED, [quote(Quote.whole(first), Cursor(numbered=True))[0]]) if first else ""
-    if first is None or first.id in plan.tail_ids or count(plan.text + recalled) > plan.budget:
+    pieces, heading, recalled = quotes(quoted), standing_heading(zone), ""
+    if first is not None and first.id not in plan.tail_ids:
+        recalled = section_text(recalled_heading(zone), [quote(Quote.whole(first, zone), Cursor(numbered=True))[0]])
+    if count(plan.text + recalled) > plan.budget:
         recalled = ""
 
     def total(size: int) -> int:
-        text = plan.text + section_text(STANDING, pieces[:size])
+        text = plan.text + section_text(heading, pieces[:size])
         return max(count(text), count(text + recalled))
 
     bound = min(plan.budget, total(0) + share_of(plan.budget, plan.settings.standing_share))
@@ -387,7 +401,7 @@ def _add_standing(plan: Plan, request: ContextRequest) -> Plan:
     costs = [count(piece) for piece in pieces]
     items = (Item(one.unit.id, one.kind, one.text, cost) for one, cost in zip(quoted[:taken], costs, strict=False))
     rest = ((one.unit.id, cost) for one, cost in zip(quoted[taken:], costs[taken:], strict=True))
-    text = section_text(STANDING, pieces[:taken])
+    text = section_text(heading, pieces[:taken])
     section = ContextSection("standing", text, count(plan.text + text) - plan.tokens, tuple(items))
     tokens, left_out = plan.tokens + section.tokens, (*plan.left_out, *_left_out(rest, "standing", bound - spent))
     return replace(plan, sections=(*plan.sections[:3], section), tokens=tokens, left_out=left_out)

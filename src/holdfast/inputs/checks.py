@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import TypeVar
 
 from holdfast.errors import InputError, SettingsError, shown
@@ -141,13 +141,9 @@ def check_acts(what: str, value: object, each: str) -> tuple[Act, ...]:
     return tuple(dict.fromkeys(choose(each, act, ACTS) for act in check_list(what, value)))
 
 
-def check_time(what: str, moment: object) -> datetime | None:
-    """Return an aware UTC time from a datetime, ISO text, or seconds or milliseconds since 1970; None stays None.
-
-    Raises:
-        InputError: it is naive, not a time, or outside the years a memory can have.
-    """
-    return None if moment is None else read_time(what, moment)
+def check_time(what: str, moment: object, zone: tzinfo | None = None) -> datetime | None:
+    """Return an aware UTC time as `read_time` does; None stays None."""
+    return None if moment is None else read_time(what, moment, zone)
 
 
 def check_lifetime(ttl: object) -> timedelta | None:

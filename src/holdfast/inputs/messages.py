@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any
 
@@ -67,11 +67,9 @@ _UNIT_CHECKS: dict[str, tuple[Callable[[str, Any], Any], object]] = {
     "speaker": (partial(check_note, most=MAX_NAME), None),
     "message_id": (partial(check_name, optional=True), None),
     "bundle_id": (partial(check_name, optional=True), None),
-    "valid_from": (check_time, None),
-    "valid_to": (check_time, None),
-    "expires_at": (check_time, None),
 }
-_UNIT_FIELDS = frozenset(_UNIT_CHECKS) | {
+_UNIT_TIMES = ("valid_from", "valid_to", "expires_at")
+_UNIT_FIELDS = frozenset((*_UNIT_CHECKS, *_UNIT_TIMES)) | {
     "id", "kind", "text", "role", "claim", "procedure", "utility_acts", "author", "at", "subject", "relation",
     "object", "confidence", "metadata", "parts", "session",
 }  # fmt: skip
@@ -92,14 +90,14 @@ class Said:
 # ---------------------------------------------------------------------------------------------- contents
 
 
-def read_content(content: object, settings: IngestSettings) -> list[Said]:
-    """Return what `content` says: a text, a unit, a message, or a list of these.
+def read_content(content: object, settings: IngestSettings, zone: tzinfo | None = None) -> list[Said]:
+    """Return what `content` says: a text, a unit, a message, or a list of these; `zone` is that of times with none.
 
     Raises:
         InputError: anything in it cannot be used; the message says which item.
     """
     if isinstance(content, str | Mapping | Unit):
-        return [_read_one(content, settings)]
+        return [_read_one(content, settings, zone)]
     if not isinstance(content, Sequence) or isinstance(content, bytes):
         raise InputError(f"{shown(content)} cannot be remembered; give a text, a message or a list of messages")
     if not content:
@@ -107,13 +105,13 @@ def read_content(content: object, settings: IngestSettings) -> list[Said]:
     said = []
     for number, item in enumerate(content):
         try:
-            said.append(_read_one(item, settings))
+            said.append(_read_one(item, settings, zone))
         except InputError as error:
             raise type(error)(f"message {number}: {error}") from error
     return said
 
 
-def _read_one(item: object, settings: IngestSettings) -> Said:
+def _read_one(item: object, settings: IngestSettings, zone: tzinfo | None) -> Said:
     if isinstance(item, str):
         return Said(check_text(item, settings))
     if isinstance(item, Unit):
@@ -121,10 +119,10 @@ def _read_one(item: object, settings: IngestSettings) -> Said:
     if not isinstance(item, Mapping):
         raise InputError(f"{shown(item)} is not a message; give text, or a dict with role and content")
     if "content" in item or "tool_calls" in item:
-        return read_message(item, settings)
+        return read_message(item, settings, zone)
     if isinstance(item.get("role"), str) and item["role"] in _AUTHOR_OF_ROLE:
         raise InputError(f"a message of {item['role']} has no content; give it one, as in {{'content': 'hello'}}")
-    return _read_unit(item, settings)
+    return _read_unit(item, settings, zone)
 
 
 def unit_fields(unit: Unit) -> dict[str, JSON]:
@@ -173,7 +171,7 @@ def _author(message: Mapping[str, Any]) -> Author:
     return author
 
 
-def read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
+def read_message(message: Mapping[str, Any], settings: IngestSettings, zone: tzinfo | None = None) -> Said:
     """Return one message, checked; whatever it has that is not known here is kept in its metadata.
 
     Raises:
@@ -198,7 +196,7 @@ def read_message(message: Mapping[str, Any], settings: IngestSettings) -> Said:
     return Said(
         check_text(text, settings, "content"),
         author,
-        at=check_time(*given["at"]),
+        at=check_time(*given["at"], zone),
         session=check_name(*session, optional=True),
         fields=fields,
     )
@@ -254,7 +252,7 @@ def _without_words(parts: Sequence[object]) -> str:
     return f"[{', '.join(dict.fromkeys(kinds)) or 'empty'}]"
 
 
-def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
+def _read_unit(given: Mapping[str, Any], settings: IngestSettings, zone: tzinfo | None) -> Said:
     if unknown := sorted(set(given) - _UNIT_FIELDS, key=repr):
         raise InputError(f"a unit has no field {shown(unknown[0])}; its fields are {', '.join(sorted(_UNIT_FIELDS))}")
     role = choose("role", given.get("role", "Narrative"), ROLES)
@@ -276,6 +274,7 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
         "utility_acts": check_acts("utility_acts", given.get("utility_acts", default_acts), "act"),
         "fact": _read_fact(given),
         **{name: check(name, given.get(name, default)) for name, (check, default) in _UNIT_CHECKS.items()},
+        **{name: check_time(name, given.get(name), zone) for name in _UNIT_TIMES},
     }
     if given.get("metadata") is not None:
         fields["metadata"] = check_metadata(given["metadata"], settings)
@@ -285,7 +284,7 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings) -> Said:
         text,
         author,
         check_name("id", given.get("id"), optional=True),
-        check_time("at", given.get("at")),
+        check_time("at", given.get("at"), zone),
         check_name("session", given.get("session"), optional=True),
         fields,
     )

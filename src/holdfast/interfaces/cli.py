@@ -6,6 +6,7 @@ import inspect
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from rich.progress import Progress, track
 from rich.text import Text
 
 from holdfast import __version__, sample
+from holdfast.arguments import find_zone
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED
 from holdfast.errors import HoldfastError, InputError
 from holdfast.interfaces import demo as demonstration
@@ -91,13 +93,13 @@ def remember(
     supersedes: list[str] | None = None,
     links: list[str] | None = None,
     *,
-    session_owner: Options,
+    clock_owner: Options,
 ) -> Answer:
     """Keep a text, or a file of messages, word for word."""
     if (text is None) == (messages is None):
         raise InputError("give a text, or --messages FILE; one of the two")
     fields: Options = {
-        **session_owner, "scope": scope, "at": at, "author": author, "speaker": speaker, "ttl": ttl,
+        **clock_owner, "scope": scope, "at": at, "author": author, "speaker": speaker, "ttl": ttl,
         "metadata": json_argument("metadata", metadata), "pinned": pinned, "valid_from": valid_from,
         "valid_to": valid_to, "supersedes": supersedes, "links": links,
     }  # fmt: skip
@@ -141,13 +143,13 @@ def search(
     group: str | None = None,
     *,
     limited_view: Options,
-    session_owner: Options,
+    clock_owner: Options,
 ) -> Answer:
     """Find units by words and by meaning; every score can be explained."""
-    memory, user = call.memory, session_owner["user"]
-    options = {**limited_view, **session_owner, "group": group}
+    memory, user = call.memory, clock_owner["user"]
+    options = {**limited_view, **clock_owner, "group": group}
     result = memory.search(query, profile=profile, explain=explain or tree, **options)
-    stranger = not result.hits and not memory.stats(user=user, tenant=session_owner["tenant"]).units
+    stranger = not result.hits and not memory.stats(user=user, tenant=clock_owner["tenant"]).units
     note = Text(f"user {user!r} has nothing in this store; name another with --user", "yellow") if stranger else ""
     return Answer(wire.search_json(result), lambda: draw.hits(result, tree=tree), note)
 
@@ -162,11 +164,15 @@ def why(
     limited_view: Options,
     budget: int | None = None,
     tree: bool = False,
-    session_owner: Options,
+    clock_owner: Options,
 ) -> Answer:
     """Say why a unit is, or is not, among the hits of a question, or in the context of a budget."""
-    verdict = call.memory.why(query, unit_id, profile=profile, budget=budget, **limited_view, **session_owner)
-    return Answer(wire.why_json(verdict), lambda: draw.why(verdict, query, tree=tree))
+    verdict = call.memory.why(query, unit_id, profile=profile, budget=budget, **limited_view, **clock_owner)
+    return Answer(wire.why_json(verdict), lambda: draw.why(verdict, query, tree=tree, zone=_zone(call, clock_owner)))
+
+
+def _zone(call: Call, clock_owner: Options) -> tzinfo:
+    return find_zone(call.settings, clock_owner["zone"]) or UTC
 
 
 @command(app, "show")
@@ -184,7 +190,7 @@ def list_units(
     oldest: bool = False,
     everything: bool = False,
     *,
-    session_owner: Options,
+    clock_owner: Options,
 ) -> Answer:
     """List units by time, newest first."""
     found = call.memory.list(
@@ -192,12 +198,12 @@ def list_units(
         filters=json_argument("filter", filters),
         current_only=not everything,
         order="oldest" if oldest else "newest",
-        **session_owner,
+        **clock_owner,
     )
     more = 0 < limit < len(found)
     found = found[:limit] if more else found
     note = f"the {'oldest' if oldest else 'newest'} {limit}; there are more: --limit 0 lists all" if more else ""
-    return Answer([wire.unit_json(unit) for unit in found], lambda: draw.units(found), note)
+    return Answer([wire.unit_json(unit) for unit in found], lambda: draw.units(found, _zone(call, clock_owner)), note)
 
 
 @command(app)
@@ -221,6 +227,7 @@ def update(
     valid_from: str | None = None,
     valid_to: str | None = None,
     links: list[str] | None = None,
+    zone: str | None = None,
     *,
     owner: Options,
 ) -> Answer:
@@ -234,7 +241,7 @@ def update(
         raise InputError(f"nothing to change is named; give one of {_CHANGES}")
     if ttl == 0:
         changes["ttl"] = None
-    unit = call.memory.update(unit_id, **owner, **changes)
+    unit = call.memory.update(unit_id, zone=zone, **owner, **changes)
     return Answer(wire.unit_json(unit), lambda: draw.unit(unit))
 
 
@@ -324,12 +331,12 @@ def assemble(
     strict: bool = False,
     *,
     view: Options,
-    session_owner: Options,
+    clock_owner: Options,
 ) -> Answer:
     """Pack rules, the last turns and what a question brings up into a prompt that keeps its budget."""
     memory, explain = call.memory, explain or tree
     context = memory.assemble(
-        _asked(query, messages), profile=profile, budget=budget, window=window, strict=strict, **view, **session_owner
+        _asked(query, messages), profile=profile, budget=budget, window=window, strict=strict, **view, **clock_owner
     )
     row = wire.context_json(context, explain=explain)
     return Answer(row, lambda: draw.context(context, explain=explain, tree=tree))
@@ -430,6 +437,7 @@ def forget(
     everything: bool = False,
     dry_run: bool = False,
     yes: bool = False,
+    zone: str | None = None,
     *,
     owner: Options,
 ) -> Answer:
@@ -437,7 +445,7 @@ def forget(
     memory = call.memory
     named: Options = {
         "ids": ids, "session": session, "document": document, "filters": json_argument("filter", filters),
-        "all": everything, **owner,
+        "all": everything, "zone": zone, **owner,
     }  # fmt: skip
     if not (dry_run or yes):
         _ask(memory.forget(**named, dry_run=True))

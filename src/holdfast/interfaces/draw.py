@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,14 +77,9 @@ def who(unit: Unit) -> str:
     return "summary" if unit.kind == "summary" else unit.speaker or unit.author
 
 
-def when(unit: Unit) -> str:
-    """Return the event time, to the minute, in UTC."""
-    return unit.event_time.strftime("%Y-%m-%d %H:%M")
-
-
-def day(unit: Unit) -> str:
-    """Return the day of the event, for tables: their room belongs to the text."""
-    return unit.event_time.strftime("%Y-%m-%d")
+def when(unit: Unit, zone: tzinfo = UTC) -> str:
+    """Return the event time, to the minute."""
+    return unit.event_time.astimezone(zone).strftime("%Y-%m-%d %H:%M")
 
 
 def one_line(text: str) -> str:
@@ -138,7 +134,8 @@ def hits(result: SearchResult, *, tree: bool = False) -> RenderableType:
         reason = f" Refused: {result.trace.refused}." if result.trace.refused else ""
         nothing = Text(f"Nothing found.{reason} Words searched for: {words}", "yellow")
         return Group(nothing, *warnings(result.warnings))
-    return Group(*(_hit(hit, typed, tree=tree) for hit in result), *warnings(result.warnings))
+    zone = result.trace.reference_time.tzinfo or UTC
+    return Group(*(_hit(hit, typed, zone, tree=tree) for hit in result), *warnings(result.warnings))
 
 
 def warnings(found: Sequence[str]) -> list[RenderableType]:
@@ -146,15 +143,16 @@ def warnings(found: Sequence[str]) -> list[RenderableType]:
     return [Text(f"warning: {warning}", "yellow") for warning in found]
 
 
-def _hit(hit: Hit, typed: Mapping[str, str], *, tree: bool) -> RenderableType:
+def _hit(hit: Hit, typed: Mapping[str, str], zone: tzinfo, *, tree: bool) -> RenderableType:
     head = Text.assemble(
         (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f}  ", "bold"), (f"{who(hit.unit)}  ", "cyan"),
-        (f"{day(hit.unit)}  {hit.unit.id}", "dim"),
+        (f"{when(hit.unit, zone).split()[0]}  {hit.unit.id}", "dim"),
     )  # fmt: skip
     body: list[RenderableType] = [head, indent(beginning(hit.unit.text))]
     if hit.contributions is not None:
         body.append(indent(made_of(hit.contributions, hit.unit, typed)))
-        notes = (note for note in hit.notes if tree or note.startswith(_TELLING))
+        sure = (f"confidence {hit.confidence:.2f}",) if tree and hit.confidence is not None else ()
+        notes = (*sure, *(note for note in hit.notes if tree or note.startswith(_TELLING)))
         body += [indent(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
         body += [indent(bar(hit.contributions)), Padding.indent(score_tree(hit.contributions), 3)] if tree else []
     return Group(*body)
@@ -309,11 +307,11 @@ def _number(value: float) -> str:
     return f"{value:.6g}" if value == 0.0 or abs(value) >= _SMALLEST_DRAWN else "≈0"
 
 
-def why(verdict: Why, question: str = "", *, tree: bool = False) -> RenderableType:
+def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = UTC) -> RenderableType:
     """Draw why a unit is, or is not, among the hits; the whole of its score with `tree`."""
     unit, typed = verdict.unit, typed_words(question)
     lines: list[RenderableType] = [
-        Text(f"{who(unit)} {when(unit)}: {beginning(unit.text)}"),
+        Text(f"{who(unit)} {when(unit, zone)}: {beginning(unit.text)}"),
         Text(verdict.verdict, "green" if verdict.returned else "yellow"),
     ]
     if verdict.distance_to_cut is not None and verdict.score is not None:
@@ -336,12 +334,12 @@ def _words(standing: StrategyStanding, typed: Mapping[str, str]) -> str:
     return "".join(f"; {name} {', '.join(found)}" for name, found in told if found)
 
 
-def units(found: Iterable[Unit]) -> RenderableType:
+def units(found: Iterable[Unit], zone: tzinfo = UTC) -> RenderableType:
     """Draw units one below the other."""
     lines: list[RenderableType] = []
     for unit in found:
         session = (f"  {unit.session}", "dim") if unit.session else ""
-        head = Text.assemble((when(unit), "dim"), (f"  {who(unit)}", "cyan"), session, (f"  {unit.id}", "dim"))
+        head = Text.assemble((when(unit, zone), "dim"), (f"  {who(unit)}", "cyan"), session, (f"  {unit.id}", "dim"))
         lines += [head, indent(beginning(unit.text, _LISTED))]
     return Group(*lines)
 

@@ -41,7 +41,8 @@ _HELP: dict[str, tuple[str, ...]] = {
     "filters": ('JSON filter, as {"city": "Lisbon"}.', "--filter", "-f"),
     "only_session": ("The named session alone.", "--only-session"),
     "everything": ("Superseded and no longer valid units too.", "--all"),
-    "reference_time": ("Moment the question is asked at, as 2026-04-02T09:00:00Z.",),
+    "reference_time": ("Moment the question is asked at, as 2026-04-02T09:00:00Z or 2026-04-02.",),
+    "zone": ("Time zone of dates, of times that name none and of what is shown, as Asia/Tokyo.",),
     "as_of": ("Answer from what was recorded by this moment.", "--as-of"),
     "user": ("Whose memory \\[default: me].", "--user", "-u"),
     "session": ("Session name.", "--session", "-s"),
@@ -107,6 +108,7 @@ _GROUPS = {
     "view": ("only_session", "everything", "filters", "reference_time", "as_of"),
     "limited_view": ("only_session", "everything", "filters", "limit", "reference_time", "as_of"),
     "session_owner": ("user", "session", "agent", "tenant"),
+    "clock_owner": ("user", "session", "agent", "tenant", "zone"),
     "owner": ("user", "agent", "tenant"),
     "tenant_user": ("user", "tenant"),
 }

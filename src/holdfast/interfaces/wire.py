@@ -93,7 +93,7 @@ def written_json(written: list[Written]) -> list[dict[str, Any]]:
 def hit_json(hit: Hit) -> dict[str, Any]:
     """Return one hit; contributions only when they were asked for."""
     row = _pick(hit, "rank", "score", "rel", "coverage")
-    row |= {"cosine": hit.cosine} if hit.cosine is not None else {}
+    row |= {"cosine": hit.cosine, "confidence": hit.confidence} if hit.cosine is not None else {}
     row["unit"] = unit_json(hit.unit)
     if hit.merged_ids:
         row["merged_ids"] = list(hit.merged_ids)

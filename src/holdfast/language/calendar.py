@@ -8,7 +8,7 @@ Thanksgiving and the days around it are the American ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Literal, NamedTuple
 
 from holdfast.errors import InputError, shown
@@ -47,11 +47,16 @@ class LocalSpan(NamedTuple):
 
     def meets(self, other: LocalSpan) -> bool:
         """Return whether the two share a moment."""
-        return self.start < other.end and other.start < self.end
+        return _is_before(self.start, other.end) and _is_before(other.start, self.end)
 
     def to_hull(self, other: LocalSpan) -> LocalSpan:
         """Return the smallest span that holds both."""
         return LocalSpan(min(self.start, other.start), max(self.end, other.end))
+
+
+def _is_before(one: datetime, other: datetime) -> bool:
+    # An hour that clocks repeat begins and ends at the same local time.
+    return (one, one.fold) < (other, other.fold)
 
 
 def midnight(day: date) -> datetime:
@@ -234,17 +239,21 @@ _TOO_LARGE = 1e13
 _EXAMPLE = "write it as 2026-04-02T09:00:00Z"
 
 
-def read_time(what: str, given: object) -> datetime:
+def read_time(what: str, given: object, zone: tzinfo | None = None) -> datetime:
     """Return an aware UTC time from a datetime, ISO text, or seconds or milliseconds since 1970.
 
-    A day without a time is its first moment in UTC; a time of day without a zone is refused.
+    A day is its first moment in `zone`, else in UTC. A time of day that names no zone is one of `zone`, and refused
+    without. Clocks that are set forward skip local times: these are read as if they had not been. Of a local time
+    that comes twice the first is meant.
 
     Raises:
-        InputError: it is naive, not a time, or outside the years a memory can have.
+        InputError: nothing says which zone it is in, it is not a time, or outside the years a memory can have.
     """
-    moment = _moment(what, given)
-    if moment.tzinfo is None or moment.utcoffset() is None:
-        raise InputError(f"{what} = {shown(str(given))} has no time zone; {_EXAMPLE}")
+    moment = _moment(what, given, zone or UTC)
+    if moment.tzinfo is None and zone is not None:
+        moment = moment.replace(tzinfo=zone)
+    if moment.utcoffset() is None:
+        raise InputError(f"{what} = {shown(str(given))} has no time zone; {_EXAMPLE}, or name a zone")
     if not _EARLIEST <= moment < _TOO_LATE:
         raise InputError(
             f"{what} = {moment.isoformat()} is outside {_EARLIEST.year}–{_TOO_LATE.year}; check its unit"
@@ -252,20 +261,20 @@ def read_time(what: str, given: object) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _moment(what: str, given: object) -> datetime:
+def _moment(what: str, given: object, zone: tzinfo) -> datetime:
     if isinstance(given, datetime):
         return given
     if isinstance(given, date):
-        return midnight(given).replace(tzinfo=UTC)
+        return midnight(given).replace(tzinfo=zone)
     if isinstance(given, str):
-        return _written(what, given)
+        return _written(what, given, zone)
     if isinstance(given, int | float) and not isinstance(given, bool):
         return _since_epoch(what, given)
     raise InputError(f"{what} = {shown(given)} is not a time; give a datetime, or {_EXAMPLE}")
 
 
-def _written(what: str, given: str) -> datetime:
-    for read in (lambda text: midnight(date.fromisoformat(text)).replace(tzinfo=UTC), datetime.fromisoformat):
+def _written(what: str, given: str, zone: tzinfo) -> datetime:
+    for read in (lambda text: midnight(date.fromisoformat(text)).replace(tzinfo=zone), datetime.fromisoformat):
         try:
             return read(given)
         except ValueError:

@@ -2,7 +2,8 @@
 
 No date library is used: they return one moment, not the range that a phrase covers. Where readers disagree, nothing
 is said: 03/04/2023, "recently", two times that exclude each other. Calendar arithmetic happens in the reference's
-own zone; a month or a weekday without more is the last one, or the coming one when the question looks ahead.
+own zone, and hours are counted as they pass. A month or a weekday without more is the last one, or the coming one
+when the question looks ahead.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from holdfast.errors import InputError, shown
@@ -62,7 +63,10 @@ _MOST_PARTS = 2
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """The moments from `start` up to and without `end`; both aware. An open end is the calendar's own."""
+    """The moments from `start` up to and without `end`, in UTC: clocks that are set back repeat local times.
+
+    An open end is the calendar's own.
+    """
 
     start: datetime
     end: datetime
@@ -116,7 +120,8 @@ def time_mention(question: str, reference: datetime) -> TimeMention | None:
     text = question[:_MOST_CHARACTERS].translate(_PLAIN)
     tense = _tense(text)
     habit = _BORN.search(text) or (tense != "past" and _HABIT.search(text))
-    asked = QuestionTime(_require_zone(reference).replace(tzinfo=None), tense, bool(habit))
+    local, zone = _require_zone(reference).replace(tzinfo=None), reference.tzinfo or UTC
+    asked = QuestionTime(local, tense, bool(habit), zone)
     if named := list(_find_named(text, asked)):
         best = _most_specific(named)
         return best and TimeMention(
@@ -136,7 +141,8 @@ def _require_zone(moment: datetime) -> datetime:
 
 
 def _range(span: LocalSpan, reference: datetime) -> TimeRange:
-    return TimeRange(span.start.replace(tzinfo=reference.tzinfo), span.end.replace(tzinfo=reference.tzinfo))
+    start, end = (moment.replace(tzinfo=reference.tzinfo).astimezone(UTC) for moment in span)
+    return TimeRange(start, end)
 
 
 def _cut_out(question: str, start: int, end: int) -> tuple[str, str]:
@@ -417,7 +423,7 @@ def _resolve(text: str, run: Sequence[Moment], links: Sequence[re.Match[str]], a
     if span and relation:
         span = None if _ASKS_HOW_MUCH.search(text[:start]) else relation.to(span, asked.today)
     dated = all(moment.meaning.dated for moment in run)
-    return _Named(start, end, span, dated) if span and span.start < span.end else None
+    return _Named(start, end, span, dated) if span and span.meets(span) else None
 
 
 def _find_preposition(left: str, *, free: bool) -> re.Match[str] | None:

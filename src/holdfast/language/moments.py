@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from holdfast.language.calendar import (
@@ -39,11 +39,12 @@ from holdfast.language.words import any_of, words
 
 
 class QuestionTime(NamedTuple):
-    """The local time a question is asked at, its tense, whether it asks for a habit."""
+    """The local time a question is asked at, its tense, whether it asks for a habit, and the zone it is asked in."""
 
     now: datetime
     tense: Tense = "open"
     habit: bool = False
+    zone: tzinfo = UTC
 
     @property
     def today(self) -> date:
@@ -421,8 +422,7 @@ def _counted_off(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
         least, most = -least, -most
     if unit == "hour":
         first, last = sorted((least, most))
-        half = timedelta(minutes=30)
-        return Meaning(LocalSpan(_hours_on(asked.now, first) - half, _hours_on(asked.now, last) + half))
+        return Meaning(LocalSpan(_minutes_on(asked, 60 * first - 30), _minutes_on(asked, 60 * last + 30)))
     if unit in {"night", "weekend"}:
         step = "day" if unit == "night" else "week"
         near, far = (period(shift(asked.today, count, step), unit) for count in (least, most))
@@ -434,11 +434,13 @@ def _counted_off(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
     return Meaning(window(asked.today, least, most, unit, slack))
 
 
-def _hours_on(now: datetime, hours: int) -> datetime:
-    # By the wall clock, and never nearer than two days to the ends of the calendar.
-    day = shift(now.date(), hours // 24, "day")
-    inside = min(max(day, shift(FIRST, 2, "day")), shift(LATEST, -2, "day"))
-    return datetime.combine(inside, now.time()) + timedelta(hours=hours % 24)
+def _minutes_on(asked: QuestionTime, minutes: int) -> datetime:
+    """Return the local time so many minutes from now, as they pass: clocks may be set forward or back meanwhile."""
+    # Never nearer than two days to the ends of the calendar, where no zone can be left.
+    first, last = midnight(shift(FIRST, 2, "day")), midnight(shift(LATEST, -2, "day"))
+    now = min(max(asked.now, first), last).replace(tzinfo=asked.zone).astimezone(UTC)
+    then = min(max(timedelta(minutes=minutes), first.replace(tzinfo=UTC) - now), last.replace(tzinfo=UTC) - now)
+    return (now + then).astimezone(asked.zone).replace(tzinfo=None)
 
 
 @_reads(
@@ -453,7 +455,7 @@ def _rolling(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
         return None
     needs, tomorrow = FREE if match["the"] else _IN_ROLLING, shift(asked.today, 1, "day")
     if unit == "hour":
-        span = None if which == "next" else LocalSpan(_hours_on(asked.now, -most), midnight(tomorrow))
+        span = None if which == "next" else LocalSpan(_minutes_on(asked, -60 * most), midnight(tomorrow))
         return Meaning(span, needs)
     if which == "next":
         return Meaning(days(asked.today, shift(tomorrow, most, unit)), needs)

@@ -20,6 +20,12 @@ from holdfast.types import Account, Adjustment, Claims, Contribution, CutRows, R
 
 # A strategy nobody gave a weight counts like the lexical one.
 _UNLISTED_WEIGHT = 1.0
+# Derived (benchmarks/refusal.py): of 2 to 8, this tells answerable questions from others best on chats and documents.
+_COSINE_WEIGHT = 4.0
+# A short question has few words that could be met: what each of its first terms asks for.
+_TERM_WEIGHT, _MOST_TERMS = 0.15, 4
+# All of the question's idf mass, but for rounding.
+_EVERY_WORD = 1.0 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +142,26 @@ def cut(pool: Pool, profile: ProfileSettings) -> tuple[Pool, tuple[CutRows, ...]
     return pool.keep(~(low | far)), cuts
 
 
-def refusal(pool: Pool, settings: RefusalSettings) -> str:
-    """Return why even the candidate that is nearest to the question is too far to answer it (C4), or nothing.
+def refusal(pool: Pool, terms: int, settings: RefusalSettings) -> str:
+    """Return why all candidates are too far from a question of so many terms to answer it (C4), or nothing.
 
-    Words and meaning are weighed together: coverage / enough + cosine / enough must reach 1.
+    The best coverage and the best cosine are weighed together, among turns and among passages of documents. One that
+    holds every word of the question is never too far.
     """
     if not settings.enabled or not len(pool):
         return ""
     coverage = pool.coverage
     dense = pool.claims.get("dense")
     cosine = np.zeros(len(pool)) if dense is None else np.where(pool.claimed["dense"], dense.raw, 0.0)
-    shares = coverage / settings.coverage + cosine / settings.cosine
-    if shares.max() >= 1.0:
+    documents = pool.known["author"] == "document"
+    for kind, least in ((~documents, settings.turns), (documents, settings.documents)):
+        if kind.any() and nearness(float(coverage[kind].max()), float(cosine[kind].max()), terms) >= least:
+            return ""
+    if coverage.max() >= _EVERY_WORD:
         return ""
-    _, words, near = max(zip(shares.tolist(), coverage.tolist(), cosine.tolist(), strict=True))
-    return f"the nearest candidate covers {words:.2f} of its words and has a cosine of {near:.2f}"
+    return f"no candidate covers more than {coverage.max():.2f} of its words or has a cosine above {cosine.max():.2f}"
+
+
+def nearness(coverage: float, cosine: float, terms: int) -> float:
+    """Return how near a question is to what it finds: its best coverage and cosine, less what its length asks for."""
+    return coverage + _COSINE_WEIGHT * cosine - _TERM_WEIGHT * min(terms, _MOST_TERMS)

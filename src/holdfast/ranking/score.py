@@ -6,9 +6,11 @@ R = exp(-λ_scope·age)                 Q = 1 - δ·decay_rate for a summary, el
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,9 +19,30 @@ from holdfast.ranking.pool import Floats, Pool
 from holdfast.settings import ScoreSettings
 from holdfast.types import Contribution, Cut, CutRows, Unit
 
+
+class Evidence(NamedTuple):
+    """What speaks for a hit: a constant, its nearness in words and in meaning, rel, the logarithm of its rank."""
+
+    base: float
+    coverage: float
+    cosine: float
+    rel: float
+    rank: float
+
+
+# Derived (benchmarks/refusal.py): a logistic fit to which hits answer, one question in five having no answer at all.
+_CONFIDENCE = Evidence(base=-4.862, coverage=0.906, cosine=2.624, rel=3.603, rank=-0.692)
 # S of a unit of the active session, of a user's promoted unit, and of everything else (C9).
 _SCOPE_ACTIVE, _SCOPE_DURABLE, _SCOPE_REST = 1.0, 0.6, 0.3
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+
+
+def confidence(coverage: float, cosine: float | None, rel: float, rank: int) -> float | None:
+    """Return how often a hit with this evidence answers its question; None when nobody compared meaning."""
+    if cosine is None:
+        return None
+    given = Evidence(1.0, coverage, cosine, rel, math.log(rank))
+    return 1.0 / (1.0 + math.exp(-sum(value * weight for value, weight in zip(given, _CONFIDENCE, strict=True))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from typing import Any, Literal, get_args
 
 from holdfast.errors import FilterError, InputError, shown
@@ -59,15 +59,15 @@ _INT64 = 2**63
 # ----------------------------------------------------------------------------------------------- reading
 
 
-def parse_filter(given: object) -> Filter | None:
-    """Return a checked filter, or None when nothing was given.
+def parse_filter(given: object, zone: tzinfo | None = None) -> Filter | None:
+    """Return a checked filter, or None when nothing was given; `zone` is that of dates and of times with none.
 
     Raises:
         FilterError: the filter is not understood; the message names the part.
     """
     if given is None:
         return None
-    parsed = _parse(given, 0)
+    parsed = _parse(given, 0, zone)
     if (size := _size(parsed)) > _MAX_CONDITIONS:
         raise FilterError(f"the filter has {size} conditions, more than {_MAX_CONDITIONS}; use `in` for many values")
     return parsed
@@ -77,33 +77,33 @@ def _size(condition: Filter) -> int:
     return 1 if isinstance(condition, Condition) else sum(map(_size, condition.parts))
 
 
-def _parse(given: object, depth: int) -> Filter:
+def _parse(given: object, depth: int, zone: tzinfo | None) -> Filter:
     if depth > _MAX_DEPTH:
         raise FilterError(f"the filter is nested more than {_MAX_DEPTH} deep; flatten it")
     if not isinstance(given, Mapping) or not given:
         raise FilterError(f'{shown(given)} is not a filter; write one as {{"city": "Lisbon"}}')
-    parts = [part for name, value in given.items() for part in _parse_entry(name, value, depth)]
+    parts = [part for name, value in given.items() for part in _parse_entry(name, value, depth, zone)]
     return parts[0] if len(parts) == 1 else Junction("and", tuple(parts))
 
 
-def _parse_entry(name: object, value: object, depth: int) -> list[Filter]:
+def _parse_entry(name: object, value: object, depth: int, zone: tzinfo | None) -> list[Filter]:
     if not isinstance(name, str) or not name:
         raise FilterError(f"{shown(name)} cannot name a field; use text")
     if name in JUNCTIONS:
-        return [_parse_junction(name, value, depth)]
+        return [_parse_junction(name, value, depth, zone)]
     on, path = _target(name)
     tests = value if isinstance(value, Mapping) else {"eq": value}
     if not tests:
         raise FilterError(f"the filter on {shown(name)} is empty; give it a value")
-    return [Condition(on, path, *_test(name, op, operand)) for op, operand in tests.items()]
+    return [Condition(on, path, *_test(name, op, operand, zone)) for op, operand in tests.items()]
 
 
-def _parse_junction(op: str, value: object, depth: int) -> Junction:
+def _parse_junction(op: str, value: object, depth: int, zone: tzinfo | None) -> Junction:
     if op == "not":
-        return Junction("not", (_parse(value, depth + 1),))
+        return Junction("not", (_parse(value, depth + 1, zone),))
     if not isinstance(value, list | tuple) or not value:
         raise FilterError(f'"{op}" takes a list of filters, not {shown(value)}')
-    return Junction("and" if op == "and" else "or", tuple(_parse(part, depth + 1) for part in value))
+    return Junction("and" if op == "and" else "or", tuple(_parse(part, depth + 1, zone) for part in value))
 
 
 def _target(name: str) -> tuple[Literal["metadata", "field"], tuple[str, ...]]:
@@ -118,15 +118,15 @@ def _target(name: str) -> tuple[Literal["metadata", "field"], tuple[str, ...]]:
     return "metadata", path
 
 
-def _test(name: str, op: object, operand: object) -> tuple[Ops, JSON]:
+def _test(name: str, op: object, operand: object, zone: tzinfo | None) -> tuple[Ops, JSON]:
     known = next((known for known in OPERATORS if known == op), None)
     if known is None:
         raise FilterError(f"{shown(op)} on {shown(name)} is not an operator; use one of {', '.join(OPERATORS)}")
     if known == "in":
         if not isinstance(operand, list | tuple):
             raise FilterError(f'"in" on {shown(name)} takes a list, not {shown(operand)}')
-        return known, [_scalar(name, item) for item in operand]
-    value = _scalar(name, operand)
+        return known, [_scalar(name, item, zone) for item in operand]
+    value = _scalar(name, operand, zone)
     if known in ("gt", "gte", "lt", "lte") and (value is None or isinstance(value, bool)):
         raise FilterError(f'"{known}" on {shown(name)} compares numbers or text, not {shown(operand)}')
     return known, value
@@ -136,11 +136,11 @@ def _encodable(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _scalar(name: str, value: object) -> JSON:
+def _scalar(name: str, value: object, zone: tzinfo | None) -> JSON:
     if isinstance(value, str) and not _encodable(value):
         raise FilterError(f"{shown(value)} on {shown(name)} holds a lone surrogate; decode the source as UTF-8")
     if isinstance(value, date) or (isinstance(value, str) and name in _TIMES):
-        return _time_text(name, value)
+        return _time_text(name, value, zone)
     whole = isinstance(value, int) and -_INT64 <= value < _INT64
     real = isinstance(value, float) and math.isfinite(value)
     if value is None or isinstance(value, str | bool) or whole or real:
@@ -148,9 +148,9 @@ def _scalar(name: str, value: object) -> JSON:
     raise FilterError(f"{shown(value)} on {shown(name)} cannot be compared; use text, a number, true, false or null")
 
 
-def _time_text(name: str, value: object) -> str:
+def _time_text(name: str, value: object, zone: tzinfo | None) -> str:
     try:
-        return iso(read_time(name, value))
+        return iso(read_time(name, value, zone))
     except InputError as error:
         raise FilterError(str(error)) from error
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from operator import attrgetter
 from typing import Any, Literal, Self, get_args
 
@@ -257,6 +257,7 @@ class View:
     `now` decides what has expired; `reference_time` is the moment the question is asked about (C9's t_ref) and
     decides what was valid; `as_of` shows what had been recorded by then (C19). An owner key left empty on a unit
     means shared; one named here hides other values. `hide_covered` leaves a turn to the summary that covers it.
+    `zone` is the caller's clock, which `reference_time` is told by; None when nobody named one, and UTC is meant.
     """
 
     tenant: str
@@ -270,6 +271,7 @@ class View:
     as_of: datetime | None = None
     hide_covered: bool = False
     filters: Filter | None = None
+    zone: tzinfo | None = None
 
     @classmethod
     def of_owner(cls, unit: Unit) -> View:
