@@ -267,8 +267,7 @@ class Memory:
         """Return ranked hits; with `explain`, each carries the tree its score is composed of.
 
         `query` is a question, or a message list whose last user message is the question. `as_of` answers from what
-        had been recorded by then and was not yet superseded. By `group`, a session comes once, at its best hit.
-        "Yesterday evening" is one of `zone`, as are dates.
+        had been recorded by then and not yet superseded. Days are those of `zone`. By `group`, a session comes once.
         """
         question = self._question(query, profile, limit, group)
         return recall.search(self._engine, question, self._view(**view), explain=explain)

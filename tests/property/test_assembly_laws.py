@@ -171,7 +171,9 @@ def assembled(request, projection):
     base = base_start(len(request.session_turns), request.settings.min_turns)
     hard = section_text(RULES, authored_pieces(request.hard)[0])
     needed = request.counter(hard)
-    last = request.counter(hard + section_text(recent_heading(), quotes(map(Quote.whole, request.session_turns[base:]))))
+    last = request.counter(
+        hard + section_text(recent_heading(), quotes(map(Quote.whole, request.session_turns[base:])))
+    )
     refused = request.budget <= 0 or needed > request.budget or (request.strict and last > request.budget)
     try:
         context = assemble(request, projection, score)
@@ -458,7 +460,9 @@ def test_the_text_follows_from_the_items_alone(case):
         pieces.append(piece)
     assert context.section("projection").text == section_text(recalled_heading(), pieces)
     start = len(request.session_turns) - len(shown(context, "tail"))
-    assert context.section("tail").text == section_text(recent_heading(), quotes(map(Quote.whole, request.session_turns[start:])))
+    assert context.section("tail").text == section_text(
+        recent_heading(), quotes(map(Quote.whole, request.session_turns[start:]))
+    )
 
 
 @given(cases())

@@ -365,7 +365,9 @@ def check(world, ask):
         first = next((hit.unit for hit in world.memory.search(query, **asked)), None)
         loose = set(shown) if session is None else set()
         if first is not None and first.id not in hidden and (first.author, first.text) not in loose:
-            check_first(context, first, rules + section_text(recent_heading(), quotes(map(Quote.whole, base))), hidden, count)
+            check_first(
+                context, first, rules + section_text(recent_heading(), quotes(map(Quote.whole, base))), hidden, count
+            )
     CASES["assembled"] += 1
     CASES["degraded"] += bool(context.degraded)
     CASES["with projection"] += bool(ids(context, "projection"))

@@ -99,7 +99,9 @@ def test_what_the_line_before_said_is_not_repeated():
 
 
 def test_the_tail_is_one_session_and_does_not_number_it():
-    pieces = quotes(map(Quote.whole, [turn("u1", "hi"), turn("u2", "hello\nthere", author="assistant", at=later(minutes=2))]))
+    pieces = quotes(
+        map(Quote.whole, [turn("u1", "hi"), turn("u2", "hello\nthere", author="assistant", at=later(minutes=2))])
+    )
     assert pieces == ["2026-05-04 12:00\nuser: hi\n", "12:02 assistant: hello\n>there\n"]
 
 
