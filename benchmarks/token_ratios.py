@@ -126,12 +126,13 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def markdown(result: dict[str, Any], split: str) -> str:
-    """Return the table of one split in Markdown, of the default recipe: the terminal has room for both."""
-    kept = [place for place, head in enumerate(columns()) if not head.startswith(("characters", "reference"))]
-    lines = [columns(), *(cells(row) for row in result["classes"] if row["split"] == split)]
-    shown = [[line[place] for place in kept] for line in lines]
-    shown.insert(1, ["---", *["---:"] * (len(kept) - 1)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in shown)
+    """Return the table of one split in Markdown, of the default recipe: mean, and share under-counted."""
+    lines = [["class", *ENCODINGS], ["---", *["---:"] * len(ENCODINGS)]]
+    for row in result["classes"]:
+        found = row["estimate_over_real"]["default"]
+        told = [f"{found[name]['mean']:.2f} {found[name]['under']:.0%}" for name in ENCODINGS]
+        lines += [[row["class"], *told]] if row["split"] == split else []
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def show(result: dict[str, Any], split: str) -> None:
