@@ -211,8 +211,10 @@ def stages_of(world, rows, beside):
     query, settings, stages = world.query, world.settings.stages, []
     if beside:
         stages.append(smoothing(rows, beside, settings))
-    if settings.perspective and query.perspective is not None:
-        stages.append(lambda row: Adjustment("perspective", settings.perspective, float(speaks(row.unit, query))))
+    own = query.perspective == "user"
+    share = settings.own_words if own else settings.perspective
+    if share and query.perspective is not None and not (own and query.summary):
+        stages.append(lambda row: Adjustment("perspective", share, float(speaks(row.unit, query))))
     if query.time_range is not None:
         weight = 1.0 if query.only_time else settings.time_range
         stages.append(lambda row: Adjustment("time range", weight, float(happened(row, query))))

@@ -16,6 +16,7 @@ from holdfast.language import (
     analyse,
     calendar,
     changes,
+    current,
     dates,
     facts,
     grammar,
@@ -67,6 +68,13 @@ _CALLED = {
     ),
     "changes.find_changes": lambda text: changes.find_changes(
         changes.read_assertions("I live in Lisbon. We use Redis.", "Ana"), changes.read_assertions(text, "Ana")
+    ),
+    "current.tells_change": lambda text: current.tells_change(
+        current.content_words(text), current.read_told(text), current.read_told("We moved to Lisbon in May.")
+    ),
+    "current.share_rare": lambda text: current.share_rare(
+        current.content_words("Where do we live?"), current.read_told(text), current.read_told(text),
+        current.find_rare([current.read_told(text)]),
     ),
     "changes.read_told": lambda text: changes.read_told(_unit(text)),
     "instructions.instructions_of": lambda text: instructions.instructions_of(_unit(text)),
@@ -127,7 +135,7 @@ WORDLESS = frozenset(
     calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
     messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked
-    changes.find_change grammar.lower_plural grammar.phrase_end grammar.read_name grammar.read_object
+    changes.find_change current.find_rare grammar.lower_plural grammar.phrase_end grammar.read_name grammar.read_object
     grammar.read_objects grammar.shift grammar.verb_group grammar.word_set sentences.remember_short
     """.split()
 )

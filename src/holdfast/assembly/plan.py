@@ -345,17 +345,8 @@ class _Planner:
             ContextSection("standing"),
         )
         left_out = (*self._turns_left(), *self._soft_left(degraded=bool(degraded)))
-        return Plan(
-            self.budget,
-            self.count,
-            request.settings,
-            sections,
-            self.tokens,
-            degraded,
-            tuple(warnings),
-            left_out,
-            request.zone,
-        )
+        parts = (self.budget, self.count, request.settings, sections, self.tokens)
+        return Plan(*parts, degraded, tuple(warnings), left_out, request.zone)
 
     def _items(self, shown_as: Iterable[tuple[str, str]], pieces: Sequence[str]) -> tuple[Item, ...]:
         counted = zip(shown_as, pieces, strict=False)
@@ -389,8 +380,7 @@ def _add_standing(plan: Plan, request: ContextRequest) -> Plan:
     pieces, heading, recalled = quotes(quoted), standing_heading(zone), ""
     if first is not None and first.id not in plan.tail_ids:
         recalled = section_text(recalled_heading(zone), [quote(Quote.whole(first, zone), Cursor(numbered=True))[0]])
-    if count(plan.text + recalled) > plan.budget:
-        recalled = ""
+        recalled = recalled if count(plan.text + recalled) <= plan.budget else ""
 
     def total(size: int) -> int:
         text = plan.text + section_text(heading, pieces[:size])
