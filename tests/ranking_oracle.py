@@ -211,9 +211,8 @@ def stages_of(world, rows, beside):
     query, settings, stages = world.query, world.settings.stages, []
     if beside:
         stages.append(smoothing(rows, beside, settings))
-    own = query.perspective == "user"
-    share = settings.own_words if own else settings.perspective
-    if share and query.perspective is not None and not (own and query.summary):
+    share = settings.own_words if query.perspective in ("user", "assistant") else settings.perspective
+    if share and query.perspective is not None and not (query.perspective == "user" and query.summary):
         stages.append(lambda row: Adjustment("perspective", share, float(speaks(row.unit, query))))
     if query.time_range is not None:
         weight = 1.0 if query.only_time else settings.time_range

@@ -29,7 +29,7 @@ _ASSISTANT_WORDS = re.compile(
     rf"|\bdid (?:you|the assistant) (?:\w+ )?{any_of('query', 'tell')}\b"
     rf"|\byour (?:previous |earlier |last )?{any_of('query', 'answers')}s?\b"
     r"|\bour (?:last|previous|earlier|past) (?:conversation|chat|discussion|session)s?\b"
-    r"|\bremind me\b",
+    r"|\bremind me\b|\b(?:show|paste|post|send|give|repeat|read) .{1,80}\bagain\b",
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(rf"\b{any_of('query', 'first_person')}\b", re.IGNORECASE)

@@ -79,11 +79,11 @@ def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
 
     What users ask of themselves they said themselves; a summary of a talk is of both sides.
     """
-    query, own = staging.query, staging.query.perspective == "user"
-    weight = staging.settings.own_words if own else staging.settings.perspective
-    if query.perspective is None or not weight or (own and query.summary):
+    query, of_role = staging.query, staging.query.perspective in ("user", "assistant")
+    weight = staging.settings.own_words if of_role else staging.settings.perspective
+    if query.perspective is None or not weight or (query.perspective == "user" and query.summary):
         return pool
-    if query.perspective in ("user", "assistant"):
+    if of_role:
         said: Bools = pool.known["author"] == query.perspective
     else:
         speakers = {name.casefold() for name in query.participants}

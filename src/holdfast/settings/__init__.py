@@ -175,9 +175,9 @@ class StageSettings:
     """Stages of ours between fusion and the cuts; each mixes its signal into rel. All off in the reference recipe."""
 
     names_leave: bool = setting(default=True, doc="participants' names leave the question before it is embedded")
-    perspective: float = share(0.15, "share of: the unit is by the one whose words the question asks for")
-    # Chats with an assistant: from .2 to .35 nothing changes. Of two who are named, the other one tells as much.
-    own_words: float = share(0.25, "the same when it asks in the first person, and no summary", internal=True)
+    perspective: float = share(0.15, "share of: the unit is by the speaker whose words the question asks for")
+    # Chats with an assistant: from .2 to .4 nothing changes. Of two who are named, the other one tells as much.
+    own_words: float = share(0.25, "the same for the user's own words and the assistant's", internal=True)
     smoothing: float = share(0.5, "most that a short turn takes over from the better of its two neighbours")
     smoothing_length: float = setting(160.0, "characters at which it takes over half of that", gt=0.0, internal=True)
     time_range: float = share(0.2, "share of: the unit's event lies in the time that the question names")
