@@ -64,7 +64,8 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
     """Let a short turn take over from the better of the turns before and after it.
 
     An answer of five words says little by itself; the question it answers says what it is about. The longer a turn,
-    the less it needs that: it takes over weight / (1 + (characters / length)²).
+    the less it needs that: it takes over weight / (1 + (characters / length)²). Where the assistant's words are asked
+    for, each of its turns takes over the rest of the weight from what it answers: the longer, the more of an answer.
     """
     weight, length = staging.settings.smoothing, staging.settings.smoothing_length
     if not weight or "before" not in pool.known:
@@ -72,8 +73,8 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
     rels = dict(zip(pool.ids, pool.rel.tolist(), strict=True))
     beside = (pool.known[side].tolist() for side in ("before", "after"))
     before, after = (np.fromiter(map(rels.get, side, repeat(-1.0)), np.float64, len(pool)) for side in beside)
-    signal = np.maximum(before, after)
     shares = np.array([weight / (1.0 + (chars / length) ** 2) for chars in pool.known["length"].tolist()])
+    signal = np.maximum(before, after)
     if staging.query.perspective == "assistant":
         answers = pool.known["author"] == "assistant"
         signal, shares = np.where(answers, before, signal), np.where(answers, weight - shares, shares)
@@ -110,7 +111,9 @@ def prefer_time_range(pool: Pool, staging: Staging) -> Pool:
     if query.date_terms and "lexical" in pool.claims:
         terms = [query.terms.index(term) for term in query.date_terms]
         inside = inside | pool.claims["lexical"].matched[:, terms].all(axis=1)
-    return pool.apply(_everywhere("time range", ONLY_TIME if query.only_time else staging.settings.time_range, inside))
+    return pool.apply(
+        _everywhere("time range", ONLY_TIME if query.only_time else staging.settings.time_range, inside)
+    )
 
 
 def prefer_identifiers(pool: Pool, staging: Staging) -> Pool:
