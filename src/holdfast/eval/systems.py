@@ -365,6 +365,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "refusal": {"refusal.enabled": False},
     "names_leave": {"stages.names_leave": False},
     "smoothing": {"stages.smoothing": 0.0},
+    "session": {"stages.session": 0.0},
     "perspective": {"stages.perspective": 0.0},
     "own_words": {"stages.own_words": 0.0},
     "time_range": {"stages.time_range": 0.0},

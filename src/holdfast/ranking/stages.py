@@ -33,6 +33,9 @@ T = TypeVar("T")
 # A question for a time alone: the time decides, and of two in it the nearer one stands first.
 ONLY_TIME = 0.9
 
+# One good turn may be by chance; more than these say little more.
+_BEST_TURNS = 3
+_TINY = 1e-12
 # Further down a passage needs more than years to come up.
 _YEARS_READ = 20
 # A life or an age covers every year of it and answers for none; terms, posts and productions are shorter.
@@ -79,6 +82,26 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
         answers = pool.known["author"] == "assistant"
         signal, shares = np.where(answers, before, signal), np.where(answers, weight - shares, shares)
     return pool.apply(Effect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
+
+
+def share_session(pool: Pool, staging: Staging) -> Pool:
+    """Let a turn take over a little from its session: what is said around the subject is more likely about it.
+
+    A session's relevance is the mean of its best turns', beside the best session's.
+    """
+    weight = staging.settings.session
+    turns: dict[str, list[int]] = {}
+    for row, session in enumerate(pool.known["session"].tolist() if weight else ()):
+        if session is not None:
+            turns.setdefault(session, []).append(row)
+    if len(turns) < 2:
+        return pool
+    weights, signal = np.zeros(len(pool)), np.zeros(len(pool))
+    for rows in turns.values():
+        best = sorted(pool.rel[rows].tolist(), reverse=True)[:_BEST_TURNS]
+        weights[rows], signal[rows] = weight, sum(best) / _BEST_TURNS
+    because = "relevance of its session beside the best one's"
+    return pool.apply(Effect("session", weights, signal * (pool.rel.max() / max(signal.max(), _TINY)), because))
 
 
 def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
@@ -418,7 +441,7 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
     return not any(character.isdigit() for word in one ^ other for character in word)
 
 
-STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, prefer_current, diversify)
+STAGES: tuple[Stage, ...] = (smooth_neighbours, share_session, *PREFERENCES, link_mentions, prefer_current, diversify)
 
 
 def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:
