@@ -54,7 +54,12 @@ _ADVICE = re.compile(rf"\b{any_of('query', 'advice')}\b", re.IGNORECASE)
 _PRESENT = re.compile(rf"\b{any_of('query', 'present')}\b", re.IGNORECASE)
 _PAST = re.compile(rf"\b{any_of('calendar', 'past')}\b", re.IGNORECASE)
 # "When was the demo?" asks for the date that was right in the end; "where was I living?" for what held then.
-_SETTLED = re.compile(r"\b(?:was|were) (?:it|the|my|our|his|her|their)\b", re.IGNORECASE)
+_SETTLED = re.compile(
+    r"\b(?:was|were) (?:it|the|my|our|his|her|their)\b|\b(?:when|(?:what|which) (?:time|day|date)) (?:was|were)\b",
+    re.IGNORECASE,
+)
+# "Have I met her?" asks whether it ever happened.
+_EXPERIENCE = re.compile(r"\W*(?:have|has|haven't|hasn't)\b", re.IGNORECASE)
 # A note of so few words, without a verb, asks in the present: "my weekend curfew".
 _MOST_NOTED = 6
 # A question with fewer content terms than this cannot stand alone: it continues the previous one (C7).
@@ -105,7 +110,7 @@ def find_stance(text: str, *, named: bool = False) -> Stance | None:
         return "then"
     if _NOW.search(text):
         return "now"
-    if named:
+    if named or _EXPERIENCE.match(text):
         return None
     if _PAST.search(text):
         return "now" if _SETTLED.search(text) else "then"

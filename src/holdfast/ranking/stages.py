@@ -315,84 +315,132 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
 _HEAD, _LEADERS = 15, 5
 # What is far less relevant than the best row is no answer that could have changed.
 _LEAST_LEADING = 0.8
-# What takes the place of a row stands just above it; of several, the one that answers better stands first.
-_ABOVE, _KEPT_ORDER = 0.01, 0.05
-# Nearness beyond this multiple of the earlier turn's says no more about a change.
-_MOST_NEARNESS = 1.5
-# A cosine that is no nearness at all: a ratio to less would say nothing.
-_LEAST_COSINE = 0.05
-# Counted as so many signs: rare words in common, a slip put right at once, ten rows further down, a thousand
-# characters. Fitted on development chats, one history left out each time, and rounded to halves.
-_SHARED, _CORRECTION, _PER_TEN_ROWS, _PER_THOUSAND = 1.5, 3.0, -1.0, -1.5
+# What takes the place of a row stands just above it, by this share of what that one lacks to be fully relevant; of
+# several, the one that answers better stands first.
+_ABOVE, _KEPT_ORDER = 0.02, 0.05
+# Counted as so many signs: to be as near to the question as the nearest turn, rare words in common, a slip put right,
+# another value of the kind that is asked for in the same session, none where the earlier turn has one, to be a
+# question, ten rows further down, a thousand characters. Words of change are one. Found on development chats and
+# rounded to halves; the marks of docs/evaluation.md hardly move with a half more or less of any of them.
+_NEAR, _SHARED, _CORRECTION, _OTHER_VALUE, _NO_VALUE, _ASKS = 2.0, 1.5, 3.0, 1.5, -2.0, -1.0
+_PER_TEN_ROWS, _PER_THOUSAND = -1.0, -1.5
 # So many signs it takes. With fewer, more changes are seen (docs/evaluation.md), and more turns stand first that only
 # look like one.
-_SIGNS = 2.2
-# A context calls a turn earlier only when there are so many signs more: an order may err, a remark misleads.
-_SURE = 0.5
+_SIGNS = 1.6
+# A context calls a turn earlier only when there are so many signs more, and of two that replace the same turn the
+# later one stands first: an order may err, a remark misleads.
+_SURE = 1.2
 
 
 def prefer_current(pool: Pool, staging: Staging) -> Pool:
     """Let a turn that seems to replace an earlier one stand above it, where the question asks for what holds.
 
     rel' = (1 - w)·rel + w·(rel of the earlier one, and a little more); nothing is lowered or hidden. Signs of a
-    change are that the later turn is as near to the question, that the user says it, that it has words of change, and
-    that both share rare words; that it puts right what was said just before is enough. A turn that is long, or
-    far down the list, needs more of them.
+    change are that the later turn is near to the question, that it has words of change, that both share rare words,
+    and that it has another value of the kind that is asked for. A turn that asks, is long, or stands far down the
+    list needs more of them. What the assistant replies to the user is no news.
     """
     settings, query = staging.settings, staging.query
-    if not settings.current or query.stance != "now" or query.time_range is not None or not len(pool):
+    if not settings.current or query.stance != "now" or not len(pool) or _asks_for_past(pool, query):
         return pool
     pool = pool.sorted()
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
     replaced: dict[str, str] = {}
-    for newer, (older, signs) in _find_replaced(pool, staging).items():
-        weights[newer] = settings.current
-        signals[newer] = min(pool.rel[older] + _ABOVE + _KEPT_ORDER * pool.rel[newer], 1.0)
+    for newer, (older, signal, sure) in _find_replaced(pool, staging).items():
+        weights[newer], signals[newer] = settings.current, signal
         because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
-        if signs >= _SIGNS + _SURE:
+        if sure:
             replaced.setdefault(pool.ids[older], pool.ids[newer])
     moved = pool.apply(Effect("current", weights, signals, tuple(because)))
     return dataclasses.replace(moved, replaced=replaced)
 
 
-def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float]]:
-    """Return rows that seem to replace an earlier one, each with the best row that it replaces, and the signs."""
+def _asks_for_past(pool: Pool, query: QueryProfile) -> bool:
+    """Return whether a question names a time that was over when the last of the rows was said."""
+    return query.time_range is not None and (query.time_range[1] - _EPOCH) // _MICROSECOND <= pool.known["ends"].max()
+
+
+_told_in = Derived(lambda unit: current.read_told(unit.text))
+_values_in = Derived(lambda unit: current.read_values(unit.text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """What says of two rows that the later one replaces the earlier one."""
+
+    pool: Pool
+    asked: current.Asked
+    units: Mapping[int, Unit]
+    told: Mapping[int, current.Told]
+    rare: frozenset[str]
+    nearest: float
+
+    def count(self, older: int, newer: int) -> float:
+        """Return how many signs there are."""
+        known = self.pool.known
+        old, new = self.told[older], self.told[newer]
+        changes, asks = current.find_said(self.asked, old, new)
+        signs = _NEAR * _nearness(self.pool, newer) / self.nearest + changes + _ASKS * asks
+        signs += _SHARED * current.share_rare(self.asked, old, new, self.rare)
+        signs += _PER_TEN_ROWS * newer / 10 + _PER_THOUSAND * min(int(known["length"][newer]) / 1000, 1.0)
+        together = known["session"][older] is not None and known["session"][older] == known["session"][newer]
+        if self.asked.kinds:
+            values = _values_in(self.units[older]), _values_in(self.units[newer])
+            other = current.has_other_value(self.asked, *values)
+            signs += 0.0 if other is None else _NO_VALUE if not other else _OTHER_VALUE if together else 0.0
+        told_by_one = known["author"][older] == known["author"][newer]
+        if together and told_by_one and current.corrects(self.units[newer].text):
+            signs += _CORRECTION
+        return signs
+
+    def is_later(self, older: int, newer: int) -> bool:
+        """Return whether a row was said after another one, and not by somebody else to the same user."""
+        known = self.pool.known
+        if known["author"][older] == known["author"][newer] and known["speaker"][older] != known["speaker"][newer]:
+            return False
+        return bool(known["starts"][newer] > known["starts"][older])
+
+
+def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, bool]]:
+    """Return rows that seem to replace an earlier one, each with that one, what it takes over, and if it is sure."""
     rels, starts = pool.rel[:_HEAD].tolist(), pool.known["starts"][:_HEAD].tolist()
     head = [row for row, kind in enumerate(pool.known["kind"][:_HEAD].tolist()) if kind == "turn"]
-    leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0]]
-    units = staging.units([pool.ids[row] for row in head])
-    told = {row: current.read_told(units[pool.ids[row]].text) for row in head if pool.ids[row] in units}
-    asked, rare = current.content_words(staging.query.text), current.find_rare([*told.values()])
-    found: dict[int, tuple[int, float]] = {}
-    for newer, new in told.items():
-        alone = float(pool.known["author"][newer] == "user") + _PER_TEN_ROWS * newer / 10
-        alone += _PER_THOUSAND * min(int(pool.known["length"][newer]) / 1000, 1.0)
+    read = staging.units([pool.ids[row] for row in head])
+    units = {row: read[pool.ids[row]] for row in head if pool.ids[row] in read}
+    told = {row: _told_in(unit) for row, unit in units.items()}
+    nearest = max((_nearness(pool, row) for row in units), default=0.0)
+    if not nearest:
+        return {}
+    asked = current.read_asked(staging.query.text)
+    signs = _Signs(pool, asked, units, told, current.find_rare([*told.values()]), nearest)
+    leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0] and row in told]
+    found: dict[int, tuple[int, float, bool]] = {}
+    for newer in told:
         for older in leaders:
-            if older >= newer or older not in told or starts[newer] <= starts[older]:
+            if older >= newer or not signs.is_later(older, newer) or not _is_news(pool, newer):
                 continue
-            near = _nearness(pool, newer) / max(_nearness(pool, older), _LEAST_COSINE)
-            signs = alone + min(near, _MOST_NEARNESS) + current.tells_change(asked, told[older], new)
-            signs += _SHARED * current.share_rare(asked, told[older], new, rare)
-            if _is_beside(pool, older, newer) and current.corrects(units[pool.ids[newer]].text):
-                signs += _CORRECTION
-            if signs >= _SIGNS:
-                found[newer] = (older, signs)
+            if (count := signs.count(older, newer)) >= _SIGNS:
+                signal = rels[older] + (1.0 - rels[older]) * (_ABOVE + _KEPT_ORDER * rels[newer])
+                found[newer] = (older, signal, count >= _SIGNS + _SURE)
                 break
+    for newer in sorted(found, key=starts.__getitem__):
+        for older, (_, signal, _) in [*found.items()]:
+            if signal < found[newer][1] or not signs.is_later(older, newer):
+                continue
+            if signs.count(older, newer) >= _SIGNS + _SURE:
+                found[newer] = (older, signal + (1.0 - signal) * _ABOVE, True)
     return found
+
+
+def _is_news(pool: Pool, row: int) -> bool:
+    """Return whether a row tells something by itself: the user's words, or the assistant's that answer nothing."""
+    return pool.known["author"][row] == "user" or "before" not in pool.known or pool.known["before"][row] is None
 
 
 def _nearness(pool: Pool, row: int) -> float:
     """Return how near a row is to the question: in meaning, or where nobody looked for that, by all there is."""
     cosine = pool.cosine(row)
     return float(pool.rel[row]) if cosine is None else max(cosine, 0.0)
-
-
-def _is_beside(pool: Pool, older: int, newer: int) -> bool:
-    """Return whether a turn is the next but one behind another, or nearer, and by the same author."""
-    if "before" not in pool.known or pool.known["author"][older] != pool.known["author"][newer]:
-        return False
-    behind = pool.known["after"][older]
-    return behind is not None and behind in (pool.ids[newer], pool.known["before"][newer])
 
 
 # ------------------------------------------------------------------------------------------------- diversity
