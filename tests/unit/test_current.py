@@ -219,7 +219,7 @@ def test_what_seems_to_replace_the_best_row_stands_just_above_it_and_says_why():
     found = pool.candidate(0)
     assert found.adjustments == (
         Adjustment(
-            "current", 1.0, pytest.approx(0.9 + 0.1 * (0.02 + 0.05 * 0.6)), "rel of old, which it seems to replace"
+            "current", 1.0, pytest.approx(0.9 + 0.03 + 0.05 * 0.6), "rel of old, which it seems to replace"
         ),
     )
     assert found.rel == found.adjustments[0].signal

@@ -315,9 +315,9 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
 _HEAD, _LEADERS = 15, 5
 # What is far less relevant than the best row is no answer that could have changed.
 _LEAST_LEADING = 0.8
-# What takes the place of a row stands just above it, by this share of what that one lacks to be fully relevant; of
-# several, the one that answers better stands first.
-_ABOVE, _KEPT_ORDER = 0.02, 0.05
+# What takes the place of a row stands above it, by more than a wider scope is worth in the score. Of several, the
+# one that answers better stands first.
+_ABOVE, _KEPT_ORDER = 0.03, 0.05
 # Counted as so many signs: to be as near to the question as the nearest turn, rare words in common, a slip put right,
 # another value of the kind that is asked for in the same session, none where the earlier turn has one, to be a
 # question, ten rows further down, a thousand characters. Words of change are one. Found on development chats and
@@ -420,7 +420,7 @@ def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, 
             if older >= newer or not signs.is_later(older, newer) or not _is_news(pool, newer):
                 continue
             if (count := signs.count(older, newer)) >= _SIGNS:
-                signal = rels[older] + (1.0 - rels[older]) * (_ABOVE + _KEPT_ORDER * rels[newer])
+                signal = min(rels[older] + _ABOVE + _KEPT_ORDER * rels[newer], 1.0)
                 found[newer] = (older, signal, count >= _SIGNS + _SURE)
                 break
     for newer in sorted(found, key=starts.__getitem__):
@@ -428,7 +428,7 @@ def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, 
             if signal < found[newer][1] or not signs.is_later(older, newer):
                 continue
             if signs.count(older, newer) >= _SIGNS + _SURE:
-                found[newer] = (older, signal + (1.0 - signal) * _ABOVE, True)
+                found[newer] = (older, min(signal + _ABOVE, 1.0), True)
     return found
 
 
