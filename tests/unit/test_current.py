@@ -218,9 +218,7 @@ def test_what_seems_to_replace_the_best_row_stands_just_above_it_and_says_why():
     assert pool.ids == ("new", "old", "roof")
     found = pool.candidate(0)
     assert found.adjustments == (
-        Adjustment(
-            "current", 1.0, pytest.approx(0.9 + 0.03 + 0.05 * 0.6), "rel of old, which it seems to replace"
-        ),
+        Adjustment("current", 1.0, pytest.approx(0.9 + 0.005 + 0.02 * 0.6), "rel of old, which it seems to replace"),
     )
     assert found.rel == found.adjustments[0].signal
     assert pool.candidate(1).adjustments == ()
@@ -251,6 +249,11 @@ def test_documents_do_not_replace_one_another():
 def test_of_several_the_one_that_answers_better_stands_first():
     more = [*HOME, told("newest", 0.5, "My new desk lives by the window.", days=20)]
     assert preferred(more).ids == ("new", "newest", "old", "roof")
+
+
+def test_a_turn_of_a_session_stands_further_above_what_was_promoted():
+    rows = [HOME[0], (replace(HOME[2][0], scope="session", session="s"), 0.6)]
+    assert preferred(rows).rel[0] == pytest.approx(0.9 + 0.04 + 0.02 * 0.6)
 
 
 def test_of_three_steps_the_last_stands_first():

@@ -315,9 +315,9 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
 _HEAD, _LEADERS = 15, 5
 # What is far less relevant than the best row is no answer that could have changed.
 _LEAST_LEADING = 0.8
-# What takes the place of a row stands above it, by more than a wider scope is worth in the score. Of several, the
-# one that answers better stands first.
-_ABOVE, _KEPT_ORDER = 0.03, 0.05
+# What takes the place of a row stands just above it; of several, the one that answers better stands first. A turn of a
+# session needs more to stand above what was promoted, whose wider scope counts in the score.
+_ABOVE, _KEPT_ORDER, _ABOVE_PROMOTED = 0.005, 0.02, 0.04
 # Counted as so many signs: to be as near to the question as the nearest turn, rare words in common, a slip put right,
 # another value of the kind that is asked for in the same session, none where the earlier turn has one, to be a
 # question, ten rows further down, a thousand characters. Words of change are one. Found on development chats and
@@ -420,16 +420,21 @@ def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, 
             if older >= newer or not signs.is_later(older, newer) or not _is_news(pool, newer):
                 continue
             if (count := signs.count(older, newer)) >= _SIGNS:
-                signal = min(rels[older] + _ABOVE + _KEPT_ORDER * rels[newer], 1.0)
-                found[newer] = (older, signal, count >= _SIGNS + _SURE)
+                signal = rels[older] + _margin(pool, older, newer) + _KEPT_ORDER * rels[newer]
+                found[newer] = (older, min(signal, 1.0), count >= _SIGNS + _SURE)
                 break
     for newer in sorted(found, key=starts.__getitem__):
         for older, (_, signal, _) in [*found.items()]:
             if signal < found[newer][1] or not signs.is_later(older, newer):
                 continue
             if signs.count(older, newer) >= _SIGNS + _SURE:
-                found[newer] = (older, min(signal + _ABOVE, 1.0), True)
+                found[newer] = (older, min(signal + _margin(pool, older, newer), 1.0), True)
     return found
+
+
+def _margin(pool: Pool, older: int, newer: int) -> float:
+    scopes = pool.known["scope"]
+    return _ABOVE_PROMOTED if scopes[older] == "user" != scopes[newer] else _ABOVE
 
 
 def _is_news(pool: Pool, row: int) -> bool:
