@@ -11,6 +11,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from holdfast.language.words import any_of, entries, words
 
@@ -24,7 +25,7 @@ _ENOUGH_SHARED = 4
 _BLANKS = str.maketrans(dict.fromkeys(string.punctuation + "\u2018\u2019\u201c\u201d\u2026\u2013\u2014", " "))
 _SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
 _STOP, _CUES = frozenset(words("lexical", "stop")), frozenset(words("current", "cues"))
-_CUE_PHRASES = tuple(f" {phrase} " for phrase in words("current", "cue_phrases"))
+_CUE_PAIRS = frozenset(tuple(pair.split()) for pair in words("current", "cue_pairs"))
 _CORRECTION = re.compile(
     rf"^\W*(?:{any_of('current', 'before_correction')}\W+)*{any_of('current', 'opens_correction')}\b"
     rf"|\b{any_of('current', 'corrects')}\b",
@@ -97,10 +98,7 @@ def _content(said: Sequence[str]) -> frozenset[str]:
 
 
 def _tells_change(said: Sequence[str]) -> bool:
-    if not _CUES.isdisjoint(said):
-        return True
-    whole = f" {' '.join(said)} "
-    return any(phrase in whole for phrase in _CUE_PHRASES)
+    return not _CUES.isdisjoint(said) or not _CUE_PAIRS.isdisjoint(pairwise(said))
 
 
 def read_asked(text: str) -> Asked:

@@ -315,8 +315,8 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
 _HEAD, _LEADERS = 15, 5
 # What is far less relevant than the best row is no answer that could have changed.
 _LEAST_LEADING = 0.8
-# What takes the place of a row stands just above it; of several, the one that answers better stands first. A turn of a
-# session needs more to stand above what was promoted, whose wider scope counts in the score.
+# What takes the place of a row stands just above it; of several, the one that answers better stands first. What was
+# promoted is harder to stand above, as its wider scope counts in the score.
 _ABOVE, _KEPT_ORDER, _ABOVE_PROMOTED = 0.005, 0.02, 0.04
 # Counted as so many signs: to be as near to the question as the nearest turn, rare words in common, a slip put right,
 # another value of the kind that is asked for in the same session, none where the earlier turn has one, to be a
@@ -366,64 +366,65 @@ _values_in = Derived(lambda unit: current.read_values(unit.text))
 
 @dataclass(frozen=True, slots=True)
 class _Signs:
-    """What says of two rows that the later one replaces the earlier one."""
+    """What says of two rows that the later replaces the earlier one; `alone` are the signs of each row by itself."""
 
-    pool: Pool
     asked: current.Asked
     units: Mapping[int, Unit]
     told: Mapping[int, current.Told]
     rare: frozenset[str]
-    nearest: float
+    alone: Mapping[int, float]
 
     def count(self, older: int, newer: int) -> float:
         """Return how many signs there are."""
-        known = self.pool.known
+        earlier, later = self.units[older], self.units[newer]
         old, new = self.told[older], self.told[newer]
         changes, asks = current.find_said(self.asked, old, new)
-        signs = _NEAR * _nearness(self.pool, newer) / self.nearest + changes + _ASKS * asks
+        signs = self.alone[newer] + changes + _ASKS * asks
         signs += _SHARED * current.share_rare(self.asked, old, new, self.rare)
-        signs += _PER_TEN_ROWS * newer / 10 + _PER_THOUSAND * min(int(known["length"][newer]) / 1000, 1.0)
-        together = known["session"][older] is not None and known["session"][older] == known["session"][newer]
+        together = earlier.session is not None and earlier.session == later.session
         if self.asked.kinds:
-            values = _values_in(self.units[older]), _values_in(self.units[newer])
-            other = current.has_other_value(self.asked, *values)
+            other = current.has_other_value(self.asked, _values_in(earlier), _values_in(later))
             signs += 0.0 if other is None else _NO_VALUE if not other else _OTHER_VALUE if together else 0.0
-        told_by_one = known["author"][older] == known["author"][newer]
-        if together and told_by_one and current.corrects(self.units[newer].text):
+        if together and earlier.author == later.author and current.corrects(later.text):
             signs += _CORRECTION
         return signs
 
     def is_later(self, older: int, newer: int) -> bool:
         """Return whether a row was said after another one, and not by somebody else to the same user."""
-        known = self.pool.known
-        if known["author"][older] == known["author"][newer] and known["speaker"][older] != known["speaker"][newer]:
+        earlier, later = self.units[older], self.units[newer]
+        if earlier.author == later.author and earlier.speaker != later.speaker:
             return False
-        return bool(known["starts"][newer] > known["starts"][older])
+        return later.event_time > earlier.event_time
 
 
 def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, bool]]:
     """Return rows that seem to replace an earlier one, each with that one, what it takes over, and if it is sure."""
-    rels, starts = pool.rel[:_HEAD].tolist(), pool.known["starts"][:_HEAD].tolist()
+    rels = pool.rel[:_HEAD].tolist()
     head = [row for row, kind in enumerate(pool.known["kind"][:_HEAD].tolist()) if kind == "turn"]
     read = staging.units([pool.ids[row] for row in head])
     units = {row: read[pool.ids[row]] for row in head if pool.ids[row] in read}
     told = {row: _told_in(unit) for row, unit in units.items()}
-    nearest = max((_nearness(pool, row) for row in units), default=0.0)
-    if not nearest:
+    near = {row: _nearness(pool, row) for row in units}
+    if not any(near.values()):
         return {}
+    nearest = max(near.values())
+    alone = {
+        row: _NEAR * near[row] / nearest + _PER_TEN_ROWS * row / 10 + _PER_THOUSAND * min(len(unit.text) / 1000, 1.0)
+        for row, unit in units.items()
+    }
     asked = current.read_asked(staging.query.text)
-    signs = _Signs(pool, asked, units, told, current.find_rare([*told.values()]), nearest)
+    signs = _Signs(asked, units, told, current.find_rare([*told.values()]), alone)
     leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0] and row in told]
     found: dict[int, tuple[int, float, bool]] = {}
-    for newer in told:
+    for newer in [row for row in told if _is_news(pool, row)]:
         for older in leaders:
-            if older >= newer or not signs.is_later(older, newer) or not _is_news(pool, newer):
+            if older >= newer or not signs.is_later(older, newer):
                 continue
             if (count := signs.count(older, newer)) >= _SIGNS:
                 signal = rels[older] + _margin(pool, older, newer) + _KEPT_ORDER * rels[newer]
                 found[newer] = (older, min(signal, 1.0), count >= _SIGNS + _SURE)
                 break
-    for newer in sorted(found, key=starts.__getitem__):
+    for newer in sorted(found, key=lambda row: units[row].event_time):
         for older, (_, signal, _) in [*found.items()]:
             if signal < found[newer][1] or not signs.is_later(older, newer):
                 continue
