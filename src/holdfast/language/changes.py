@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.language.calendar import MONTHS
 from holdfast.language.facts import Stated, extract, speaker_of, spoken_by, states_nothing
+from holdfast.language.grammar import ADVERBS, has_shape, may_begin_name
 from holdfast.language.sentences import PROSE, is_asked, parts_in, read_sentence, remember_short
 from holdfast.language.symbols import symbol
 from holdfast.language.words import any_of, words
@@ -34,34 +35,81 @@ _ADDS, _AT_TIMES, _ENDED, _MARKER = map(_any_of, ("adds", "at_times", "ended", "
 # The first words of every marker, and what the patterns below ask for: most turns have none, and need not be read.
 _CHANGE_WORDS = frozenset(words("changes", "first_words"))
 _ANY_CHANGE = re.compile(
-    rf"{_MARKER.pattern}|{_ENDED.pattern}|\b(?:actually|sorry|correction|no|rescheduled|postponed|shifted)\b",
+    rf"{_MARKER.pattern}|{_ENDED.pattern}|\b(?:{any_of('changes', 'leads')}|{any_of('changes', 'gone')}|"
+    rf"{any_of('changes', 'reset')})\b",
     re.IGNORECASE,
 )
 
 # Words that somebody else says, or that are written for somebody: a colon, a quote, code, a text to work on.
-QUOTING = re.compile(
-    r"""[:"“”„«»`>]|\b(?:stor(?:y|ies)|letter|essay|poem|novel|script|lyrics|quote|proofread|translate|rewrite|draft)\b""",
+_QUOTING = re.compile(
+    r"""(?<!\d)(?<!update)(?<!news):|["“”„«»`>]|\b(?:stor(?:y|ies)|letter|essay|poem|novel|script|lyrics|quote|proofread|translate|rewrite|draft)\b""",
     re.IGNORECASE,
 )
+_TITLE = re.compile(r"""["“«](?![^"”»]*\b(?:i|we|my|our)\b)[^"”»\n]*["”»]""", re.IGNORECASE)
+
+
+def is_quoting(text: str) -> bool:
+    """Return whether a text holds words that its speaker may not mean; the quoted title of a book is none."""
+    return _QUOTING.search(_TITLE.sub("", text)) is not None
+
 
 _WEEKDAY = any_of("calendar", "weekdays")
-_VALUE = r"(?P<value>[^,;:!?()]+?)"
-# "My new phone is a Pixel", "Ana's address is now 9 Quay Street".
-_ATTRIBUTE = re.compile(
-    rf"^(?:actually,? |so,? |btw,? |by the way,? )?(?P<owner>my|our|[A-Z]\w+'s) (?P<new>new |current )?"
-    rf"(?P<what>[a-z]+(?: [a-z]+){{0,2}}) (?:is|are) (?P<now>now )?{_VALUE}(?P<later> now)?[.!]*$",
+_VALUE = r"(?P<value>(?:[^,;:!?()]|(?<=\d)[:,](?=\d))+?)"
+# Where one clause of a sentence ends: a mark, or a conjunction with a new subject behind it.
+_SUBJECT = re.compile(r"(?:i|we|my|our|the|he|she|it|they|you|which|so|because|since|but)\b", re.IGNORECASE)
+_CUT = re.compile(
+    r"(?:[,;:—–]|\s-)\s+(?:(?:and|but|so|because|while|though|then)\s+)?"
+    rf"|\s(?:and|but|so|because|while|since|though)\s+(?={_SUBJECT.pattern})",
     re.IGNORECASE,
 )
-# "The meeting is now at 4".
-_DEFINITE = re.compile(
-    rf"^(?:actually,? |so,? )?the (?P<what>[\w-]+(?: [\w-]+){{0,3}}?) (?:is|are) (?P<now>now )?"
-    rf"(?P<where>at |on |in )?{_VALUE}(?P<later> now)?[.!]*$",
+_LEADS = re.compile(rf"(?:(?:{any_of('changes', 'leads')}|{any_of('changes', 'fillers')}),? )+", re.IGNORECASE)
+_CORRECTS = re.compile(rf"(?:^|\W){any_of('changes', 'leads')}\W*$", re.IGNORECASE)
+_SHORT = (("'m ", " am "), ("'re ", " are "), ("n't ", " not "), ("'ve ", " have "))
+_WHO = r"(?P<who>i|we|(?:my|our|the|(?-i:(?!(?:It|That|Here|There|What|He|She|Who|This|Let)')[A-Z]\w+'s)) [\w'-]+(?: [\w-]+){0,3}?)"
+_NOW = r"(?P<now>now |currently |just |finally |actually |recently )?"
+_HABITS = frozenset(words("changes", "habits"))
+_FORMS = {
+    form: verb
+    for verb in _HABITS
+    for form in (verb, f"{verb}s", f"{verb}es", f"{verb}ing", f"{verb[:-1]}ing", f"{verb}{verb[-1]}ing")
+}
+# "My new phone is a Pixel", "the meeting is now at 4", "I no longer drink coffee", "I stopped smoking".
+_STATES = re.compile(
+    rf"^{_WHO} {_NOW}(?:(?P<not>no longer|(?:do|does) not|(?:have )?(?:stopped|quit|gave up|given up)) )?"
+    rf"(?:(?P<be>am|is|are) (?P<never>no longer |not )?{_NOW.replace('now>', 'then>')}|"
+    rf"(?P<verb>{'|'.join(sorted(_FORMS, key=len, reverse=True))})(?: |(?=[.!]*$)))"
+    rf"(?:{_VALUE})??(?P<later> ?\b{any_of('changes', 'lately')})?[.!]*$",
     re.IGNORECASE,
 )
-# "The meeting was moved to 4", "my address changed to 9 Quay Street".
+# "The meeting was moved to 4", "my address changed to 9 Quay Street", "the budget went up to 14k".
 _RESET = re.compile(
-    rf"^(?P<owner>the|my|our) (?P<what>[\w-]+(?: [\w-]+){{0,3}}?) (?:(?:was|is|has been|got|has) )?(?:now |just )?"
-    rf"(?P<verb>moved|changed|rescheduled|postponed|shifted) (?:from (?P<old>[^,;]+?) )?to {_VALUE}[.!]*$",
+    rf"^(?P<owner>the|my|our) (?P<what>[\w-]+(?: [\w-]+){{0,3}}?) (?:(?:was|is|has been|got|has) )?"
+    rf"(?:now |just |recently )?(?P<verb>{any_of('changes', 'reset')}) (?:from (?P<old>[^,;]+?) )?to {_VALUE}"
+    r"(?: (?:by|starting|from|as of|effective) .*)?[.!]*$",
+    re.IGNORECASE,
+)
+# "They moved the meeting to 4" is put as above.
+_RESET_BY = re.compile(
+    rf"^(?:they|we|i|he|she) (?:have |had to |just )?({any_of('changes', 'reset')}) (?:back )?((?:the|my|our) .+?) "
+    r"(?:back )?(?=(?:from .+ )?to )",
+    re.IGNORECASE,
+)
+# "I cancelled Netflix", "we dropped Slack for Zulip", "I sold my Brompton".
+_GONE = re.compile(
+    rf"^(?:i|we) (?:have )?(?:just |finally |recently )?(?P<verb>{any_of('changes', 'gone')}) (?:(?:my|our|the) )?"
+    r"(?P<old>[\w.'-]+(?: [\w.'-]+){0,3}?)(?: for (?P<value>[A-Z][\w.'-]*(?: [A-Z][\w.'-]*)?))?"
+    r"(?: (?:last|this|yesterday|today|because|since|in|on|after|again) .*)?[.!]*$",
+    re.IGNORECASE,
+)
+# "We're moving to Breda in May", and what says that a planned move was made: "we moved in last week".
+_PLANNED = re.compile(
+    r"^(?:i|we) (?:(?:am|are|will be) (?:\w+ )?(?:moving|relocating)|(?:will|am going to|are going to) move) "
+    r"(?:(?:back|down|up|over|out) )?to (?P<value>(?-i:[A-Z])[\w'-]*(?: (?-i:[A-Z])[\w'-]*)*)(?: [a-z].*)?[.!]*$",
+    re.IGNORECASE,
+)
+_FULFILLED = re.compile(
+    r"^(?:i|we) (?:have )?(?:(?:just|finally|actually|all) )*(?P<verb>moved)(?: in| house)?"
+    r"(?: (?:last|yesterday|today|on|this|over the) ?.*| at last)?[.!]*$",
     re.IGNORECASE,
 )
 # "Actually it is Tuesday, not Monday".
@@ -73,7 +121,20 @@ _CORRECTION = re.compile(
 # Small words inside a day or a time.
 _SMALL = frozenset({"of", "pm", "am"})
 _TIME = re.compile(r"^\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m\.?)?$", re.IGNORECASE)
-_DAY = re.compile(rf"^(?:{_WEEKDAY}|\d{{1,2}}(?:st|nd|rd|th)? \w+|\w+ \d{{1,2}}(?:st|nd|rd|th)?)$", re.IGNORECASE)
+_DAY = re.compile(rf"^(?:{_WEEKDAY}s?|\d{{1,2}}(?:st|nd|rd|th)? \w+|\w+ \d{{1,2}}(?:st|nd|rd|th)?)$", re.IGNORECASE)
+_NO_VALUES = frozenset({"not", "no", "on", "at", "in", "so", "very", "more"})
+_INTENDED = ("going to ", "about to ", "trying to ", "planning ", "thinking ", "looking ")
+_UNITS, _LATELY, _LISTED = (frozenset(words("changes", name)) for name in ("units", "said_lately", "listed"))
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_MOST_VALUE_WORDS = 5  # nobody repeats more when it changes
+# Where the words of a habit end and its value begins: "play badminton on | Mondays", "get up at | 7".
+_MEASURED = re.compile(rf"^(?P<middle>(?:[a-z-]+ )*?)(?P<value>[$£€]?\d.*|{_WEEKDAY}s?)$", re.IGNORECASE)
+# States of which a person is in one at a time.
+_EXCLUSIVE = {
+    word: f"state {number}" for number, row in enumerate(words("changes", "exclusive")) for word in row.split()
+}
+# What a thing that is given up was to somebody; who gives up a thing may still like it.
+_KEPT_SLOTS = frozenset({"likes", "dislikes", "lives_in", "works_at", "works_as", "married_to", "speaks", "prefer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +142,9 @@ class Assertion:
     """What a unit says that a later one could replace: one value in one slot of one subject.
 
     `marker` holds the words that speak of a change, `replaces` the value that is said to go; an `ended` assertion
-    only takes its value away. A correction has no subject and no slot of its own.
+    only takes its value away. A correction has no subject and no slot of its own. `listed` is what a table of facts
+    shows besides the facts that were read: "I'm at the station" can end, but nobody asks for it. A `planned` one holds
+    when it is said to have been done.
     """
 
     speaker: str
@@ -94,6 +157,13 @@ class Assertion:
     replaces: str = ""
     ended: bool = False
     adds: bool = False
+    listed: bool = False
+    planned: bool = False
+
+    @property
+    def told(self) -> bool:
+        """Return whether a table of facts has it, at least when it has changed: "I'm on page 200"."""
+        return self.listed or _sort(self.value) != "name"
 
     def may_change(self, functional: frozenset[str]) -> bool:
         """Return whether it may replace an earlier one, or take it away."""
@@ -122,15 +192,28 @@ def read_assertions(text: str, speaker: str) -> tuple[Assertion, ...]:
     found: list[Assertion] = []
     stated = spoken_by(extract(text), speaker)
     for start, end in PROSE.spans(text):
-        said = text[start:end]
+        said = text[start:end].replace("’", "'")
         own = [one for one in stated if one.start == start]
-        match = _first_match(said.replace("’", "'"))
-        if not (own or match) or _AT_TIMES.search(said):
-            continue
-        found.extend(_from_facts(own, said, speaker))
-        if match and not is_asked(text, start, end) and not states_nothing(read_sentence(text, start, end)):
-            found.extend(_from_pattern(match, (start, end), speaker))
-    return tuple(dict.fromkeys(found))
+        if own and not _AT_TIMES.search(said):
+            found.extend(_from_facts(own, said, speaker))
+        read = [
+            one for one in _from_patterns(said, (start, end), speaker) if one.listed or one.slot != "is" or not own
+        ]
+        if read and not is_asked(text, start, end) and not states_nothing(read_sentence(text, start, end)):
+            found.extend(read)
+    return tuple(dict.fromkeys(fulfil(found, ())))
+
+
+def fulfil(said: Iterable[Assertion], before: Iterable[Assertion]) -> tuple[Assertion, ...]:
+    """Return the assertions of a turn, where "we moved in" is given the place that was planned, by it or before."""
+    told = (*said,)
+    plans = {one.subject: one.value for one in (*before, *told) if one.planned}
+    return tuple(
+        replace(one, slot="lives_in", value=plans[one.subject], listed=True)
+        if one.slot == "moved" and one.subject in plans
+        else one
+        for one in told
+    )
 
 
 def read_told(unit: Unit) -> tuple[Assertion, ...]:
@@ -153,7 +236,7 @@ def find_change(new: Assertion, old: Assertion, functional: frozenset[str] = fro
     `functional` names the slots declared to have one value (C8: none by default), such as `lives_in` or `has car`:
     there a second plain statement is enough.
     """
-    if new.speaker != old.speaker or old.ended or new.adds:
+    if new.speaker != old.speaker or old.ended or new.adds or new.planned or old.planned:
         return None
     rule = _rule(new, old, functional)
     return Change(old.slot, old.value, "" if new.ended else new.value, rule, new.marker) if rule else None
@@ -161,23 +244,36 @@ def find_change(new: Assertion, old: Assertion, functional: frozenset[str] = fro
 
 def _rule(new: Assertion, old: Assertion, functional: frozenset[str]) -> str:
     """Return the name of the rule by which `new` takes the place of `old`, or nothing."""
+    if new.slot == "gone" and not _may_give_up(new, old):
+        return ""
     if new.replaces and symbol(new.replaces) == symbol(old.value) and _may_replace(new, old):
         return "replaced"
+    if new.slot == "gone":
+        return "ended" if new.ended else ""
     if symbol(new.subject) != symbol(old.subject) or not _fill_one_slot(new, old):
         return ""
     if new.ended:
-        return "ended" if symbol(new.value) == symbol(old.value) else ""
+        # Who no longer studies biology does not study it at Leiden either.
+        return "ended" if f"{symbol(old.value)} ".startswith(f"{symbol(new.value)} ") else ""
     if not _differ(new.value, old.value):
         return ""
-    if new.marker:
-        marked = old.slot in functional | _MARKED or old.slot.startswith("is ") or _is_single(old.slot)
-        return "marked" if marked else ""
+    if new.marker and (old.slot in functional | _MARKED or _is_single(old.slot) or _are_alike(new, old)):
+        return "marked"
     return "functional" if old.slot in functional else ""
+
+
+def _may_give_up(new: Assertion, old: Assertion) -> bool:
+    """Return whether what is given up is what `old` speaks of: "my phone is a Pixel", "I'm subscribed to Netflix"."""
+    mine = old.subject == new.subject or old.subject.startswith(f"{new.subject} ")
+    given, had = symbol(new.replaces or new.value), symbol(old.value)
+    return (
+        mine and old.slot not in _KEPT_SLOTS and (given == had or (old.slot == "is" and had.endswith(f"to {given}")))
+    )
 
 
 def _may_replace(new: Assertion, old: Assertion) -> bool:
     """Return whether the value that `new` says goes can be the one of `old`."""
-    if not new.slot:
+    if new.slot in {"", "gone"}:
         return True  # a correction names what it corrects
     if symbol(new.subject) == symbol(old.subject):
         return _fill_one_slot(new, old)
@@ -187,14 +283,36 @@ def _may_replace(new: Assertion, old: Assertion) -> bool:
 
 def _fill_one_slot(new: Assertion, old: Assertion) -> bool:
     """Return whether both fill one slot; "moved to Friday" fills whichever slot holds a day."""
-    if new.slot != "is reset":
+    if "is reset" not in {new.slot, old.slot}:
         return new.slot == old.slot
-    return old.slot.startswith(("is ", "has ")) and _sort(new.value) == _sort(old.value)
+    one_thing = all(one.slot.startswith(("is ", "has ")) for one in (new, old))
+    return one_thing and (_sort(new.value) == _sort(old.value) or _is_single(old.slot))
 
 
 def _sort(value: str) -> str:
-    """Return what sort of value it is: a meeting at 3 that was moved to Friday may still be at 3."""
-    return "time" if _TIME.match(value) else "day" if _DAY.match(value) else "name"
+    """Return what sort of value it is: a meeting at 3 that was moved to Friday may still be at 3.
+
+    A number is of the sort of the words around it: "1590 euros", "port 8000".
+    """
+    if _TIME.match(value):
+        return "time"
+    if _DAY.match(value):
+        return "day"
+    return _NUMBER.sub("#", value.lower()) if _NUMBER.search(value) else _EXCLUSIVE.get(value.lower(), "name")
+
+
+def _are_alike(new: Assertion, old: Assertion) -> bool:
+    """Return whether two values of a slot are of one sort, so that the later one takes the other's place."""
+    sort = _sort(new.value)
+    if sort != _sort(old.value):
+        return False
+    if sort != "name" or old.slot.startswith("is "):
+        return True
+    # "Dark mode" and "light mode", "on the night shift" and "on the day shift".
+    one, other = new.value.lower().split(), old.value.lower().split()
+    differ = [k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b]
+    turned = len(one) == len(other) and len(differ) == 1 and differ[0] < len(one) - 1
+    return turned and (old.slot == "is" or old.slot in _FORMS) and old.slot != "have"
 
 
 def _is_single(slot: str) -> bool:
@@ -208,45 +326,131 @@ def _differ(new: str, old: str) -> bool:
 
 
 def _from_facts(stated: list[Stated], said: str, speaker: str) -> Iterator[Assertion]:
-    if not stated:
-        return
-    marker, adds, ended = _MARKER.search(said), _ADDS.search(said) is not None, _ENDED.search(said)
+    adds, ended = _ADDS.search(said) is not None, _ENDED.search(said)
     gone = {one.fact.relation: one.fact.object for one in stated if one.negated and one.rule in {"shift", "contrast"}}
     kept = {one.fact.relation for one in stated if not one.negated}
+    clauses = _CUT.split(said)
     for one in stated:
         parts = (speaker, one.fact.subject, one.fact.relation, one.fact.object, one.start, one.end)
         if not one.negated:
+            # The words of change stand in the clause of the value: "I live in Leeds and I have a new job".
+            clause = next((clause for clause in clauses if one.fact.object in clause), said)
+            marker = _MARKER.search(clause.replace(one.fact.object, ""))  # "New York" is not new
             mark = marker.group().lower() if marker else ""
             yield Assertion(*parts, mark, gone.get(one.fact.relation, ""), adds=adds)
         elif ended and one.fact.relation not in kept:
             yield Assertion(*parts, ended.group().lower(), ended=True)
 
 
-def _first_match(said: str) -> re.Match[str] | None:
-    return _CORRECTION.match(said) or _RESET.match(said) or _ATTRIBUTE.match(said) or _DEFINITE.match(said)
+def _from_patterns(said: str, span: tuple[int, int], speaker: str) -> Iterator[Assertion]:
+    """Yield what a sentence says of which each clause, or the whole, is one of the patterns."""
+    if match := _CORRECTION.match(said):
+        yield Assertion(speaker, "", "", _bare(match["value"]), *span, match["mark"].lower(), _bare(match["old"]))
+        return
+    for short, long in _SHORT:
+        said = said.replace(short, long)
+    lead = _LEADS.match(said)
+    corrects = _CORRECTS.search(lead.group()) if lead else None
+    adds = _ADDS.search(said) is not None
+    clauses = _CUT.split(said[lead.end() :] if lead else said)
+    for clause, after in zip(clauses, (*clauses[1:], ""), strict=True):
+        denied = re.match(r"not (?:(?:on|at|in) )?(.+?)[.!]*$", after)
+        for one in _from_clause(clause, span, speaker):
+            # "I prefer a clean, professional style": what stands before a comma may go on behind it.
+            if after and not denied and not one.marker and _sort(one.value) == "name" and not _SUBJECT.match(after):
+                continue
+            yield replace(
+                one,
+                marker=one.marker or (corrects.group().strip(" ,").lower() if corrects else ""),
+                replaces=one.replaces or (_bare(denied[1]) if denied else ""),
+                adds=adds,
+            )
+        corrects = None
 
 
-def _from_pattern(match: re.Match[str], span: tuple[int, int], speaker: str) -> Iterator[Assertion]:
-    """Yield what a sentence says that is one of the patterns as a whole."""
-    part = match.groupdict("")
-    value, old = _bare(part["value"]), _bare(part.get("old", ""))
-    if match.re is _CORRECTION:
-        yield Assertion(speaker, "", "", value, *span, part["mark"].lower(), old)
+def _from_clause(clause: str, span: tuple[int, int], speaker: str) -> Iterator[Assertion]:
+    if match := _PLANNED.match(clause):
+        if speaker and has_shape(match["value"], "place"):
+            yield Assertion(speaker, speaker, "lives_in", match["value"], *span, planned=True)
+    elif match := _STATES.match(clause):
+        yield from _from_state(match, span, speaker)
+    elif match := _RESET.match(_RESET_BY.sub(r"\2 \1 ", clause)):
+        mine, what = match["owner"].lower() != "the", match["what"].lower()
+        subject = _subject(f"{match['owner']} {what}", speaker)
+        if subject and not _AT_TIMES.search(clause) and _is_definite(match["value"]):
+            verb, old = match["verb"].lower(), _bare(match["old"] or "")
+            slot = f"has {what}" if mine else "is reset"
+            yield Assertion(speaker, subject, slot, _bare(match["value"]), *span, verb, old, listed=mine)
+    elif not speaker or _AT_TIMES.search(clause):
         return
-    what, mine = part["what"].lower(), part.get("owner", "the").lower() in {"my", "our"}
-    owner = speaker if mine else part.get("owner", "")[:-2]
-    adds = _ADDS.search(match.string) is not None
-    marker = "now" if part.get("now") or part.get("later") else ""
-    if not _is_definite(part["value"]) or (mine and not speaker):
+    elif match := _GONE.match(clause):
+        old, verb, value = _bare(match["old"]), match["verb"].lower(), match["value"] or ""
+        replaced = bool(value) and verb != "sold"
+        gone = Assertion(speaker, speaker, "gone", value if replaced else old, *span, verb, ended=not replaced)
+        yield replace(gone, replaces=old) if replaced else gone
+    elif match := _FULFILLED.match(clause):
+        yield Assertion(speaker, speaker, "moved", "", *span, match["verb"].lower())
+
+
+def _subject(who: str, speaker: str) -> str:
+    """Return whom or what the words name; what is the speaker's is nobody's without a speaker."""
+    owner, _, what = who.partition(" ")
+    if owner.lower() in {"i", "we", "my", "our"}:
+        return f"{speaker} {what.lower()}".strip() if speaker else ""
+    return what.lower() if owner.lower() == "the" else f"{owner[:-2]} {what.lower()}"
+
+
+def _from_state(match: re.Match[str], span: tuple[int, int], speaker: str) -> Iterator[Assertion]:
+    """Yield what "I run on Mondays now", "my rent is 900 euros" or "I'm not vegan any more" says."""
+    part = {name: (found or "").strip() for name, found in match.groupdict().items()}
+    owner, _, what = part["who"].partition(" ")
+    renewed = re.match(r"(?:new|current) (?=\w)", what, re.IGNORECASE)
+    what = what[renewed.end() :].lower() if renewed else what.lower()
+    subject = _subject(f"{owner} {what}".strip(), speaker)
+    denial = (part["not"] or part["never"]).lower()
+    lately = next((word.lower() for word in (part["later"], part["now"], part["then"]) if word in _LATELY), "")
+    ended = bool(denial) and (not denial.endswith("not") or lately.startswith(("any", "no ")))
+    form = part["verb"].lower()
+    quit_it = ended and not denial.endswith(("not", "longer"))
+    if not subject or (denial and not ended) or (form and form.endswith("ing") != quit_it):
         return
-    if match.re is _RESET:
-        subject = f"{speaker} {what}" if mine else what
-        yield Assertion(speaker, subject, "is reset", value, *span, part["verb"].lower(), old)
-    elif match.re is _DEFINITE:
-        yield Assertion(speaker, what, f"is {part['where'].strip().lower()}", value, *span, marker, adds=adds)
-    elif not what.startswith(("favourite ", "favorite ")):  # the rules for facts read favourites
-        marker = "new" if part["new"].strip().lower() == "new" else marker
-        yield Assertion(speaker, f"{owner} {what}", f"has {what}", value, *span, marker, adds=adds)
+    if not all(may_begin_name(word) and word not in ADVERBS for word in what.split()):
+        return  # "the memories we have"
+    if what and form in _HABITS and not what.endswith("s"):
+        return  # "my full study plan"
+    slot, value, listed = _slot_of(part, owner, what)
+    listed = listed and all(map(may_begin_name, value.lower().split()))
+    day = value if _sort(value) == "day" else "|"  # a day is no value that holds at times only
+    if not value or value.lower().startswith(_INTENDED) or _AT_TIMES.search(match.string.replace(day, "", 1)):
+        return
+    new = renewed and renewed.group().strip().lower() == "new"
+    marker = denial if ended and not denial.endswith("not") else lately or ("new" if new else "")
+    yield Assertion(speaker, subject, slot, _bare(value), *span, marker, ended=ended, listed=listed)
+
+
+def _slot_of(part: dict[str, str], owner: str, what: str) -> tuple[str, str, bool]:
+    """Return the slot that a clause fills, its value, and whether a table of facts has it."""
+    value, verb = part["value"], _FORMS.get(part["verb"].lower(), "")
+    if len(value.split()) > _MOST_VALUE_WORDS + 1:
+        return "", "", False
+    if verb:
+        measured = _MEASURED.match(value)
+        slot = f"{verb} {measured['middle']}".strip().lower() if measured else verb
+        value = measured["value"] if measured else value
+        if verb == "have" and not measured and not value.lower().startswith(("a ", "an ", "the ", "my ", "our ")):
+            return "", "", False  # "I have to go now"
+        return (
+            (slot, value, verb in _LISTED or (measured is not None and verb != "have"))
+            if value
+            else ("does", verb, verb in _LISTED)
+        )
+    where, _, rest = value.partition(" ")
+    where, rest = (where.lower(), rest) if where.lower() in {"on", "at", "in"} else ("", value)
+    if not what or not _is_definite(rest):
+        return "is", value, value.lower() in _EXCLUSIVE
+    if what.startswith(("favourite ", "favorite ")):  # the rules for facts read favourites
+        return "", "", False
+    return (f"is {where}" if owner.lower() == "the" else f"has {what}"), rest, True
 
 
 def _bare(value: str) -> str:
@@ -256,10 +460,13 @@ def _bare(value: str) -> str:
 def _is_definite(value: str) -> bool:
     """Return whether a value could be told apart from another: a number, a day, a name, an identifier, "a Pixel"."""
     said = value.strip().split()
-    if not 0 < len(said) <= 5 or said[0].lower() in {"not", "no", "on", "at", "in", "so", "very", "more"}:
+    if not 0 < len(said) <= _MOST_VALUE_WORDS or said[0].lower() in _NO_VALUES:
         return False
-    bare = _bare(value).split()
-    return bool(bare) and all(_tells(word) or word.lower() in MONTHS or word.lower() in _SMALL for word in bare)
+    bare = [word.lower() if word.islower() else word for word in _bare(value).split()]
+    counted = bool(bare) and bare[0][-1:].isdigit()  # "1590 euros a month"
+    return bool(bare) and all(
+        _tells(word) or word.lower() in MONTHS or word in _SMALL or (counted and word in _UNITS) for word in bare
+    )
 
 
 def _tells(word: str) -> bool:
