@@ -47,12 +47,6 @@ _QUOTING = re.compile(
 )
 _TITLE = re.compile(r"""["“«](?![^"”»]*\b(?:i|we|my|our)\b)[^"”»\n]*["”»]""", re.IGNORECASE)
 
-
-def is_quoting(text: str) -> bool:
-    """Return whether a text holds words that its speaker may not mean; the quoted title of a book is none."""
-    return _QUOTING.search(_TITLE.sub("", text)) is not None
-
-
 _WEEKDAY = any_of("calendar", "weekdays")
 _VALUE = r"(?P<value>(?:[^,;:!?()]|(?<=\d)[:,](?=\d))+?)"
 # Where one clause of a sentence ends: a mark, or a conjunction with a new subject behind it.
@@ -62,54 +56,55 @@ _CUT = re.compile(
     rf"|\s(?:and|but|so|because|while|since|though)\s+(?={_SUBJECT.pattern})",
     re.IGNORECASE,
 )
-_LEADS = re.compile(rf"(?:(?:{any_of('changes', 'leads')}|{any_of('changes', 'fillers')}),? )+", re.IGNORECASE)
-_CORRECTS = re.compile(rf"(?:^|\W){any_of('changes', 'leads')}\W*$", re.IGNORECASE)
+_LEADS = re.compile(
+    rf"(?:(?:(?P<mark>{any_of('changes', 'leads')})|{any_of('changes', 'fillers')}),? )+", re.IGNORECASE
+)
 _SHORT = (("'m ", " am "), ("'re ", " are "), ("n't ", " not "), ("'ve ", " have "))
-_WHO = r"(?P<who>i|we|(?:my|our|the|(?-i:(?!(?:It|That|Here|There|What|He|She|Who|This|Let)')[A-Z]\w+'s)) [\w'-]+(?: [\w-]+){0,3}?)"
-_NOW = r"(?P<now>now |currently |just |finally |actually |recently )?"
 _HABITS = frozenset(words("changes", "habits"))
 _FORMS = {
     form: verb
     for verb in _HABITS
     for form in (verb, f"{verb}s", f"{verb}es", f"{verb}ing", f"{verb[:-1]}ing", f"{verb}{verb[-1]}ing")
 }
+_VERBS = _FORMS.keys() | {"am", "is", "are"}
+_ADVERB = "(?:currently |just |finally |actually |recently )?"
 # "My new phone is a Pixel", "the meeting is now at 4", "I no longer drink coffee", "I stopped smoking".
 _STATES = re.compile(
-    rf"^{_WHO} {_NOW}(?:(?P<not>no longer|(?:do|does) not|(?:have )?(?:stopped|quit|gave up|given up)) )?"
-    rf"(?:(?P<be>am|is|are) (?P<never>no longer |not )?{_NOW.replace('now>', 'then>')}|"
+    r"^(?P<owner>i|we|(?P<of>my|our|the|(?-i:(?!It'|That'|Here'|There'|What'|[HS]h?e'|Who'|This'|Let')[A-Z]\w+'s)))"
+    rf"(?(of) (?P<renewed>new |current )?(?P<what>[\w'-]+(?: [\w-]+){{0,3}}?)) {_ADVERB}(?P<now>now )?"
+    r"(?:(?P<not>no longer|(?:do|does) not|(?:have )?(?:stopped|quit|gave up|given up)) )?"
+    rf"(?:(?:am|is|are) (?P<never>no longer |not )?{_ADVERB}(?P<then>now )?|"
     rf"(?P<verb>{'|'.join(sorted(_FORMS, key=len, reverse=True))})(?: |(?=[.!]*$)))"
     rf"(?:{_VALUE})??(?P<later> ?\b{any_of('changes', 'lately')})?[.!]*$",
     re.IGNORECASE,
 )
-# "The meeting was moved to 4", "my address changed to 9 Quay Street", "the budget went up to 14k".
+# "The meeting was moved to 4", "my address changed to 9 Quay Street"; "they moved the meeting to 4" is put so, too.
 _RESET = re.compile(
     rf"^(?P<owner>the|my|our) (?P<what>[\w-]+(?: [\w-]+){{0,3}}?) (?:(?:was|is|has been|got|has) )?"
     rf"(?:now |just |recently )?(?P<verb>{any_of('changes', 'reset')}) (?:from (?P<old>[^,;]+?) )?to {_VALUE}"
     r"(?: (?:by|starting|from|as of|effective) .*)?[.!]*$",
     re.IGNORECASE,
 )
-# "They moved the meeting to 4" is put as above.
 _RESET_BY = re.compile(
     rf"^(?:they|we|i|he|she) (?:have |had to |just )?({any_of('changes', 'reset')}) (?:back )?((?:the|my|our) .+?) "
     r"(?:back )?(?=(?:from .+ )?to )",
     re.IGNORECASE,
 )
-# "I cancelled Netflix", "we dropped Slack for Zulip", "I sold my Brompton".
+# "I cancelled Netflix", "we dropped Slack for Zulip"; "we're moving to Breda in May", "we moved in last week".
+_NAMED = r"(?P<value>(?-i:[A-Z])[\w.'-]*?(?: (?-i:[A-Z])[\w.'-]*?)*)"
 _GONE = re.compile(
-    rf"^(?:i|we) (?:have )?(?:just |finally |recently )?(?P<verb>{any_of('changes', 'gone')}) (?:(?:my|our|the) )?"
-    r"(?P<old>[\w.'-]+(?: [\w.'-]+){0,3}?)(?: for (?P<value>[A-Z][\w.'-]*(?: [A-Z][\w.'-]*)?))?"
+    rf"^(?:i|we) (?:have )?{_ADVERB}(?P<verb>{any_of('changes', 'gone')}) (?:(?:my|our|the) )?"
+    rf"(?P<old>[\w.'-]+?(?: [\w.'-]+?){{0,3}}?)(?: for (?:{_NAMED}|good))?"
     r"(?: (?:last|this|yesterday|today|because|since|in|on|after|again) .*)?[.!]*$",
     re.IGNORECASE,
 )
-# "We're moving to Breda in May", and what says that a planned move was made: "we moved in last week".
 _PLANNED = re.compile(
     r"^(?:i|we) (?:(?:am|are|will be) (?:\w+ )?(?:moving|relocating)|(?:will|am going to|are going to) move) "
-    r"(?:(?:back|down|up|over|out) )?to (?P<value>(?-i:[A-Z])[\w'-]*(?: (?-i:[A-Z])[\w'-]*)*)(?: [a-z].*)?[.!]*$",
+    rf"(?:(?:back|down|up|over|out) )?to {_NAMED}(?: [a-z].*)?[.!]*$",
     re.IGNORECASE,
 )
 _FULFILLED = re.compile(
-    r"^(?:i|we) (?:have )?(?:(?:just|finally|actually|all) )*(?P<verb>moved)(?: in| house)?"
-    r"(?: (?:last|yesterday|today|on|this|over the) ?.*| at last)?[.!]*$",
+    rf"^(?:i|we) (?:have )?{_ADVERB}moved(?: in| house)?(?: (?:last|yesterday|today|on|this|over) ?.*)?[.!]*$",
     re.IGNORECASE,
 )
 # "Actually it is Tuesday, not Monday".
@@ -124,15 +119,13 @@ _TIME = re.compile(r"^\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m\.?)?$", re.IGNORECASE)
 _DAY = re.compile(rf"^(?:{_WEEKDAY}s?|\d{{1,2}}(?:st|nd|rd|th)? \w+|\w+ \d{{1,2}}(?:st|nd|rd|th)?)$", re.IGNORECASE)
 _NO_VALUES = frozenset({"not", "no", "on", "at", "in", "so", "very", "more"})
 _INTENDED = ("going to ", "about to ", "trying to ", "planning ", "thinking ", "looking ")
-_UNITS, _LATELY, _LISTED = (frozenset(words("changes", name)) for name in ("units", "said_lately", "listed"))
+_UNITS, _LISTED = frozenset(words("changes", "units")), frozenset(words("changes", "listed"))
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _MOST_VALUE_WORDS = 5  # nobody repeats more when it changes
 # Where the words of a habit end and its value begins: "play badminton on | Mondays", "get up at | 7".
 _MEASURED = re.compile(rf"^(?P<middle>(?:[a-z-]+ )*?)(?P<value>[$£€]?\d.*|{_WEEKDAY}s?)$", re.IGNORECASE)
 # States of which a person is in one at a time.
-_EXCLUSIVE = {
-    word: f"state {number}" for number, row in enumerate(words("changes", "exclusive")) for word in row.split()
-}
+_EXCLUSIVE = {word: row for row in words("changes", "exclusive") for word in row.split()}
 # What a thing that is given up was to somebody; who gives up a thing may still like it.
 _KEPT_SLOTS = frozenset({"likes", "dislikes", "lives_in", "works_at", "works_as", "married_to", "speaks", "prefer"})
 
@@ -142,9 +135,8 @@ class Assertion:
     """What a unit says that a later one could replace: one value in one slot of one subject.
 
     `marker` holds the words that speak of a change, `replaces` the value that is said to go; an `ended` assertion
-    only takes its value away. A correction has no subject and no slot of its own. `listed` is what a table of facts
-    shows besides the facts that were read: "I'm at the station" can end, but nobody asks for it. A `planned` one holds
-    when it is said to have been done.
+    only takes its value away. A correction has no subject and no slot of its own. A table of facts shows what is
+    `listed`; "I'm at the station" can end, but nobody asks for it. A `planned` one does not hold yet.
     """
 
     speaker: str
@@ -181,6 +173,11 @@ class Change:
     words: str
 
 
+def is_quoting(text: str) -> bool:
+    """Return whether a text holds words that its speaker may not mean; the quoted title of a book is none."""
+    return _QUOTING.search(_TITLE.sub("", text)) is not None
+
+
 def speaks_of_change(text: str) -> bool:
     """Return whether a text may say that something changed: a cheap look before it is read."""
     return not _CHANGE_WORDS.isdisjoint(parts_in(text)) and _ANY_CHANGE.search(text) is not None
@@ -190,17 +187,15 @@ def speaks_of_change(text: str) -> bool:
 def read_assertions(text: str, speaker: str) -> tuple[Assertion, ...]:
     """Return what `text`, said by `speaker`, states in a form that can replace or be replaced."""
     found: list[Assertion] = []
-    stated = spoken_by(extract(text), speaker)
+    stated, changing = spoken_by(extract(text), speaker), speaks_of_change(text)
     for start, end in PROSE.spans(text):
         said = text[start:end].replace("’", "'")
         own = [one for one in stated if one.start == start]
         if own and not _AT_TIMES.search(said):
             found.extend(_from_facts(own, said, speaker))
-        read = [
-            one for one in _from_patterns(said, (start, end), speaker) if one.listed or one.slot != "is" or not own
-        ]
+        read = [*_from_patterns(said, (start, end), speaker, changing=changing)]
         if read and not is_asked(text, start, end) and not states_nothing(read_sentence(text, start, end)):
-            found.extend(read)
+            found.extend(one for one in read if one.listed or one.slot != "is" or not own)
     return tuple(dict.fromkeys(fulfil(found, ())))
 
 
@@ -244,36 +239,41 @@ def find_change(new: Assertion, old: Assertion, functional: frozenset[str] = fro
 
 def _rule(new: Assertion, old: Assertion, functional: frozenset[str]) -> str:
     """Return the name of the rule by which `new` takes the place of `old`, or nothing."""
-    if new.slot == "gone" and not _may_give_up(new, old):
-        return ""
     if new.replaces and symbol(new.replaces) == symbol(old.value) and _may_replace(new, old):
         return "replaced"
-    if new.slot == "gone":
-        return "ended" if new.ended else ""
-    if symbol(new.subject) != symbol(old.subject) or not _fill_one_slot(new, old):
-        return ""
     if new.ended:
-        # Who no longer studies biology does not study it at Leiden either.
-        return "ended" if f"{symbol(old.value)} ".startswith(f"{symbol(new.value)} ") else ""
-    if not _differ(new.value, old.value):
+        return "ended" if _ends(new, old) else ""
+    if (
+        symbol(new.subject) != symbol(old.subject)
+        or not _fill_one_slot(new, old)
+        or not _differ(new.value, old.value)
+    ):
         return ""
     if new.marker and (old.slot in functional | _MARKED or _is_single(old.slot) or _are_alike(new, old)):
         return "marked"
     return "functional" if old.slot in functional else ""
 
 
+def _ends(new: Assertion, old: Assertion) -> bool:
+    if new.slot == "gone":
+        return _may_give_up(new, old)
+    # Who no longer studies biology does not study it at Leiden either.
+    same = f"{symbol(old.value)} ".startswith(f"{symbol(new.value)} ")
+    return same and symbol(new.subject) == symbol(old.subject) and _fill_one_slot(new, old)
+
+
 def _may_give_up(new: Assertion, old: Assertion) -> bool:
     """Return whether what is given up is what `old` speaks of: "my phone is a Pixel", "I'm subscribed to Netflix"."""
-    mine = old.subject == new.subject or old.subject.startswith(f"{new.subject} ")
     given, had = symbol(new.replaces or new.value), symbol(old.value)
-    return (
-        mine and old.slot not in _KEPT_SLOTS and (given == had or (old.slot == "is" and had.endswith(f"to {given}")))
-    )
+    mine = f"{old.subject} ".startswith(f"{new.subject} ") and old.slot not in _KEPT_SLOTS
+    return mine and (given == had or (old.slot == "is" and had.endswith(f" to {given}")))
 
 
 def _may_replace(new: Assertion, old: Assertion) -> bool:
     """Return whether the value that `new` says goes can be the one of `old`."""
-    if new.slot in {"", "gone"}:
+    if new.slot == "gone":
+        return _may_give_up(new, old)
+    if not new.slot:
         return True  # a correction names what it corrects
     if symbol(new.subject) == symbol(old.subject):
         return _fill_one_slot(new, old)
@@ -342,115 +342,91 @@ def _from_facts(stated: list[Stated], said: str, speaker: str) -> Iterator[Asser
             yield Assertion(*parts, ended.group().lower(), ended=True)
 
 
-def _from_patterns(said: str, span: tuple[int, int], speaker: str) -> Iterator[Assertion]:
+def _from_patterns(said: str, span: tuple[int, int], speaker: str, *, changing: bool) -> Iterator[Assertion]:
     """Yield what a sentence says of which each clause, or the whole, is one of the patterns."""
-    if match := _CORRECTION.match(said):
+    if changing and (match := _CORRECTION.match(said)):
         yield Assertion(speaker, "", "", _bare(match["value"]), *span, match["mark"].lower(), _bare(match["old"]))
         return
-    for short, long in _SHORT:
+    for short, long in _SHORT if "'" in said else ():
         said = said.replace(short, long)
     lead = _LEADS.match(said)
-    corrects = _CORRECTS.search(lead.group()) if lead else None
-    adds = _ADDS.search(said) is not None
+    corrects = (lead["mark"] or "").lower() if lead else ""
     clauses = _CUT.split(said[lead.end() :] if lead else said)
     for clause, after in zip(clauses, (*clauses[1:], ""), strict=True):
-        denied = re.match(r"not (?:(?:on|at|in) )?(.+?)[.!]*$", after)
-        for one in _from_clause(clause, span, speaker):
+        denied = _bare(after[4:]) if after.startswith("not ") else ""
+        for one in _from_clause(clause, span, speaker, changing=changing):
             # "I prefer a clean, professional style": what stands before a comma may go on behind it.
-            if after and not denied and not one.marker and _sort(one.value) == "name" and not _SUBJECT.match(after):
-                continue
-            yield replace(
-                one,
-                marker=one.marker or (corrects.group().strip(" ,").lower() if corrects else ""),
-                replaces=one.replaces or (_bare(denied[1]) if denied else ""),
-                adds=adds,
-            )
-        corrects = None
+            if one.marker or denied or not after or _sort(one.value) != "name" or _SUBJECT.match(after):
+                marker, adds = one.marker or corrects, _ADDS.search(said) is not None
+                yield replace(one, marker=marker, replaces=one.replaces or denied, adds=adds)
+        corrects = ""
 
 
-def _from_clause(clause: str, span: tuple[int, int], speaker: str) -> Iterator[Assertion]:
-    if match := _PLANNED.match(clause):
-        if speaker and has_shape(match["value"], "place"):
+def _from_clause(clause: str, span: tuple[int, int], speaker: str, *, changing: bool) -> Iterator[Assertion]:
+    if speaker and " mov" in clause and (match := _PLANNED.match(clause)):
+        if has_shape(match["value"], "place"):
             yield Assertion(speaker, speaker, "lives_in", match["value"], *span, planned=True)
-    elif match := _STATES.match(clause):
+    elif not _VERBS.isdisjoint(clause.lower().rstrip(".!").split()) and (match := _STATES.match(clause)):
         yield from _from_state(match, span, speaker)
-    elif match := _RESET.match(_RESET_BY.sub(r"\2 \1 ", clause)):
-        mine, what = match["owner"].lower() != "the", match["what"].lower()
-        subject = _subject(f"{match['owner']} {what}", speaker)
-        if subject and not _AT_TIMES.search(clause) and _is_definite(match["value"]):
-            verb, old = match["verb"].lower(), _bare(match["old"] or "")
-            slot = f"has {what}" if mine else "is reset"
-            yield Assertion(speaker, subject, slot, _bare(match["value"]), *span, verb, old, listed=mine)
-    elif not speaker or _AT_TIMES.search(clause):
+    elif not changing or _AT_TIMES.search(clause):
         return
-    elif match := _GONE.match(clause):
+    elif match := _RESET.match(_RESET_BY.sub(r"\2 \1 ", clause)):
+        what, verb, mine = match["what"].lower(), match["verb"].lower(), match["owner"].lower() != "the"
+        if _is_definite(match["value"]) and (speaker or not mine):
+            named = (f"{speaker} {what}", f"has {what}") if mine else (what, "is reset")
+            values = (_bare(match["value"]), *span, verb, _bare(match["old"] or ""))
+            yield Assertion(speaker, *named, *values, listed=mine)
+    elif speaker and (match := _GONE.match(clause)):
         old, verb, value = _bare(match["old"]), match["verb"].lower(), match["value"] or ""
-        replaced = bool(value) and verb != "sold"
-        gone = Assertion(speaker, speaker, "gone", value if replaced else old, *span, verb, ended=not replaced)
-        yield replace(gone, replaces=old) if replaced else gone
-    elif match := _FULFILLED.match(clause):
-        yield Assertion(speaker, speaker, "moved", "", *span, match["verb"].lower())
-
-
-def _subject(who: str, speaker: str) -> str:
-    """Return whom or what the words name; what is the speaker's is nobody's without a speaker."""
-    owner, _, what = who.partition(" ")
-    if owner.lower() in {"i", "we", "my", "our"}:
-        return f"{speaker} {what.lower()}".strip() if speaker else ""
-    return what.lower() if owner.lower() == "the" else f"{owner[:-2]} {what.lower()}"
+        gone = (old, *span, verb) if verb == "sold" or not value else (value, *span, verb, old)
+        yield Assertion(speaker, speaker, "gone", *gone, ended=gone[0] == old)
+    elif speaker and _FULFILLED.match(clause):
+        yield Assertion(speaker, speaker, "moved", "", *span, "moved")
 
 
 def _from_state(match: re.Match[str], span: tuple[int, int], speaker: str) -> Iterator[Assertion]:
     """Yield what "I run on Mondays now", "my rent is 900 euros" or "I'm not vegan any more" says."""
-    part = {name: (found or "").strip() for name, found in match.groupdict().items()}
-    owner, _, what = part["who"].partition(" ")
-    renewed = re.match(r"(?:new|current) (?=\w)", what, re.IGNORECASE)
-    what = what[renewed.end() :].lower() if renewed else what.lower()
-    subject = _subject(f"{owner} {what}".strip(), speaker)
-    denial = (part["not"] or part["never"]).lower()
-    lately = next((word.lower() for word in (part["later"], part["now"], part["then"]) if word in _LATELY), "")
+    part = {name: (found or "").strip().lower() for name, found in match.groupdict().items()}
+    owner, what, form = part["owner"], part["what"], part["verb"]
+    denial, lately = part["not"] or part["never"], part["later"] or part["now"] or part["then"]
     ended = bool(denial) and (not denial.endswith("not") or lately.startswith(("any", "no ")))
-    form = part["verb"].lower()
-    quit_it = ended and not denial.endswith(("not", "longer"))
-    if not subject or (denial and not ended) or (form and form.endswith("ing") != quit_it):
+    stops = ended and not denial.endswith(("not", "longer"))
+    # Whose it is; no name is "the memories we" have, nor "my full" study plan.
+    mine, alone = owner in {"i", "we", "my", "our"}, owner in {"i", "we"}
+    named = all(may_begin_name(word) and word not in ADVERBS for word in what.split())
+    agrees = (
+        (form.endswith("ing") == stops and (alone or form not in _HABITS or what.endswith("s"))) if form else True
+    )
+    if not named or not agrees or (mine and not speaker) or (denial and not ended):
         return
-    if not all(may_begin_name(word) and word not in ADVERBS for word in what.split()):
-        return  # "the memories we have"
-    if what and form in _HABITS and not what.endswith("s"):
-        return  # "my full study plan"
-    slot, value, listed = _slot_of(part, owner, what)
-    listed = listed and all(map(may_begin_name, value.lower().split()))
-    day = value if _sort(value) == "day" else "|"  # a day is no value that holds at times only
+    slot, value, listed = _slot_of(match, owner, what)
+    day = value if _sort(value) == "day" else "|"  # a day as the value is no time at which something else holds
     if not value or value.lower().startswith(_INTENDED) or _AT_TIMES.search(match.string.replace(day, "", 1)):
         return
-    new = renewed and renewed.group().strip().lower() == "new"
-    marker = denial if ended and not denial.endswith("not") else lately or ("new" if new else "")
-    yield Assertion(speaker, subject, slot, _bare(value), *span, marker, ended=ended, listed=listed)
+    subject = f"{speaker} {what}" if mine else what if owner == "the" else f"{match['owner'][:-2]} {what}"
+    marker = denial if ended and not denial.endswith("not") else lately or part["renewed"].removeprefix("current")
+    listed = listed and all(map(may_begin_name, value.lower().split()))
+    yield Assertion(speaker, subject.strip(), slot, value, *span, marker, ended=ended, listed=listed)
 
 
-def _slot_of(part: dict[str, str], owner: str, what: str) -> tuple[str, str, bool]:
+def _slot_of(match: re.Match[str], owner: str, what: str) -> tuple[str, str, bool]:
     """Return the slot that a clause fills, its value, and whether a table of facts has it."""
-    value, verb = part["value"], _FORMS.get(part["verb"].lower(), "")
-    if len(value.split()) > _MOST_VALUE_WORDS + 1:
+    value, verb = (match["value"] or "").strip(), _FORMS.get((match["verb"] or "").lower(), "")
+    if len(value.split()) > _MOST_VALUE_WORDS or what.startswith(
+        ("favourite ", "favorite ")
+    ):  # facts have favourites
         return "", "", False
     if verb:
-        measured = _MEASURED.match(value)
-        slot = f"{verb} {measured['middle']}".strip().lower() if measured else verb
-        value = measured["value"] if measured else value
-        if verb == "have" and not measured and not value.lower().startswith(("a ", "an ", "the ", "my ", "our ")):
+        measured, listed = _MEASURED.match(value), verb in _LISTED
+        if measured:
+            return f"{verb} {measured['middle']}".strip().lower(), measured["value"], verb != "have"
+        if verb == "have" and not value.lower().startswith(("a ", "an ", "the ", "my ", "our ")):
             return "", "", False  # "I have to go now"
-        return (
-            (slot, value, verb in _LISTED or (measured is not None and verb != "have"))
-            if value
-            else ("does", verb, verb in _LISTED)
-        )
-    where, _, rest = value.partition(" ")
-    where, rest = (where.lower(), rest) if where.lower() in {"on", "at", "in"} else ("", value)
+        return (verb, _bare(value), listed) if value else ("does", verb, listed)
+    where, _, rest = value.partition(" ") if value[:3].lower() in {"on ", "at ", "in "} else ("", "", value)
     if not what or not _is_definite(rest):
         return "is", value, value.lower() in _EXCLUSIVE
-    if what.startswith(("favourite ", "favorite ")):  # the rules for facts read favourites
-        return "", "", False
-    return (f"is {where}" if owner.lower() == "the" else f"has {what}"), rest, True
+    return (f"is {where.lower()}" if owner == "the" else f"has {what}"), _bare(rest), True
 
 
 def _bare(value: str) -> str:
