@@ -356,7 +356,9 @@ def _from_patterns(said: str, span: tuple[int, int], speaker: str, *, changing: 
         denied = _bare(after[4:]) if after.startswith("not ") else ""
         for one in _from_clause(clause, span, speaker, changing=changing):
             # "I prefer a clean, professional style": what stands before a comma may go on behind it.
-            if one.marker or denied or not after or _sort(one.value) != "name" or _SUBJECT.match(after):
+            apart = not after or bool(denied) or _SUBJECT.match(after) is not None
+            whole = apart or one.marker or _sort(one.value) != "name"
+            if whole and (apart or not _AT_TIMES.search(after)):  # "I start at 8 now, just for this week"
                 marker, adds = one.marker or corrects, _ADDS.search(said) is not None
                 yield replace(one, marker=marker, replaces=one.replaces or denied, adds=adds)
         corrects = ""
@@ -373,13 +375,16 @@ def _from_clause(clause: str, span: tuple[int, int], speaker: str, *, changing: 
     elif match := _RESET.match(_RESET_BY.sub(r"\2 \1 ", clause)):
         what, verb, mine = match["what"].lower(), match["verb"].lower(), match["owner"].lower() != "the"
         if _is_definite(match["value"]) and (speaker or not mine):
-            named = (f"{speaker} {what}", f"has {what}") if mine else (what, "is reset")
-            values = (_bare(match["value"]), *span, verb, _bare(match["old"] or ""))
-            yield Assertion(speaker, *named, *values, listed=mine)
+            subject, slot = (f"{speaker} {what}", f"has {what}") if mine else (what, "is reset")
+            value, old = _bare(match["value"]), _bare(match["old"] or "")
+            yield Assertion(speaker, subject, slot, value, *span, verb, old, listed=mine)
     elif speaker and (match := _GONE.match(clause)):
         old, verb, value = _bare(match["old"]), match["verb"].lower(), match["value"] or ""
-        gone = (old, *span, verb) if verb == "sold" or not value else (value, *span, verb, old)
-        yield Assertion(speaker, speaker, "gone", *gone, ended=gone[0] == old)
+        if value and verb != "sold":
+            yield Assertion(speaker, speaker, "gone", value, *span, verb, old)
+        else:
+            slot = "works_at" if old.startswith("job at ") else "gone"
+            yield Assertion(speaker, speaker, slot, old.removeprefix("job at "), *span, verb, ended=True)
     elif speaker and _FULFILLED.match(clause):
         yield Assertion(speaker, speaker, "moved", "", *span, "moved")
 
