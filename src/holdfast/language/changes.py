@@ -45,7 +45,7 @@ _QUOTING = re.compile(
     r"""(?<!\d)(?<!update)(?<!news):|["“”„«»`>]|\b(?:stor(?:y|ies)|letter|essay|poem|novel|script|lyrics|quote|proofread|translate|rewrite|draft)\b""",
     re.IGNORECASE,
 )
-_TITLE = re.compile(r"""["“«](?![^"”»]*\b(?:i|we|my|our)\b)[^"”»\n]*["”»]""", re.IGNORECASE)
+_TITLE = re.compile(r"""["“«](?![^"“”«»]*\b(?:i|we|my|our)\b)[^"“”«»\n]*["”»]""", re.IGNORECASE)
 
 _WEEKDAY = any_of("calendar", "weekdays")
 _VALUE = r"(?P<value>(?:[^,;:!?()]|(?<=\d)[:,](?=\d))+?)"
@@ -116,11 +116,14 @@ _CORRECTION = re.compile(
 # Small words inside a day or a time.
 _SMALL = frozenset({"of", "pm", "am"})
 _TIME = re.compile(r"^\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m\.?)?$", re.IGNORECASE)
-_DAY = re.compile(rf"^(?:{_WEEKDAY}s?|\d{{1,2}}(?:st|nd|rd|th)? \w+|\w+ \d{{1,2}}(?:st|nd|rd|th)?)$", re.IGNORECASE)
+_MONTH, _ORDINAL = "|".join(MONTHS), r"\d{1,2}(?:st|nd|rd|th)?"
+_DAY = re.compile(rf"^(?:{_WEEKDAY}s?|{_ORDINAL} (?:of )?(?:{_MONTH})|(?:{_MONTH}) {_ORDINAL})$", re.IGNORECASE)
 _NO_VALUES = frozenset({"not", "no", "on", "at", "in", "so", "very", "more"})
 _INTENDED = ("going to ", "about to ", "trying to ", "planning ", "thinking ", "looking ")
 _UNITS, _LISTED = frozenset(words("changes", "units")), frozenset(words("changes", "listed"))
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+# In characters, and of a sentence: they bound the search, and nobody tells a change at such length.
+_LONGEST_CLAUSE, _MOST_CLAUSES = 200, 64
 _MOST_VALUE_WORDS = 5  # nobody repeats more when it changes
 # Where the words of a habit end and its value begins: "play badminton on | Mondays", "get up at | 7".
 _MEASURED = re.compile(rf"^(?P<middle>(?:[a-z-]+ )*?)(?P<value>[$£€]?\d.*|{_WEEKDAY}s?)$", re.IGNORECASE)
@@ -329,12 +332,12 @@ def _from_facts(stated: list[Stated], said: str, speaker: str) -> Iterator[Asser
     adds, ended = _ADDS.search(said) is not None, _ENDED.search(said)
     gone = {one.fact.relation: one.fact.object for one in stated if one.negated and one.rule in {"shift", "contrast"}}
     kept = {one.fact.relation for one in stated if not one.negated}
-    clauses = _CUT.split(said)
+    clauses = [clause[:_LONGEST_CLAUSE] for clause in _CUT.split(said, _MOST_CLAUSES)]
     for one in stated:
         parts = (speaker, one.fact.subject, one.fact.relation, one.fact.object, one.start, one.end)
         if not one.negated:
             # The words of change stand in the clause of the value: "I live in Leeds and I have a new job".
-            clause = next((clause for clause in clauses if one.fact.object in clause), said)
+            clause = next((clause for clause in clauses if one.fact.object in clause), said[:_LONGEST_CLAUSE])
             marker = _MARKER.search(clause.replace(one.fact.object, ""))  # "New York" is not new
             mark = marker.group().lower() if marker else ""
             yield Assertion(*parts, mark, gone.get(one.fact.relation, ""), adds=adds)
@@ -344,14 +347,14 @@ def _from_facts(stated: list[Stated], said: str, speaker: str) -> Iterator[Asser
 
 def _from_patterns(said: str, span: tuple[int, int], speaker: str, *, changing: bool) -> Iterator[Assertion]:
     """Yield what a sentence says of which each clause, or the whole, is one of the patterns."""
-    if changing and (match := _CORRECTION.match(said)):
+    if changing and len(said) <= _LONGEST_CLAUSE and (match := _CORRECTION.match(said)):
         yield Assertion(speaker, "", "", _bare(match["value"]), *span, match["mark"].lower(), _bare(match["old"]))
         return
     for short, long in _SHORT if "'" in said else ():
         said = said.replace(short, long)
     lead = _LEADS.match(said)
-    corrects = (lead["mark"] or "").lower() if lead else ""
-    clauses = _CUT.split(said[lead.end() :] if lead else said)
+    corrects, adds = (lead["mark"] or "").lower() if lead else "", _ADDS.search(said) is not None
+    clauses = [one[:_LONGEST_CLAUSE] for one in _CUT.split(said[lead.end() :] if lead else said)]
     for clause, after in zip(clauses, (*clauses[1:], ""), strict=True):
         denied = _bare(after[4:]) if after.startswith("not ") else ""
         for one in _from_clause(clause, span, speaker, changing=changing):
@@ -359,8 +362,7 @@ def _from_patterns(said: str, span: tuple[int, int], speaker: str, *, changing: 
             apart = not after or bool(denied) or _SUBJECT.match(after) is not None
             whole = apart or one.marker or _sort(one.value) != "name"
             if whole and (apart or not _AT_TIMES.search(after)):  # "I start at 8 now, just for this week"
-                marker, adds = one.marker or corrects, _ADDS.search(said) is not None
-                yield replace(one, marker=marker, replaces=one.replaces or denied, adds=adds)
+                yield replace(one, marker=one.marker or corrects, replaces=one.replaces or denied, adds=adds)
         corrects = ""
 
 

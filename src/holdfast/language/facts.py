@@ -192,8 +192,8 @@ class _Clause:
 
 
 def states_nothing(s: Sentence) -> bool:
-    """Return whether a sentence asks, supposes, reports or doubts, by its first word or any other."""
-    return s.at(0) in _ASKING or not _UNCERTAIN.isdisjoint(s.words)
+    """Return whether a sentence asks, supposes, reports, doubts or invents, by its first words or any other."""
+    return s.at(0) in _ASKING or not _UNCERTAIN.isdisjoint(s.words) or _is_fictional(s, 0)
 
 
 def _readings(s: Sentence) -> Iterator[Stated]:
