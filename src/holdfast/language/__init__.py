@@ -23,5 +23,6 @@ def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
         titles=titles(unit.topic),
         mentions=entities(unit.text),
         facts=facts,
-        stating=(FACTS if facts or read_told(unit) else 0) | (INSTRUCTIONS if instructions_of(unit) else 0),
+        stating=(FACTS if facts or any(one.told or one.marker or one.planned for one in read_told(unit)) else 0)
+        | (INSTRUCTIONS if instructions_of(unit) else 0),
     )
