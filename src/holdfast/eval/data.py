@@ -64,6 +64,12 @@ class GoldQuestion:
         """Return whether recall can be measured on it."""
         return self.answerable and bool(self.gold or self.gold_sessions)
 
+    @property
+    def as_given(self) -> str | list[dict[str, str]]:
+        """Return what a program would ask with: the text, after the messages of its session if there are any."""
+        said = [{"role": message.author, "content": message.text} for message in self.said]
+        return [*said, {"role": "user", "content": self.text}] if said else self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Haystack:

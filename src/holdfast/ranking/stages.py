@@ -395,6 +395,38 @@ def _is_beside(pool: Pool, older: int, newer: int) -> bool:
     return behind is not None and behind in (pool.ids[newer], pool.known["before"][newer])
 
 
+# --------------------------------------------------------------------------------------------------- threads
+
+# So many of its best turns say what a session is about; one turn alone may say anything.
+_TURNS_READ = 3
+
+
+def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
+    """Prefer the latest session of the thread that someone goes on with: "what's next for the garden?".
+
+    The thread are the sessions that the question brings up, each as far as it does: the mean rel of its best turns,
+    spread over [0, 1]. The signal of a session is that, divided by 1 + those of all later ones, so that a later
+    session about something else takes nothing away.
+    """
+    weight, rows_of = staging.settings.thread, dict[str, list[int]]()
+    if not weight or not staging.query.continues or staging.query.time_range is not None:
+        return pool
+    for row, session in enumerate(pool.known["session"].tolist()):
+        if session is not None:
+            rows_of.setdefault(session, []).append(row)
+    rel, ends = pool.rel.tolist(), pool.known["ends"].tolist()
+    sessions = sorted(rows_of.values(), key=lambda rows: max(ends[row] for row in rows), reverse=True)
+    means = [sum(sorted((rel[row] for row in rows), reverse=True)[:_TURNS_READ]) / _TURNS_READ for rows in sessions]
+    if len(set(means)) < 2:  # nothing to choose among
+        return pool
+    weights, signals, least, later = np.zeros(len(pool)), np.zeros(len(pool)), min(means), 0.0
+    for rows, mean in zip(sessions, means, strict=True):
+        about = (mean - least) / (max(means) - least)
+        weights[rows], signals[rows] = weight, about / (1.0 + later)
+        later += about
+    return pool.apply(Effect("thread", weights, signals, "how near its session is, less by each later one"))
+
+
 # ------------------------------------------------------------------------------------------------- diversity
 
 
@@ -441,7 +473,9 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
     return not any(character.isdigit() for word in one ^ other for character in word)
 
 
-STAGES: tuple[Stage, ...] = (smooth_neighbours, share_session, *PREFERENCES, link_mentions, prefer_current, diversify)
+STAGES: tuple[Stage, ...] = (
+    smooth_neighbours, share_session, *PREFERENCES, link_mentions, prefer_latest_session, prefer_current, diversify,
+)  # fmt: skip
 
 
 def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:
