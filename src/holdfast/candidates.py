@@ -31,6 +31,7 @@ from holdfast.types import Claims, Deadline, QueryProfile, RetrievalResult, View
 _EVENT_COVERAGE = 0.6
 # Three turns of the user's, with as many answers between them and a few tool calls.
 _TURNS_BEFORE = 12
+Given = tuple[str, tuple[str, ...], tuple[str, ...]]  # a question, the user's messages before it, who speaks
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Engine:
     settings: Settings
     clock: Callable[[], float]
     embedder: Callable[[], Embedder | None]
-    heard: tuple[object, QueryProfile] | None = None  # a question as it was read, and whose it is
+    heard: tuple[Given, QueryProfile] | None = None  # a question as it was read, and what from
 
     def deadline(self, timeout_ms: float) -> Deadline:
         """Begin to count a time budget now."""
@@ -63,15 +64,18 @@ class Engine:
         return dataclasses.replace(self, embedder=lambda: known, heard=(given, query))
 
     def read(self, question: Question, reading: Reading) -> QueryProfile:
-        """Read a question by tables and small rules, once for the same speakers and the same turns before it."""
-        given = self._given(question, reading)
-        return self.heard[1] if self.heard is not None and self.heard[0] == given else self._profile(*given)
+        """Read a question by tables and small rules, once for the same speakers."""
+        if self.heard is None or self.heard[0][0] != question.text:
+            return self._profile(*self._given(question, reading))
+        (text, earlier, speakers), query = self.heard
+        now = reading.names("speaker")
+        return query if now == speakers else self._profile(text, earlier, now)
 
     def _profile(self, text: str, earlier: Sequence[str], speakers: Sequence[str]) -> QueryProfile:
         tokenise = TOKENIZERS[self.settings.analysis.tokenizer]
         return profile_query(text, earlier=earlier, speakers=speakers, tokenise=tokenise)
 
-    def _given(self, question: Question, reading: Reading) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    def _given(self, question: Question, reading: Reading) -> Given:
         """Return what a question is read from; a short one in a session follows the user's last turns there."""
         earlier, view, tokenise = question.earlier, reading.view, TOKENIZERS[self.settings.analysis.tokenizer]
         if not earlier and view.session is not None and is_follow_up(question.text, tokenise):

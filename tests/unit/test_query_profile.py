@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.language.lexical import terms
-from holdfast.language.query import ACTS_FOR_ROLE, ROLES_FOR_ACT, profile_query
+from holdfast.language.query import ACTS_FOR_ROLE, ROLES_FOR_ACT, is_follow_up, profile_query
 from holdfast.types import ACTS, ROLES
 
 # The tables of C1, written out by hand.
@@ -229,3 +229,42 @@ def test_any_text_has_a_profile_and_it_is_always_the_same(text, previous, speake
 )
 def test_a_question_for_all_that_was_said_is_known_as_such(question, summary):
     assert profile_query(question).summary is summary
+
+
+# ------------------------------------------------------------------------------------------------ going on
+
+
+def test_a_follow_up_of_a_follow_up_borrows_from_the_message_that_names_the_topic():
+    earlier = ["My oak table and my lamp", "Which kiln is free?", "and the price?"]
+    assert profile_query("and why?", earlier=earlier).borrowed == "Which kiln is free?\nand the price?"
+    assert profile_query("and why?", earlier=["Which oak table is it?", "so", "and", "hm"]).borrowed == "so\nand\nhm"
+
+
+def test_bare_keywords_are_no_follow_up():
+    assert [is_follow_up(text) for text in ("and the price?", "why?", "oak", "oak table", "the oak kiln lamp")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "continues"),
+    [
+        ("What\u2019s next for the pond?", True),
+        ("What should we do next to finish the pond?", True),
+        ("Let's get the pond filled", True),
+        ("I would like to continue with the pond", True),
+        ("Where were we?", True),
+        ("What do I plan for next month?", False),
+        ("What do I plan for the next few weeks?", False),
+        ("Who lives next door?", False),
+        ("What stands next to the pond?", False),
+        ("Where does my resume stand?", False),
+        ("When did Ana continue her studies?", False),
+    ],
+)
+def test_words_tell_whether_something_is_gone_on_with(question, continues):
+    assert profile_query(question).continues is continues

@@ -399,6 +399,8 @@ def _is_beside(pool: Pool, older: int, newer: int) -> bool:
 
 # So many of its best turns say what a session is about; one turn alone may say anything.
 _TURNS_READ = 3
+# Sessions that are all as near have no spread to divide by.
+_LEAST_SPREAD = 1e-9
 
 
 def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
@@ -408,23 +410,28 @@ def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
     spread over [0, 1]. The signal of a session is that, divided by 1 + those of all later ones, so that a later
     session about something else takes nothing away.
     """
-    weight, rows_of = staging.settings.thread, dict[str, list[int]]()
-    if not weight or not staging.query.continues or staging.query.time_range is not None:
+    weight, query = staging.settings.thread, staging.query
+    sessions, codes = pool.known["session"].tolist(), dict[str | None, int]()
+    if not weight or not query.continues or query.time_range is not None or len(set(sessions)) < 2:
         return pool
-    for row, session in enumerate(pool.known["session"].tolist()):
-        if session is not None:
-            rows_of.setdefault(session, []).append(row)
-    rel, ends = pool.rel.tolist(), pool.known["ends"].tolist()
-    sessions = sorted(rows_of.values(), key=lambda rows: max(ends[row] for row in rows), reverse=True)
-    means = [sum(sorted((rel[row] for row in rows), reverse=True)[:_TURNS_READ]) / _TURNS_READ for rows in sessions]
-    if len(set(means)) < 2:  # nothing to choose among
-        return pool
-    weights, signals, least, later = np.zeros(len(pool)), np.zeros(len(pool)), min(means), 0.0
-    for rows, mean in zip(sessions, means, strict=True):
-        about = (mean - least) / (max(means) - least)
-        weights[rows], signals[rows] = weight, about / (1.0 + later)
-        later += about
-    return pool.apply(Effect("thread", weights, signals, "how near its session is, less by each later one"))
+    code_of = [codes.setdefault(session, len(codes)) for session in sessions]
+    sums, counts, ends = [0.0] * len(codes), [0] * len(codes), [-np.inf] * len(codes)
+    for rel, code, end in sorted(zip(pool.rel.tolist(), code_of, pool.known["ends"].tolist(), strict=True))[::-1]:
+        ends[code] = max(ends[code], end)
+        if counts[code] < _TURNS_READ:
+            counts[code] += 1
+            sums[code] += rel / _TURNS_READ
+    if None in codes:  # belongs to no session, and to no thread
+        sums[codes[None]] = min(sums)
+    about = np.array(sums)
+    about = (about - about.min()) / max(float(np.ptp(about)), _LEAST_SPREAD)
+    latest = np.argsort(-np.array(ends), kind="stable")
+    later = np.cumsum(about[latest]) - about[latest]
+    signal = np.empty(len(codes))
+    signal[latest] = about[latest] / (1.0 + later)
+    weights = np.where([session is None for session in sessions], 0.0, weight)
+    effect = Effect("thread", weights, signal[code_of], "how near its session is, less by each later one")
+    return pool.apply(effect)
 
 
 # ------------------------------------------------------------------------------------------------- diversity
