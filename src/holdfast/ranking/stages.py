@@ -397,11 +397,6 @@ def _is_beside(pool: Pool, older: int, newer: int) -> bool:
 
 # --------------------------------------------------------------------------------------------------- threads
 
-# So many of its best turns say what a session is about; one turn alone may say anything.
-_TURNS_READ = 3
-# Sessions that are all as near have no spread to divide by.
-_LEAST_SPREAD = 1e-9
-
 
 def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
     """Prefer the latest session of the thread that someone goes on with: "what's next for the garden?".
@@ -418,13 +413,13 @@ def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
     sums, counts, ends = [0.0] * len(codes), [0] * len(codes), [-np.inf] * len(codes)
     for rel, code, end in sorted(zip(pool.rel.tolist(), code_of, pool.known["ends"].tolist(), strict=True))[::-1]:
         ends[code] = max(ends[code], end)
-        if counts[code] < _TURNS_READ:
+        if counts[code] < _BEST_TURNS:
             counts[code] += 1
-            sums[code] += rel / _TURNS_READ
+            sums[code] += rel / _BEST_TURNS
     if None in codes:  # belongs to no session, and to no thread
         sums[codes[None]] = min(sums)
     about = np.array(sums)
-    about = (about - about.min()) / max(float(np.ptp(about)), _LEAST_SPREAD)
+    about = (about - about.min()) / max(float(np.ptp(about)), _TINY)
     latest = np.argsort(-np.array(ends), kind="stable")
     later = np.cumsum(about[latest]) - about[latest]
     signal = np.empty(len(codes))
