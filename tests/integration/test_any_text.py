@@ -105,7 +105,7 @@ _CALLED = {
     "symbols.aliases_of": lambda text: symbols.aliases_of((f"{text} = tea",)),
     "messages.asked_in": lambda text: messages.asked_in([_message(text), _message(text)]),
     "messages.said_in": lambda text: messages.said_in([_message(text)]),
-    "query.profile_query": lambda text: query.profile_query(text, previous=text, speakers=[text]),
+    "query.profile_query": lambda text: query.profile_query(text, earlier=[text], speakers=[text]),
     "query.without_names": lambda text: query.without_names(text, [text, "Ana"]),
     "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
     "checks.read_rule": lambda text: checks.read_rule(text, "mine"),

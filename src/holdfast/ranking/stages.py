@@ -449,6 +449,40 @@ def _nearness(pool: Pool, row: int) -> float:
     return float(pool.rel[row]) if cosine is None else max(cosine, 0.0)
 
 
+# --------------------------------------------------------------------------------------------------- threads
+
+
+def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
+    """Prefer the latest session of the thread that someone goes on with: "what's next for the garden?".
+
+    The thread are the sessions that the question brings up, each as far as it does: the mean rel of its best turns,
+    spread over [0, 1]. The signal of a session is that, divided by 1 + those of all later ones, so that a later
+    session about something else takes nothing away.
+    """
+    weight, query = staging.settings.thread, staging.query
+    sessions, codes = pool.known["session"].tolist(), dict[str | None, int]()
+    if not weight or not query.continues or query.time_range is not None or len(set(sessions)) < 2:
+        return pool
+    code_of = [codes.setdefault(session, len(codes)) for session in sessions]
+    sums, counts, ends = [0.0] * len(codes), [0] * len(codes), [-np.inf] * len(codes)
+    for rel, code, end in sorted(zip(pool.rel.tolist(), code_of, pool.known["ends"].tolist(), strict=True))[::-1]:
+        ends[code] = max(ends[code], end)
+        if counts[code] < _BEST_TURNS:
+            counts[code] += 1
+            sums[code] += rel / _BEST_TURNS
+    if None in codes:  # belongs to no session, and to no thread
+        sums[codes[None]] = min(sums)
+    about = np.array(sums)
+    about = (about - about.min()) / max(float(np.ptp(about)), _TINY)
+    latest = np.argsort(-np.array(ends), kind="stable")
+    later = np.cumsum(about[latest]) - about[latest]
+    signal = np.empty(len(codes))
+    signal[latest] = about[latest] / (1.0 + later)
+    weights = np.where([session is None for session in sessions], 0.0, weight)
+    effect = Effect("thread", weights, signal[code_of], "how near its session is, less by each later one")
+    return pool.apply(effect)
+
+
 # ------------------------------------------------------------------------------------------------- diversity
 
 
@@ -495,7 +529,9 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
     return not any(character.isdigit() for word in one ^ other for character in word)
 
 
-STAGES: tuple[Stage, ...] = (smooth_neighbours, share_session, *PREFERENCES, link_mentions, prefer_current, diversify)
+STAGES: tuple[Stage, ...] = (
+    smooth_neighbours, share_session, *PREFERENCES, link_mentions, prefer_latest_session, prefer_current, diversify,
+)  # fmt: skip
 
 
 def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:
