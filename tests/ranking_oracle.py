@@ -277,9 +277,19 @@ def identified(row, weight):
 # --------------------------------------------------------------------------------------------------- links
 
 
+def choose_parents(rows, most):
+    """Return the best, at most two of one title, and of the first three times as many rows as are wanted."""
+    found = []
+    for row in rows[: 3 * most]:
+        alike = [unit for unit in found if unit.topic == row.unit.topic != ""]
+        if row.rel > 0.0 and len(alike) < 2:
+            found.append(row.unit)
+    return found[:most]
+
+
 def find_mentions(world, rows):
     settings, asked = world.settings.stages, spoken(world.query.text)
-    parents = [row.unit for row in rows[: settings.link_parents] if row.rel > 0.0]
+    parents = choose_parents(rows, settings.link_parents)
     found = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
         for unit in parents if weight else ():
@@ -334,7 +344,21 @@ def diversify(world, rows, full):
         else:
             because = f"{first.id} says the same"
             found.append(adjust(row, [Adjustment("diversity", settings.diversity, 0.0, because)], full))
-    return best_first((*found, *rows[len(found) :]))
+    lowered = best_first((*found, *rows[len(found) :]))
+    most, because = world.profile.max_results, f"{rows[0].unit.id} says the same" if rows else ""
+    twins = (row for row, new in zip(rows, found, strict=False) if new is not row and because in reasons(new))
+    twin = next(twins, None)
+    if twin is None or twin.unit.id in {row.unit.id for row in lowered[:most]}:
+        return lowered
+    stays = Adjustment(
+        "diversity", 1.0, min(twin.rel, lowered[most - 2].rel), f"{because}, and it stays among the hits"
+    )
+    kept = adjust(twin, [stays], full)
+    return best_first(kept if row.unit.id == twin.unit.id else row for row in lowered)
+
+
+def reasons(row):
+    return [change.because for change in row.adjustments]
 
 
 def same(one, other, share):

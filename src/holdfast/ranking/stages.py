@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import string
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import MINYEAR, UTC, datetime, timedelta
@@ -36,6 +37,8 @@ ONLY_TIME = 0.9
 # One good turn may be by chance; more than these say little more.
 _BEST_TURNS = 3
 _TINY = 1e-12
+# Of one title, so many are parents of links; and so many rows are looked at for each parent before fewer must do.
+_SAME_TITLE, _ROWS_FOR_PARENT = 2, 3
 # Further down a passage needs more than years to come up.
 _YEARS_READ = 20
 # A life or an age covers every year of it and answers for none; terms, posts and productions are shorter.
@@ -238,8 +241,7 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
     rel' = (1 - w)·rel + w·rel(parent), for the parent that lifts it most; nothing is ever lowered. An answer often
     stands in two units, and only the first of them speaks of what the question asks: it names the second.
     """
-    parents = order_rows(pool.fused, pool.ids)[: staging.settings.link_parents].tolist()
-    mentions = find_mentions([pool.ids[row] for row in parents if pool.rel[row] > 0.0], staging)
+    mentions = find_mentions(choose_parents(pool, staging), staging)
     known = pool.rows_by_id()
     if newcomers := [target for target in dict.fromkeys(one.target for one in mentions) if target not in known]:
         fresh = staging.join(newcomers)
@@ -249,16 +251,32 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
     return pool.apply(lift(pool, mentions, staging.settings)) if mentions else pool
 
 
-def find_mentions(best: Sequence[str], staging: Staging) -> tuple[Mention, ...]:
+def choose_parents(pool: Pool, staging: Staging) -> list[Unit]:
+    """Return the best units, at most two of one title: a long article would say the same names again and again."""
+    settings, most = staging.settings, staging.settings.link_parents
+    if not most or (not settings.mentions and not settings.shared_names):
+        return []
+    rows = order_rows(pool.fused, pool.ids)[: most * _ROWS_FOR_PARENT].tolist()
+    ids = [pool.ids[row] for row in rows if pool.rel[row] > 0.0]
+    found: list[Unit] = []
+    titled: Counter[str] = Counter()
+    for start in range(0, len(ids), most):
+        units = staging.units(page := ids[start : start + most])
+        for unit in (units[unit_id] for unit_id in page if unit_id in units):
+            titled[unit.topic] += 1
+            if not unit.topic or titled[unit.topic] <= _SAME_TITLE:
+                found.append(unit)
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
+def find_mentions(parents: Sequence[Unit], staging: Staging) -> tuple[Mention, ...]:
     """Return the links that lead away from the best units, each once.
 
     A name that stands in the question leads nowhere: what it names was looked for already.
     """
     settings = staging.settings
-    if not settings.mentions and not settings.shared_names:
-        return ()
-    units = staging.units(best)
-    parents = [units[unit_id] for unit_id in best if unit_id in units]
     asked = spoken(staging.query.text)
     found: list[Mention] = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
@@ -491,12 +509,14 @@ def diversify(pool: Pool, staging: Staging) -> Pool:
 
     rel' = (1 - w)·rel for it. Two units say the same when nearly all of their words are the same and no number
     differs: a changed number or date is news, however alike the rest is. So is it when another one says it. As soon
-    as `most` units say something of their own the list is full, and nobody looks further down.
+    as `most` units say something of their own the list is full, and nobody looks further down. The best hit may be
+    the wrong one of two that are alike, so the first that says what it says steps back to the end of the list only.
     """
     settings, order = staging.settings, order_rows(pool.fused, pool.ids).tolist()
     if not settings.diversity:
         return pool.sorted()
-    weights, because, own = np.zeros(len(pool)), ["signal"] * len(pool), 0
+    weights, signals, because, own = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool), 0
+    twin: int | None = None
     said: dict[tuple[str, str], list[tuple[str, frozenset[str]]]] = {}
     authors, speakers = pool.known["author"], pool.known["speaker"]
     for row, words in zip(order, _read_words([pool.ids[row] for row in order], staging), strict=True):
@@ -509,7 +529,15 @@ def diversify(pool: Pool, staging: Staging) -> Pool:
             own += 1
         else:
             weights[row], because[row] = settings.diversity, f"{first} says the same"
-    return pool.apply(Effect("diversity", weights, np.zeros(len(pool)), tuple(because))).sorted()
+            if twin is None and first == pool.ids[order[0]]:
+                twin = row
+    lowered = pool.apply(Effect("diversity", weights, signals, tuple(because))).sorted()
+    if twin is None or pool.ids[twin] in lowered.ids[: staging.most]:
+        return lowered
+    # As good as the last but one, it comes before the last.
+    weights[twin], signals[twin] = 1.0, min(pool.rel[twin], lowered.rel[staging.most - 2])
+    because[twin] += ", and it stays among the hits"
+    return pool.apply(Effect("diversity", weights, signals, tuple(because))).sorted()
 
 
 def _read_words(ids: Sequence[str], staging: Staging) -> Iterator[frozenset[str]]:
