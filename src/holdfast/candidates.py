@@ -20,8 +20,7 @@ from holdfast.language.lexical import TOKENIZERS
 from holdfast.language.query import MOST_BORROWED, asks_for_nothing, is_follow_up, profile_query, without_names
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.ranking.fuse import Fusion, fuse
-from holdfast.ranking.pool import Bools, Pool
-from holdfast.ranking.stages import Staging
+from holdfast.ranking.pool import Bools, Pool, Staging
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.store.contract import ColumnName, Reading, Store, TimeQuery, look

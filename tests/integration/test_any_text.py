@@ -16,7 +16,6 @@ from holdfast.language import (
     analyse,
     calendar,
     changes,
-    current,
     dates,
     facts,
     grammar,
@@ -30,6 +29,7 @@ from holdfast.language import (
     tokens,
 )
 from holdfast.lifecycle import gate
+from holdfast.ranking import current
 from holdfast.settings import Settings
 from texts import corpus_texts, many_texts, own_texts
 
@@ -140,8 +140,8 @@ WORDLESS = frozenset(
     calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
     messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked
-    changes.find_change current.find_rare grammar.lower_plural grammar.phrase_end grammar.read_name
-    grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
+    changes.find_change current.find_rare current.prefer_current grammar.lower_plural grammar.phrase_end
+    grammar.read_name grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
     sentences.remember_short
     """.split()
 )
@@ -152,7 +152,7 @@ def _public_functions() -> dict[str, Callable]:
     names = [found.name for one in packages for found in pkgutil.walk_packages(one.__path__, f"{one.__name__}.")]
     return {
         f"{module.__name__}.{name}".split(".", 2)[2]: value
-        for module in map(importlib.import_module, [*(one.__name__ for one in packages), *names])
+        for module in map(importlib.import_module, [*(one.__name__ for one in packages), *names, current.__name__])
         for name, value in vars(module).items()
         if inspect.isfunction(inspect.unwrap(value))
         and value.__module__ == module.__name__

@@ -6,18 +6,19 @@ from datetime import timedelta
 import pytest
 
 from builders import NOW, make_pool, make_unit
-from holdfast.language.current import (
+from holdfast.language.query import find_stance, profile_query
+from holdfast.ranking.current import (
     corrects,
     find_rare,
     find_said,
     has_other_value,
+    prefer_current,
     read_asked,
     read_told,
     read_values,
     share_rare,
 )
-from holdfast.language.query import find_stance, profile_query
-from holdfast.ranking.stages import Staging, prefer_current
+from holdfast.ranking.pool import Staging
 from holdfast.settings import StageSettings
 from holdfast.types import Adjustment
 

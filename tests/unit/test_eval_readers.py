@@ -12,8 +12,7 @@ import pytest
 
 import evaldata as made
 from holdfast.errors import InputError
-from holdfast.eval.changes import find_current
-from holdfast.eval.data import UNDATED, GoldQuestion, Message, Notes
+from holdfast.eval.data import UNDATED, GoldQuestion, Message, Notes, find_current
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.readers import read_date, read_qrels
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from builders import NOW, make_pool, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
-from holdfast.ranking.stages import Staging, choose_parents, diversify, is_same, lift
+from holdfast.ranking.pool import Staging
+from holdfast.ranking.stages import choose_parents, diversify, is_same, lift
 from holdfast.settings import StageSettings
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import Adjustment, Mention, QueryProfile

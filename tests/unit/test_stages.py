@@ -12,9 +12,8 @@ from builders import NOW, known_of, later, make_claims, make_pool, make_unit, op
 from holdfast import Settings
 from holdfast.errors import SettingsError
 from holdfast.ranking.fuse import Fusion, explain_rel, fuse
-from holdfast.ranking.pool import Effect
+from holdfast.ranking.pool import Effect, Staging
 from holdfast.ranking.stages import (
-    Staging,
     prefer_perspective,
     prefer_time_range,
     prefer_told_years,

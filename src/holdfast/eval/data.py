@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -13,6 +14,10 @@ from holdfast.models.embedder import Embedder
 
 # For data without dates: any fixed moment serves, as long as it is the same in every run.
 UNDATED = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
+# The categories whose gold is what changed, step by step, and the words by which such a question asks for a step
+# before the last one.
+_CHANGED = ("knowledge-update", "knowledge_update")
+_ASKS_BEFORE = re.compile(r"\b(?:previous(?:ly)?|before|initial(?:ly)?|original(?:ly)?|used to)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +154,14 @@ class Prompt:
     whole: frozenset[str]
     shown: tuple[str, ...] = ()
     marked: frozenset[str] = frozenset()
+
+
+def find_current(question: GoldQuestion, messages: Sequence[Message]) -> GoldQuestion:
+    """Return a question about what changed with the newest of its gold as what holds; any other as it is."""
+    steps = [message.id for message in messages if message.id in question.gold]
+    if question.category not in _CHANGED or len(steps) < 2 or _ASKS_BEFORE.search(question.text):
+        return question
+    return replace(question, current=frozenset(steps[-1:]), earlier=frozenset(steps[:-1]))
 
 
 class Reader(Protocol):

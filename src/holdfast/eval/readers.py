@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.eval.changes import find_current, read_lives
-from holdfast.eval.data import UNDATED, GoldQuestion, Haystack, Message, Notes
+from holdfast.eval.data import UNDATED, GoldQuestion, Haystack, Message, Notes, find_current
 
 JsonRow = dict[str, Any]
 Companions = Mapping[str, Mapping[Any, JsonRow]]
@@ -456,6 +455,38 @@ def _read_queries(
         yield GoldQuestion(query, text, category, UNDATED, len(messages), gold, answers=answers)
 
 
+def read_lives(people: Sequence[JsonRow], _: Companions, notes: Notes) -> Iterator[Haystack]:
+    """Read `tests/data/changes`: questions about now by the way a change was told; about then, both and nothing."""
+    for life in people:
+        messages = tuple(
+            Message(turn["id"], turn["session"], turn["text"], datetime.fromisoformat(turn["at"]), turn["role"])
+            for turn in life["turns"]
+        )
+        session_of = {message.id: message.session for message in messages}
+        questions = tuple(_read_asked(row, session_of, notes) for row in life["questions"])
+        yield Haystack(str(life["person"]), messages, questions)
+
+
+def _read_asked(row: JsonRow, session_of: Mapping[str, str], notes: Notes) -> GoldQuestion:
+    gold = {turn: 1 for turn in row["gold"] if turn in session_of}
+    for turn in row["gold"]:
+        if turn not in gold:
+            notes.add("gold that does not exist", f"{row['id']}: {turn}", "left out of its gold")
+    return GoldQuestion(
+        row["id"],
+        row["text"],
+        row["kind"] if row["about"] == "now" else row["about"],
+        datetime.fromisoformat(row["asked_at"]),
+        len(session_of),
+        gold,
+        frozenset(session_of[turn] for turn in gold),
+        answerable=row["about"] != "unknown",
+        current=frozenset(turn for turn in (row["current"], *row.get("also", ())) if turn),
+        earlier=frozenset(row["earlier"]),
+        decoys=frozenset(row.get("decoys", ())),
+    )
+
+
 # ------------------------------------------------------------------------------------------- all of them
 
 
@@ -478,9 +509,7 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "beam": Schema(frozenset({"chat", "probing_questions"}), read_probed_chats),
     "realmem": Schema(frozenset({"dialogues"}), read_replayed_chats),
-    "changes": Schema(
-        frozenset({"person", "turns", "questions"}), lambda people, _, notes: read_lives(people, notes)
-    ),
+    "changes": Schema(frozenset({"person", "turns", "questions"}), read_lives),
     "tsqa": Schema(frozenset({"paras", "questions", "page"}), read_pages, chat=False),
 }
 

@@ -7,25 +7,22 @@ has no stages, and the reference recipe sets every weight to 0.
 
 from __future__ import annotations
 
-import dataclasses
 import string
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import MINYEAR, UTC, datetime, timedelta
 from itertools import repeat
-from typing import Generic, TypeVar
-from weakref import ReferenceType, ref
+from typing import TypeVar
 
 import numpy as np
 
 from holdfast.kernels.vectors import order_rows
-from holdfast.language import current
 from holdfast.language.mentions import entities, phrases, spoken, titles
 from holdfast.language.temporal import OPEN_END, told_years
-from holdfast.ranking.pool import Bools, Effect, Pool
+from holdfast.ranking.current import prefer_current
+from holdfast.ranking.pool import Bools, Derived, Effect, Pool, Stage, Staging
 from holdfast.settings import StageSettings
-from holdfast.types import Mention, QueryProfile, Unit
+from holdfast.types import Mention, Unit
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
@@ -45,25 +42,6 @@ _YEARS_READ = 20
 _LONGEST_STRETCH = 40
 # What a text of an earlier year is worth, and the years after which it is worth half of that.
 _BEGUN_EARLIER, _YEARS_TO_HALF = 0.8, 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Staging:
-    """What the stages of one question work with.
-
-    `most` is how many hits the profile gives. `units` reads whole units, `named` says where names lead, and `join`
-    gives a pool of further units with their fused scores.
-    """
-
-    query: QueryProfile
-    settings: StageSettings
-    most: int
-    units: Callable[[Sequence[str]], Mapping[str, Unit]]
-    named: Callable[[Sequence[str], int, bool], Mapping[str, tuple[str, ...]]]
-    join: Callable[[Sequence[str]], Pool]
-
-
-Stage = Callable[[Pool, Staging], Pool]
 
 
 def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
@@ -203,29 +181,6 @@ def _everywhere(stage: str, weight: float, signal: Bools) -> Effect:
 
 # ----------------------------------------------------------------------------------------- what units say
 
-# Units that are found again are read again; the words of so many take a few megabytes.
-_UNITS_READ = 2048
-
-
-class Derived(Generic[T]):
-    """What is made of a unit's words, kept as long as the unit itself: what is erased must not live on (law 16)."""
-
-    def __init__(self, derive: Callable[[Unit], T]) -> None:
-        self._derive = derive
-        self._known: dict[int, tuple[ReferenceType[Unit], T]] = {}
-
-    def __call__(self, unit: Unit) -> T:
-        """Return it."""
-        number = id(unit)
-        if (known := self._known.get(number)) is not None:
-            return known[1]
-        made = self._derive(unit)
-        if len(self._known) >= _UNITS_READ:
-            self._known.clear()
-        self._known[number] = (ref(unit, lambda _: self._known.pop(number, None)), made)
-        return made
-
-
 _phrases_in = Derived(lambda unit: phrases(unit.text))
 _names_in = Derived(lambda unit: (*titles(unit.topic), *entities(unit.text)))
 _years_in = Derived(lambda unit: told_years(unit.text))
@@ -324,147 +279,6 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
     if pool.known["kind"][target] == "turn" and sessions[target] is not None and sessions[target] == sessions[parent]:
         return 0.0
     return settings.shared_names / (1.0 + (int(pool.known["length"][target]) / settings.shared_length) ** 2)
-
-
-# ----------------------------------------------------------------------------------------- what is current
-
-# A change stands near the statement that it replaces: among the first fifteen rows the current turn is found in 93 %
-# of the questions about what changed, and what it replaces among the first five.
-_HEAD, _LEADERS = 15, 5
-# What is far less relevant than the best row is no answer that could have changed.
-_LEAST_LEADING = 0.8
-# What takes the place of a row stands just above it; of several, the one that answers better stands first. What was
-# promoted is harder to stand above, as its wider scope counts in the score.
-_ABOVE, _KEPT_ORDER, _ABOVE_PROMOTED = 0.005, 0.02, 0.04
-# Counted as so many signs: to be as near to the question as the nearest turn, rare words in common, a slip put right,
-# another value of the kind that is asked for in the same session, none where the earlier turn has one, to be a
-# question, ten rows further down, a thousand characters. Words of change are one. Found on development chats and
-# rounded to halves; the marks of docs/evaluation.md hardly move with a half more or less of any of them.
-_NEAR, _SHARED, _CORRECTION, _OTHER_VALUE, _NO_VALUE, _ASKS = 2.0, 1.5, 3.0, 1.5, -2.0, -1.0
-_PER_TEN_ROWS, _PER_THOUSAND = -1.0, -1.5
-# So many signs it takes. With fewer, more changes are seen (docs/evaluation.md), and more turns stand first that only
-# look like one.
-_SIGNS = 1.6
-# A context calls a turn earlier only when there are so many signs more, and of two that replace the same turn the
-# later one stands first: an order may err, a remark misleads.
-_SURE = 1.2
-
-
-def prefer_current(pool: Pool, staging: Staging) -> Pool:
-    """Let a turn that seems to replace an earlier one stand above it, where the question asks for what holds.
-
-    rel' = (1 - w)·rel + w·(rel of the earlier one, and a little more); nothing is lowered or hidden. Signs of a
-    change are that the later turn is near to the question, that it has words of change, that both share rare words,
-    and that it has another value of the kind that is asked for. A turn that asks, is long, or stands far down the
-    list needs more of them. What the assistant replies to the user is no news.
-    """
-    settings, query = staging.settings, staging.query
-    if not settings.current or query.stance != "now" or not len(pool) or _asks_for_past(pool, query):
-        return pool
-    pool = pool.sorted()
-    weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
-    replaced: dict[str, str] = {}
-    for newer, (older, signal, sure) in _find_replaced(pool, staging).items():
-        weights[newer], signals[newer] = settings.current, signal
-        because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
-        if sure:
-            replaced.setdefault(pool.ids[older], pool.ids[newer])
-    moved = pool.apply(Effect("current", weights, signals, tuple(because)))
-    return dataclasses.replace(moved, replaced=replaced)
-
-
-def _asks_for_past(pool: Pool, query: QueryProfile) -> bool:
-    """Return whether a question names a time that was over when the last of the rows was said."""
-    return query.time_range is not None and (query.time_range[1] - _EPOCH) // _MICROSECOND <= pool.known["ends"].max()
-
-
-_told_in = Derived(lambda unit: current.read_told(unit.text))
-_values_in = Derived(lambda unit: current.read_values(unit.text))
-
-
-@dataclass(frozen=True, slots=True)
-class _Signs:
-    """What says of two rows that the later replaces the earlier one; `alone` are the signs of each row by itself."""
-
-    asked: current.Asked
-    units: Mapping[int, Unit]
-    told: Mapping[int, current.Told]
-    rare: frozenset[str]
-    alone: Mapping[int, float]
-
-    def count(self, older: int, newer: int) -> float:
-        """Return how many signs there are."""
-        earlier, later = self.units[older], self.units[newer]
-        old, new = self.told[older], self.told[newer]
-        changes, asks = current.find_said(self.asked, old, new)
-        signs = self.alone[newer] + changes + _ASKS * asks
-        signs += _SHARED * current.share_rare(self.asked, old, new, self.rare)
-        together = earlier.session is not None and earlier.session == later.session
-        if self.asked.kinds:
-            other = current.has_other_value(self.asked, _values_in(earlier), _values_in(later))
-            signs += 0.0 if other is None else _NO_VALUE if not other else _OTHER_VALUE if together else 0.0
-        if together and earlier.author == later.author and current.corrects(later.text):
-            signs += _CORRECTION
-        return signs
-
-    def is_later(self, older: int, newer: int) -> bool:
-        """Return whether a row was said after another one, and not by somebody else to the same user."""
-        earlier, later = self.units[older], self.units[newer]
-        if earlier.author == later.author and earlier.speaker != later.speaker:
-            return False
-        return later.event_time > earlier.event_time
-
-
-def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, bool]]:
-    """Return rows that seem to replace an earlier one, each with that one, what it takes over, and if it is sure."""
-    rels = pool.rel[:_HEAD].tolist()
-    head = [row for row, kind in enumerate(pool.known["kind"][:_HEAD].tolist()) if kind == "turn"]
-    read = staging.units([pool.ids[row] for row in head])
-    units = {row: read[pool.ids[row]] for row in head if pool.ids[row] in read}
-    told = {row: _told_in(unit) for row, unit in units.items()}
-    near = {row: _nearness(pool, row) for row in units}
-    if not any(near.values()):
-        return {}
-    nearest = max(near.values())
-    alone = {
-        row: _NEAR * near[row] / nearest + _PER_TEN_ROWS * row / 10 + _PER_THOUSAND * min(len(unit.text) / 1000, 1.0)
-        for row, unit in units.items()
-    }
-    asked = current.read_asked(staging.query.text)
-    signs = _Signs(asked, units, told, current.find_rare([*told.values()]), alone)
-    leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0] and row in told]
-    found: dict[int, tuple[int, float, bool]] = {}
-    for newer in [row for row in told if _is_news(pool, row)]:
-        for older in leaders:
-            if older >= newer or not signs.is_later(older, newer):
-                continue
-            if (count := signs.count(older, newer)) >= _SIGNS:
-                signal = rels[older] + _margin(pool, older, newer) + _KEPT_ORDER * rels[newer]
-                found[newer] = (older, min(signal, 1.0), count >= _SIGNS + _SURE)
-                break
-    for newer in sorted(found, key=lambda row: units[row].event_time):
-        for older, (_, signal, _) in [*found.items()]:
-            if signal < found[newer][1] or not signs.is_later(older, newer):
-                continue
-            if signs.count(older, newer) >= _SIGNS + _SURE:
-                found[newer] = (older, min(signal + _margin(pool, older, newer), 1.0), True)
-    return found
-
-
-def _margin(pool: Pool, older: int, newer: int) -> float:
-    scopes = pool.known["scope"]
-    return _ABOVE_PROMOTED if scopes[older] == "user" != scopes[newer] else _ABOVE
-
-
-def _is_news(pool: Pool, row: int) -> bool:
-    """Return whether a row tells something by itself: the user's words, or the assistant's that answer nothing."""
-    return pool.known["author"][row] == "user" or "before" not in pool.known or pool.known["before"][row] is None
-
-
-def _nearness(pool: Pool, row: int) -> float:
-    """Return how near a row is to the question: in meaning, or where nobody looked for that, by all there is."""
-    cosine = pool.cosine(row)
-    return float(pool.rel[row]) if cosine is None else max(cosine, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------- threads

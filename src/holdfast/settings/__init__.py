@@ -153,9 +153,8 @@ class RefusalSettings:
     """When a question is answered with nothing at all (C4): all is too far from it in words and meaning together."""
 
     enabled: bool = setting(default=True, doc="refuse plainly unrelated questions")
-    # Derived (benchmarks/refusal.py, which has the curve): keeps 99.6 % of the answerable questions of every
-    # development set, since at 99 % fewer answers are found; what is asked of documents is nearer to them. The second
-    # leaves room for shorter questions than those.
+    # Derived (benchmarks/refusal.py has the curve): keep 99.6 % of the answerable questions of every development set,
+    # as at 99 % fewer answers are found; what is asked of documents is nearer, and may be shorter than there.
     turns: float = setting(0.66, "least nearness among turns: coverage, cosine and length", ge=0.0, internal=True)
     documents: float = setting(1.25, "the same among passages of documents", ge=0.0, internal=True)
 
@@ -181,7 +180,7 @@ class StageSettings:
     own_words: float = share(0.25, "the same for the user's own words and the assistant's", internal=True)
     smoothing: float = share(0.5, "most that a short turn takes over from the better of its two neighbours")
     smoothing_length: float = setting(160.0, "characters at which it takes over half of that", gt=0.0, internal=True)
-    # Chosen on one set of chats, confirmed on another: from .05 to .1 more is found, .2 finds no more.
+    # From .05 to .1 more is found, .2 finds no more.
     session: float = share(0.1, "what a turn takes over from its session as a whole", internal=True)
     time_range: float = share(0.2, "share of: the unit's event lies in the time that the question names")
     identifiers: float = share(0.3, "share of: the unit holds the question's codes, paths and quoted words (C2)")
