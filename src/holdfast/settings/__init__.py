@@ -176,7 +176,7 @@ class StageSettings:
 
     names_leave: bool = setting(default=True, doc="participants' names leave the question before it is embedded")
     perspective: float = share(0.15, "share of: the unit is by the speaker whose words the question asks for")
-    # Chats with an assistant: from .2 to .4 nothing changes. Of two who are named, the other one tells as much.
+    # From .2 to .4 nothing changes. Of two who are named, the other one tells as much.
     own_words: float = share(0.25, "the same for the user's own words and the assistant's", internal=True)
     smoothing: float = share(0.5, "most that a short turn takes over from the better of its two neighbours")
     smoothing_length: float = setting(160.0, "characters at which it takes over half of that", gt=0.0, internal=True)
@@ -442,10 +442,9 @@ class Settings:
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
     retrieval: RetrievalSettings = field(default_factory=RetrievalSettings)
     # The contract's own three; whoever wants another profile changes `hybrid`, or brings one along.
-    fast: ProfileSettings = field(
-        default_factory=lambda: ProfileSettings(max_results=3, min_score=0.30, gap=0.50, rank_by="fused"),
-        metadata=_RECIPE_ALONE,
-    )
+    fast: ProfileSettings = field(metadata=_RECIPE_ALONE, default_factory=lambda: ProfileSettings(
+        max_results=3, min_score=0.30, gap=0.50, rank_by="fused",
+    ))  # fmt: skip
     balanced: ProfileSettings = field(metadata=_RECIPE_ALONE, default_factory=lambda: ProfileSettings(
         max_results=7, min_score=0.15, gap=0.35, rank_by="fused", escalation=("hdc-vsa",),
     ))  # fmt: skip
@@ -453,12 +452,10 @@ class Settings:
         strategies=("lexical", "thinkingdb-symbolic"), max_results=8, min_score=0.12, gap=0.25, rank_by="fused",
     ))  # fmt: skip
     # .65/.35 finds more in long chats (recall@10 .634 to .649) and less in dated passages (NDCG@10 .645 to .638).
-    hybrid: ProfileSettings = field(
-        default_factory=lambda: ProfileSettings(
-            strategies=("lexical", "dense"), max_results=20, min_score=0.12, gap=0.25, escalation=("hdc-vsa",),
-            mix={"dense": 0.6, "lexical": 0.4, "hdc-vsa": 0.1}, normalise="best",
-        )
-    )  # fmt: skip
+    hybrid: ProfileSettings = field(default_factory=lambda: ProfileSettings(
+        strategies=("lexical", "dense"), max_results=20, min_score=0.12, gap=0.25, escalation=("hdc-vsa",),
+        mix={"dense": 0.6, "lexical": 0.4, "hdc-vsa": 0.1}, normalise="best",
+    ))  # fmt: skip
     assembly: AssemblySettings = field(default_factory=AssemblySettings)
     ingest: IngestSettings = field(default_factory=IngestSettings)
     gate: GateSettings = field(default_factory=GateSettings)
