@@ -26,14 +26,13 @@ _NAME = re.compile(
     rf"(?:[^\S\n]+(?:{any_of('mentions', 'joining')}[^\S\n]+){{0,2}}(?:[{_CAPITALS}]{_REST}|\d+(?!\w)))*"
 )
 # The point of an initial does not end a name.
-_RUN = re.compile(rf"[{_CAPITALS}]{_REST}(?:(?:(?<!\w.)\.)?[^\S\n]+[{_CAPITALS}]{_REST})*")
+_RUN = re.compile(rf"[{_CAPITALS}]{_REST}(?:(?:(?<![\w-].)\.)?[^\S\n]+[{_CAPITALS}]{_REST})*")
 # A possessive ends a name: "Lindow's Lower Mill" are two.
 _POSSESSIVE = re.compile(r"['\u2019]s?(?!\w)")
-# "J. R. Hale", "John R. Hale", "J.R. Hale".
-_INITIALS = re.compile(
-    rf"(?:(?<!\w)([{_CAPITALS}][^\W_]+)[^\S\n]+)?(?<!\w)([{_CAPITALS}])\."
-    rf"(?:[^\S\n]*[{_CAPITALS}]\.)*[^\S\n]*([{_CAPITALS}][^\W_]{_REST})"
-)
+# "J. R. Hale", "J.R. Hale"; and the "John" that may stand before them.
+_INITIALS = re.compile(rf"[{_CAPITALS}]\.(?<!\w..)(?:[^\S\n]*[{_CAPITALS}]\.)*[^\S\n]*([{_CAPITALS}][^\W_]{_REST})")
+_FIRST_NAME = re.compile(rf"(?<!\w)([{_CAPITALS}][^\W_]+)[^\S\n]+$")
+_LONGEST_FIRST_NAME = 20
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 # What may stand before the first word of a sentence, a line, a quotation or a bracket.
 _OPENING = re.compile(r"(?:^|[.!?:;\n\"\u201c\u201d\u2018(*#>|-])\s*$")
@@ -116,16 +115,18 @@ def _phrases(words: Sequence[str], strong: Sequence[int], alone: Collection[str]
 
 def _lone_words(text: str) -> Iterator[str]:
     """Yield the capitalised words that are a name by themselves: not the Anna of "Anna Karina"."""
-    for run in _RUN.findall(text):
+    for run in {*_RUN.findall(text)}:
         for name in _POSSESSIVE.split(run):
-            words = [word for word in _words(name) if word not in _NO_NAMES]
+            words = [word for word in map(_fold, name.split()) if word not in _NO_NAMES]
             if len(words) == 1:
-                yield words[0]
+                yield words[0].rstrip(".")
 
 
 def _without_initials(text: str) -> Iterator[str]:
-    for first, initial, last in _INITIALS.findall(text):
-        yield f"{_fold(first)} {_fold(last)}" if first else f"{_fold(initial)}. {_fold(last)}"
+    for found in _INITIALS.finditer(text):
+        start = found.start()
+        first = _FIRST_NAME.search(text[max(0, start - _LONGEST_FIRST_NAME) : start])
+        yield f"{_fold(first[1]) if first else f'{_fold(text[start])}.'} {_fold(found[1])}"
 
 
 def spoken(text: str) -> str:
