@@ -68,7 +68,7 @@ _ABOVE, _KEPT_ORDER, _ABOVE_PROMOTED = 0.005, 0.02, 0.04
 _NEAR, _SHARED, _SLIP, _OTHER_VALUE, _NO_VALUE, _QUESTION = 2.0, 1.5, 3.0, 1.5, -2.0, -1.0
 _PER_TEN_ROWS, _PER_THOUSAND = -1.0, -1.5
 # So many signs it takes. With fewer, more changes are seen, and more turns stand first that only look like one.
-_SIGNS = 1.6
+_SIGNS = 1.85
 # A context calls a turn earlier only when there are so many signs more, and of two that replace the same turn the
 # later one stands first: an order may err, a remark misleads.
 _SURE = 1.2
