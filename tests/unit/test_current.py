@@ -248,7 +248,7 @@ def test_documents_do_not_replace_one_another():
 
 
 def test_of_several_the_one_that_answers_better_stands_first():
-    more = [*HOME, told("newest", 0.5, "My new desk lives by the window.", days=20)]
+    more = [*HOME, told("newest", 0.59, "My new desk lives by the window.", days=20)]
     assert preferred(more).ids == ("new", "newest", "old", "roof")
 
 

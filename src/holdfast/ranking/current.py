@@ -71,7 +71,7 @@ _PER_TEN_ROWS, _PER_THOUSAND = -1.0, -1.5
 _SIGNS = 1.85
 # A context calls a turn earlier only when there are so many signs more, and of two that replace the same turn the
 # later one stands first: an order may err, a remark misleads.
-_SURE = 1.2
+_SURE = 0.95
 
 
 def prefer_current(pool: Pool, staging: Staging) -> Pool:
