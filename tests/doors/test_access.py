@@ -81,6 +81,25 @@ def test_a_users_token_names_the_user_and_opens_no_other(guarded):
     assert asked(guarded, "bob", "POST", "/v1/documents", params=query, content=b"# x").status_code == 403
 
 
+def test_a_users_token_reads_what_is_everyones_and_does_not_change_it(guarded, memory):
+    memory.remember("the office closes at six", user="ana", tenant="acme", scope="global", id="all-1")
+    assert asked(guarded, "bob", path="/v1/units/all-1").status_code == 200
+    for method, path, body in (
+        ("PATCH", "/v1/units/all-1", {"text": "the office never closes"}),
+        ("POST", "/v1/units/all-1/supersede", {"by": "bob-1"}),
+        ("POST", "/v1/units/all-1/reinstate", {}),
+        ("POST", "/v1/forget", {"ids": ["all-1"]}),
+    ):
+        answer = asked(guarded, "bob", method, path, json=body)
+        assert answer.status_code in (403, 404), (path, answer.text)
+    assert asked(guarded, "bob", "POST", "/v1/forget", json={"filters": {"id": "all-1"}}).json()["units"] == []
+    assert memory.get("all-1", user="ana", tenant="acme").text == "the office closes at six"
+    assert asked(guarded, "bob", "POST", "/v1/forget", json={"ids": ["all-1"]}).status_code == 403
+    changed = {"user": "ana", "text": "the office closes at five"}
+    assert asked(guarded, "acme", "PATCH", "/v1/units/all-1", json=changed).status_code == 200
+    memory.forget(ids="all-1", user="ana", tenant="acme")
+
+
 def test_no_token_reaches_the_whole_store(guarded):
     assert asked(guarded, "acme", "POST", "/v1/reembed").status_code == 403
     assert asked(guarded, "acme", path="/v1/stats?user=ana&whole=true").status_code == 403

@@ -146,6 +146,8 @@ class Door:
         if isinstance(content := arguments.get("content"), list) and len(content) > self.settings.batch:
             many = f"{len(content):,} messages at once; the most is {self.settings.batch:,}: send them in parts"
             raise Refused(InputError(many), 413)
+        if caller.user is not None and verb.writes:
+            await self._quick.start(partial(_refuse_shared, self.memory, verb, arguments))
         if verb.reports is not None and _EVENTS in request.headers.get("accept", ""):
             return StreamingResponse(self._stream(verb, arguments, full=full), media_type=_EVENTS)
         work = self._quick if verb.reports is None else self._long
@@ -307,10 +309,23 @@ def _bind(verb: Verb, arguments: dict[str, Any], caller: Caller) -> None:
         raise InputError(f"{verb.name} needs {missing[0]}; add it")
 
 
+def _refuse_shared(memory: Memory, verb: Verb, arguments: dict[str, Any]) -> None:
+    """Hold the token of one user to that user's own units: what is everyone's is for a token of the tenant."""
+    if verb.name == "forget":
+        touched = [*memory.forget(**{**arguments, "dry_run": True}).units]
+    elif verb.name in ("update", "supersede", "reinstate"):
+        owner: dict[str, Any] = {name: arguments.get(name) for name in ("user", "agent", "tenant")}
+        touched = [memory.get(arguments[name], **owner) for name in ("id", "by") if name in arguments]
+    else:
+        touched = []  # what is new is the user's own, and supersedes that user's alone
+    if any(unit.user is None for unit in touched):
+        raise AccessError("this token is one user's, and that unit is everyone's; use a token of the tenant")
+
+
 def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> bytes:  # noqa: FBT001 - of one kind
     """Call the verb and write its answer: all of it in a thread of the pool."""
     found = getattr(memory, verb.name)(**arguments)
-    return json.dumps(encode(verb.result, found, full=full), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    return json.dumps(encode(verb.result, found, full=full), allow_nan=False).encode("ascii")
 
 
 # ----------------------------------------------------------------------------------------------------- answers
