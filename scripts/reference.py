@@ -61,6 +61,7 @@ ARGUMENTS = {
     "as_of": "answer from what had been recorded by then",
     "subject, relation": "`facts`: only what is about this, or says this",
     "zone": "time zone of days, local times and contexts; `store.zone`",
+    "group": "`search`: `session` gives each session once, at its best hit",
     "explain": "let each hit carry its tree",
     "budget": "most tokens of a context; `why`: answer for that context",
     "window": "a model's window, of which `assembly.window_fraction` becomes the budget",

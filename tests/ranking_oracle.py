@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from holdfast.kernels.vectors import decay
 from holdfast.language.mentions import entities, phrases, spoken, titles
-from holdfast.ranking.stages import ONLY_TIME
+from holdfast.ranking.stages import LEAST_MEANT, ONLY_TIME
 from holdfast.types import Adjustment, Mention
 
 UNLISTED_WEIGHT = 1.0
@@ -195,19 +195,19 @@ def refuse(world, rows):
 # -------------------------------------------------------------------------------------------------- stages
 
 
-def adjust(row, changes, full):
-    """Return a row after some stages."""
-    rel = row.rel
-    made = [change for change in changes if change is not None and change.weight > 0.0]
-    for change in made:
-        rel = min((1.0 - change.weight) * rel + change.weight * change.signal, 1.0)
-    if not made:
+def adjust(row, change, full):
+    """Return a row after one stage."""
+    if change is None or change.weight <= 0.0:
         return row
-    return dataclasses.replace(row, rel=rel, fused=rel * full, adjustments=(*row.adjustments, *made))
+    rel = min((1.0 - change.weight) * row.rel + change.weight * change.signal, 1.0)
+    return dataclasses.replace(row, rel=rel, fused=rel * full, adjustments=(*row.adjustments, change))
 
 
 def stage(rows, stages, full):
-    return best_first(adjust(row, [one(row) for one in stages], full) for row in rows)
+    """Return the rows after some stages, of which each sees what the one before it left."""
+    for one in stages:
+        rows = [adjust(row, one(row), full) for row in rows]
+    return best_first(rows)
 
 
 def of_session(world, rows):
@@ -232,7 +232,12 @@ def stages_of(world):
     query, settings, stages = world.query, world.settings.stages, []
     share = settings.own_words if query.perspective in ("user", "assistant") else settings.perspective
     if share and query.perspective is not None and not (query.perspective == "user" and query.summary):
-        stages.append(lambda row: Adjustment("perspective", share, float(speaks(row.unit, query))))
+
+        def prefer(row):
+            said = speaks(row.unit, query)
+            return None if said and row.rel < LEAST_MEANT else Adjustment("perspective", share, float(said))
+
+        stages.append(prefer)
     if query.time_range is not None:
         weight = ONLY_TIME if query.only_time else settings.time_range
         stages.append(lambda row: Adjustment("time range", weight, float(happened(row, query))))
@@ -315,7 +320,7 @@ def link(world, rows, mentions, full):
         weight = settings.mentions if mention.called else share_name(parent.unit, target.unit, settings)
         way = "which names it" if mention.called else "which names the same"
         because = f"rel of {mention.parent}, {way}: {mention.name}"
-        row = adjust(target, [Adjustment("mentions", weight, parent.rel, because)], full)
+        row = adjust(target, Adjustment("mentions", weight, parent.rel, because), full)
         if row.rel > lifted.get(target.unit.id, target).rel:
             lifted[target.unit.id] = row
     return best_first(lifted.get(row.unit.id, row) for row in rows)
@@ -343,7 +348,7 @@ def diversify(world, rows, full):
             found.append(row)
         else:
             because = f"{first.id} says the same"
-            found.append(adjust(row, [Adjustment("diversity", settings.diversity, 0.0, because)], full))
+            found.append(adjust(row, Adjustment("diversity", settings.diversity, 0.0, because), full))
     lowered = best_first((*found, *rows[len(found) :]))
     most, because = world.profile.max_results, f"{rows[0].unit.id} says the same" if rows else ""
     twins = (row for row, new in zip(rows, found, strict=False) if new is not row and because in reasons(new))
@@ -353,7 +358,7 @@ def diversify(world, rows, full):
     stays = Adjustment(
         "diversity", 1.0, min(twin.rel, lowered[most - 2].rel), f"{because}, and it stays among the hits"
     )
-    kept = adjust(twin, [stays], full)
+    kept = adjust(twin, stays, full)
     return best_first(kept if row.unit.id == twin.unit.id else row for row in lowered)
 
 

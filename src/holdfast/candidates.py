@@ -72,12 +72,14 @@ class Engine:
 
     def _profile(self, text: str, earlier: Sequence[str], speakers: Sequence[str]) -> QueryProfile:
         tokenise = TOKENIZERS[self.settings.analysis.tokenizer]
-        return profile_query(text, earlier=earlier, speakers=speakers, tokenise=tokenise)
+        plain = not self.settings.stages.thread  # the contract's rule
+        return profile_query(text, earlier=earlier, speakers=speakers, tokenise=tokenise, any_short=plain)
 
     def _given(self, question: Question, reading: Reading) -> Given:
         """Return what a question is read from; a short one in a session follows the user's last turns there."""
         earlier, view, tokenise = question.earlier, reading.view, TOKENIZERS[self.settings.analysis.tokenizer]
-        if not earlier and view.session is not None and is_follow_up(question.text, tokenise):
+        leans = self.settings.stages.thread and view.session is not None and is_follow_up(question.text, tokenise)
+        if leans and not earlier:
             session = dataclasses.replace(view, only_session=True, filters=None)
             turns = look(self.store, session, lambda there: [*there.scan(order="newest", limit=_TURNS_BEFORE)])
             said = [turn.text for turn in turns if turn.kind == "turn" and turn.author == "user"]

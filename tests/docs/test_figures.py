@@ -185,16 +185,18 @@ def test_the_page_has_a_place_for_every_table():
 
 
 def test_what_is_current_is_pooled_over_the_questions_of_public_sets(tmp_path):
-    def told(data, value, n):
+    def told(system, data, value, n):
         metrics = dict.fromkeys(figures.CURRENT, value)
-        return row("hybrid", 0.5, data) | {"metrics": metrics, "ci": {}, "counts": dict.fromkeys(metrics, n)}
+        return row(system, 0.5, data) | {"metrics": metrics, "ci": {}, "counts": dict.fromkeys(metrics, n)}
 
     own = {"set": "own", "schema": "changes", "checksums": {"own.jsonl": "0"}}
-    runs = [told("talk", 1.0, 1), told("probes", 0.5, 3), told("own", 0.0, 9)]
+    asked = {"talk": (1.0, 1), "probes": (0.5, 3), "own": (0.2, 9)}
+    runs = [told("hybrid", name, *values) for name, values in asked.items()]
+    runs += [told("hybrid without current", name, 0.0, n) for name, (_, n) in asked.items()]
     lines = lines_of("currency", write_run(tmp_path / "run", runs, data=(CHATS, LONG_CHATS, own)))
     assert lines[2:] == [
-        "| LoCoMo | Holdfast | 1 | 1.000 | 1.000 | 1.000 |",
-        "| BEAM 100K | Holdfast | 3 | .500 | .500 | .500 |",
-        "| own | Holdfast | 9 | .000 | .000 | .000 |",
-        "| all | Holdfast | 4 | .625 | .625 | .625 |",
+        "| LoCoMo | 1 | .000 | 1.000 | .000 | 1.000 |",
+        "| BEAM 100K | 3 | .000 | .500 | .000 | .500 |",
+        "| own | 9 | .000 | .200 | .000 | .200 |",
+        "| all | 4 | .000 | .625 | .000 | .625 |",
     ]

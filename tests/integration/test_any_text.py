@@ -140,9 +140,9 @@ WORDLESS = frozenset(
     calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
     messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked
-    changes.find_change current.find_rare current.prefer_current grammar.lower_plural grammar.phrase_end
+    changes.find_change changes.fulfil current.find_rare current.prefer_current grammar.lower_plural
     grammar.read_name grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
-    sentences.remember_short
+    grammar.phrase_end sentences.remember_short
     """.split()
 )
 

@@ -299,3 +299,9 @@ def test_a_time_that_is_over_is_no_question_for_what_holds():
     query = profile_query("Where do I live?")
     for end, ids in ((5, ("old", "roof", "new")), (20, ("new", "old", "roof"))):
         assert preferred(HOME, replace(query, time_range=(NOW, NOW + timedelta(days=end)))).ids == ids
+
+
+def test_what_names_the_number_that_is_asked_for_is_not_replaced():
+    rows = [told(f"box {n}", rel, f"Box {n} holds the new lamps.", days=n) for n, rel in ((2, 0.9), (3, 0.88))]
+    assert preferred(rows, "What is in box 2?").ids == ("box 2", "box 3")
+    assert preferred(rows, "What is in the box?").ids == ("box 3", "box 2")

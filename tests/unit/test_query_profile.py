@@ -163,6 +163,14 @@ def test_the_act_verb_does_not_count_towards_the_three_terms():
     assert profile_query("Describe the kiln", earlier=["my pottery course in June"]).borrowed is not None
 
 
+@pytest.mark.parametrize("question", ["Where do I live?", "What's my dog called?", "Who is Ana?", "Can we swim?"])
+def test_a_short_question_that_stands_alone_borrows_nothing(question):
+    earlier = ["I have been baking sourdough all week, and the oven is broken."]
+    assert profile_query(question, earlier=earlier).borrowed is None
+    assert not is_follow_up(question)
+    assert profile_query(question, earlier=earlier, any_short=True).borrowed is not None  # the contract's rule
+
+
 def test_without_a_previous_message_nothing_is_borrowed():
     assert profile_query("price?").borrowed is None
     assert profile_query("price?", earlier=[""]).borrowed is None

@@ -130,6 +130,16 @@ def test_the_user_s_words_and_the_assistant_s_have_a_weight_of_their_own_and_a_s
         assert [one.weight for one in found.adjustments] == weights
 
 
+def test_the_right_speaker_alone_carries_nothing_past_the_cuts():
+    pool = make_pool(
+        [(make_unit("near"), 0.5), (make_unit("far"), 0.1), (make_unit("reply", author="assistant"), 0.1)]
+    )
+    found = prefer_perspective(pool, setting_of(asking(perspective="user"), StageSettings(own_words=0.4)))
+    assert dict(zip(found.ids, found.rel.tolist(), strict=True)) == pytest.approx(
+        {"near": 0.7, "far": 0.1, "reply": 0.06}
+    )
+
+
 # ------------------------------------------------------------------------------------------------ sessions
 
 

@@ -251,8 +251,9 @@ def bar(score: Contribution) -> Text:
 
 
 def budget_bar(context: Context) -> Text:
-    """Draw how the sections share the budget: a full bar is the whole of it."""
-    shares = ((f"{one.name} {one.tokens}", _BAR_WIDTH * one.tokens / context.budget) for one in context.sections)
+    """Draw how the sections share the budget: a full bar is the whole of it; empty ones are passed over."""
+    filled = [one for one in context.sections if one.tokens] or context.sections[-1:]
+    shares = ((f"{one.name} {one.tokens}", _BAR_WIDTH * one.tokens / context.budget) for one in filled)
     return _bar(shares) + Text(f"  of {context.budget} tokens", "dim")
 
 

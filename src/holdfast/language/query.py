@@ -66,15 +66,25 @@ _MOST_NOTED = 6
 # A question with fewer content terms than this cannot stand alone: it continues the previous one (C7), which may be a
 # follow-up itself; a topic is named at most so many messages ago.
 _FOLLOW_UP_TERMS, MOST_BORROWED = 3, 3
+# "And the second one?", "when is it?", "which platform?", "who could help?": it begins as a reply, points back, has
+# no verb, or hardly a topic. "Where do I live?" stands alone: what was talked about before leads away from it.
+_REPLIES = re.compile(rf"\W*{any_of('query', 'replies')}\b", re.IGNORECASE)
+_POINTS_BACK = re.compile(rf"\b{any_of('query', 'points_back')}\b", re.IGNORECASE)
+_LATER_CAPITAL = re.compile(r"\w\W+[A-Z]")
+_VERB = re.compile(rf"\b{any_of('query', 'verbs')}\b|'(?:s|re|m|ve|d|ll)\b", re.IGNORECASE)
 # A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
 _MOST_TERMS = 256
 _MOST_CHARACTERS = 2000
 
 
 def profile_query(
-    text: str, *, earlier: Sequence[str] = (), speakers: Iterable[str] = (), tokenise: Tokenizer = terms
-) -> QueryProfile:
-    """Return what `text` asks for; `earlier` are the user's messages before it, `speakers` the known names."""
+    text: str, *, earlier: Sequence[str] = (), speakers: Iterable[str] = (), tokenise: Tokenizer = terms,
+    any_short: bool = False,
+) -> QueryProfile:  # fmt: skip
+    """Return what `text` asks for; `earlier` are the user's messages before it, `speakers` the known names.
+
+    A short question that points back borrows from the messages before it; with `any_short`, any short one does (C7).
+    """
     plain = text[:_MOST_CHARACTERS].replace("\u2019", "'")  # phones type the curly apostrophe
     head = _HEAD.match(plain)
     verb = head.group(1).lower() if head else ""
@@ -82,7 +92,7 @@ def profile_query(
     topic = text[head.end() :] if head and verb in _HEAD_VERBS else text
     found = _distinct(tokenise(topic)) or _distinct(tokenise(text))
     borrowed: list[str] = []
-    for message in reversed(earlier[-MOST_BORROWED:]):
+    for message in reversed(earlier[-MOST_BORROWED:]) if any_short or _points_back(plain, len(found)) else ():
         if len(found) < _FOLLOW_UP_TERMS and message:
             borrowed.insert(0, message)
             found = _distinct((*found, *tokenise(message)))
@@ -105,8 +115,17 @@ def profile_query(
 
 
 def is_follow_up(text: str, tokenise: Tokenizer = terms) -> bool:
-    """Return whether a question is too short to stand alone; bare keywords are looked up as they are."""
-    return len(found := _distinct(tokenise(text))) < _FOLLOW_UP_TERMS and len(words(text)) > len(found)
+    """Return whether a question is too short to stand alone, and points back; bare keywords are no question."""
+    found = _distinct(tokenise(text))
+    return len(found) < _FOLLOW_UP_TERMS and len(words(text)) > len(found) and _points_back(text, len(found))
+
+
+def _points_back(text: str, topics: int) -> bool:
+    """Return whether a question with so many terms of its own is about what was said before it."""
+    if _REPLIES.match(text) or _POINTS_BACK.search(text):
+        return True
+    named = _FIRST_PERSON.search(text) or _LATER_CAPITAL.search(text)
+    return (topics < 2 and not named) or ("?" in text and _VERB.search(text) is None)
 
 
 def find_stance(text: str, *, named: bool = False) -> Stance | None:

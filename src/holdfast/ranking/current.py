@@ -119,6 +119,8 @@ class _Signs:
     def count(self, older: int, newer: int) -> float:
         """Return how many signs there are."""
         earlier, later = self.units[older], self.units[newer]
+        if (self.asked.values & _values_in(earlier)) - _values_in(later):
+            return 0.0  # "what is in box 2?" is answered by what names that number
         old, new = self.told[older], self.told[newer]
         changes, asks = find_said(self.asked, old, new)
         signs = self.alone[newer] + changes + _QUESTION * asks

@@ -28,6 +28,8 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 _NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 T = TypeVar("T")
 
+# Less is what any two texts have in common: the right speaker must not carry it past the cuts.
+LEAST_MEANT = 0.2
 # A question for a time alone: the time decides, and of two in it the nearer one stands first.
 ONLY_TIME = 0.9
 
@@ -88,7 +90,8 @@ def share_session(pool: Pool, staging: Staging) -> Pool:
 def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
     """Prefer the one whose words are asked for: a named speaker, the user, the assistant.
 
-    What users ask of themselves they said themselves; a summary of a talk is of both sides.
+    What users ask of themselves they said themselves; a summary of a talk is of both sides. What is hardly relevant
+    is not meant, whoever said it.
     """
     query, of_role = staging.query, staging.query.perspective in ("user", "assistant")
     weight = staging.settings.own_words if of_role else staging.settings.perspective
@@ -99,7 +102,8 @@ def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
     else:
         speakers = {name.casefold() for name in query.participants}
         said = np.array([(name or "").casefold() in speakers for name in pool.known["speaker"]], dtype=np.bool_)
-    return pool.apply(_everywhere("perspective", weight, said))
+    meant = ~said | (pool.rel >= LEAST_MEANT)
+    return pool.apply(Effect("perspective", np.where(meant, weight, 0.0), said.astype(np.float64)))
 
 
 def prefer_time_range(pool: Pool, staging: Staging) -> Pool:
