@@ -53,7 +53,6 @@ ARGUMENTS = {
     "profile": "`hybrid` (default), `thinking`, `balanced`, `fast`, or an installed one",
     "limit": "most hits or units; the profile's maximum, and 50 in `list`",
     "filters": "see [Filters](#filters)",
-    "group": "`search`: `session` gives each session once; none",
     "only_session": "hide everything outside `session`",
     "current_only": "hide units that are superseded, or not valid at `reference_time`; true",
     "order": "`newest` (default) or `oldest`",
