@@ -15,6 +15,7 @@ import typer
 
 import holdfast
 from holdfast import Memory, ProfileSettings, Settings, errors
+from holdfast.doors.verbs import LOCAL, VERBS
 from holdfast.interfaces.cli import app
 from holdfast.models.embedder import SHIPPED, read_provenance, shipped_folder
 from holdfast.store.filters import FIELD_DEFAULTS
@@ -127,6 +128,19 @@ def arguments() -> Iterator[str]:
         raise SystemExit(f"ARGUMENTS of scripts/reference.py lacks {', '.join(sorted(missing))}")
     for names, meaning in ARGUMENTS.items():
         yield f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {meaning}"
+
+
+def doors() -> Iterator[str]:
+    """Each verb at every door, and why some are at none but Python's and the command line's."""
+    rows: Table = [("verb", "command", "route", "tool")]
+    for verb in VERBS.values():
+        tool = f"`{verb.tool}`" if verb.tool else ""
+        rows.append((f"`{verb.name}`", f"`{verb.command}`", f"`{verb.method} {verb.path}`", tool))
+    yield from _table(rows)
+    yield ""
+    yield "At no network door:"
+    yield ""
+    yield from (f"- `{name}` {why}" for name, why in LOCAL.items())
 
 
 def settings() -> Iterator[str]:
@@ -245,6 +259,7 @@ def _table(rows: Table) -> Iterator[str]:
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "verbs": verbs,
     "arguments": arguments,
+    "doors": doors,
     "settings": settings,
     "errors": error_tree,
     "names": names,

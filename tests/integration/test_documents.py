@@ -81,7 +81,7 @@ def test_a_file_that_is_not_there_or_no_file_is_refused(memory, tmp_path):
         ("\ud800", {"name": "A.md"}),
         ("", {"name": "A.md", "core": True}),
         (None, {"name": "A.md"}),
-        (b"- a rule\n", {"name": "A.md"}),
+        (b"- a rule\n", {}),
         (7, {"name": "A.md"}),
     ],
 )
