@@ -63,7 +63,7 @@ ARGUMENTS = {
     "budget": "most tokens of a context; `why`: answer for that context",
     "window": "a model's window, of which `assembly.window_fraction` becomes the budget",
     "counter": "a function from text to a number of tokens; the estimate",
-    "strict": "refuse a context that lacks one of the last turns",
+    "strict": "raise instead of answering by words alone while the embedder fails, or without one of the last turns",
     "track_access": "count which of the user's own units a context used; true",
     "text, topic": "`update`: the new words",
     "by": "`supersede`: the unit that takes over",

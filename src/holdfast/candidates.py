@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import EmbedderError
 from holdfast.language.dates import TimeMention, TimeRange, time_mention
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.language.query import asks_for_nothing, profile_query, without_names
@@ -22,7 +23,7 @@ from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.ranking.fuse import Fusion, fuse
 from holdfast.ranking.pool import Bools, Pool
 from holdfast.ranking.stages import Staging
-from holdfast.retrieval.strategy import Strategy, retrieve
+from holdfast.retrieval.strategy import Strategy, build_strategies, retrieve, without_dense
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.store.contract import ColumnName, Reading, Store, TimeQuery
 from holdfast.types import Claims, Deadline, QueryProfile, RetrievalResult, View
@@ -33,31 +34,52 @@ _EVENT_COVERAGE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What a recall needs and does not own. `clock` counts seconds for time budgets."""
+    """What a recall needs and does not own. `clock` counts seconds for time budgets.
+
+    `failed` hears that the embedder failed, and after how many seconds.
+    """
 
     store: Store
     settings: Settings
     clock: Callable[[], float]
     embedder: Callable[[], Embedder | None]
+    failed: Callable[[EmbedderError, float], None] = lambda _error, _seconds: None
     heard: tuple[object, QueryProfile] | None = None  # a question as it was read, and whose it is
 
     def deadline(self, timeout_ms: float) -> Deadline:
         """Begin to count a time budget now."""
         return Deadline.start(self.clock, timeout_ms)
 
-    def prepare(self, question: Question, view: View, slots: Sequence[str] = ()) -> Engine:
-        """Embed the question, and events of it, before its reading begins.
+    def prepare(self, question: Question, view: View, slots: Sequence[str] = ()) -> tuple[Engine, Question]:
+        """Embed the question, and events of it, before its reading begins; without meaning if that fails.
 
         The embedder may have vectors to write, and may be slow: nobody else is to wait for it.
+
+        Raises:
+            EmbedderError: the embedder fails, and the question is strict.
         """
-        loaded = self.embedder() if "dense" in question.profile.strategies else None
+        if "dense" not in question.profile.strategies:
+            return dataclasses.replace(self, embedder=lambda: None), question
+        began = self.clock()
+        try:
+            return self._embed(question, view, slots), question
+        except EmbedderError as error:
+            if question.strict:
+                raise
+            self.failed(error, self.clock() - began)
+            plain = question.by_words(f"answered by words alone: {error}", self.settings)
+            return dataclasses.replace(self, embedder=lambda: None), plain
+
+    def _embed(self, question: Question, view: View, slots: Sequence[str]) -> Engine:
+        loaded = self.embedder()
         if loaded is None:
             return dataclasses.replace(self, embedder=lambda: None)
         with self.store.reading(view) as reading:
             speakers = reading.names("speaker")
         query = self.read(question, speakers)
-        texts = dict.fromkeys((_text_of(self, query), *slots))
-        known = KnownVectors(loaded, {text: loaded.embed_query(text) for text in texts})
+        texts = tuple(dict.fromkeys((_text_of(self, query), *slots)))
+        rows = check_vectors([loaded.embed_query(text) for text in texts], len(texts), loaded.dims, loaded.space)
+        known = KnownVectors(loaded, dict(zip(texts, rows, strict=True)))
         return dataclasses.replace(
             self, embedder=lambda: known, heard=((question.text, question.previous, speakers), query)
         )
@@ -100,7 +122,8 @@ class KnownVectors:
 class Question:
     """One search: the words, the user's message before them, the profile, and how many hits are wanted.
 
-    With `by_session` each session is there once, at its best hit.
+    With `by_session` each session is there once, at its best hit. `notice` says that some units cannot be compared by
+    meaning, `degraded` that none can; `strict` refuses an answer without.
     """
 
     text: str
@@ -112,6 +135,14 @@ class Question:
     limit: int | None = None
     notice: str = ""
     by_session: bool = False
+    degraded: str = ""
+    strict: bool = False
+
+    def by_words(self, degraded: str, settings: Settings) -> Question:
+        """Return the same question, answered without meaning, and why."""
+        profile = without_dense(self.profile)
+        strategies = build_strategies(profile.strategies, settings)
+        return dataclasses.replace(self, profile=profile, strategies=strategies, degraded=degraded)
 
     @property
     def is_staged(self) -> bool:
@@ -153,9 +184,7 @@ def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfil
     embedder = engine.embedder() if "dense" in question.profile.strategies else None
     if embedder is None:
         return query
-    text = _text_of(engine, query)
-    [vector] = check_vectors([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
-    return dataclasses.replace(query, vector=vector, space=embedder.space)
+    return dataclasses.replace(query, vector=embedder.embed_query(_text_of(engine, query)), space=embedder.space)
 
 
 def _text_of(engine: Engine, query: QueryProfile) -> str:
