@@ -7,6 +7,7 @@ Importing does nothing; `Memory.open()` does.
 from holdfast.assembly.context import Context
 from holdfast.documents.knowledge import FolderReport
 from holdfast.errors import (
+    AccessError,
     BudgetError,
     BusyStoreError,
     ClosedStoreError,
@@ -21,6 +22,7 @@ from holdfast.errors import (
     NewerStoreError,
     NotFoundError,
     ReadOnlyStoreError,
+    ServerError,
     SettingsError,
     StoreError,
     SummariserError,
@@ -48,10 +50,10 @@ from holdfast.types import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context", "Contribution", "DamagedStoreError",
-    "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable", "FilterError", "FolderReport",
-    "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact", "Memory", "MissingExtraError",
-    "NewerStoreError", "NotFoundError", "ProfileSettings", "ReadOnlyStoreError", "SearchResult", "Settings",
-    "SettingsError", "Stats", "StoreError", "SummariserError", "Unit", "UnknownProfileError", "Why", "Widened",
-    "Written", "__version__",
+    "AccessError", "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context", "Contribution",
+    "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable", "FilterError",
+    "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact", "Memory",
+    "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings", "ReadOnlyStoreError",
+    "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError", "SummariserError",
+    "Unit", "UnknownProfileError", "Why", "Widened", "Written", "__version__",
 ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Doors for programs: HTTP, MCP, async and remote. Each translates and calls `Memory`; none holds logic."""
