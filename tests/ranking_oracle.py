@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from holdfast.kernels.vectors import decay
 from holdfast.language.mentions import entities, phrases, spoken, titles
+from holdfast.ranking.stages import ONLY_TIME
 from holdfast.types import Adjustment, Mention
 
 UNLISTED_WEIGHT = 1.0
@@ -210,27 +211,28 @@ def stage(rows, stages, full):
 def stages_of(world, rows, beside):
     query, settings, stages = world.query, world.settings.stages, []
     if beside:
-        stages.append(smoothing(rows, beside, settings))
+        stages.append(smoothing(rows, beside, settings, answers=query.perspective == "assistant"))
     share = settings.own_words if query.perspective in ("user", "assistant") else settings.perspective
     if share and query.perspective is not None and not (query.perspective == "user" and query.summary):
         stages.append(lambda row: Adjustment("perspective", share, float(speaks(row.unit, query))))
     if query.time_range is not None:
-        weight = 1.0 if query.only_time else settings.time_range
+        weight = ONLY_TIME if query.only_time else settings.time_range
         stages.append(lambda row: Adjustment("time range", weight, float(happened(row, query))))
     if (query.identifiers or query.years) and settings.identifiers:
         stages.append(lambda row: identified(row, settings.identifiers))
     return stages
 
 
-def smoothing(rows, beside, settings):
+def smoothing(rows, beside, settings, *, answers):
     rels = {row.unit.id: row.rel for row in rows}
 
     def smooth(row):
-        near = [rels[one] for one in beside.get(row.unit.id, ()) if one in rels]
+        answer = answers and row.unit.author == "assistant"
+        near = [rels[one] for one in beside.get(row.unit.id, ())[: 1 if answer else 2] if one in rels]
         if not near:
             return None
         taken = settings.smoothing / (1.0 + (len(row.unit.text) / settings.smoothing_length) ** 2)
-        return Adjustment("neighbours", taken, max(near))
+        return Adjustment("neighbours", settings.smoothing - taken if answer else taken, max(near))
 
     return smooth
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.assembly.context import Context
 from holdfast.documents.knowledge import FolderReport
 from holdfast.errors import (
+    AccessError,
     BudgetError,
     BusyStoreError,
     ClosedStoreError,
@@ -23,6 +24,7 @@ from holdfast.errors import (
     NewerStoreError,
     NotFoundError,
     ReadOnlyStoreError,
+    ServerError,
     SettingsError,
     StoreError,
     SummariserError,
@@ -53,12 +55,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncMemory", "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context", "Contribution",
-    "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable", "FilterError",
-    "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact", "Memory",
-    "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings", "ReadOnlyStoreError", "SearchResult",
-    "Settings", "SettingsError", "Stats", "StoreError", "SummariserError", "Unit", "UnknownProfileError", "Why",
-    "Widened", "Written", "__version__",
+    "AccessError", "AsyncMemory", "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context",
+    "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
+    "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
+    "Memory", "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings", "ReadOnlyStoreError",
+    "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError", "SummariserError", "Unit",
+    "UnknownProfileError", "Why", "Widened", "Written", "__version__",
 ]  # fmt: skip
 
 

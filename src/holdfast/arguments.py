@@ -30,6 +30,7 @@ from holdfast.inputs.checks import (
     check_text,
     check_time,
     choose,
+    refuse_foreign,
 )
 from holdfast.inputs.messages import Query, asked_in, said_in
 from holdfast.inputs.redaction import redact_json
@@ -320,16 +321,22 @@ def tail_of(desk: Desk, view: View) -> frozenset[str]:
 
 
 def make_document(desk: Desk, view: View, source: object, name: str | None, *, scope: str, core: bool) -> Document:
-    """Return what is to be taken in: a file by its path, or a text under a name."""
+    """Return what is to be taken in: a file by its path, or a text or a file's bytes under a name."""
     path = check_path(check_location("source", source)) if isinstance(source, Path) else None
     if path is not None and is_folder(path):
         raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
     owner = None if choose("scope", scope, ("user", "global")) == "global" else view.user
     most = desk.settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
-    body = check_given_text("source", source).encode() if path is None else read_file(path, most)
+    if isinstance(source, bytes):
+        refuse_foreign(name or "")
+    body = source if isinstance(source, bytes) else _read_given(source, path, most)
     called, place = document_name(desk, view, owner, name, path), str(path.resolve()) if path else ""
     body = desk.clean(body) if core else body
     return Document(tenant=view.tenant, user=owner, name=called, body=body, path=place, core=core)
+
+
+def _read_given(source: object, path: Path | None, most: int) -> bytes:
+    return check_given_text("source", source).encode() if path is None else read_file(path, most)
 
 
 # ------------------------------------------------------------------------------------------------ single values

@@ -2,26 +2,29 @@
 
 ::
 
-    HoldfastError                    exit
-    ├── InputError                     2   a value the caller gave cannot be used
-    │   ├── BudgetError                2   what must be in every context does not fit the budget
-    │   ├── FilterError                2   a filter is not understood
-    │   └── UnknownProfileError        2   no such profile or strategy
-    ├── NotFoundError                  3   no such unit among those the owner keys may see
-    ├── SettingsError                  4   a setting is unknown or outside its domain
-    ├── EmbedderError                  6   an embedder cannot be loaded, reached or trusted
-    │   ├── EmbeddingSpaceError        6   the store's vectors were made by another embedder
-    │   └── MissingExtraError          6   an optional part is not installed; the message has the install line
-    ├── SummariserError                7   a summariser cannot be loaded, reached or trusted
-    └── StoreError                     5   the store cannot do what was asked
-        ├── ForeignStoreError          5   the file is not a Holdfast store
-        ├── NewerStoreError            5   the store was written by a newer Holdfast
-        ├── DamagedStoreError          5   bytes of the store are not what was written
-        ├── ReadOnlyStoreError         5   the place cannot be written
-        ├── BusyStoreError             5   another process holds the write lock for too long
-        └── ClosedStoreError           5   used after close, or across a fork
+    HoldfastError                    exit  status
+    ├── InputError                     2   422   a value the caller gave cannot be used
+    │   ├── BudgetError                2   422   what must be in every context does not fit the budget
+    │   ├── FilterError                2   422   a filter is not understood
+    │   └── UnknownProfileError        2   422   no such profile or strategy
+    ├── NotFoundError                  3   404   no such unit among those the owner keys may see
+    ├── SettingsError                  4   500   a setting is unknown or outside its domain
+    ├── EmbedderError                  6   503   an embedder cannot be loaded, reached or trusted
+    │   ├── EmbeddingSpaceError        6   503   the store's vectors were made by another embedder
+    │   └── MissingExtraError          6   503   an optional part is not installed; the message has the install line
+    ├── SummariserError                7   503   a summariser cannot be loaded, reached or trusted
+    ├── AccessError                    8   403   a token is missing, wrong or revoked, or does not reach that far
+    ├── ServerError                    9   503   a server cannot be reached, or takes no more work for now
+    └── StoreError                     5   500   the store cannot do what was asked
+        ├── ForeignStoreError          5   500   the file is not a Holdfast store
+        ├── NewerStoreError            5   500   the store was written by a newer Holdfast
+        ├── DamagedStoreError          5   500   bytes of the store are not what was written
+        ├── ReadOnlyStoreError         5   503   the place cannot be written
+        ├── BusyStoreError             5   503   another process holds the write lock for too long
+        └── ClosedStoreError           5   503   used after close, or across a fork
 
-A message says what happened, with which value, and what to do next.
+A message says what happened, with which value, and what to do next. `exit` is what a command ends with, `status` what
+a server answers with; a missing or wrong token is 401.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "AccessError",
     "BudgetError",
     "BusyStoreError",
     "ClosedStoreError",
@@ -43,6 +47,7 @@ __all__ = [
     "NewerStoreError",
     "NotFoundError",
     "ReadOnlyStoreError",
+    "ServerError",
     "SettingsError",
     "StoreError",
     "SummariserError",
@@ -66,12 +71,14 @@ class HoldfastError(Exception):
     """The root of every error Holdfast raises on purpose."""
 
     exit_code: ClassVar[int] = 1
+    status: ClassVar[int] = 500
 
 
 class InputError(HoldfastError, ValueError):
     """A value the caller gave cannot be used."""
 
     exit_code = 2
+    status = 422
 
 
 class BudgetError(InputError):
@@ -90,6 +97,7 @@ class NotFoundError(HoldfastError, LookupError):
     """No such unit among those the owner keys may see."""
 
     exit_code = 3
+    status = 404
 
 
 class SettingsError(HoldfastError, ValueError):
@@ -102,6 +110,7 @@ class EmbedderError(HoldfastError):
     """An embedder cannot be loaded, reached or trusted."""
 
     exit_code = 6
+    status = 503
 
 
 class EmbeddingSpaceError(EmbedderError):
@@ -116,6 +125,21 @@ class SummariserError(HoldfastError):
     """A summariser cannot be loaded, reached or trusted."""
 
     exit_code = 7
+    status = 503
+
+
+class AccessError(HoldfastError):
+    """A token is missing, wrong or revoked, or does not reach that far."""
+
+    exit_code = 8
+    status = 403
+
+
+class ServerError(HoldfastError):
+    """A server cannot be reached, or takes no more work for now."""
+
+    exit_code = 9
+    status = 503
 
 
 class StoreError(HoldfastError):
@@ -139,10 +163,16 @@ class DamagedStoreError(StoreError):
 class ReadOnlyStoreError(StoreError):
     """The place cannot be written."""
 
+    status = 503
+
 
 class BusyStoreError(StoreError):
     """Another process holds the write lock for too long."""
 
+    status = 503
+
 
 class ClosedStoreError(StoreError):
     """The store was used after it was closed, or across a fork."""
+
+    status = 503

@@ -171,7 +171,7 @@ class Memory:
 
     def ingest(
         self,
-        source: str | Path,
+        source: str | bytes | Path,
         *,
         user: str,
         tenant: str | None = None,
@@ -179,7 +179,7 @@ class Memory:
         scope: str = "user",
         core: bool = False,
     ) -> list[Written]:
-        """Take in a document: a file by its path, or a text under a `name`; again, when it has changed.
+        """Take in a document: a file by its path, a text or bytes under a `name`; again, when it has changed.
 
         Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; any
         other name is plain text. A core document is Markdown: its list items and front matter come along in

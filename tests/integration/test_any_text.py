@@ -73,7 +73,9 @@ _CALLED = {
         current.content_words(text), current.read_told(text), current.read_told("We moved to Lisbon in May.")
     ),
     "current.share_rare": lambda text: current.share_rare(
-        current.content_words("Where do we live?"), current.read_told(text), current.read_told(text),
+        current.content_words("Where do we live?"),
+        current.read_told(text),
+        current.read_told(text),
         current.find_rare([current.read_told(text)]),
     ),
     "changes.read_told": lambda text: changes.read_told(_unit(text)),
@@ -135,8 +137,9 @@ WORDLESS = frozenset(
     calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
     messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked
-    changes.find_change current.find_rare grammar.lower_plural grammar.phrase_end grammar.read_name grammar.read_object
-    grammar.read_objects grammar.shift grammar.verb_group grammar.word_set sentences.remember_short
+    changes.find_change current.find_rare grammar.lower_plural grammar.phrase_end grammar.read_name
+    grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
+    sentences.remember_short
     """.split()
 )
 

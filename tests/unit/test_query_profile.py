@@ -193,6 +193,7 @@ def test_a_name_with_a_hyphen_apostrophe_dot_or_mark_is_recognised(name):
 @pytest.mark.parametrize(
     ("question", "perspective"),
     [
+        ("Paste the packing list for the ferry again, please", "assistant"),
         ("What did you recommend for the leak?", "assistant"),
         ("Repeat your advice about the leak", "assistant"),
         ("in our last conversation, what came up?", "assistant"),

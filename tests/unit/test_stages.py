@@ -76,6 +76,17 @@ def test_a_turn_without_neighbours_in_the_pool_stays_as_it_is(beside):
     assert smoothed(pool_of(("a", 0.2, "said"))).candidate(0).adjustments == ()  # nobody looked beside it
 
 
+@pytest.mark.parametrize(("characters", "taken"), [(1, 0.0), (160, 0.25), (480, 0.45), (1600, 0.5 * 100 / 101)])
+def test_an_answer_takes_over_from_what_it_answers_where_it_is_asked_for(characters, taken):
+    asked = (make_unit("a", "any ideas?"), 0.8)
+    answer = (make_unit("b", "x" * characters, author="assistant"), 0.2)
+    thanks = (make_unit("c", "thanks"), 0.9)
+    pool = make_pool([asked, answer, thanks], beside={"a": (None, "b"), "b": ("a", "c"), "c": ("b", None)})
+    staging = setting_of(asking(perspective="assistant"), StageSettings(smoothing=0.5, smoothing_length=160.0))
+    found = smooth_neighbours(pool, staging).candidate(1)
+    assert found.adjustments == (Adjustment("neighbours", pytest.approx(taken, abs=1e-4), 0.8),)
+
+
 def test_neighbours_count_as_they_were_before_the_stage():
     beside = {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
     pool = smoothed(pool_of(("a", 0.0, "x"), ("b", 0.0, "x"), ("c", 1.0, "x"), beside=beside), 1.0, 1e9)
@@ -106,13 +117,14 @@ def test_a_question_for_nobodys_words_changes_nothing():
     assert preferred(prefer_perspective, asking()) == ()
 
 
-def test_what_users_ask_of_themselves_has_a_weight_of_its_own_and_a_summary_has_none():
+def test_the_user_s_words_and_the_assistant_s_have_a_weight_of_their_own_and_a_summary_has_none():
     pool = make_pool([(make_unit(author="user"), 0.5)])
     settings = StageSettings(perspective=0.1, own_words=0.4)
     for query, weights in (
         (asking(perspective="user"), [0.4]),
         (asking(perspective="user", summary=True), []),
-        (asking(perspective="assistant", summary=True), [0.1]),
+        (asking(perspective="assistant", summary=True), [0.4]),
+        (asking(perspective="Ana", participants=("Ana",)), [0.1]),
     ):
         [found] = prefer_perspective(pool, setting_of(query, settings)).candidates()
         assert [one.weight for one in found.adjustments] == weights

@@ -30,6 +30,9 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 _NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 T = TypeVar("T")
 
+# A question for a time alone: the time decides, and of two in it the nearer one stands first.
+ONLY_TIME = 0.9
+
 # Further down a passage needs more than years to come up.
 _YEARS_READ = 20
 # A life or an age covers every year of it and answers for none; terms, posts and productions are shorter.
@@ -61,16 +64,20 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
     """Let a short turn take over from the better of the turns before and after it.
 
     An answer of five words says little by itself; the question it answers says what it is about. The longer a turn,
-    the less it needs that: it takes over weight / (1 + (characters / length)²).
+    the less it needs that: it takes over weight / (1 + (characters / length)²). Where the assistant's words are asked
+    for, each of its turns takes over the rest of the weight from what it answers: the longer, the more of an answer.
     """
     weight, length = staging.settings.smoothing, staging.settings.smoothing_length
     if not weight or "before" not in pool.known:
         return pool
     rels = dict(zip(pool.ids, pool.rel.tolist(), strict=True))
     beside = (pool.known[side].tolist() for side in ("before", "after"))
-    near = (np.fromiter(map(rels.get, side, repeat(-1.0)), np.float64, len(pool)) for side in beside)
-    signal = np.maximum(*near)
-    shares = [weight / (1.0 + (chars / length) ** 2) for chars in pool.known["length"].tolist()]
+    before, after = (np.fromiter(map(rels.get, side, repeat(-1.0)), np.float64, len(pool)) for side in beside)
+    shares = np.array([weight / (1.0 + (chars / length) ** 2) for chars in pool.known["length"].tolist()])
+    signal = np.maximum(before, after)
+    if staging.query.perspective == "assistant":
+        answers = pool.known["author"] == "assistant"
+        signal, shares = np.where(answers, before, signal), np.where(answers, weight - shares, shares)
     return pool.apply(Effect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
 
 
@@ -104,7 +111,9 @@ def prefer_time_range(pool: Pool, staging: Staging) -> Pool:
     if query.date_terms and "lexical" in pool.claims:
         terms = [query.terms.index(term) for term in query.date_terms]
         inside = inside | pool.claims["lexical"].matched[:, terms].all(axis=1)
-    return pool.apply(_everywhere("time range", 1.0 if query.only_time else staging.settings.time_range, inside))
+    return pool.apply(
+        _everywhere("time range", ONLY_TIME if query.only_time else staging.settings.time_range, inside)
+    )
 
 
 def prefer_identifiers(pool: Pool, staging: Staging) -> Pool:
