@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from rich.text import Text
 from holdfast import __version__, sample
 from holdfast.arguments import find_zone
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED
-from holdfast.errors import HoldfastError, InputError
+from holdfast.errors import HoldfastError, InputError, MissingExtraError
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
 from holdfast.interfaces import draw, evaluation, wire
@@ -472,6 +473,65 @@ def backup(call: Call, path: Path) -> Answer:
 
 
 app.command("eval")(evaluation.measure)
+
+
+# ------------------------------------------------------------------------------------------------------ doors
+
+
+@_plain
+def serve(
+    db: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8377,
+    unix: str | None = None,
+    work: int = 4,
+    rate: float = 1_000.0,
+) -> None:
+    """Serve a memory to other programs over HTTP: to this machine, or with tokens to others."""
+    listening, found = _door("listening"), Settings.load()
+    how = listening.ServerSettings(host=host, port=port, unix=unix or "", work=work, rate=rate)
+    listening.serve(db or found.store.path, found, how, lambda address: out.print(f"listening at {address}"))
+
+
+def _door(name: str) -> Any:  # noqa: ANN401 - a module
+    """Import a door when it is used: what it needs is an extra."""
+    try:
+        return importlib.import_module(f"holdfast.doors.{name}")
+    except ModuleNotFoundError as error:
+        lacking = f"this needs {error.name}, which is not installed; run pip install 'holdfast[server]'"
+        raise MissingExtraError(lacking) from error
+
+
+_tokens = typer.Typer(help="Make, list and revoke the tokens that let other programs in.", no_args_is_help=True)
+app.add_typer(_tokens, name="token")
+
+
+def _tokens_of(call: Call) -> Any:  # noqa: ANN401 - `Tokens`, of a door
+    door = _door("tokens")
+    return door.Tokens(door.token_file(call.database or call.settings.store.path))
+
+
+@command(_tokens, "add")
+def add_token(call: Call, name: str, tenant: str | None = None, user: str | None = None) -> Answer:
+    """Make a token for one tenant, or for one user of it; it is shown once."""
+    tenant = tenant or call.settings.store.tenant
+    secret = _tokens_of(call).add(name, tenant, user)
+    return Answer({"name": name, "tenant": tenant, "user": user, "token": secret}, lambda: Text(secret))
+
+
+@command(_tokens, "list")
+def list_tokens(call: Call) -> Answer:
+    """List the tokens of a store by name."""
+    found = [{"name": one.name, "tenant": one.tenant, "user": one.user} for one in _tokens_of(call).all()]
+    rows = [f"{one['name']}: tenant {one['tenant']}, {one['user'] or 'every user'}" for one in found]
+    return Answer(found, lambda: Text("\n".join(rows) or "there is none"))
+
+
+@command(_tokens, "revoke")
+def revoke_token(call: Call, name: str) -> Answer:
+    """End a token; a running server refuses it from now on."""
+    gone = _tokens_of(call).revoke(name)
+    return Answer({"name": gone.name}, lambda: Text(f"{gone.name} is revoked"))
 
 
 def begin(settings_file: Path | None = None, show_version: bool = False) -> None:
