@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -260,8 +261,8 @@ def _field_checks(settings: IngestSettings, view: View) -> dict[str, Callable[[A
 
 
 def make_question(
-    settings: Settings, query: Query, profile_name: str, limit: int | None, group: str | None,
-    meaning: Callable[[bool], tuple[bool, str]], *, strict: bool = False,
+    settings: Settings, query: Query, profile_name: str, limit: int | None, group: str | None = None, *,
+    meaning: Callable[[bool], tuple[bool, str]], strict: bool = False,
 ) -> Question:  # fmt: skip
     """Return a question with its profile; `meaning` says whether vectors can be compared now, and what to tell.
 
@@ -337,6 +338,23 @@ def make_document(desk: Desk, view: View, source: object, name: str | None, *, s
 
 def _read_given(source: object, path: Path | None, most: int) -> bytes:
     return check_given_text("source", source).encode() if path is None else read_file(path, most)
+
+
+# ------------------------------------------------------------------------------------------------------ servers
+
+
+def is_address(path: object) -> bool:
+    """Return whether a caller names a server, and not a file."""
+    return isinstance(path, str) and path.startswith(("http://", "https://", "unix:"))
+
+
+def connect(address: object, token: str | None, own: Mapping[str, object]) -> object:
+    """Return the memory of a server; its door is an extra, and is found when it is asked for.
+
+    Raises:
+        MissingExtraError: the extra is not installed.
+    """
+    return import_module("holdfast.doors.remote").connect(address, token, own)
 
 
 # ------------------------------------------------------------------------------------------------ single values

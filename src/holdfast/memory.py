@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Self, Unpack, cast
 
 from holdfast import arguments, ingest, recall
 from holdfast import why as absence
 from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, spell_out
 from holdfast.assembly.context import Context
 from holdfast.assembly.plan import choose_budget
-from holdfast.candidates import Engine, Question
+from holdfast.candidates import Engine
 from holdfast.derivation import derivation
 from holdfast.documents import core as documents
 from holdfast.documents import knowledge
@@ -68,6 +68,7 @@ class Memory:
         self._analyse = partial(analyse, settings=settings.analysis)
         count = partial(self.stats, user=settings.store.user, whole=True)
         self._vectors = Embedding(store, settings.embedding, settings.gate, embedder, count, time.perf_counter)
+        self._question = partial(arguments.make_question, settings, meaning=self._vectors.judge)
         self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
         self._redact = redactor or (redact_text if settings.ingest.redact else None)
         self._summariser = summariser
@@ -84,9 +85,11 @@ class Memory:
         counter: TokenCounter | None = None,
         redactor: Redact | None = None,
         summariser: Summariser | None = None,
+        token: str | None = None,
     ) -> Self:
         """Open or create the memory at `path` (`./holdfast.db` by default; `:memory:` keeps nothing).
 
+        `path` may be the address of a server, `http://…`, `https://…` or `unix:…`, with the `token` that it asks for.
         `settings` defaults to `Settings.load()`; `now` replaces the clock, for tests and replays; `embedder` is one
         of your own, in the place of the one that the settings name; `counter` counts tokens exactly, in the place
         of the estimate; `redactor` takes out what must not be kept, before anything is; `summariser` writes
@@ -95,6 +98,9 @@ class Memory:
         Raises:
             StoreError: the file cannot be used; the message says why and what to do.
         """
+        if token is not None or arguments.is_address(path):
+            own = {"settings": settings, "now": now, "embedder": embedder, "counter": counter, "redactor": redactor}
+            return cast("Self", arguments.connect(path, token, {**own, "summariser": summariser}))
         settings = Settings.load() if settings is None else settings
         location = arguments.check_location("path", settings.store.path if path is None else path)
         # Refused before a file is made, not at the first question or word.
@@ -291,8 +297,9 @@ class Memory:
         seen = self._view(**view)
         tokens = choose_budget(self._settings.assembly, budget, window)
         question = self._question(query, profile, None, strict=strict)
-        desk = self._desk(asked=True)
-        request, warnings = arguments.make_request(desk, query, seen, tokens, counter, strict=strict)
+        request, warnings = arguments.make_request(
+            self._desk(asked=True), query, seen, tokens, counter, strict=strict
+        )
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
             self._store.mark([Access(seen, tuple([item.id for item in context.section("projection").items]))])
@@ -495,12 +502,6 @@ class Memory:
 
     def _view(self, **options: Unpack[ViewOptions]) -> View:
         return arguments.make_view(self._settings, self._now(), **options)
-
-    def _question(
-        self, query: Query, profile: str, limit: int | None, group: str | None = None, *, strict: bool = False
-    ) -> Question:
-        judge = self._vectors.judge
-        return arguments.make_question(self._settings, query, profile, limit, group, judge, strict=strict)
 
     def _unit(self, view: View, unit_id: str) -> Unit:
         name = check_name("id", unit_id) or ""

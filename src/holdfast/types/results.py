@@ -51,7 +51,7 @@ class Contribution(NamedTuple):
     def to_json(self) -> dict[str, JSON]:
         """Return the tree as JSON; Python writes floats so that they read back bit for bit."""
         node: dict[str, JSON] = {"name": self.name, "value": self.value}
-        if self.parts:
+        if self.op != "given":
             node |= {"op": self.op, "parts": [part.to_json() for part in self.parts]}
         return node
 
