@@ -44,7 +44,7 @@ class Serving:
         self._thread.join()
 
     def __enter__(self):
-        return self.start()
+        return self if self._thread is not None and self._thread.is_alive() else self.start()
 
     def __exit__(self, *_):
         if self._thread.is_alive():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import functools
 import inspect
 import json
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from holdfast.arguments import is_address
 from holdfast.doors.codec import decode, error_of
-from holdfast.doors.verbs import LOCAL, VERBS, Call, Verb, write_call
+from holdfast.doors.verbs import LOCAL, VERBS, Verb, write_call
 from holdfast.errors import ClosedStoreError, HoldfastError, InputError, MissingExtraError, ServerError, shown
 from holdfast.memory import Memory
 
@@ -65,12 +65,13 @@ class RemoteMemory(Memory):
 
     def __init__(
         self, address: str, token: str | None = None, *, patience: float = _PATIENCE_S,
-        wait: Callable[[float], None] = time.sleep, transport: httpx.BaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic, wait: Callable[[float], None] = time.sleep,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:  # fmt: skip
         base, file = _read_address(address)
         self.address = address
         self.state: State = "new"
-        self._patience, self._wait = patience, wait
+        self._patience, self._clock, self._wait = patience, clock, wait
         self._process, self._closed = os.getpid(), False
         self._client = httpx.Client(
             base_url=base,
@@ -85,7 +86,7 @@ class RemoteMemory(Memory):
         if self._process == os.getpid():
             self._client.close()
 
-    def call(self, verb: Verb, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - what the verb returns
+    def _call(self, verb: Verb, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - what the verb returns
         """Call one verb at the server.
 
         Raises:
@@ -99,20 +100,33 @@ class RemoteMemory(Memory):
         kept = {name: arguments.pop(name) for name in verb.kept if name in arguments}
         progress = kept.pop("progress", None)
         sent = write_call(verb, arguments | {name: value for name, value in kept.items() if value is not None})
-        if verb.brief:  # the same as an embedded memory returns, and not what a person would read
-            sent = dataclasses.replace(sent, query=sent.query | {"detail": "full"})
         headers = {"Content-Type": sent.media_type} if sent.media_type else {}
         headers |= {"Idempotency-Key": uuid.uuid4().hex} if verb.writes else {}
-        if progress is None:
-            return decode(verb.result, self._persist(lambda: self._ask(verb, sent, headers)))
-        headers |= {"Accept": _EVENTS}
-        return decode(verb.result, self._persist(lambda: self._listen(sent, headers, progress)))
+        headers |= {"Accept": _EVENTS} if progress is not None else {}
+        request = self._client.build_request(
+            sent.method,
+            sent.path,
+            # What a person would not read is part of what an embedded memory returns.
+            params=sent.query | ({"detail": "full"} if verb.brief else {}),
+            content=sent.body,
+            headers=headers,
+            timeout=httpx.Timeout(_LONG_ANSWER_S if verb.reports is not None else _ANSWER_S, connect=_HEALTH_S),
+        )
+        found = self._persist(lambda: self._ask(request) if progress is None else self._listen(request, progress))
+        try:
+            return decode(verb.result, found)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ServerError(
+                f"the server at {self.address} answers as another version of Holdfast does ({error!r}); "
+                "install the same version on both sides"
+            ) from error
 
     # --------------------------------------------------------------------------------------------------- trying
 
     def _persist(self, ask: Callable[[], Any]) -> Any:  # noqa: ANN401 - JSON
-        """Ask until there is an answer, with growing waits; at once or not at all while the server is down."""
-        left, longest = 0.0 if self.state == "down" else self._patience, _FIRST_WAIT_S
+        """Ask until there is an answer, with growing waits; once and at once while the server is down."""
+        until = self._clock() + (0.0 if self.state == "down" else self._patience)
+        longest = _FIRST_WAIT_S
         while True:
             try:
                 self._make_sure()
@@ -120,10 +134,13 @@ class RemoteMemory(Memory):
             except _Unanswered as lost:
                 # Chance keeps callers who lost the server together from coming back together.
                 pause = max(lost.after, longest * (0.5 + random.random() / 2))  # noqa: S311
-                if not lost.again or pause > left:
+                if not lost.again or self._clock() + pause > until:
                     self._give_up(lost)
-                left, longest = left - pause, min(2 * longest, _LONGEST_WAIT_S)
+                longest = min(2 * longest, _LONGEST_WAIT_S)
                 self._wait(pause)
+            except HoldfastError:
+                self.state = "up"
+                raise
             else:
                 self.state = "up"
                 return found
@@ -142,66 +159,49 @@ class RemoteMemory(Memory):
             return
         try:
             answer = self._client.get("/health", timeout=_HEALTH_S)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _Unanswered(_reason(error), again=True) from error
-        if answer.is_success and not _is_ours(answer):
+        told = _read(answer)
+        if not isinstance(told, Mapping) or told.get("status") != "alive":
             raise _Unanswered("is none of Holdfast's; check the address", again=False)
-        if not answer.is_success:
-            raise _problem(answer)
 
-    def _ask(self, verb: Verb, sent: Call, headers: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
-        seconds = _ANSWER_S if verb.reports is None else _LONG_ANSWER_S
+    def _ask(self, request: httpx.Request) -> Any:  # noqa: ANN401 - JSON
         try:
-            answer = self._client.request(
-                sent.method,
-                sent.path,
-                params=sent.query,
-                content=sent.body,
-                headers=headers,
-                timeout=_within(seconds),
-            )
-        except httpx.TransportError as error:
+            answer = self._client.send(request)
+        except httpx.RequestError as error:
             self._doubt()
             raise _Unanswered(_reason(error), again=True) from error
         return _read(answer)
 
-    def _listen(self, sent: Call, headers: Mapping[str, str], progress: Callable[..., None]) -> Any:  # noqa: ANN401
+    def _listen(self, request: httpx.Request, progress: Callable[..., None]) -> Any:  # noqa: ANN401 - JSON
         """Follow long work to its answer; it is begun once, so that a stream that breaks is not tried again."""
-        told = ""
+        event, sent = dict[str, str](), False
         try:
-            with self._client.stream(
-                sent.method,
-                sent.path,
-                params=sent.query,
-                content=sent.body,
-                headers=headers,
-                timeout=_within(_ANSWER_S),
-            ) as answer:
-                if not answer.is_success:
+            with contextlib.closing(self._client.send(request, stream=True)) as answer:
+                sent = answer.is_success
+                if not sent:
                     answer.read()
                     return _read(answer)
                 for line in answer.iter_lines():
-                    field, _, value = line.partition(": ")
-                    told = value if field == "event" else told
-                    if field == "data" and told == "progress":
-                        progress(*json.loads(value).values())
-                    elif field == "data":
-                        return _result(told, json.loads(value))
-        except httpx.TransportError as error:
+                    name, _, value = line.partition(": ")
+                    if line:
+                        event[name] = value
+                    elif "data" in event:  # an event is whole when an empty line ends it
+                        told, event = (event.get("event"), json.loads(event["data"])), {}
+                        if told[0] != "progress":
+                            return _result(*told)
+                        progress(*told[1].values())
+        except httpx.RequestError as error:
             self._doubt()
-            unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            raise _Unanswered(_reason(error) if unsent else f"{_reason(error)}; {_LOOK}", again=unsent) from error
+            sent = sent or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            raise _Unanswered(_reason(error) + (f"; {_LOOK}" if sent else ""), again=not sent) from error
         raise _Unanswered(f"broke off before its answer; {_LOOK}", again=False)
 
     def _doubt(self) -> None:
         self.state = "new" if self.state == "up" else self.state
 
 
-def _within(seconds: float) -> httpx.Timeout:
-    return httpx.Timeout(seconds, connect=_HEALTH_S)
-
-
-def _reason(error: httpx.TransportError) -> str:
+def _reason(error: httpx.RequestError) -> str:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         told = str(error) or "no answer"
         return f"cannot be reached: {told}; start it with `holdfast serve`, or check the address"
@@ -217,10 +217,6 @@ def _read(answer: httpx.Response) -> Any:  # noqa: ANN401 - JSON
     """Return what the server answered, or raise what it tells of."""
     if not answer.is_success:
         raise _problem(answer)
-    return _json(answer)
-
-
-def _json(answer: httpx.Response) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(answer.content)
     except (ValueError, RecursionError) as error:
@@ -246,15 +242,10 @@ def _describe(answer: httpx.Response) -> str:
     return f"answers with HTTP {answer.status_code} and {shown(answer.text)}"
 
 
-def _result(event: str, told: Any) -> Any:  # noqa: ANN401 - JSON
+def _result(event: str | None, told: Any) -> Any:  # noqa: ANN401 - JSON
     if event == "problem":
         raise error_of(told)
     return told
-
-
-def _is_ours(answer: httpx.Response) -> bool:
-    found = _json(answer)
-    return isinstance(found, Mapping) and found.get("status") == "alive"
 
 
 # ----------------------------------------------------------------------------------------------------- opening
@@ -315,7 +306,7 @@ def _travel(verb: Verb) -> Callable[..., Any]:
         except TypeError as error:
             raise TypeError(f"{local.__qualname__}() {error}") from None
         del given["self"]
-        return self.call(verb, given)
+        return self._call(verb, given)
 
     return call
 
