@@ -61,7 +61,7 @@ def history(answers):
     yield "assemble", ("ferry",), {**ANA, "session": "s1", "budget": 60}
     yield "why", ("copper kettle", "kettle"), ANA
     yield "why", ("copper kettle", "moved"), {**ANA, "budget": 200}
-    yield "get", ("kettle",), ANA
+    yield "get", ("kettle",), {**ANA, "tenant": ""}
     yield "get", ("with/slash and space",), ANA
     yield "list", (), {**ANA, "limit": 5, "order": "oldest", "session": "s1"}
     yield "list", (), {**ANA, "filters": {"or": [{"pinned": True}, {"id": {"in": ["kettle"]}}]}, "limit": None}
@@ -88,6 +88,17 @@ REFUSED = [
     ("get", ("nobody",), ANA),
     ("get", ("",), ANA),
     ("get", ("..",), ANA),
+    ("get", ("kettle",), {"user": 5}),
+    ("get", ("kettle",), {"user": True}),
+    ("get", ("kettle",), {"user": None}),
+    ("get", ("kettle",), {**ANA, "agent": ["x"]}),
+    ("get", ("kettle",), {**ANA, "tenant": "\ud800"}),
+    ("list", (), {**ANA, "session": "\ud800"}),
+    ("list", (), {**ANA, "session": ""}),
+    ("facts", (), {**ANA, "subject": 2.5}),
+    ("remember", ("x",), {"user": {}}),
+    ("ingest", ("x",), {**ANA, "name": 7}),
+    ("ingest", ("x",), {**ANA, "name": "x" * 3_000}),
     ("remember", ("",), ANA),
     ("remember", ("x",), {"user": ""}),
     ("remember", ("x",), {**ANA, "scope": "planet"}),

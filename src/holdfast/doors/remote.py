@@ -12,13 +12,15 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
-from holdfast.arguments import is_address
+from holdfast.arguments import check_user, is_address
 from holdfast.doors.codec import decode, error_of
-from holdfast.doors.verbs import LOCAL, VERBS, Verb, write_call
+from holdfast.doors.verbs import LOCAL, VERBS, Verb, json_types, write_call
 from holdfast.errors import ClosedStoreError, HoldfastError, InputError, MissingExtraError, ServerError, shown
+from holdfast.inputs.checks import check_name
 from holdfast.memory import Memory
 
 try:
@@ -97,6 +99,7 @@ class RemoteMemory(Memory):
             raise ClosedStoreError("this memory was opened by the parent process; open it again after a fork")
         if self._closed:
             raise ClosedStoreError("this memory is closed; open it again")
+        _check_texts(verb, arguments)
         kept = {name: arguments.pop(name) for name in verb.kept if name in arguments}
         progress = kept.pop("progress", None)
         sent = write_call(verb, arguments | {name: value for name, value in kept.items() if value is not None})
@@ -292,6 +295,27 @@ def _check(token: object) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------- verbs
+
+
+_NAMES = ("user", "session", "agent", "tenant", "subject", "relation", "name")
+
+
+def _check_texts(verb: Verb, arguments: dict[str, Any]) -> None:
+    """Refuse, as a memory does, what a query would turn into text and what no request can carry.
+
+    Raises:
+        InputError: a name is not text, or holds what is no character.
+    """
+    for name, value in [*arguments.items()]:
+        if name == "tenant" and not value:
+            del arguments[name]  # whoever names none means the default one
+        elif name in _NAMES:
+            check_user(value) if name == "user" else check_name(name, value, optional=True)
+        elif name not in verb.kept and verb.arguments[name].place == "query":
+            if "string" in json_types(verb.arguments[name].kind) and not isinstance(value, str | datetime | None):
+                raise InputError(f"{name} = {shown(value)} is not text; give a str")
+            if isinstance(value, str) and not value.isascii():
+                check_name(name, value)
 
 
 def _travel(verb: Verb) -> Callable[..., Any]:
