@@ -82,6 +82,8 @@ PACKED_SETS = ("LoCoMo", "LongMemEval")
 PACKINGS = ("prefix", "skip", "excerpt")
 GROWTH = ("lost_by_growing", "ever_lost_by_growing")
 POOLED = "all"
+CURRENT = ("currency", "current_first", "currency@2k")
+CURRENT_SYSTEMS = {BASELINE: "plain BM25", "hybrid without current": "without `current`", PRODUCT: "Holdfast"}
 COMPACTED = "hybrid compacted"
 COMPARED = ("recall@10", "ndcg@10", "survival@2k")
 EMBEDDED = ("recall@10", "ndcg@10", "session_hit@1", "survival@2k")
@@ -298,6 +300,26 @@ def growth(found: Sequence[Measured]) -> Tables:
     return table(("set", "system", *GROWTH), rows, texts=2)
 
 
+def currency(found: Sequence[Measured]) -> Tables:
+    """Return how often what holds now stands above what held before, by set and over the public sets together."""
+    rows = []
+    for system, label in CURRENT_SYSTEMS.items():
+        own = [each for (_, name), each in latest(found).items() if name == system and not each.changed]
+        own = [each for each in own if each.row["counts"].get(CURRENT[0])]
+        counts = [each.row["counts"][CURRENT[0]] for each in own]
+        rows += [
+            (each.set, label, str(count), *(each.shown(metric) for metric in CURRENT))
+            for each, count in zip(own, counts, strict=True)
+        ]
+        public = [each for each in own if each.set in SETS]
+        if len(public) > 1:
+            told = [name for name in CURRENT if all(name in each.row["metrics"] for each in public)]
+            asked = sum(each.row["counts"][CURRENT[0]] for each in public)
+            cells = [figure(_pooled(public, name)) if name in told else "" for name in CURRENT]
+            rows.append((POOLED, label, str(asked), *cells))
+    return table(("set", "system", "questions", *CURRENT), sorted(rows, key=lambda row: row[0] == POOLED), texts=2)
+
+
 def _pooled(found: Sequence[Measured], metric: str) -> float:
     """Return the mean over the questions of several sets."""
     counts = [each.row["counts"][metric] for each in found]
@@ -357,6 +379,7 @@ TABLES: Mapping[str, tuple[Callable[[Sequence[Measured]], Tables], tuple[int, ..
     "ablation": (ablation, (0,)),
     "packing": (packing, (0, 1)),
     "growth": (growth, (0, 1)),
+    "currency": (currency, (0, 1)),
     "compacted": (compacted, (0, 1)),
     "compaction": (compaction, (0,)),
     "hops": (hops, (0, 1)),

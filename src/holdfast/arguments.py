@@ -272,11 +272,11 @@ def make_question(
         InputError: the query, the limit or the group cannot be used.
         UnknownProfileError: no such profile is installed.
     """
-    text, previous = asked_in(query)
+    text, earlier = asked_in(query)
     profile = find_profile(profile_name, settings)
     question = Question(
         text=check_text(text, settings.ingest, "the question"),
-        previous=previous,
+        earlier=earlier,
         profile_name=profile_name,
         profile=profile,
         strategies=build_strategies(profile.strategies, settings),

@@ -182,3 +182,19 @@ def test_an_unknown_place_and_a_quick_run_are_refused(tmp_path):
 def test_the_page_has_a_place_for_every_table():
     text = figures.PAGE.read_text(encoding="utf-8")
     assert [match["name"] for match in figures.PLACE.finditer(text)] == list(figures.TABLES)
+
+
+def test_what_is_current_is_pooled_over_the_questions_of_public_sets(tmp_path):
+    def told(data, value, n):
+        metrics = dict.fromkeys(figures.CURRENT, value)
+        return row("hybrid", 0.5, data) | {"metrics": metrics, "ci": {}, "counts": dict.fromkeys(metrics, n)}
+
+    own = {"set": "own", "schema": "changes", "checksums": {"own.jsonl": "0"}}
+    runs = [told("talk", 1.0, 1), told("probes", 0.5, 3), told("own", 0.0, 9)]
+    lines = lines_of("currency", write_run(tmp_path / "run", runs, data=(CHATS, LONG_CHATS, own)))
+    assert lines[2:] == [
+        "| LoCoMo | Holdfast | 1 | 1.000 | 1.000 | 1.000 |",
+        "| BEAM 100K | Holdfast | 3 | .500 | .500 | .500 |",
+        "| own | Holdfast | 9 | .000 | .000 | .000 |",
+        "| all | Holdfast | 4 | .625 | .625 | .625 |",
+    ]

@@ -16,7 +16,6 @@ from holdfast.language import (
     analyse,
     calendar,
     changes,
-    current,
     dates,
     facts,
     grammar,
@@ -30,6 +29,7 @@ from holdfast.language import (
     tokens,
 )
 from holdfast.lifecycle import gate
+from holdfast.ranking import current
 from holdfast.settings import Settings
 from texts import corpus_texts, many_texts, own_texts
 
@@ -69,14 +69,17 @@ _CALLED = {
     "changes.find_changes": lambda text: changes.find_changes(
         changes.read_assertions("I live in Lisbon. We use Redis.", "Ana"), changes.read_assertions(text, "Ana")
     ),
-    "current.tells_change": lambda text: current.tells_change(
-        current.content_words(text), current.read_told(text), current.read_told("We moved to Lisbon in May.")
+    "current.find_said": lambda text: current.find_said(
+        current.read_asked(text), current.read_told(text), current.read_told("We moved to Lisbon in May.")
     ),
     "current.share_rare": lambda text: current.share_rare(
-        current.content_words("Where do we live?"),
+        current.read_asked("Where do we live?"),
         current.read_told(text),
         current.read_told(text),
         current.find_rare([current.read_told(text)]),
+    ),
+    "current.has_other_value": lambda text: current.has_other_value(
+        current.read_asked("When is it?"), current.read_values(text), current.read_values(f"at six {text}")
     ),
     "changes.read_told": lambda text: changes.read_told(_unit(text)),
     "instructions.instructions_of": lambda text: instructions.instructions_of(_unit(text)),
@@ -102,7 +105,7 @@ _CALLED = {
     "symbols.aliases_of": lambda text: symbols.aliases_of((f"{text} = tea",)),
     "messages.asked_in": lambda text: messages.asked_in([_message(text), _message(text)]),
     "messages.said_in": lambda text: messages.said_in([_message(text)]),
-    "query.profile_query": lambda text: query.profile_query(text, previous=text, speakers=[text]),
+    "query.profile_query": lambda text: query.profile_query(text, earlier=[text], speakers=[text]),
     "query.without_names": lambda text: query.without_names(text, [text, "Ana"]),
     "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
     "checks.read_rule": lambda text: checks.read_rule(text, "mine"),
@@ -137,8 +140,8 @@ WORDLESS = frozenset(
     calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
     messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked
-    changes.find_change current.find_rare grammar.lower_plural grammar.phrase_end grammar.read_name
-    grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
+    changes.find_change current.find_rare current.prefer_current grammar.lower_plural grammar.phrase_end
+    grammar.read_name grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
     sentences.remember_short
     """.split()
 )
@@ -149,7 +152,7 @@ def _public_functions() -> dict[str, Callable]:
     names = [found.name for one in packages for found in pkgutil.walk_packages(one.__path__, f"{one.__name__}.")]
     return {
         f"{module.__name__}.{name}".split(".", 2)[2]: value
-        for module in map(importlib.import_module, [*(one.__name__ for one in packages), *names])
+        for module in map(importlib.import_module, [*(one.__name__ for one in packages), *names, current.__name__])
         for name, value in vars(module).items()
         if inspect.isfunction(inspect.unwrap(value))
         and value.__module__ == module.__name__

@@ -6,10 +6,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.kernels.gating import frequency, mixed, novelty, repetition, saturation, weighted
 from holdfast.language import signals
 from holdfast.language.sentences import parts_in
-from holdfast.lifecycle.gate import NEAREST_DURABLE, judge
+from holdfast.lifecycle.gate import (
+    NEAREST_DURABLE,
+    frequency,
+    judge,
+    mixed,
+    novelty,
+    repetition,
+    saturation,
+    weighted,
+)
 from holdfast.settings import GateSettings
 from holdfast.types import Gate
 

@@ -12,8 +12,7 @@ import pytest
 
 import evaldata as made
 from holdfast.errors import InputError
-from holdfast.eval.changes import find_current
-from holdfast.eval.data import UNDATED, GoldQuestion, Message, Notes
+from holdfast.eval.data import UNDATED, GoldQuestion, Message, Notes, find_current
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.readers import read_date, read_qrels
 
@@ -599,6 +598,17 @@ def test_a_replayed_question_sees_earlier_sessions_only(tmp_path):
     assert [message.session for message in chat.messages[: first.visible]] == ["u-lamp", "u-lamp", "u-boat", "u-boat"]
     assert first.visible == second.visible
     assert first.at == datetime(2024, 3, 9, tzinfo=UTC)
+
+
+def test_a_replayed_question_is_asked_after_the_messages_of_its_session(tmp_path):
+    [chat] = loaded(tmp_path, made.lighthouse(), "ida.json").haystacks
+    for question in chat.questions:
+        place = int(question.id.rpartition(":")[2])
+        assert {message.session for message in question.said} <= {"u-ask"}
+        assert len(question.said) == place
+        texts = [message.text for message in question.said]
+        given = [message["content"] for message in question.as_given] if place else [question.as_given]
+        assert given == [*texts, question.text]
 
 
 def test_its_own_session_and_later_ones_leave_the_gold_and_are_noted(tmp_path):

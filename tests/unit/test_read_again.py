@@ -8,8 +8,7 @@ import pytest
 
 from builders import make_unit
 from holdfast import Memory
-from holdfast.ranking.pool import Taken
-from holdfast.ranking.stages import Derived
+from holdfast.ranking.pool import Derived, Taken
 from holdfast.store.blocks import TurnOrder, VectorCache
 from holdfast.store.postings import PostingLists
 from holdfast.testing.embedders import HashEmbedder

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -13,6 +14,10 @@ from holdfast.models.embedder import Embedder
 
 # For data without dates: any fixed moment serves, as long as it is the same in every run.
 UNDATED = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
+# The categories whose gold is what changed, step by step, and the words by which such a question asks for a step
+# before the last one.
+_CHANGED = ("knowledge-update", "knowledge_update")
+_ASKS_BEFORE = re.compile(r"\b(?:previous(?:ly)?|before|initial(?:ly)?|original(?:ly)?|used to)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ class GoldQuestion:
     `visible` is how many of the haystack's messages existed when it was asked. `answers` are literal strings that
     stand in the gold messages; it is empty where the data cannot promise that. Of a question about what changed,
     `current` are the messages that tell what holds, `earlier` those that tell what held before; where something only
-    looks like a change, `decoys` do.
+    looks like a change, `decoys` do. `said` is what was said before it in the session that it is asked in.
     """
 
     id: str
@@ -57,11 +62,18 @@ class GoldQuestion:
     current: frozenset[str] = frozenset()
     earlier: frozenset[str] = frozenset()
     decoys: frozenset[str] = frozenset()
+    said: tuple[Message, ...] = ()
 
     @property
     def has_gold(self) -> bool:
         """Return whether recall can be measured on it."""
         return self.answerable and bool(self.gold or self.gold_sessions)
+
+    @property
+    def as_given(self) -> str | list[dict[str, str]]:
+        """Return what a program would ask with: the text, after the messages of its session if there are any."""
+        said = [{"role": message.author, "content": message.text} for message in self.said]
+        return [*said, {"role": "user", "content": self.text}] if said else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +154,14 @@ class Prompt:
     whole: frozenset[str]
     shown: tuple[str, ...] = ()
     marked: frozenset[str] = frozenset()
+
+
+def find_current(question: GoldQuestion, messages: Sequence[Message]) -> GoldQuestion:
+    """Return a question about what changed with the newest of its gold as what holds; any other as it is."""
+    steps = [message.id for message in messages if message.id in question.gold]
+    if question.category not in _CHANGED or len(steps) < 2 or _ASKS_BEFORE.search(question.text):
+        return question
+    return replace(question, current=frozenset(steps[-1:]), earlier=frozenset(steps[:-1]))
 
 
 class Reader(Protocol):

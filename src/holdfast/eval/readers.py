@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.eval.changes import find_current, read_lives
-from holdfast.eval.data import UNDATED, GoldQuestion, Haystack, Message, Notes
+from holdfast.eval.data import UNDATED, GoldQuestion, Haystack, Message, Notes, find_current
 
 JsonRow = dict[str, Any]
 Companions = Mapping[str, Mapping[Any, JsonRow]]
@@ -342,6 +341,10 @@ def _read_asking_turns(
     session: str, label: str, turns: Sequence[JsonRow], at: datetime | None, messages: Messages,
     begins: Mapping[str, int], notes: Notes,
 ) -> Iterator[GoldQuestion]:  # fmt: skip
+    part, known = (
+        label.rpartition(" ")[2],
+        {message.id: message for message in messages if message.session == session},
+    )
     for place, turn in enumerate(turns):
         where = f"{label}:{place}"
         if not turn.get("is_query") or not (text := _read_question(turn.get("content"), where, notes)):
@@ -359,7 +362,8 @@ def _read_asking_turns(
         if not earlier:
             _note_no_gold(where, notes)
         category = text_of(turn.get("category_name")) or "all"
-        yield GoldQuestion(where, text, category, at or messages[begin].at, begin, gold_sessions=earlier)
+        said = tuple(known[name] for name in (f"{part}:{number}" for number in range(place)) if name in known)
+        yield GoldQuestion(where, text, category, at or messages[begin].at, begin, gold_sessions=earlier, said=said)
 
 
 # ------------------------------------------------------------------------- pages and their paragraphs: TSQA
@@ -451,6 +455,38 @@ def _read_queries(
         yield GoldQuestion(query, text, category, UNDATED, len(messages), gold, answers=answers)
 
 
+def read_lives(people: Sequence[JsonRow], _: Companions, notes: Notes) -> Iterator[Haystack]:
+    """Read `tests/data/changes`: questions about now by the way a change was told; about then, both and nothing."""
+    for life in people:
+        messages = tuple(
+            Message(turn["id"], turn["session"], turn["text"], datetime.fromisoformat(turn["at"]), turn["role"])
+            for turn in life["turns"]
+        )
+        session_of = {message.id: message.session for message in messages}
+        questions = tuple(_read_asked(row, session_of, notes) for row in life["questions"])
+        yield Haystack(str(life["person"]), messages, questions)
+
+
+def _read_asked(row: JsonRow, session_of: Mapping[str, str], notes: Notes) -> GoldQuestion:
+    gold = {turn: 1 for turn in row["gold"] if turn in session_of}
+    for turn in row["gold"]:
+        if turn not in gold:
+            notes.add("gold that does not exist", f"{row['id']}: {turn}", "left out of its gold")
+    return GoldQuestion(
+        row["id"],
+        row["text"],
+        row["kind"] if row["about"] == "now" else row["about"],
+        datetime.fromisoformat(row["asked_at"]),
+        len(session_of),
+        gold,
+        frozenset(session_of[turn] for turn in gold),
+        answerable=row["about"] != "unknown",
+        current=frozenset(turn for turn in (row["current"], *row.get("also", ())) if turn),
+        earlier=frozenset(row["earlier"]),
+        decoys=frozenset(row.get("decoys", ())),
+    )
+
+
 # ------------------------------------------------------------------------------------------- all of them
 
 
@@ -473,9 +509,7 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "beam": Schema(frozenset({"chat", "probing_questions"}), read_probed_chats),
     "realmem": Schema(frozenset({"dialogues"}), read_replayed_chats),
-    "changes": Schema(
-        frozenset({"person", "turns", "questions"}), lambda people, _, notes: read_lives(people, notes)
-    ),
+    "changes": Schema(frozenset({"person", "turns", "questions"}), read_lives),
     "tsqa": Schema(frozenset({"paras", "questions", "page"}), read_pages, chat=False),
 }
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels.vectors import order_rows
-from holdfast.types import Adjustment, Candidate, Claims, Cut, CutRows
+from holdfast.settings import StageSettings
+from holdfast.types import Adjustment, Candidate, Claims, Cut, CutRows, QueryProfile, Unit
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 C = TypeVar("C")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,3 +270,47 @@ def _joined_reasons(one: Effect, other: Effect) -> tuple[str, ...] | str:
         return one.because
     both = [(effect, row) for effect in (one, other) for row in range(len(effect.weight))]
     return tuple(effect.at(row).because for effect, row in both)
+
+
+# ---------------------------------------------------------------------------------- what stages work with
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """What the stages of one question work with.
+
+    `most` is how many hits the profile gives. `units` reads whole units, `named` says where names lead, and `join`
+    gives a pool of further units with their fused scores.
+    """
+
+    query: QueryProfile
+    settings: StageSettings
+    most: int
+    units: Callable[[Sequence[str]], Mapping[str, Unit]]
+    named: Callable[[Sequence[str], int, bool], Mapping[str, tuple[str, ...]]]
+    join: Callable[[Sequence[str]], Pool]
+
+
+Stage = Callable[[Pool, Staging], Pool]
+
+# Units that are found again are read again; the words of so many take a few megabytes.
+_UNITS_READ = 2048
+
+
+class Derived(Generic[T]):
+    """What is made of a unit's words, kept as long as the unit itself: what is erased must not live on (law 16)."""
+
+    def __init__(self, derive: Callable[[Unit], T]) -> None:
+        self._derive = derive
+        self._known: dict[int, tuple[ReferenceType[Unit], T]] = {}
+
+    def __call__(self, unit: Unit) -> T:
+        """Return it."""
+        number = id(unit)
+        if (known := self._known.get(number)) is not None:
+            return known[1]
+        made = self._derive(unit)
+        if len(self._known) >= _UNITS_READ:
+            self._known.clear()
+        self._known[number] = (ref(unit, lambda _: self._known.pop(number, None)), made)
+        return made

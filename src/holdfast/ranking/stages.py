@@ -7,24 +7,22 @@ has no stages, and the reference recipe sets every weight to 0.
 
 from __future__ import annotations
 
-import dataclasses
 import string
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import MINYEAR, UTC, datetime, timedelta
 from itertools import repeat
-from typing import Generic, TypeVar
-from weakref import ReferenceType, ref
+from typing import TypeVar
 
 import numpy as np
 
 from holdfast.kernels.vectors import order_rows
-from holdfast.language import current
 from holdfast.language.mentions import entities, phrases, spoken, titles
 from holdfast.language.temporal import OPEN_END, told_years
-from holdfast.ranking.pool import Bools, Effect, Pool
+from holdfast.ranking.current import prefer_current
+from holdfast.ranking.pool import Bools, Derived, Effect, Pool, Stage, Staging
 from holdfast.settings import StageSettings
-from holdfast.types import Mention, QueryProfile, Unit
+from holdfast.types import Mention, Unit
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
@@ -33,31 +31,17 @@ T = TypeVar("T")
 # A question for a time alone: the time decides, and of two in it the nearer one stands first.
 ONLY_TIME = 0.9
 
+# One good turn may be by chance; more than these say little more.
+_BEST_TURNS = 3
+_TINY = 1e-12
+# Of one title, so many are parents of links; and so many rows are looked at for each parent before fewer must do.
+_SAME_TITLE, _ROWS_FOR_PARENT = 2, 3
 # Further down a passage needs more than years to come up.
 _YEARS_READ = 20
 # A life or an age covers every year of it and answers for none; terms, posts and productions are shorter.
 _LONGEST_STRETCH = 40
 # What a text of an earlier year is worth, and the years after which it is worth half of that.
 _BEGUN_EARLIER, _YEARS_TO_HALF = 0.8, 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Staging:
-    """What the stages of one question work with.
-
-    `most` is how many hits the profile gives. `units` reads whole units, `named` says where names lead, and `join`
-    gives a pool of further units with their fused scores.
-    """
-
-    query: QueryProfile
-    settings: StageSettings
-    most: int
-    units: Callable[[Sequence[str]], Mapping[str, Unit]]
-    named: Callable[[Sequence[str], int, bool], Mapping[str, tuple[str, ...]]]
-    join: Callable[[Sequence[str]], Pool]
-
-
-Stage = Callable[[Pool, Staging], Pool]
 
 
 def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
@@ -79,6 +63,26 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
         answers = pool.known["author"] == "assistant"
         signal, shares = np.where(answers, before, signal), np.where(answers, weight - shares, shares)
     return pool.apply(Effect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
+
+
+def share_session(pool: Pool, staging: Staging) -> Pool:
+    """Let a turn take over a little from its session: what is said around the subject is more likely about it.
+
+    A session's relevance is the mean of its best turns', beside the best session's.
+    """
+    weight = staging.settings.session
+    turns: dict[str, list[int]] = {}
+    for row, session in enumerate(pool.known["session"].tolist() if weight else ()):
+        if session is not None:
+            turns.setdefault(session, []).append(row)
+    if len(turns) < 2:
+        return pool
+    weights, signal = np.zeros(len(pool)), np.zeros(len(pool))
+    for rows in turns.values():
+        best = sorted(pool.rel[rows].tolist(), reverse=True)[:_BEST_TURNS]
+        weights[rows], signal[rows] = weight, sum(best) / _BEST_TURNS
+    because = "relevance of its session beside the best one's"
+    return pool.apply(Effect("session", weights, signal * (pool.rel.max() / max(signal.max(), _TINY)), because))
 
 
 def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
@@ -177,29 +181,6 @@ def _everywhere(stage: str, weight: float, signal: Bools) -> Effect:
 
 # ----------------------------------------------------------------------------------------- what units say
 
-# Units that are found again are read again; the words of so many take a few megabytes.
-_UNITS_READ = 2048
-
-
-class Derived(Generic[T]):
-    """What is made of a unit's words, kept as long as the unit itself: what is erased must not live on (law 16)."""
-
-    def __init__(self, derive: Callable[[Unit], T]) -> None:
-        self._derive = derive
-        self._known: dict[int, tuple[ReferenceType[Unit], T]] = {}
-
-    def __call__(self, unit: Unit) -> T:
-        """Return it."""
-        number = id(unit)
-        if (known := self._known.get(number)) is not None:
-            return known[1]
-        made = self._derive(unit)
-        if len(self._known) >= _UNITS_READ:
-            self._known.clear()
-        self._known[number] = (ref(unit, lambda _: self._known.pop(number, None)), made)
-        return made
-
-
 _phrases_in = Derived(lambda unit: phrases(unit.text))
 _names_in = Derived(lambda unit: (*titles(unit.topic), *entities(unit.text)))
 _years_in = Derived(lambda unit: told_years(unit.text))
@@ -215,8 +196,7 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
     rel' = (1 - w)·rel + w·rel(parent), for the parent that lifts it most; nothing is ever lowered. An answer often
     stands in two units, and only the first of them speaks of what the question asks: it names the second.
     """
-    parents = order_rows(pool.fused, pool.ids)[: staging.settings.link_parents].tolist()
-    mentions = find_mentions([pool.ids[row] for row in parents if pool.rel[row] > 0.0], staging)
+    mentions = find_mentions(choose_parents(pool, staging), staging)
     known = pool.rows_by_id()
     if newcomers := [target for target in dict.fromkeys(one.target for one in mentions) if target not in known]:
         fresh = staging.join(newcomers)
@@ -226,16 +206,32 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
     return pool.apply(lift(pool, mentions, staging.settings)) if mentions else pool
 
 
-def find_mentions(best: Sequence[str], staging: Staging) -> tuple[Mention, ...]:
+def choose_parents(pool: Pool, staging: Staging) -> list[Unit]:
+    """Return the best units, at most two of one title: a long article would say the same names again and again."""
+    settings, most = staging.settings, staging.settings.link_parents
+    if not most or (not settings.mentions and not settings.shared_names):
+        return []
+    rows = order_rows(pool.fused, pool.ids)[: most * _ROWS_FOR_PARENT].tolist()
+    ids = [pool.ids[row] for row in rows if pool.rel[row] > 0.0]
+    found: list[Unit] = []
+    titled: Counter[str] = Counter()
+    for start in range(0, len(ids), most):
+        units = staging.units(page := ids[start : start + most])
+        for unit in (units[unit_id] for unit_id in page if unit_id in units):
+            titled[unit.topic] += 1
+            if not unit.topic or titled[unit.topic] <= _SAME_TITLE:
+                found.append(unit)
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
+def find_mentions(parents: Sequence[Unit], staging: Staging) -> tuple[Mention, ...]:
     """Return the links that lead away from the best units, each once.
 
     A name that stands in the question leads nowhere: what it names was looked for already.
     """
     settings = staging.settings
-    if not settings.mentions and not settings.shared_names:
-        return ()
-    units = staging.units(best)
-    parents = [units[unit_id] for unit_id in best if unit_id in units]
     asked = spoken(staging.query.text)
     found: list[Mention] = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
@@ -285,91 +281,38 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
     return settings.shared_names / (1.0 + (int(pool.known["length"][target]) / settings.shared_length) ** 2)
 
 
-# ----------------------------------------------------------------------------------------- what is current
-
-# A change stands near the statement that it replaces: among the first fifteen rows the current turn is found in 93 %
-# of the questions about what changed, and what it replaces among the first five.
-_HEAD, _LEADERS = 15, 5
-# What is far less relevant than the best row is no answer that could have changed.
-_LEAST_LEADING = 0.8
-# What takes the place of a row stands just above it; of several, the one that answers better stands first.
-_ABOVE, _KEPT_ORDER = 0.01, 0.05
-# Nearness beyond this multiple of the earlier turn's says no more about a change.
-_MOST_NEARNESS = 1.5
-# A cosine that is no nearness at all: a ratio to less would say nothing.
-_LEAST_COSINE = 0.05
-# Counted as so many signs: rare words in common, a slip put right at once, ten rows further down, a thousand
-# characters. Fitted on development chats, one history left out each time, and rounded to halves.
-_SHARED, _CORRECTION, _PER_TEN_ROWS, _PER_THOUSAND = 1.5, 3.0, -1.0, -1.5
-# So many signs it takes. With fewer, more changes are seen (docs/evaluation.md), and more turns stand first that only
-# look like one.
-_SIGNS = 2.2
-# A context calls a turn earlier only when there are so many signs more: an order may err, a remark misleads.
-_SURE = 0.5
+# --------------------------------------------------------------------------------------------------- threads
 
 
-def prefer_current(pool: Pool, staging: Staging) -> Pool:
-    """Let a turn that seems to replace an earlier one stand above it, where the question asks for what holds.
+def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
+    """Prefer the latest session of the thread that someone goes on with: "what's next for the garden?".
 
-    rel' = (1 - w)·rel + w·(rel of the earlier one, and a little more); nothing is lowered or hidden. Signs of a
-    change are that the later turn is as near to the question, that the user says it, that it has words of change, and
-    that both share rare words; that it puts right what was said just before is enough. A turn that is long, or
-    far down the list, needs more of them.
+    The thread are the sessions that the question brings up, each as far as it does: the mean rel of its best turns,
+    spread over [0, 1]. The signal of a session is that, divided by 1 + those of all later ones, so that a later
+    session about something else takes nothing away.
     """
-    settings, query = staging.settings, staging.query
-    if not settings.current or query.stance != "now" or query.time_range is not None or not len(pool):
+    weight, query = staging.settings.thread, staging.query
+    sessions, codes = pool.known["session"].tolist(), dict[str | None, int]()
+    if not weight or not query.continues or query.time_range is not None or len(set(sessions)) < 2:
         return pool
-    pool = pool.sorted()
-    weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
-    replaced: dict[str, str] = {}
-    for newer, (older, signs) in _find_replaced(pool, staging).items():
-        weights[newer] = settings.current
-        signals[newer] = min(pool.rel[older] + _ABOVE + _KEPT_ORDER * pool.rel[newer], 1.0)
-        because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
-        if signs >= _SIGNS + _SURE:
-            replaced.setdefault(pool.ids[older], pool.ids[newer])
-    moved = pool.apply(Effect("current", weights, signals, tuple(because)))
-    return dataclasses.replace(moved, replaced=replaced)
-
-
-def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float]]:
-    """Return rows that seem to replace an earlier one, each with the best row that it replaces, and the signs."""
-    rels, starts = pool.rel[:_HEAD].tolist(), pool.known["starts"][:_HEAD].tolist()
-    head = [row for row, kind in enumerate(pool.known["kind"][:_HEAD].tolist()) if kind == "turn"]
-    leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0]]
-    units = staging.units([pool.ids[row] for row in head])
-    told = {row: current.read_told(units[pool.ids[row]].text) for row in head if pool.ids[row] in units}
-    asked, rare = current.content_words(staging.query.text), current.find_rare([*told.values()])
-    found: dict[int, tuple[int, float]] = {}
-    for newer, new in told.items():
-        alone = float(pool.known["author"][newer] == "user") + _PER_TEN_ROWS * newer / 10
-        alone += _PER_THOUSAND * min(int(pool.known["length"][newer]) / 1000, 1.0)
-        for older in leaders:
-            if older >= newer or older not in told or starts[newer] <= starts[older]:
-                continue
-            near = _nearness(pool, newer) / max(_nearness(pool, older), _LEAST_COSINE)
-            signs = alone + min(near, _MOST_NEARNESS) + current.tells_change(asked, told[older], new)
-            signs += _SHARED * current.share_rare(asked, told[older], new, rare)
-            if _is_beside(pool, older, newer) and current.corrects(units[pool.ids[newer]].text):
-                signs += _CORRECTION
-            if signs >= _SIGNS:
-                found[newer] = (older, signs)
-                break
-    return found
-
-
-def _nearness(pool: Pool, row: int) -> float:
-    """Return how near a row is to the question: in meaning, or where nobody looked for that, by all there is."""
-    cosine = pool.cosine(row)
-    return float(pool.rel[row]) if cosine is None else max(cosine, 0.0)
-
-
-def _is_beside(pool: Pool, older: int, newer: int) -> bool:
-    """Return whether a turn is the next but one behind another, or nearer, and by the same author."""
-    if "before" not in pool.known or pool.known["author"][older] != pool.known["author"][newer]:
-        return False
-    behind = pool.known["after"][older]
-    return behind is not None and behind in (pool.ids[newer], pool.known["before"][newer])
+    code_of = [codes.setdefault(session, len(codes)) for session in sessions]
+    sums, counts, ends = [0.0] * len(codes), [0] * len(codes), [-np.inf] * len(codes)
+    for rel, code, end in sorted(zip(pool.rel.tolist(), code_of, pool.known["ends"].tolist(), strict=True))[::-1]:
+        ends[code] = max(ends[code], end)
+        if counts[code] < _BEST_TURNS:
+            counts[code] += 1
+            sums[code] += rel / _BEST_TURNS
+    if None in codes:  # belongs to no session, and to no thread
+        sums[codes[None]] = min(sums)
+    about = np.array(sums)
+    about = (about - about.min()) / max(float(np.ptp(about)), _TINY)
+    latest = np.argsort(-np.array(ends), kind="stable")
+    later = np.cumsum(about[latest]) - about[latest]
+    signal = np.empty(len(codes))
+    signal[latest] = about[latest] / (1.0 + later)
+    weights = np.where([session is None for session in sessions], 0.0, weight)
+    effect = Effect("thread", weights, signal[code_of], "how near its session is, less by each later one")
+    return pool.apply(effect)
 
 
 # ------------------------------------------------------------------------------------------------- diversity
@@ -380,12 +323,14 @@ def diversify(pool: Pool, staging: Staging) -> Pool:
 
     rel' = (1 - w)·rel for it. Two units say the same when nearly all of their words are the same and no number
     differs: a changed number or date is news, however alike the rest is. So is it when another one says it. As soon
-    as `most` units say something of their own the list is full, and nobody looks further down.
+    as `most` units say something of their own the list is full, and nobody looks further down. The best hit may be
+    the wrong one of two that are alike, so the first that says what it says steps back to the end of the list only.
     """
     settings, order = staging.settings, order_rows(pool.fused, pool.ids).tolist()
     if not settings.diversity:
         return pool.sorted()
-    weights, because, own = np.zeros(len(pool)), ["signal"] * len(pool), 0
+    weights, signals, because, own = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool), 0
+    twin: int | None = None
     said: dict[tuple[str, str], list[tuple[str, frozenset[str]]]] = {}
     authors, speakers = pool.known["author"], pool.known["speaker"]
     for row, words in zip(order, _read_words([pool.ids[row] for row in order], staging), strict=True):
@@ -398,7 +343,15 @@ def diversify(pool: Pool, staging: Staging) -> Pool:
             own += 1
         else:
             weights[row], because[row] = settings.diversity, f"{first} says the same"
-    return pool.apply(Effect("diversity", weights, np.zeros(len(pool)), tuple(because))).sorted()
+            if twin is None and first == pool.ids[order[0]]:
+                twin = row
+    lowered = pool.apply(Effect("diversity", weights, signals, tuple(because))).sorted()
+    if twin is None or pool.ids[twin] in lowered.ids[: staging.most]:
+        return lowered
+    # As good as the last but one, it comes before the last.
+    weights[twin], signals[twin] = 1.0, min(pool.rel[twin], lowered.rel[staging.most - 2])
+    because[twin] += ", and it stays among the hits"
+    return pool.apply(Effect("diversity", weights, signals, tuple(because))).sorted()
 
 
 def _read_words(ids: Sequence[str], staging: Staging) -> Iterator[frozenset[str]]:
@@ -418,7 +371,9 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
     return not any(character.isdigit() for word in one ^ other for character in word)
 
 
-STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, prefer_current, diversify)
+STAGES: tuple[Stage, ...] = (
+    smooth_neighbours, share_session, *PREFERENCES, link_mentions, prefer_latest_session, prefer_current, diversify,
+)  # fmt: skip
 
 
 def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:

@@ -153,9 +153,8 @@ class RefusalSettings:
     """When a question is answered with nothing at all (C4): all is too far from it in words and meaning together."""
 
     enabled: bool = setting(default=True, doc="refuse plainly unrelated questions")
-    # Derived (benchmarks/refusal.py, which has the curve): keeps 99.6 % of the answerable questions of every
-    # development set, since at 99 % fewer answers are found; what is asked of documents is nearer to them. The second
-    # leaves room for shorter questions than those.
+    # Derived (benchmarks/refusal.py has the curve): keep 99.6 % of the answerable questions of every development set,
+    # as at 99 % fewer answers are found; what is asked of documents is nearer, and may be shorter than there.
     turns: float = setting(0.66, "least nearness among turns: coverage, cosine and length", ge=0.0, internal=True)
     documents: float = setting(1.25, "the same among passages of documents", ge=0.0, internal=True)
 
@@ -177,10 +176,12 @@ class StageSettings:
 
     names_leave: bool = setting(default=True, doc="participants' names leave the question before it is embedded")
     perspective: float = share(0.15, "share of: the unit is by the speaker whose words the question asks for")
-    # Chats with an assistant: from .2 to .4 nothing changes. Of two who are named, the other one tells as much.
+    # From .2 to .4 nothing changes. Of two who are named, the other one tells as much.
     own_words: float = share(0.25, "the same for the user's own words and the assistant's", internal=True)
     smoothing: float = share(0.5, "most that a short turn takes over from the better of its two neighbours")
     smoothing_length: float = setting(160.0, "characters at which it takes over half of that", gt=0.0, internal=True)
+    # From .05 to .1 more is found, .2 finds no more.
+    session: float = share(0.1, "what a turn takes over from its session as a whole", internal=True)
     time_range: float = share(0.2, "share of: the unit's event lies in the time that the question names")
     identifiers: float = share(0.3, "share of: the unit holds the question's codes, paths and quoted words (C2)")
     told_years: float = share(0.4, "share of twice its rel: the unit tells of the years asked for", internal=True)
@@ -189,6 +190,7 @@ class StageSettings:
     shared_length: float = setting(2000.0, "characters at which it takes over half of that", gt=0.0, internal=True)
     rare_names: int = setting(5, "a name of more units than this links none of them", ge=0, internal=True)
     link_parents: int = setting(5, "how many of the best units others are linked to", ge=0, internal=True)
+    thread: float = share(0.3, "share of: the unit's session is the latest of what is gone on with", internal=True)
     current: float = share(1.0, "what a turn takes over from an earlier one that it seems to replace", internal=True)
     diversity: float = share(0.5, "share that a unit loses when a better one says nearly the same")
     same_words: float = setting(0.9, "common words from which on two say the same", gt=0.0, le=1.0, internal=True)
@@ -440,10 +442,9 @@ class Settings:
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
     retrieval: RetrievalSettings = field(default_factory=RetrievalSettings)
     # The contract's own three; whoever wants another profile changes `hybrid`, or brings one along.
-    fast: ProfileSettings = field(
-        default_factory=lambda: ProfileSettings(max_results=3, min_score=0.30, gap=0.50, rank_by="fused"),
-        metadata=_RECIPE_ALONE,
-    )
+    fast: ProfileSettings = field(metadata=_RECIPE_ALONE, default_factory=lambda: ProfileSettings(
+        max_results=3, min_score=0.30, gap=0.50, rank_by="fused",
+    ))  # fmt: skip
     balanced: ProfileSettings = field(metadata=_RECIPE_ALONE, default_factory=lambda: ProfileSettings(
         max_results=7, min_score=0.15, gap=0.35, rank_by="fused", escalation=("hdc-vsa",),
     ))  # fmt: skip
@@ -451,12 +452,10 @@ class Settings:
         strategies=("lexical", "thinkingdb-symbolic"), max_results=8, min_score=0.12, gap=0.25, rank_by="fused",
     ))  # fmt: skip
     # .65/.35 finds more in long chats (recall@10 .634 to .649) and less in dated passages (NDCG@10 .645 to .638).
-    hybrid: ProfileSettings = field(
-        default_factory=lambda: ProfileSettings(
-            strategies=("lexical", "dense"), max_results=20, min_score=0.12, gap=0.25, escalation=("hdc-vsa",),
-            mix={"dense": 0.6, "lexical": 0.4, "hdc-vsa": 0.1}, normalise="best",
-        )
-    )  # fmt: skip
+    hybrid: ProfileSettings = field(default_factory=lambda: ProfileSettings(
+        strategies=("lexical", "dense"), max_results=20, min_score=0.12, gap=0.25, escalation=("hdc-vsa",),
+        mix={"dense": 0.6, "lexical": 0.4, "hdc-vsa": 0.1}, normalise="best",
+    ))  # fmt: skip
     assembly: AssemblySettings = field(default_factory=AssemblySettings)
     ingest: IngestSettings = field(default_factory=IngestSettings)
     gate: GateSettings = field(default_factory=GateSettings)
@@ -493,7 +492,7 @@ class Settings:
             refusal=RefusalSettings(enabled=False),
             stages=StageSettings(
                 names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0, identifiers=0.0, mentions=0.0,
-                shared_names=0.0, current=0.0, diversity=0.0, told_years=0.0, own_words=0.0,
+                shared_names=0.0, thread=0.0, current=0.0, diversity=0.0, told_years=0.0, own_words=0.0, session=0.0,
             ),
             score=ScoreSettings(
                 alpha=0.7, beta=0.2, gamma=0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6

@@ -1,0 +1,316 @@
+"""What is current: whether a later turn seems to take the place of an earlier one, for questions about now.
+
+A cheap reading for ranking, not for facts: nothing is superseded by it. People tell a change in many ways, so that no
+single sign is sure; they are weighed together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import numpy as np
+
+from holdfast.language.words import any_of, entries, words
+from holdfast.ranking.pool import Derived, Effect, Pool, Staging
+from holdfast.types import QueryProfile, Unit
+
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+# Of a longer turn the beginning is read: who tells a change needs a few sentences, and a long list has to be read.
+_MOST_CHARACTERS = 400
+# What more of the turns at hand hold than this is what all of them are about.
+_RARE = 3
+# So many rare words in common leave no doubt that two turns speak of one thing.
+_ENOUGH_SHARED = 4
+
+_BLANKS = str.maketrans(dict.fromkeys(string.punctuation + "\u2018\u2019\u201c\u201d\u2026\u2013\u2014", " "))
+_SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
+_STOP, _CUES = frozenset(words("lexical", "stop")), frozenset(words("current", "cues"))
+_CUE_PAIRS = frozenset(tuple(pair.split()) for pair in words("current", "cue_pairs"))
+_CORRECTION = re.compile(
+    rf"^\W*(?:{any_of('current', 'before_correction')}\W+)*{any_of('current', 'opens_correction')}\b"
+    rf"|\b{any_of('current', 'corrects')}\b",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*\b{any_of('questions', 'openers')}\b")
+
+_TOKEN = re.compile(r"[$£€%]|\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?|[^\W\d_]+(?:'[a-z]+)?")
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
+_NUMBERS = frozenset((*words("calendar", "numbers"), *words("calendar", "tens")))
+_MONTHS, _BEFORE_TIME = frozenset(words("calendar", "months")), frozenset(words("current", "before_time"))
+_DAYS = {name: day for day in words("calendar", "weekdays") for name in (day, f"{day}s")}
+# What stands behind a number tells what it is; one that nothing tells of counts something.
+_KINDS = {unit: kind for kind, units in entries("current", "units").items() for unit in units.split()}
+_ASKED_FOR = tuple(
+    (re.compile(rf"\b(?:{pattern})\b"), frozenset(kinds.split()))
+    for kinds, pattern in entries("current", "asked_for").items()
+)
+_YES_OR_NO = re.compile(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*{any_of('current', 'yes_or_no')}\b")
+
+# A change stands near the statement that it replaces: among the first fifteen rows the current turn is found in 93 %
+# of the questions about what changed, and what it replaces among the first five.
+_HEAD, _LEADERS = 15, 5
+# What is far less relevant than the best row is no answer that could have changed.
+_LEAST_LEADING = 0.8
+# What takes the place of a row stands just above it; of several, the one that answers better stands first. What was
+# promoted is harder to stand above, as its wider scope counts in the score.
+_ABOVE, _KEPT_ORDER, _ABOVE_PROMOTED = 0.005, 0.02, 0.04
+# Counted as so many signs: to be as near to the question as the nearest turn, rare words in common, a slip put right,
+# another value of the kind that is asked for in the same session, none where the earlier turn has one, to be a
+# question, ten rows further down, a thousand characters. Words of change are one. Found by hand on development chats,
+# in halves; docs/evaluation.md has what they reach on chats laid aside.
+_NEAR, _SHARED, _SLIP, _OTHER_VALUE, _NO_VALUE, _QUESTION = 2.0, 1.5, 3.0, 1.5, -2.0, -1.0
+_PER_TEN_ROWS, _PER_THOUSAND = -1.0, -1.5
+# So many signs it takes. With fewer, more changes are seen, and more turns stand first that only look like one.
+_SIGNS = 1.85
+# A context calls a turn earlier only when there are so many signs more, and of two that replace the same turn the
+# later one stands first: an order may err, a remark misleads.
+_SURE = 0.95
+
+
+def prefer_current(pool: Pool, staging: Staging) -> Pool:
+    """Let a turn that seems to replace an earlier one stand above it, where the question asks for what holds.
+
+    rel' = (1 - w)·rel + w·(rel of the earlier one, and a little more); nothing is lowered or hidden. Signs of a
+    change are that the later turn is near to the question, that it has words of change, that both share rare words,
+    and that it has another value of the kind that is asked for. A turn that asks, is long, or stands far down the
+    list needs more of them. What the assistant replies to the user is no news.
+    """
+    settings, query = staging.settings, staging.query
+    if not settings.current or query.stance != "now" or not len(pool) or _asks_for_past(pool, query):
+        return pool
+    pool = pool.sorted()
+    weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
+    replaced: dict[str, str] = {}
+    for newer, (older, signal, sure) in _find_replaced(pool, staging).items():
+        weights[newer], signals[newer] = settings.current, signal
+        because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
+        if sure:
+            replaced.setdefault(pool.ids[older], pool.ids[newer])
+    moved = pool.apply(Effect("current", weights, signals, tuple(because)))
+    return dataclasses.replace(moved, replaced=replaced)
+
+
+def _asks_for_past(pool: Pool, query: QueryProfile) -> bool:
+    """Return whether a question names a time that was over when the last of the rows was said."""
+    return query.time_range is not None and (query.time_range[1] - _EPOCH) // _MICROSECOND <= pool.known["ends"].max()
+
+
+_told_in = Derived(lambda unit: read_told(unit.text))
+_values_in = Derived(lambda unit: read_values(unit.text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """What says of two rows that the later replaces the earlier one; `alone` are the signs of each row by itself."""
+
+    asked: Asked
+    units: Mapping[int, Unit]
+    told: Mapping[int, Told]
+    rare: frozenset[str]
+    alone: Mapping[int, float]
+
+    def count(self, older: int, newer: int) -> float:
+        """Return how many signs there are."""
+        earlier, later = self.units[older], self.units[newer]
+        old, new = self.told[older], self.told[newer]
+        changes, asks = find_said(self.asked, old, new)
+        signs = self.alone[newer] + changes + _QUESTION * asks
+        signs += _SHARED * share_rare(self.asked, old, new, self.rare)
+        together = earlier.session is not None and earlier.session == later.session
+        if self.asked.kinds:
+            other = has_other_value(self.asked, _values_in(earlier), _values_in(later))
+            signs += 0.0 if other is None else _NO_VALUE if not other else _OTHER_VALUE if together else 0.0
+        if together and earlier.author == later.author and corrects(later.text):
+            signs += _SLIP
+        return signs
+
+    def is_later(self, older: int, newer: int) -> bool:
+        """Return whether a row was said after another one, and not by somebody else to the same user."""
+        earlier, later = self.units[older], self.units[newer]
+        if earlier.author == later.author and earlier.speaker != later.speaker:
+            return False
+        return later.event_time > earlier.event_time
+
+
+def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, bool]]:
+    """Return rows that seem to replace an earlier one, each with that one, what it takes over, and if it is sure."""
+    rels = pool.rel[:_HEAD].tolist()
+    head = [row for row, kind in enumerate(pool.known["kind"][:_HEAD].tolist()) if kind == "turn"]
+    read = staging.units([pool.ids[row] for row in head])
+    units = {row: read[pool.ids[row]] for row in head if pool.ids[row] in read}
+    told = {row: _told_in(unit) for row, unit in units.items()}
+    near = {row: _nearness(pool, row) for row in units}
+    if not any(near.values()):
+        return {}
+    nearest = max(near.values())
+    alone = {
+        row: _NEAR * near[row] / nearest + _PER_TEN_ROWS * row / 10 + _PER_THOUSAND * min(len(unit.text) / 1000, 1.0)
+        for row, unit in units.items()
+    }
+    asked = read_asked(staging.query.text)
+    signs = _Signs(asked, units, told, find_rare([*told.values()]), alone)
+    leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0] and row in told]
+    found: dict[int, tuple[int, float, bool]] = {}
+    for newer in [row for row in told if _is_news(pool, row)]:
+        for older in leaders:
+            if older >= newer or not signs.is_later(older, newer):
+                continue
+            if (count := signs.count(older, newer)) >= _SIGNS:
+                signal = rels[older] + _margin(pool, older, newer) + _KEPT_ORDER * rels[newer]
+                found[newer] = (older, min(signal, 1.0), count >= _SIGNS + _SURE)
+                break
+    for newer in sorted(found, key=lambda row: units[row].event_time):
+        for older, (_, signal, _) in [*found.items()]:
+            if signal < found[newer][1] or not signs.is_later(older, newer):
+                continue
+            if signs.count(older, newer) >= _SIGNS + _SURE:
+                found[newer] = (older, min(signal + _margin(pool, older, newer), 1.0), True)
+    return found
+
+
+def _margin(pool: Pool, older: int, newer: int) -> float:
+    scopes = pool.known["scope"]
+    return _ABOVE_PROMOTED if scopes[older] == "user" != scopes[newer] else _ABOVE
+
+
+def _is_news(pool: Pool, row: int) -> bool:
+    """Return whether a row tells something by itself: the user's words, or the assistant's that answer nothing."""
+    return pool.known["author"][row] == "user" or "before" not in pool.known or pool.known["before"][row] is None
+
+
+def _nearness(pool: Pool, row: int) -> float:
+    """Return how near a row is to the question: in meaning, or where nobody looked for that, by all there is."""
+    cosine = pool.cosine(row)
+    return float(pool.rel[row]) if cosine is None else max(cosine, 0.0)
+
+
+# ------------------------------------------------------------------------------------------------- the reading
+
+# Its kind, and its number or name.
+Value = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a turn: its words, whether it tells of a change, and whether it asks."""
+
+    words: frozenset[str]
+    changes: bool
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A turn as its signs are looked for."""
+
+    words: frozenset[str]
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question: its words, the kinds of value that would answer it, and the values that it holds itself."""
+
+    words: frozenset[str]
+    kinds: frozenset[str]
+    values: frozenset[Value]
+
+
+def read_told(text: str) -> Told:
+    """Read the beginning of a turn."""
+    sentences = tuple(_read(part) for part in _sentences(text))
+    return Told(frozenset[str]().union(*(sentence.words for sentence in sentences)), sentences)
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE.split(text[:_MOST_CHARACTERS].casefold()) if part.strip()]
+
+
+def _read(sentence: str) -> Sentence:
+    said = sentence.translate(_BLANKS).split()
+    asks = sentence.rstrip().endswith("?") and _ASKS.match(sentence) is not None
+    return Sentence(_content(said), _tells_change(said), asks)
+
+
+def _content(said: Sequence[str]) -> frozenset[str]:
+    """Return the words that are no function words, without the s of a plural."""
+    return frozenset([word.removesuffix("s") for word in said if word not in _STOP])
+
+
+def _tells_change(said: Sequence[str]) -> bool:
+    return not _CUES.isdisjoint(said) or not _CUE_PAIRS.isdisjoint(pairwise(said))
+
+
+def read_asked(text: str) -> Asked:
+    """Read a question as turns are read."""
+    plain = text[:_MOST_CHARACTERS].casefold().replace("\u2019", "'")
+    # A question for yes or no asks for no value, whatever it holds.
+    asked = () if _YES_OR_NO.match(plain) else _ASKED_FOR
+    kinds = frozenset[str]().union(*(kinds for pattern, kinds in asked if pattern.search(plain)))
+    return Asked(read_told(text).words, kinds, read_values(text))
+
+
+def read_values(text: str) -> frozenset[Value]:
+    """Return the values that the beginning of a turn holds."""
+    said = ["", *_TOKEN.findall(text[:_MOST_CHARACTERS].casefold()), ""]
+    found = [
+        (_find_kind(said[place - 1], word, said[place + 1]), _ORDINAL.sub("", word.replace(",", "")))
+        for place, word in enumerate(said)
+        if word[:1].isdigit() or word in _NUMBERS
+    ]
+    return frozenset((*found, *(("time", _DAYS[word]) for word in said if word in _DAYS)))
+
+
+def _find_kind(before: str, number: str, after: str) -> str:
+    """Return what a number is, by itself and by the words beside it."""
+    if before in _KINDS and not before.isalpha():
+        return _KINDS[before]
+    if ":" in number or _ORDINAL.search(number) or not _MONTHS.isdisjoint((before, after)):
+        return "time"
+    if before in _BEFORE_TIME and after not in _KINDS:
+        return "time"
+    return _KINDS.get(after, "count")
+
+
+def corrects(text: str) -> bool:
+    """Return whether a turn puts right what was said just before: "no wait, the 21st"."""
+    return _CORRECTION.search(text[:_MOST_CHARACTERS]) is not None
+
+
+def find_rare(turns: Sequence[Told]) -> frozenset[str]:
+    """Return the words that few of the turns hold."""
+    counts = Counter(word for turn in turns for word in turn.words)
+    return frozenset([word for word, count in counts.items() if count <= _RARE])
+
+
+def find_said(asked: Asked, older: Told, newer: Told) -> tuple[bool, bool]:
+    """Return whether what is nearest to the question and the earlier turn has words of change, and whether it asks.
+
+    Of sentences that are equally near, one with words of change is enough, and all have to ask.
+    """
+    about = asked.words | older.words
+    near = [len(sentence.words & about) for sentence in newer.sentences]
+    said = [sentence for sentence, common in zip(newer.sentences, near, strict=True) if common == max(near)]
+    return any(sentence.changes for sentence in said), bool(said) and all(sentence.asks for sentence in said)
+
+
+def share_rare(asked: Asked, older: Told, newer: Told, rare: frozenset[str]) -> float:
+    """Return how far two turns speak of one thing beside what is asked: 1 for four rare words or more."""
+    return min(len((older.words & newer.words & rare) - asked.words) / _ENOUGH_SHARED, 1.0)
+
+
+def has_other_value(asked: Asked, older: frozenset[Value], newer: frozenset[Value]) -> bool | None:
+    """Return whether the later turn holds another value of the kind that is asked for; None if the earlier has none.
+
+    Who asks for a value and was told one is told another one by what replaces it.
+    """
+    if not any(value[0] in asked.kinds for value in older - asked.values):
+        return None
+    return any(value[0] in asked.kinds for value in newer - older - asked.values)
