@@ -133,7 +133,8 @@ class KnownVectors:
         """Return the vector of a question."""
         if text in self.vectors:
             return self.vectors[text]
-        return check_vectors([self.embedder.embed_query(text)], 1, self.dims, self.space)[0]
+        [vector] = check_vectors([self.embedder.embed_query(text)], 1, self.dims, self.space)
+        return np.asarray(vector)
 
 
 @dataclass(frozen=True, slots=True)
