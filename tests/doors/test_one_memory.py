@@ -6,7 +6,7 @@ import inspect
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from serving import Serving
+from served import served
 
 from builders import NOW, opened
 from holdfast import AsyncMemory, HoldfastError, Memory, Settings
@@ -160,7 +160,7 @@ def asynchronous(memory):
 
 @contextlib.contextmanager
 def remote(memory, wrap=embedded):
-    with Serving(memory) as server, Memory.open(server.address) as client, wrap(client) as call:
+    with served(memory) as address, Memory.open(address) as client, wrap(client) as call:
         yield call
 
 

@@ -1,5 +1,6 @@
 """A memory at an address: nothing is sent early, a lost answer costs no write, and a server that is back is found."""
 
+import contextlib
 import json
 import logging
 import sys
@@ -9,14 +10,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from serving import Serving
+from served import place_of, served
 
 from builders import opened
 from holdfast import AccessError, ClosedStoreError, InputError, Memory, MissingExtraError, NotFoundError, ServerError
 from holdfast.doors.codec import problem_of
-from holdfast.doors.limits import ServerSettings
 from holdfast.doors.remote import RemoteMemory
-from holdfast.doors.server import Door
 from holdfast.doors.tokens import Tokens
 from holdfast.testing.embedders import HashEmbedder
 
@@ -77,8 +76,8 @@ def test_nothing_is_sent_before_the_first_call():
 
 
 def test_a_socket_file_is_an_address(memory, tmp_path):
-    with Serving(memory, file=tmp_path / "s") as server, Memory.open(server.address) as remote:
-        assert server.address.startswith("unix:/")
+    with served(memory, unix=str(tmp_path / "s")) as address, Memory.open(address) as remote:
+        assert address.startswith("unix:/")
         assert remote.get("kettle", user="ana") == memory.get("kettle", user="ana")
 
 
@@ -114,10 +113,9 @@ def test_without_the_extra_the_error_has_the_install_line(monkeypatch):
 
 
 def test_a_server_that_is_not_there_is_tried_with_growing_waits_then_refused_at_once_until_it_is_back(memory, caplog):
-    server = Serving(memory).start()
-    server.stop()
-    time = Time()
-    with client(server.address, time) as remote:
+    with served(memory) as address:
+        time = Time()
+    with client(address, time) as remote:
         with pytest.raises(ServerError, match=r"cannot be reached: .*; start it with `holdfast serve`"):
             remote.get("kettle", user="ana")
         assert remote.state == "down"
@@ -131,19 +129,20 @@ def test_a_server_that_is_not_there_is_tried_with_growing_waits_then_refused_at_
                 remote.get("kettle", user="ana")
         assert len(time.waits) == waited
         assert [record.levelno for record in caplog.records] == [logging.WARNING]  # said once
-        with server.start():
+        with served(memory, port=place_of(address)[1]):
             assert remote.get("kettle", user="ana").id == "kettle"
             assert remote.state == "up"
 
 
 def test_a_server_that_is_started_again_meanwhile_answers_the_call(memory):
-    server = Serving(memory).start()
-    with client(server.address, Time(server.start)) as remote:
-        remote.get("kettle", user="ana")
-        server.stop()
+    with contextlib.ExitStack() as stack:
+        with served(memory) as address:
+            again = served(memory, port=place_of(address)[1])
+            time = Time(lambda: len(time.waits) == 1 and stack.enter_context(again))
+            remote = stack.enter_context(client(address, time))
+            remote.get("kettle", user="ana")
         assert remote.remember("the lamp is blue", user="ana")[0].status == "added"
         assert remote.state == "up"
-    server.stop()
 
 
 class Losing(httpx.HTTPTransport):
@@ -166,7 +165,7 @@ class Losing(httpx.HTTPTransport):
 
 def test_a_write_whose_answer_is_lost_happens_once_and_its_answer_comes_again(memory):
     transport = Losing(2)
-    with Serving(memory) as server, client(server.address, transport=transport) as remote:
+    with served(memory) as address, client(address, transport=transport) as remote:
         written = remote.update("kettle", user="ana", text="the kettle is brass")
         assert written.version == 2
         assert len(transport.keys) == 3
@@ -225,7 +224,7 @@ def test_another_program_at_the_address_is_told_apart():
 
 def test_an_error_of_the_memory_is_raised_at_once(memory):
     time = Time()
-    with Serving(memory) as server, client(server.address, time) as remote:
+    with served(memory) as address, client(address, time) as remote:
         with pytest.raises(NotFoundError, match="there is no unit 'nobody'"):
             remote.get("nobody", user="ana")
         assert (remote.state, time.waits) == ("up", [])
@@ -237,14 +236,13 @@ def test_an_error_of_the_memory_is_raised_at_once(memory):
 def test_a_token_opens_what_it_is_for(memory, tmp_path):
     tokens = Tokens(tmp_path / "tokens")
     secret = tokens.add("host", "local", "ana")
-    door = lambda: Door(memory, ServerSettings(), tokens).app  # noqa: E731 - a new one for each start
-    with Serving(memory, app=door) as server:
-        with Memory.open(server.address, token=secret) as remote:
+    with served(memory, tokens) as address:
+        with Memory.open(address, token=secret) as remote:
             assert remote.get("kettle", user="ana").id == "kettle"
             with pytest.raises(AccessError, match="does not open user 'ben'"):
                 remote.list(user="ben")
         for wrong in (None, "hf_wrong"):
-            with client(server.address, token=wrong) as remote, pytest.raises(AccessError):
+            with client(address, token=wrong) as remote, pytest.raises(AccessError):
                 remote.list(user="ana")
 
 
@@ -285,7 +283,7 @@ def test_closed_or_forked_it_is_refused(monkeypatch):
 
 
 def test_progress_of_long_work_is_heard_and_its_answer_is_the_same(memory):
-    with Serving(memory) as server, client(server.address) as remote:
+    with served(memory) as address, client(address) as remote:
         heard, here = [], []
         assert remote.compact(user="ana", progress=lambda *far: heard.append(far)) == memory.compact(
             user="ana", progress=lambda *far: here.append(far)
@@ -316,7 +314,7 @@ def test_a_stream_that_breaks_is_not_begun_again():
 
 
 def test_threads_share_it(memory):
-    with Serving(memory) as server, Memory.open(server.address) as remote, ThreadPoolExecutor(8) as pool:
+    with served(memory) as address, Memory.open(address) as remote, ThreadPoolExecutor(8) as pool:
         written = [*pool.map(lambda i: remote.remember(f"lamp {i}", user="ana", id=f"l{i}")[0].status, range(24))]
         assert written == ["added"] * 24
         assert threading.active_count() < 64
