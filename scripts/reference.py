@@ -76,6 +76,7 @@ ARGUMENTS = {
     "progress": "a function that is told how far the work is",
     "path": "of the store, or of the backup",
     "settings, now, embedder, redactor, summariser": "`open`: values of yours instead of the configured ones",
+    "token": "`open`: what the server at an address asks for",
 }
 
 
