@@ -15,6 +15,7 @@ import typer
 
 import holdfast
 from holdfast import Memory, ProfileSettings, Settings, errors
+from holdfast.doors.verbs import LOCAL, VERBS
 from holdfast.interfaces.cli import app
 from holdfast.models.embedder import SHIPPED, read_provenance, shipped_folder
 from holdfast.store.filters import FIELD_DEFAULTS
@@ -52,6 +53,7 @@ ARGUMENTS = {
     "profile": "`hybrid` (default), `thinking`, `balanced`, `fast`, or an installed one",
     "limit": "most hits or units; the profile's maximum, and 50 in `list`",
     "filters": "see [Filters](#filters)",
+    "group": "`search`: `session` gives each session once; none",
     "only_session": "hide everything outside `session`",
     "current_only": "hide units that are superseded, or not valid at `reference_time`; true",
     "order": "`newest` (default) or `oldest`",
@@ -128,6 +130,19 @@ def arguments() -> Iterator[str]:
         raise SystemExit(f"ARGUMENTS of scripts/reference.py lacks {', '.join(sorted(missing))}")
     for names, meaning in ARGUMENTS.items():
         yield f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {meaning}"
+
+
+def doors() -> Iterator[str]:
+    """Each verb at every door, and why some are at none but Python's and the command line's."""
+    rows: Table = [("verb", "command", "route", "tool")]
+    for verb in VERBS.values():
+        tool = f"`{verb.tool}`" if verb.tool else ""
+        rows.append((f"`{verb.name}`", f"`{verb.command}`", f"`{verb.method} {verb.path}`", tool))
+    yield from _table(rows)
+    yield ""
+    yield "At no network door:"
+    yield ""
+    yield from (f"- `{name}` {why}" for name, why in LOCAL.items())
 
 
 def settings() -> Iterator[str]:
@@ -246,6 +261,7 @@ def _table(rows: Table) -> Iterator[str]:
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "verbs": verbs,
     "arguments": arguments,
+    "doors": doors,
     "settings": settings,
     "errors": error_tree,
     "names": names,

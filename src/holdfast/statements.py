@@ -131,8 +131,8 @@ class _Ledger:
         """Enter what a user tells the assistant, in their own words; what it takes back ends first."""
         speaker = speaker_of(unit)
         for told in instructions_of(unit) if unit.user is not None else ():
-            own = [entry for entry in self.holding.values() if entry.told and entry.said.speaker == speaker]
-            gone = [entry for entry in own if entry.told and told.ends(entry.told)]
+            known = [entry for entry in self.holding.values() if entry.told and told.ends(entry.told)]
+            gone = [entry for entry in known if entry.said.speaker == speaker]
             self._end(gone, unit)
             if not told.revokes:
                 said = Assertion(speaker, speaker, "instruction", told.text, 0, 0)

@@ -12,12 +12,14 @@ import threading
 
 import pytest
 from served import PATIENCE, client, place_of, served
+from typer.testing import CliRunner
 
 from builders import PATIENT, WORDS_ONLY, opened
 from holdfast import AccessError, InputError, Memory, ServerError, Settings
 from holdfast.doors.limits import ServerSettings
 from holdfast.doors.listening import listen_on, serve
 from holdfast.doors.tokens import Tokens, token_file
+from holdfast.interfaces.cli import app
 
 ENVIRONMENT = {**os.environ, **PATIENT, "HOLDFAST_EMBEDDING__EMBEDDER": "none"}
 
@@ -49,8 +51,8 @@ def test_a_server_runs_until_it_is_told_to_end(tmp_path):
 
 def test_tokens_are_made_listed_and_revoked_from_the_command_line(tmp_path):
     def run(*arguments):
-        command = [sys.executable, "-m", "holdfast", "token", *arguments, "--db", str(tmp_path / "a.db"), "--json"]
-        return json.loads(subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout)
+        done = CliRunner().invoke(app, ["token", *arguments, "--db", str(tmp_path / "a.db"), "--json"])
+        return json.loads(done.stdout)
 
     made = run("add", "laptop", "--tenant", "acme", "--user", "ana")
     assert Tokens(token_file(tmp_path / "a.db")).find(made["token"]).user == "ana"
@@ -71,7 +73,7 @@ def test_a_port_that_is_taken_is_one_clear_error(tmp_path):
         _, port = place_of(address)
         with pytest.raises(ServerError, match=f"port {port}: something else has it; choose another with --port"):
             serve(str(tmp_path / "a.db"), Settings(), ServerSettings(port=port))
-    with pytest.raises(InputError, match="cannot listen at '127.0.0.1', port 70000"):
+    with pytest.raises(InputError, match="port 70000 is none"):
         serve(str(tmp_path / "a.db"), Settings(), ServerSettings(port=70_000))
 
 
@@ -168,12 +170,12 @@ def test_a_server_that_ends_finishes_and_answers_what_it_accepted(paused):
 
 def test_a_slow_reader_holds_nobody_up():
     with opened() as memory:
-        memory.remember(["a long line of words " * 1_000 for _ in range(200)], user="ana", session="s")
+        memory.remember(["a long line of words " * 500 for _ in range(60)], user="ana", session="s")
         with (
             served(memory, work=1) as address,
             client(address) as http,
             socket.create_connection(place_of(address), PATIENCE) as slow,
         ):
-            slow.sendall(b"GET /v1/units?user=ana&limit=200 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            slow.sendall(b"GET /v1/units?user=ana&limit=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert slow.recv(10)
             assert http.get("/v1/stats?user=ana").status_code == 200

@@ -137,9 +137,10 @@ def test_a_bad_body_is_a_problem_that_says_why(http, body, status, reason):
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/v1/nothing", 404), ("DELETE", "/v1/units", 405), ("GET", "/v1/search", 405), ("GET", "/v1/units", 422),
-        ("GET", "/v1/units?user=ana&limit=many", 422), ("GET", "/v1/units?user=ana&colour=1", 422),
-        ("POST", "/v1/search?detail=some", 422), ("GET", "/v1/units//history?user=ana", 404), ("GET", "/..%2f..%2fetc", 404),
+        ("GET", "/v1/nothing", 404), ("DELETE", "/v1/units", 405), ("GET", "/v1/search", 405),
+        ("GET", "/v1/units", 422), ("GET", "/v1/units?user=ana&limit=many", 422),
+        ("GET", "/v1/units?user=ana&colour=1", 422), ("POST", "/v1/search?detail=some", 422),
+        ("GET", "/v1/units//history?user=ana", 404), ("GET", "/..%2f..%2fetc", 404),
     ],
 )  # fmt: skip
 def test_what_is_no_route_and_no_argument_is_a_problem(http, method, path, status):

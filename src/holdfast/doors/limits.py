@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from holdfast.errors import HoldfastError, InputError, ServerError
+from holdfast.errors import HoldfastError, InputError, ServerError, shown
 from holdfast.types import JSON
 
 Answer = TypeVar("Answer")
 # People do not nest deeper; the checks of `Memory` allow metadata of 32 levels, inside of messages of a few.
 _MAX_DEPTH = 64
 # A key is an id of the caller's; longer ones are texts.
-_MAX_KEY = 256
+_KEY = re.compile(r"[!-~]{1,256}")
 _NESTING = re.compile(rb"[\[{]")
 
 
@@ -198,8 +198,8 @@ class Keys:
         Raises:
             Refused: the key cannot be one, or was given with another request.
         """
-        if not 0 < len(key) <= _MAX_KEY:
-            raise Refused(InputError(f"an Idempotency-Key has 1 to {_MAX_KEY} characters, not {len(key)}"), 400)
+        if not _KEY.fullmatch(key):
+            raise Refused(InputError(f"an Idempotency-Key has 1 to 256 printable characters, not {shown(key)}"), 400)
         asked = hashlib.sha256(request).digest()
         name = (owner, key)
         if name in self._known:

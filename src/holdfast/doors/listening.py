@@ -27,6 +27,7 @@ _PATIENCE = 30
 _IDLE = 60
 # Connections that the system holds while the server is busy accepting others.
 _BACKLOG = 128
+_LAST_PORT = 65_535
 Announce = Callable[[str], None]
 
 
@@ -114,11 +115,13 @@ def listen_on(how: ServerSettings) -> Iterator[socket.socket]:
 
 
 def _open_port(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= _LAST_PORT:  # the system would take it modulo that
+        raise InputError(f"port {port} is none; choose one up to {_LAST_PORT}, or 0 for a free one")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # Named as TCP, asyncio sends small answers at once; otherwise each waits 40 ms for more.
         listening = socket.socket(family, kind, protocol)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise InputError(f"cannot listen at {shown(host)}, port {port}: {error}; choose others") from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

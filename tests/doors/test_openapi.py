@@ -1,0 +1,64 @@
+"""The OpenAPI document is what the server does: generated requests, right and wrong, get answers that it names."""
+
+import contextlib
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi import checks
+from served import served
+
+from builders import opened
+from conftest import EXAMPLES
+from holdfast import __version__
+from holdfast.doors.openapi import describe
+from holdfast.doors.verbs import VERBS
+from holdfast.testing.embedders import HashEmbedder
+
+# Each example is a request to a real server: a tenth of what laws without one get.
+REQUESTS = max(5, EXAMPLES // 10)
+CHECKS = [
+    not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+    checks.unsupported_method,
+]
+schema = schemathesis.openapi.from_dict(describe(__version__))
+schema.config.generation.update(modes=[*GenerationMode])
+
+
+@pytest.fixture(scope="module")
+def address():
+    with contextlib.ExitStack() as stack:
+        memory = stack.enter_context(opened(embedder=HashEmbedder()))
+        memory.remember(["the ferry leaves at nine", "the tram leaves at ten"], user="ana", session="s")
+        yield stack.enter_context(served(memory))
+
+
+@schema.parametrize()
+@settings(max_examples=REQUESTS, deadline=None, suppress_health_check=[*HealthCheck])
+def test_every_answer_is_one_that_the_document_names(case, address):
+    case.call_and_validate(base_url=address, checks=CHECKS, timeout=60)
+
+
+def test_the_document_names_every_verb_and_resolves():
+    document = describe(__version__)
+    operations = {made.get("operationId") for methods in document["paths"].values() for made in methods.values()}
+    assert VERBS.keys() <= operations
+    assert not [name for name in document["components"]["schemas"] if name.startswith("_")]
+    for name in _refs(document):
+        assert name in document["components"]["schemas"]
+
+
+def _refs(value):
+    if isinstance(value, dict):
+        if "$ref" in value:
+            yield value["$ref"].rsplit("/", 1)[1]
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _refs(one)
