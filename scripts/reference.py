@@ -62,10 +62,11 @@ ARGUMENTS = {
     "zone": "time zone of days, local times and contexts; `store.zone`",
     "group": "`search`: `session` gives each session once, at its best hit",
     "explain": "let each hit carry its tree",
+    "group": "`session`: each session once, at its best hit",
     "budget": "most tokens of a context; `why`: answer for that context",
     "window": "a model's window, of which `assembly.window_fraction` becomes the budget",
     "counter": "a function from text to a number of tokens; the estimate",
-    "strict": "refuse a context that lacks one of the last turns",
+    "strict": "raise instead of answering by words alone while the embedder fails, or without one of the last turns",
     "track_access": "count which of the user's own units a context used; true",
     "text, topic": "`update`: the new words",
     "by": "`supersede`: the unit that takes over",
@@ -77,6 +78,7 @@ ARGUMENTS = {
     "progress": "a function that is told how far the work is",
     "path": "of the store, or of the backup",
     "settings, now, embedder, redactor, summariser": "`open`: values of yours instead of the configured ones",
+    "token": "`open`: what the server at an address asks for",
 }
 
 

@@ -4,6 +4,8 @@ It keeps every word it is given, finds the right ones again without an LLM, and 
 Importing does nothing; `Memory.open()` does.
 """
 
+from typing import TYPE_CHECKING
+
 from holdfast.assembly.context import Context
 from holdfast.documents.knowledge import FolderReport
 from holdfast.errors import (
@@ -47,13 +49,25 @@ from holdfast.types import (
     Written,
 )
 
+if TYPE_CHECKING:
+    from holdfast.doors.asynchronous import AsyncMemory
+
 __version__ = "0.1.0"
 
 __all__ = [
-    "AccessError", "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context", "Contribution",
-    "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable", "FilterError",
-    "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact", "Memory",
-    "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings", "ReadOnlyStoreError",
-    "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError", "SummariserError",
-    "Unit", "UnknownProfileError", "Why", "Widened", "Written", "__version__",
+    "AccessError", "AsyncMemory", "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context",
+    "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
+    "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
+    "Memory", "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings", "ReadOnlyStoreError",
+    "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError", "SummariserError", "Unit",
+    "UnknownProfileError", "Why", "Widened", "Written", "__version__",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Import what few programs need when it is asked for: an event loop takes longer to import than a memory."""
+    if name == "AsyncMemory":
+        from holdfast.doors.asynchronous import AsyncMemory  # noqa: PLC0415 - see above
+
+        return AsyncMemory
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import inspect
@@ -9,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -35,7 +37,7 @@ from holdfast.inputs.messages import Query, asked_in, said_in
 from holdfast.inputs.redaction import redact_json
 from holdfast.language.tokens import TokenCounter
 from holdfast.prospects import session_turns
-from holdfast.retrieval.strategy import build_strategies, find_profile, without_dense
+from holdfast.retrieval.strategy import build_strategies, find_profile
 from holdfast.settings import IngestSettings, Settings
 from holdfast.store.filters import parse_filter
 from holdfast.types import AUTHORS, SCOPES, Document, SourceLimits, View
@@ -259,32 +261,34 @@ def _field_checks(settings: IngestSettings, view: View) -> dict[str, Callable[[A
 
 
 def make_question(
-    settings: Settings, query: Query, profile_name: str, limit: int | None, group: str | None,
-    meaning: Callable[[], tuple[bool, str]],
+    settings: Settings, query: Query, profile_name: str, limit: int | None, group: str | None = None, *,
+    meaning: Callable[[bool], tuple[bool, str]], strict: bool = False,
 ) -> Question:  # fmt: skip
     """Return a question with its profile; `meaning` says whether vectors can be compared now, and what to tell.
+
+    It is told whether the caller is strict, and raises then when they cannot.
 
     Raises:
         InputError: the query, the limit or the group cannot be used.
         UnknownProfileError: no such profile is installed.
     """
     text, earlier = asked_in(query)
-    profile, notice = find_profile(profile_name, settings), ""
-    text, limit = check_text(text, settings.ingest, "the question"), check_limit(limit)
-    if "dense" in profile.strategies:
-        usable, notice = meaning()
-        profile = profile if usable else without_dense(profile)
-    return Question(
-        text=text,
+    profile = find_profile(profile_name, settings)
+    question = Question(
+        text=check_text(text, settings.ingest, "the question"),
         earlier=earlier,
         profile_name=profile_name,
         profile=profile,
         strategies=build_strategies(profile.strategies, settings),
         escalation=build_strategies(profile.escalation, settings),
-        limit=limit,
-        notice=notice,
+        limit=check_limit(limit),
         by_session=group is not None and choose("group", group, ("session",)) == "session",
+        strict=check_flag("strict", strict),
     )
+    if "dense" not in profile.strategies:
+        return question
+    usable, notice = meaning(strict)
+    return dataclasses.replace(question, notice=notice) if usable else question.by_words(notice, settings)
 
 
 def make_request(
@@ -334,6 +338,23 @@ def make_document(desk: Desk, view: View, source: object, name: str | None, *, s
 
 def _read_given(source: object, path: Path | None, most: int) -> bytes:
     return check_given_text("source", source).encode() if path is None else read_file(path, most)
+
+
+# ------------------------------------------------------------------------------------------------------ servers
+
+
+def is_address(path: object) -> bool:
+    """Return whether a caller names a server, and not a file."""
+    return isinstance(path, str) and path.startswith(("http://", "https://", "unix:"))
+
+
+def connect(address: object, token: str | None, own: Mapping[str, object]) -> object:
+    """Return the memory of a server; its door is an extra, and is found when it is asked for.
+
+    Raises:
+        MissingExtraError: the extra is not installed.
+    """
+    return import_module("holdfast.doors.remote").connect(address, token, own)
 
 
 # ------------------------------------------------------------------------------------------------ single values

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import EmbedderError
 from holdfast.language.dates import TimeMention, TimeRange, time_mention
 from holdfast.language.lexical import TOKENIZERS
 from holdfast.language.query import MOST_BORROWED, asks_for_nothing, is_follow_up, profile_query, without_names
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.ranking.fuse import Fusion, fuse
 from holdfast.ranking.pool import Bools, Pool, Staging
-from holdfast.retrieval.strategy import Strategy, retrieve
+from holdfast.retrieval.strategy import Strategy, build_strategies, retrieve, without_dense
 from holdfast.settings import ProfileSettings, Settings
 from holdfast.store.contract import ColumnName, Reading, Store, TimeQuery, look
 from holdfast.types import Claims, Deadline, QueryProfile, RetrievalResult, View
@@ -35,31 +36,52 @@ Given = tuple[str, tuple[str, ...], tuple[str, ...]]  # a question, the user's m
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What a recall needs and does not own. `clock` counts seconds for time budgets."""
+    """What a recall needs and does not own. `clock` counts seconds for time budgets.
+
+    `failed` hears that the embedder failed, and after how many seconds.
+    """
 
     store: Store
     settings: Settings
     clock: Callable[[], float]
     embedder: Callable[[], Embedder | None]
+    failed: Callable[[EmbedderError, float], None] = lambda _error, _seconds: None
     heard: tuple[Given, QueryProfile] | None = None  # a question as it was read, and what from
 
     def deadline(self, timeout_ms: float) -> Deadline:
         """Begin to count a time budget now."""
         return Deadline.start(self.clock, timeout_ms)
 
-    def prepare(self, question: Question, view: View, slots: Sequence[str] = ()) -> Engine:
-        """Embed the question, and events of it, before its reading begins.
+    def prepare(self, question: Question, view: View, slots: Sequence[str] = ()) -> tuple[Engine, Question]:
+        """Embed the question, and events of it, before its reading begins; without meaning if that fails.
 
         The embedder may have vectors to write, and may be slow: nobody else is to wait for it.
+
+        Raises:
+            EmbedderError: the embedder fails, and the question is strict.
         """
-        loaded = self.embedder() if "dense" in question.profile.strategies else None
+        if "dense" not in question.profile.strategies:
+            return dataclasses.replace(self, embedder=lambda: None), question
+        began = self.clock()
+        try:
+            return self._embed(question, view, slots), question
+        except EmbedderError as error:
+            if question.strict:
+                raise
+            self.failed(error, self.clock() - began)
+            plain = question.by_words(f"answered by words alone: {error}", self.settings)
+            return dataclasses.replace(self, embedder=lambda: None), plain
+
+    def _embed(self, question: Question, view: View, slots: Sequence[str]) -> Engine:
+        loaded = self.embedder()
         if loaded is None:
             return dataclasses.replace(self, embedder=lambda: None)
         with self.store.reading(view) as reading:
             given = self._given(question, reading)
         query = self._profile(*given)
-        texts = dict.fromkeys((_text_of(self, query), *slots))
-        known = KnownVectors(loaded, {text: loaded.embed_query(text) for text in texts})
+        texts = tuple(dict.fromkeys((_text_of(self, query), *slots)))
+        rows = check_vectors([loaded.embed_query(text) for text in texts], len(texts), loaded.dims, loaded.space)
+        known = KnownVectors(loaded, dict(zip(texts, rows, strict=True)))
         return dataclasses.replace(self, embedder=lambda: known, heard=(given, query))
 
     def read(self, question: Question, reading: Reading) -> QueryProfile:
@@ -111,14 +133,18 @@ class KnownVectors:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question."""
-        return self.vectors[text] if text in self.vectors else self.embedder.embed_query(text)
+        if text in self.vectors:
+            return self.vectors[text]
+        [vector] = check_vectors([self.embedder.embed_query(text)], 1, self.dims, self.space)
+        return np.asarray(vector)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """One search: the words, the user's messages before them, the profile, and how many hits are wanted.
 
-    With `by_session` each session is there once, at its best hit.
+    With `by_session` each session is there once, at its best hit. `notice` says that some units cannot be compared by
+    meaning, `degraded` that none can; `strict` refuses an answer without.
     """
 
     text: str
@@ -130,6 +156,14 @@ class Question:
     limit: int | None = None
     notice: str = ""
     by_session: bool = False
+    degraded: str = ""
+    strict: bool = False
+
+    def by_words(self, degraded: str, settings: Settings) -> Question:
+        """Return the same question, answered without meaning, and why."""
+        profile = without_dense(self.profile)
+        strategies = build_strategies(profile.strategies, settings)
+        return dataclasses.replace(self, profile=profile, strategies=strategies, degraded=degraded)
 
     @property
     def is_staged(self) -> bool:
@@ -171,9 +205,7 @@ def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfil
     embedder = engine.embedder() if "dense" in question.profile.strategies else None
     if embedder is None:
         return query
-    text = _text_of(engine, query)
-    [vector] = check_vectors([embedder.embed_query(text)], 1, embedder.dims, embedder.space)
-    return dataclasses.replace(query, vector=vector, space=embedder.space)
+    return dataclasses.replace(query, vector=embedder.embed_query(_text_of(engine, query)), space=embedder.space)
 
 
 def _text_of(engine: Engine, query: QueryProfile) -> str:

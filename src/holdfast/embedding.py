@@ -25,6 +25,8 @@ _AT_ONCE = 200
 # While more of the units wait, those that have a vector crowd out the others: recall@10 of questions over chats:
 # .83 when none waits, .75 when a tenth does, .70 when a quarter does, and .71 by words alone.
 _TOO_MANY_WAIT = 0.15
+# An embedder that takes seconds to fail would make every question wait; one that fails at once is asked each time.
+_SLOW_FAILURE_S, _REST_S = 1.0, 60.0
 
 
 class Embedding:
@@ -36,13 +38,15 @@ class Embedding:
 
     def __init__(
         self, store: Store, settings: EmbeddingSettings, gate: GateSettings, given: Embedder | None,
-        count: Callable[[], Stats],
+        count: Callable[[], Stats], clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self._store = store
         self._gate = gate
         self._settings = settings
         self._given = given
         self._count = count
+        self._clock = clock
+        self._failure, self._rests_until = "", 0.0  # how it failed last, and until when questions do without it
         self._lock = threading.Lock()
         self._ready: Embedder | None = None
         self._agreed: str | None = None  # the store's space when we last looked
@@ -86,40 +90,63 @@ class Embedding:
             )
         return loaded
 
-    def judge(self) -> tuple[bool, str]:
+    def judge(self, strict: bool) -> tuple[bool, str]:  # noqa: FBT001 - see `make_question`
         """Return whether questions can be answered by meaning now, and what a caller has to know about that.
 
         Raises:
-            EmbedderError: the embedder cannot be loaded or reached.
+            EmbedderError: they cannot, and the caller is strict.
         """
         try:
-            loaded = self.agreed()
-        except EmbeddingSpaceError as error:
+            loaded = self.agreed() if strict else self._rested()
+        except EmbedderError as error:
+            if strict:
+                raise
             return False, f"answered by words alone: {error}"
         if loaded is None or self._left <= 0:
             return loaded is not None, ""
         usable = self._left <= _TOO_MANY_WAIT * self._units
         who = "they are found" if usable else "until fewer do, questions are answered"
         waiting = f"{self._left:,} of {self._units:,} units wait for vectors of {loaded.space}"
-        return usable, f"{waiting}; {who} by words alone; `holdfast reembed` makes all of them now"
+        told = f"{waiting}; {who} by words alone; `holdfast reembed` makes all of them now"
+        if strict and not usable:
+            raise EmbedderError(told)
+        return usable, told
 
-    def indexing(self) -> Indexing:
+    def rest(self, error: EmbedderError, seconds: float) -> None:
+        """Let questions do without the embedder for a while, if they waited long for it to fail."""
+        if seconds > _SLOW_FAILURE_S:
+            log.warning("questions are answered by words alone for %d seconds: %s", _REST_S, error)
+            self._failure, self._rests_until = str(error), self._clock() + _REST_S
+
+    def _rested(self) -> Embedder | None:
+        """See `agreed`; while the embedder rests, it is not asked."""
+        began = self._clock()
+        if began < self._rests_until:
+            raise EmbedderError(self._failure)
+        try:
+            return self.agreed()
+        except EmbedderError as error:
+            self.rest(error, self._clock() - began)
+            raise
+
+    def indexing(self, *, asked: bool = False) -> Indexing:
         """Return how units that are written now are embedded and judged.
 
         Words are kept, and wait for vectors, while an endpoint cannot be reached or the store has another embedder's
-        vectors. What an embedder that failed before has left behind is done first, now that it may work again.
+        vectors, and whatever is wrong when they are written because a question was `asked`. What an embedder that
+        failed before has left behind is done first, now that it may work again.
 
         Raises:
             EmbedderError: a local model cannot be loaded; nothing has been written yet.
         """
         embedder = None
         try:
-            embedder = self.agreed()
+            embedder = self._rested() if asked else self.agreed()
             if embedder is not None and self._behind.is_set():
                 self._behind.clear()
                 self._catch_up(embedder)
         except EmbedderError as error:
-            if self._settings.embedder not in _REMOTE and not isinstance(error, EmbeddingSpaceError):
+            if not asked and self._settings.embedder not in _REMOTE and not isinstance(error, EmbeddingSpaceError):
                 raise
             log.warning("the words are kept and wait for their vectors: %s", error)
             self._behind.set()

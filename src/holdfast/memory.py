@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Self, Unpack, cast
 
 from holdfast import arguments, ingest, recall
 from holdfast import why as absence
 from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, spell_out
 from holdfast.assembly.context import Context
 from holdfast.assembly.plan import choose_budget
-from holdfast.candidates import Engine, Question
+from holdfast.candidates import Engine
 from holdfast.derivation import derivation
 from holdfast.documents import core as documents
 from holdfast.documents import knowledge
@@ -38,18 +38,7 @@ from holdfast.settings import Settings
 from holdfast.statements import list_facts
 from holdfast.store.contract import Access, Order, Reinstatement, Store, Supersession, look
 from holdfast.store.sqlite import SqliteStore
-from holdfast.types import (
-    Compaction,
-    Erasure,
-    FactTable,
-    SearchResult,
-    Stats,
-    Unit,
-    View,
-    Why,
-    Widened,
-    Written,
-)
+from holdfast.types import Compaction, Erasure, FactTable, SearchResult, Stats, Unit, View, Why, Widened, Written
 
 log = logging.getLogger("holdfast")
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -78,11 +67,12 @@ class Memory:
         self._now = now
         self._analyse = partial(analyse, settings=settings.analysis)
         count = partial(self.stats, user=settings.store.user, whole=True)
-        self._vectors = Embedding(store, settings.embedding, settings.gate, embedder, count)
+        self._vectors = Embedding(store, settings.embedding, settings.gate, embedder, count, time.perf_counter)
+        self._question = partial(arguments.make_question, settings, meaning=self._vectors.judge)
         self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
         self._redact = redactor or (redact_text if settings.ingest.redact else None)
         self._summariser = summariser
-        self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder)
+        self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder, self._vectors.rest)
 
     @classmethod
     def open(
@@ -95,9 +85,11 @@ class Memory:
         counter: TokenCounter | None = None,
         redactor: Redact | None = None,
         summariser: Summariser | None = None,
+        token: str | None = None,
     ) -> Self:
         """Open or create the memory at `path` (`./holdfast.db` by default; `:memory:` keeps nothing).
 
+        `path` may be the address of a server, `http://…`, `https://…` or `unix:…`, with the `token` that it asks for.
         `settings` defaults to `Settings.load()`; `now` replaces the clock, for tests and replays; `embedder` is one
         of your own, in the place of the one that the settings name; `counter` counts tokens exactly, in the place
         of the estimate; `redactor` takes out what must not be kept, before anything is; `summariser` writes
@@ -106,6 +98,9 @@ class Memory:
         Raises:
             StoreError: the file cannot be used; the message says why and what to do.
         """
+        if token is not None or arguments.is_address(path):
+            own = {"settings": settings, "now": now, "embedder": embedder, "counter": counter, "redactor": redactor}
+            return cast("Self", arguments.connect(path, token, {**own, "summariser": summariser}))
         settings = Settings.load() if settings is None else settings
         location = arguments.check_location("path", settings.store.path if path is None else path)
         # Refused before a file is made, not at the first question or word.
@@ -262,14 +257,16 @@ class Memory:
         limit: int | None = None,
         group: Literal["session"] | None = None,
         explain: bool = False,
+        strict: bool = False,
         **view: Unpack[ViewOptions],
     ) -> SearchResult:
         """Return ranked hits; with `explain`, each carries the tree its score is composed of.
 
         `query` is a question, or a message list whose last user message is the question. `as_of` answers from what
         had been recorded by then and not yet superseded. Days are those of `zone`. By `group`, a session comes once.
+        While the embedder fails, words answer alone, and `degraded` says so; `strict` raises `EmbedderError` instead.
         """
-        question = self._question(query, profile, limit, group)
+        question = self._question(query, profile, limit, group, strict=strict)
         return recall.search(self._engine, question, self._view(**view), explain=explain)
 
     @spell_out
@@ -289,16 +286,20 @@ class Memory:
 
         Its text never counts more than `budget` tokens; without one, a share of `window`, else `assembly.budget`.
         `query` is a question, or the messages that the host shows already: the last user message is the question,
-        and none of them is repeated. `strict` refuses a context that lacks one of the last turns.
+        and none of them is repeated. `strict` refuses a context that lacks one of the last turns, or that is made by
+        words alone because the embedder fails; else `degraded` says so.
 
         Raises:
             BudgetError: the hard rules alone pass the budget.
+            EmbedderError: `strict`, and the embedder cannot be used.
             InputError: an argument or the counter cannot be used.
         """
         seen = self._view(**view)
         tokens = choose_budget(self._settings.assembly, budget, window)
-        question = self._question(query, profile, None)
-        request, warnings = arguments.make_request(self._desk(), query, seen, tokens, counter, strict=strict)
+        question = self._question(query, profile, None, strict=strict)
+        request, warnings = arguments.make_request(
+            self._desk(asked=True), query, seen, tokens, counter, strict=strict
+        )
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
             self._store.mark([Access(seen, tuple([item.id for item in context.section("projection").items]))])
@@ -324,7 +325,7 @@ class Memory:
         if budget is None:
             return absence.why(self._engine, question, unit, seen)
         tokens = choose_budget(self._settings.assembly, budget)
-        request, _ = arguments.make_request(self._desk(), query, seen, tokens, None, strict=False)
+        request, _ = arguments.make_request(self._desk(asked=True), query, seen, tokens, None, strict=False)
         return absence.why_in_context(self._engine, question, unit, seen, request)
 
     @spell_out
@@ -502,9 +503,6 @@ class Memory:
     def _view(self, **options: Unpack[ViewOptions]) -> View:
         return arguments.make_view(self._settings, self._now(), **options)
 
-    def _question(self, query: Query, profile: str, limit: int | None, group: str | None = None) -> Question:
-        return arguments.make_question(self._settings, query, profile, limit, group, self._vectors.judge)
-
     def _unit(self, view: View, unit_id: str) -> Unit:
         name = check_name("id", unit_id) or ""
         unit = look(self._store, view, lambda reading: reading.units([name])).get(name)
@@ -512,8 +510,8 @@ class Memory:
             raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
         return unit
 
-    def _desk(self) -> documents.Desk:
-        indexing, now = self._vectors.indexing(), self._now()
+    def _desk(self, *, asked: bool = False) -> documents.Desk:
+        indexing, now = self._vectors.indexing(asked=asked), self._now()
         return documents.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact)
 
     def _compactor(self) -> compaction.Compactor:

@@ -40,7 +40,7 @@ _MOST_STANDING = 12  # a context has room for few
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
     """Answer a question with ranked hits."""
-    engine = engine.prepare(question, view)
+    engine, question = engine.prepare(question, view)
     with engine.store.reading(view) as reading:
         query = profile(engine, question, reading)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
@@ -54,7 +54,7 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
 
 def assemble(engine: Engine, question: Question, view: View, request: ContextRequest) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
-    engine = engine.prepare(question, view, slots_of(engine, question))
+    engine, question = engine.prepare(question, view, slots_of(engine, question))
     with engine.store.reading(view) as reading:
         request = add_session(engine.store, request, view)
         query = profile(engine, question, reading)
@@ -82,7 +82,8 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         ]
         context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
         trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
-        return dataclasses.replace(context.with_warnings(trace.warnings), trace=trace)
+        degraded = "; ".join(filter(None, (context.degraded, trace.degraded)))
+        return dataclasses.replace(context.with_warnings(trace.warnings), degraded=degraded, trace=trace)
 
 
 # ------------------------------------------------------------------------------------------------ searching
@@ -181,7 +182,7 @@ def _notes(accounts: Mapping[str, Account]) -> tuple[str, ...]:
 def _trace(question: Question, query: QueryProfile, found: Found, view: View, cuts: tuple[CutRows, ...]) -> Trace:
     return Trace(
         query, question.profile_name, found.results, found.pool, cuts, view.reference_time, found.refused,
-        notice=question.notice,
+        notice=question.notice, degraded=question.degraded,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from holdfast.types import QueryProfile, RetrievalResult, SearchResult, Strategy
 
 def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
     """Say why `unit` is, or is not, among the hits of a question."""
-    engine = engine.prepare(question, view)
+    engine, question = engine.prepare(question, view)
     with engine.store.reading(view) as reading:  # the search inside reads the same state
         result = search(engine, question, view, explain=True)
         everything = search_strategies(engine, question, result.trace.query, reading, _NO_LIMIT)
@@ -26,13 +26,15 @@ def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
             for strategy, found in zip((*question.strategies, *question.escalation), everything, strict=False)
         )
         if (hidden := _why_hidden(reading, unit)) is not None:
-            return Why(unit, returned=False, verdict=f"not searched: {hidden}", standings=standings)
-        return _verdict(engine, result, unit, standings)
+            verdict = Why(unit, returned=False, verdict=f"not searched: {hidden}", standings=standings)
+        else:
+            verdict = _verdict(engine, result, unit, standings)
+        return dataclasses.replace(verdict, degraded=result.degraded)
 
 
 def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, request: ContextRequest) -> Why:
     """Say why `unit` is, or is not, in the context of a question; what the budget dropped comes with its tokens."""
-    engine = engine.prepare(question, view, slots_of(engine, question))
+    engine, question = engine.prepare(question, view, slots_of(engine, question))
     with engine.store.reading(view) as reading:
         request = add_session(engine.store, request, view)
         found = why(engine, question, unit, view)

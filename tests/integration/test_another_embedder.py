@@ -130,11 +130,11 @@ def test_a_large_store_is_found_by_words_and_says_so_until_its_vectors_are_made_
         assert (found[0].unit.text, found[0].cosine) == ("copper kettle number 35", None)
         assert {result.strategy_id for result in found.trace.results} <= {"lexical", "hdc-vsa"}
         [said] = found.warnings
-        assert said == found.trace.notice
+        assert said == found.degraded
         assert f"500 of 500 units wait for vectors of {other.space}" in said
         assert "questions are answered by words alone" in said
         assert "holdfast reembed" in said
-        assert said in memory.assemble("the copper kettle, number 35", user="ana").warnings
+        assert said == memory.assemble("the copper kettle, number 35", user="ana").degraded
         assert memory.search("kettle", user="ana", profile="fast").warnings == ()  # asks for no meaning
         stats = memory.stats(user="ana", whole=True)
         assert (stats.space, stats.waiting) == (other.space, 500)

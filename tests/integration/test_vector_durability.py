@@ -494,8 +494,7 @@ def test_words_are_kept_while_an_endpoint_is_down_and_completed_when_it_is_back(
         assert "503" in caplog.text
         assert waiting(memory, space) == 2
         assert len(memory.search("copper kettle", user="ana", profile="fast")) == 1
-        with pytest.raises(EmbedderError, match="503"):
-            memory.search("copper kettle", user="ana")
+        assert "503" in memory.search("copper kettle", user="ana").degraded
         switch.up = True
         assert memory.search("copper kettle", user="ana")[0].unit.text == "the copper kettle sings"
     with Memory.open(path, settings=settings) as memory:
@@ -510,8 +509,7 @@ def test_an_address_where_nobody_listens_is_treated_like_a_server_that_is_down(t
     with Memory.open(tmp_path / "store.db", settings=dataclasses.replace(EAGER, embedding=embedding)) as memory:
         assert memory.remember("the copper kettle", user="ana")[0].status == "added"
         assert "cannot be reached" in caplog.text
-        with pytest.raises(EmbedderError, match="cannot be reached"):
-            memory.search("kettle", user="ana")
+        assert "cannot be reached" in memory.search("kettle", user="ana").degraded
         assert len(memory.search("kettle", user="ana", profile="fast")) == 1
 
 
@@ -560,7 +558,7 @@ def test_vectors_that_cannot_be_right_are_not_kept_and_their_words_are(tmp_path,
 
 
 @pytest.mark.parametrize("spoil", ["not a number", "too short", "too long"])
-def test_a_questions_vector_that_cannot_be_right_is_an_error_that_says_so(spoil):
+def test_a_questions_vector_that_cannot_be_right_is_not_used(spoil):
     class Confused(HashEmbedder):
         def embed_query(self, text):
             vector = super().embed_query(text)
@@ -569,7 +567,8 @@ def test_a_questions_vector_that_cannot_be_right_is_an_error_that_says_so(spoil)
     with opened(EAGER, embedder=Confused(64)) as memory:
         memory.remember("the copper kettle", user="ana")
         with pytest.raises(EmbedderError):
-            memory.search("the kettle?", user="ana")
+            memory.search("the kettle?", user="ana", strict=True)
+        assert memory.search("the kettle?", user="ana").degraded
 
 
 # ------------------------------------------------------------------------------------- several processes

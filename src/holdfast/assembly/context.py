@@ -73,7 +73,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The assembled context (C16). `tokens` is the count of `text`, and the sum of the sections' tokens."""
+    """The assembled context (C16). `tokens` is the count of `text`, and the sum of the sections' tokens.
+
+    `degraded` says what it goes without: some of the last turns, or meaning; `strict` refuses both.
+    """
 
     sections: tuple[ContextSection, ...]
     tokens: int
@@ -105,7 +108,7 @@ class Context:
         """Return in words what is here, what it costs and why, and what was left out."""
         lines = [f"{self.tokens} of {self.budget} tokens"]
         lines += [f"degraded: {self.degraded}"] if self.degraded else []
-        lines += [f"warning: {warning}" for warning in self.warnings]
+        lines += [f"warning: {warning}" for warning in self.warnings if warning not in self.degraded]
         projection = self.trace.projection if self.trace is not None else None
         ways = {one.unit.id: one.via for one in projection.items} if projection is not None else {}
         for section in self.sections:

@@ -49,7 +49,7 @@ _LEFT_OUT = {QueryProfile: ("vector",)}
 # What a value tells besides its fields, for readers of the JSON; not read back.
 _DERIVED: dict[type, tuple[str, ...]] = {
     Context: ("text",),
-    SearchResult: ("warnings",),
+    SearchResult: ("degraded", "warnings"),
     KnownFact: ("line",),
     Compaction: ("turns", "summaries", "tokens_saved", "mean_confidence", "method", "declined", "trivial", "changed"),
 }
@@ -327,6 +327,7 @@ class _SentTrace:
     refused: str
     projection: Projection | None
     notice: str
+    degraded: str
 
 
 def _write_result(result: RetrievalResult) -> JSON:
@@ -353,7 +354,7 @@ def _read_trace(row: JSON) -> Trace:
     sent: _SentTrace = decode(_SentTrace, row)
     return Trace(
         sent.query, sent.profile, sent.results, _ReadPool(sent.candidates), sent.cuts,
-        sent.reference_time, sent.refused, sent.projection, sent.notice,
+        sent.reference_time, sent.refused, sent.projection, sent.notice, sent.degraded,
     )  # fmt: skip
 
 

@@ -79,7 +79,9 @@ class ProductReader:
     def rank(self, question: GoldQuestion) -> Ranking:
         """Search for one question, at its own moment."""
         self._catch_up(question)
-        result = self.memory.search(question.as_given, user=_OWNER, profile=self.profile, reference_time=question.at)
+        result = self.memory.search(
+            question.as_given, user=_OWNER, profile=self.profile, reference_time=question.at, strict=True
+        )
         # A summary is no message: it takes its place and is nobody's gold; its session is found all the same.
         ids = [unit_id for hit in result for unit_id in (hit.unit.id, *hit.merged_ids)]
         found = [self.message_of.get(unit_id, unit_id) for unit_id in ids]
@@ -94,7 +96,7 @@ class ProductReader:
         for budget in budgets:
             context = self.memory.assemble(
                 question.as_given, user=_OWNER, profile=self.profile, budget=budget, reference_time=question.at,
-                track_access=False,
+                track_access=False, strict=True,
             )  # fmt: skip
             whole = frozenset(
                 self.message_of[item.id]

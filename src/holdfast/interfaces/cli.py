@@ -142,13 +142,14 @@ def search(
     explain: bool = False,
     tree: bool = False,
     group: str | None = None,
+    strict: bool = False,
     *,
     limited_view: Options,
     clock_owner: Options,
 ) -> Answer:
     """Find units by words and by meaning; every score can be explained."""
     memory, user = call.memory, clock_owner["user"]
-    options = {**limited_view, **clock_owner, "group": group}
+    options = {**limited_view, **clock_owner, "group": group, "strict": strict}
     result = memory.search(query, profile=profile, explain=explain or tree, **options)
     stranger = not result.hits and not memory.stats(user=user, tenant=clock_owner["tenant"]).units
     note = Text(f"user {user!r} has nothing in this store; name another with --user", "yellow") if stranger else ""

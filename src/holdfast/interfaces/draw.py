@@ -315,6 +315,7 @@ def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = 
         Text(f"{who(unit)} {when(unit, zone)}: {beginning(unit.text)}"),
         Text(verdict.verdict, "green" if verdict.returned else "yellow"),
     ]
+    lines += warnings([verdict.degraded] if verdict.degraded else [])
     if verdict.distance_to_cut is not None and verdict.score is not None:
         lines.append(Text(f"score {verdict.score:.4f}, short of the cut by {verdict.distance_to_cut:.4f}"))
     for standing in verdict.standings:
@@ -414,7 +415,7 @@ def stats(found: Stats) -> RenderableType:
 def context(made: Context, *, explain: bool, tree: bool) -> RenderableType:
     """Draw a context and what it costs; with `explain`, why each unit is in it, and what is not."""
     parts: list[RenderableType] = [budget_bar(made), Text(made.text)]
-    parts += warnings(made.warnings)
+    parts += warnings([one for one in made.warnings if one not in made.degraded])
     parts += [Text(f"degraded: {made.degraded}", "red")] if made.degraded else []
     if explain:
         projection = made.trace.projection if made.trace is not None else None

@@ -113,6 +113,7 @@ def search_json(result: SearchResult) -> dict[str, Any]:
         "query": _pick(trace.query, "text", "terms", "act", "participants", "perspective"),
         "reference_time": iso(trace.reference_time),
         "refused": trace.refused,
+        "degraded": trace.degraded,
         "warnings": list(result.warnings),
         "strategies": [
             {"id": one.strategy_id, "found": len(one.candidates), **_pick(one, "duration_ms", "exhausted_budget")}
@@ -138,7 +139,7 @@ def why_json(why: Why) -> dict[str, Any]:
     """Return a verdict with its reasons."""
     row = {
         "id": why.unit.id,
-        **_pick(why, "returned", "verdict", "rank", "score", "distance_to_cut", "tokens_short"),
+        **_pick(why, "returned", "verdict", "rank", "score", "distance_to_cut", "tokens_short", "degraded"),
         "standings": [dataclasses.asdict(standing) for standing in why.standings],
     }
     if why.contributions is not None:

@@ -37,6 +37,8 @@ class Embedder(Protocol):
 
     On one machine with the same libraries it is the same to the last bit; elsewhere it may differ a little, because
     a model in whole numbers turns a difference in the last bit into one that can be seen.
+
+    One that cannot embed now raises `EmbedderError`: questions are then answered by words, and units wait.
     """
 
     @property

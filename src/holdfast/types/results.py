@@ -51,7 +51,7 @@ class Contribution(NamedTuple):
     def to_json(self) -> dict[str, JSON]:
         """Return the tree as JSON; Python writes floats so that they read back bit for bit."""
         node: dict[str, JSON] = {"name": self.name, "value": self.value}
-        if self.parts:
+        if self.op != "given":
             node |= {"op": self.op, "parts": [part.to_json() for part in self.parts]}
         return node
 
@@ -367,7 +367,8 @@ class Trace:
     reference_time: datetime
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
     projection: Projection | None = None  # what a context was filled from
-    notice: str = ""  # why meaning could not be compared, or not with every unit; of the moment, as durations are
+    notice: str = ""  # why meaning could not be compared with every unit; of the moment, as durations are
+    degraded: str = ""  # why it was not compared at all, though the profile asks for it; of the moment too
 
     def __eq__(self, other: object) -> bool:
         """Return whether both tell the same."""
@@ -401,7 +402,7 @@ class Trace:
             f"{', '.join(self.out_of_time)} ran out of time, so that units may be missing; "
             "raise retrieval.timeout_ms or retrieval.escalation_timeout_ms"
         )
-        return (*((self.notice,) if self.notice else ()), *((late,) if self.out_of_time else ()))
+        return tuple(filter(None, (self.degraded, self.notice, late if self.out_of_time else "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +416,11 @@ class SearchResult(Sequence[Hit]):
     def warnings(self) -> tuple[str, ...]:
         """Return what makes this answer less than it could be, such as a strategy that ran out of time."""
         return self.trace.warnings
+
+    @property
+    def degraded(self) -> str:
+        """Return why the answer is by words alone, though meaning was asked for; empty when it is not."""
+        return self.trace.degraded
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -494,7 +500,7 @@ class Why:
     """Why a unit is, or is not, among the hits of a query.
 
     `distance_to_cut` is how much score was missing at the cut that dropped it, `tokens_short` how many tokens the
-    budget lacked.
+    budget lacked, `degraded` why the answer is by words alone.
     """
 
     unit: Unit
@@ -506,6 +512,7 @@ class Why:
     distance_to_cut: float | None = None
     tokens_short: int | None = None
     contributions: Contribution | None = None
+    degraded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
