@@ -62,7 +62,6 @@ ARGUMENTS = {
     "zone": "time zone of days, local times and contexts; `store.zone`",
     "group": "`search`: `session` gives each session once, at its best hit",
     "explain": "let each hit carry its tree",
-    "group": "`session`: each session once, at its best hit",
     "budget": "most tokens of a context; `why`: answer for that context",
     "window": "a model's window, of which `assembly.window_fraction` becomes the budget",
     "counter": "a function from text to a number of tokens; the estimate",
