@@ -58,7 +58,8 @@ def test_the_settings_stay_few():
 # Reached, and rounded up a little: what is added pays for its room. `docs/design/architecture.md` has the aims.
 MOST_MODULES = 130
 LONGEST_IMPORT_CHAIN = 14
-MOST_LINES = {"engine": 26_300, "interfaces": 2_060, "eval": 2_850, "testing": 1_250}
+# Doors are counted apart: each translates for one kind of program, and none is needed by the others.
+MOST_LINES = {"engine": 26_300, "interfaces": 2_120, "doors": 2_600, "eval": 2_850, "testing": 1_250}
 
 
 def test_the_package_does_not_grow_unnoticed():
@@ -66,7 +67,7 @@ def test_the_package_does_not_grow_unnoticed():
     for path in MODULES:
         part = path.relative_to(SOURCE).parts[0]
         lines[part if part in lines else "engine"] += path.read_text(encoding="utf-8").count("\n")
-    assert len(MODULES) <= MOST_MODULES
+    assert sum("doors" not in path.parts for path in MODULES) <= MOST_MODULES
     assert {part: size for part, size in lines.items() if size > MOST_LINES[part]} == {}
 
 

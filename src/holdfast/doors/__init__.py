@@ -1,0 +1,1 @@
+"""Doors: how other programs reach a memory. Each translates and calls `Memory`; none holds logic."""
