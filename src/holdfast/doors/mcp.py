@@ -173,8 +173,8 @@ class Tools:
         for hit in found:
             sure = f"confidence {hit.confidence:.2f}" if hit.confidence is not None else ""
             items.append(page.memory(hit.rank, hit.unit, f"score {hit.score:.2f}", sure, of=len(found)))
-        none = f"no memories fit; ask with other words, or call list_memories ({found.trace.refused})"
-        note = "; ".join((*(() if items else (none,)), *found.warnings))
+        none = ("no memories fit; ask with other words, or call list_memories", found.trace.refused)
+        note = "; ".join(filter(None, (*(() if items else none), *found.warnings)))
         heading = recalled_heading(page.zone).replace(", # = session", "") if items else ""
         return page.write(heading, items, lambda _: "raise max_tokens, or ask more narrowly", note)
 
@@ -373,8 +373,8 @@ TOOLS = {
 }
 RESOURCES = {
     "context": "holdfast://context/{question}",
-    "unit": "holdfast://unit/{id}{?offset}",
-    "document": "holdfast://document/{name}{?offset}",
+    "unit": "holdfast://unit/{+id}{?offset}",
+    "document": "holdfast://document/{+name}{?offset}",
 }
 
 

@@ -27,6 +27,7 @@ from holdfast.memory import Memory
 _WORKERS = 8
 # How long a stopping server waits for the calls that it has accepted.
 _STOP_SECONDS = 30
+_LAST_PORT = 65_535
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -88,10 +89,12 @@ def _is_loopback(host: str) -> bool:
 
 
 def _listen(address: Address) -> socket.socket:
+    if not 0 <= address.port <= _LAST_PORT:
+        raise InputError(f"port {address.port} is none; give --port from 0 to {_LAST_PORT}")
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         return socket.create_server((address.host, address.port), family=family)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         what = f"{address.host}:{address.port}"
         raise InputError(f"cannot listen at {shown(what)}: {error}; name another --host or --port") from error
 
