@@ -1,5 +1,6 @@
 """The MCP server, driven by the SDK's own client: in this process, and over both transports by real processes."""
 
+import functools
 import json
 import os
 import re
@@ -52,11 +53,15 @@ def id_in(text):
     return json.loads(re.search(r'id ("(?:[^"\\]|\\.)*")', text)[1])
 
 
+# Building it costs more than most calls; a test has one memory.
+served = functools.lru_cache(maxsize=2)(build_server)
+
+
 def drive(memory, script, **scope):
     """Run `script(client)` against a server of `memory` in this process."""
 
     async def run():
-        async with Client(build_server(memory, ServerScope(**{"user": "ana", **scope}))) as client:
+        async with Client(served(memory, ServerScope(**{"user": "ana", **scope}))) as client:
             return await script(client)
 
     return anyio.run(run)
@@ -312,7 +317,7 @@ def test_every_tool_says_when_to_call_it_and_what_it_may_do():
     assert writing == ["remember", "update_memory", "forget_memory"]
     assert all("max_tokens" in tool.input_schema["properties"] for tool in tools if tool.name in READS)
     # What a host puts into every prompt stays small.
-    assert COUNT("".join(tool.model_dump_json(exclude_none=True) for tool in tools)) < 6_500
+    assert COUNT("".join(tool.model_dump_json(exclude_none=True) for tool in tools)) < 4_500
 
 
 def test_the_owner_is_fixed_unless_calls_may_name_it():

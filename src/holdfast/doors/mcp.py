@@ -58,9 +58,9 @@ Session = Annotated[str, Field(description="Name of a conversation. Leave it out
 Id = Annotated[str, Field(description="Id of a memory, exactly as search_memory or list_memories gives it.")]
 Ids = Annotated[list[str], Field(description="Ids of memories, as search_memory or list_memories gives them.")]
 When = Annotated[str, Field(description="A moment, as 2026-04-02 or 2026-04-02T09:00:00Z.")]
-Metadata = Annotated[dict[str, Any] | None, Field(description='JSON object to filter by later, as {"project": "x"}.')]
+Metadata = Annotated[dict[str, Any], Field(description='JSON object to filter by later, as {"project": "x"}.')]
 Filters = Annotated[
-    dict[str, Any] | None,
+    dict[str, Any],
     Field(
         description='Filter on metadata and fields, as {"project": "x"} or {"event_time": {"gte": "2026-04-01"}}; '
         "operators eq, ne, in, gt, gte, lt, lte, contains, and/or/not."
@@ -131,8 +131,8 @@ class Tools:
         said_by: SaidBy, session: Session = "",
         when: Annotated[When, Field(description="When it was said; now, when left out.")] = "",
         valid_until: Annotated[When, Field(description="When it stops being true, if that is known.")] = "",
-        replaces: Annotated[Ids, Field(description="Ids of memories that this one makes outdated.")] = [],  # noqa: B006
-        metadata: Metadata = None,
+        replaces: Annotated[Ids, Field(description="Ids of memories that this one makes outdated.")] = [],
+        metadata: Metadata = {},
     ) -> str:  # fmt: skip
         """Keep a statement word for word, beyond this conversation.
 
@@ -143,7 +143,7 @@ class Tools:
         """
         [done] = self._memory.remember(
             text, author=said_by, session=self._session(session), at=when or None, valid_to=valid_until or None,
-            supersedes=replaces or None, metadata=metadata, **owner,
+            supersedes=replaces or None, metadata=metadata or None, **owner,
         )  # fmt: skip
         replaced = ", ".join(map(named, (*replaces, *done.superseded)))
         took = f", in the place of {replaced}" if replaced else ""
@@ -153,7 +153,7 @@ class Tools:
     def search_memory(
         self, owner: Owner, query: Query, limit: Limit = 10,
         session: Annotated[Session, Field(description="Search this conversation alone.")] = "",
-        filters: Filters = None,
+        filters: Filters = {},
         as_of: Annotated[When, Field(description="Answer from what was known at this moment.")] = "",
         include_replaced: Replaced = False, max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
@@ -166,7 +166,7 @@ class Tools:
         """
         page = Page(self._memory.settings, max_tokens)
         found = self._memory.search(
-            query, limit=limit, session=session or None, only_session=bool(session), filters=filters,
+            query, limit=limit, session=session or None, only_session=bool(session), filters=filters or None,
             as_of=as_of or None, current_only=not include_replaced, **owner,
         )  # fmt: skip
         items = []
@@ -223,7 +223,7 @@ class Tools:
     def update_memory(
         self, owner: Owner, id: Id,  # noqa: A002 - the caller's word
         text: Annotated[str, Field(description="The new words; they replace the old ones.")] = "",
-        metadata: Metadata = None,
+        metadata: Metadata = {},
         pinned: Annotated[bool | None, Field(description="True: never let it expire.")] = None,
         valid_until: Annotated[When, Field(description="When it stopped, or will stop, being true.")] = "",
     ) -> str:  # fmt: skip
@@ -233,7 +233,12 @@ class Tools:
         the new statement: the old one then stays in history. Returns the memory as it stands now; every earlier
         version is kept.
         """
-        given = {"text": text or None, "metadata": metadata, "pinned": pinned, "valid_to": valid_until or None}
+        given = {
+            "text": text or None,
+            "metadata": metadata or None,
+            "pinned": pinned,
+            "valid_to": valid_until or None,
+        }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if not changes:
             raise InputError("nothing to change is given; give text, metadata, pinned or valid_until")
@@ -242,7 +247,7 @@ class Tools:
         return page.heading + page.memory(1, unit, f"version {unit.version}")
 
     def forget_memory(
-        self, owner: Owner, ids: Ids = [],  # noqa: B006 - never changed
+        self, owner: Owner, ids: Ids = [],
         session: Annotated[Session, Field(description="A whole conversation, instead of ids.")] = "",
         document: Annotated[str, Field(description="A whole document by its name, instead of ids.")] = "",
         confirm: Annotated[bool, Field(description="True: erase. Otherwise only say what would be erased.")] = False,
@@ -268,9 +273,9 @@ class Tools:
         return page.write(heading, items, lambda _: "raise max_tokens")
 
     def list_memories(
-        self, owner: Owner, ids: Ids = [],  # noqa: B006 - never changed
+        self, owner: Owner, ids: Ids = [],
         session: Annotated[Session, Field(description="Those of this conversation alone.")] = "",
-        filters: Filters = None,
+        filters: Filters = {},
         oldest_first: Annotated[bool, Field(description="Oldest first instead of newest first.")] = False,
         include_replaced: Replaced = False, limit: Limit = 20, offset: Offset = 0, max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
@@ -287,8 +292,8 @@ class Tools:
             items = [page.memory(n, unit, start=start, of=len(ids)) for n, unit in enumerate(units, start=1)]
             return page.write(page.heading, items, lambda n: f"ask for the others, or for number {n + 1} alone")
         units = self._memory.list(
-            session=session or None, filters=filters, current_only=not include_replaced, limit=offset + limit + 1,
-            order="oldest" if oldest_first else "newest", **owner,
+            session=session or None, filters=filters or None, current_only=not include_replaced,
+            limit=offset + limit + 1, order="oldest" if oldest_first else "newest", **owner,
         )  # fmt: skip
         wanted = units[offset : offset + limit]
         items = [page.memory(n, unit, of=len(wanted)) for n, unit in enumerate(wanted, start=offset + 1)]
@@ -395,12 +400,20 @@ def build_server(memory: Memory, scope: ServerScope) -> MCPServer[Any]:
 
 def _tool(method: Callable[..., str], scope: ServerScope, title: str, hints: ToolAnnotations) -> Tool:
     held = _held(method, scope, lambda error: ToolError(f"{type(error).__name__}: {error}"))
-    description = inspect.cleandoc(method.__doc__ or "")
+    paragraphs = inspect.cleandoc(method.__doc__ or "").split("\n\n")
+    description = "\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     tool = Tool.from_function(held, title=title, description=description, annotations=hints, structured_output=False)
     model = tool.fn_metadata.arg_model
     tool.fn_metadata.arg_model = type(model.__name__, (_Arguments, model), {"__module__": __name__})
-    tool.parameters = tool.fn_metadata.arg_model.model_json_schema()
+    tool.parameters = _untitled(tool.fn_metadata.arg_model.model_json_schema())
     return tool
+
+
+def _untitled(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema without the titles that repeat its names: it goes into every prompt."""
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _untitled(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
 
 
 def _resource_error(error: HoldfastError) -> ResourceError:
