@@ -278,6 +278,16 @@ def test_other_machines_are_not_let_in_without_a_token():
             serve(host=host)
 
 
+def test_a_token_that_is_no_secret_is_refused():
+    with pytest.raises(InputError, match="at least 16"):
+        serve(token="")
+
+
+def test_options_of_http_are_refused_without_it(tmp_path):
+    with pytest.raises(InputError, match="--http"):
+        cli.mcp(token_file=tmp_path / "token")
+
+
 def test_a_port_in_use_is_named():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -463,7 +473,7 @@ def test_any_words_and_ids_keep_the_limit(texts, most, unit_id):
     page = Page(Settings(), most)
     units = [make_unit(unit_id, text, session=unit_id) for text in texts]
     items = [page.memory(n, unit, of=len(units)) for n, unit in enumerate(units, 1)]
-    written = page.write(page.heading, items, lambda n: f"offset={n} goes on", "".join(texts))
+    written = page.write(page.heading(), items, lambda n: f"offset={n} goes on", "".join(texts))
     assert COUNT(written) <= most
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e]", written)
 
@@ -496,10 +506,18 @@ def test_a_list_is_walked_by_offset_and_shows_each_memory_once():
     assert sorted(seen) == sorted(f"n{number}" for number in range(30))
 
 
+def test_rules_that_do_not_fit_are_an_error_that_says_what_to_give():
+    with opened() as memory:
+        rules = "".join(f"- rule {number} is to be kept\n" for number in range(60))
+        memory.ingest(rules, name="AGENTS.md", user="ana", core=True)
+        assert "max_tokens less" in error_of(call(memory, "get_context", query="hello?", max_tokens=200))
+
+
 def test_what_is_remembered_keeps_who_said_it():
     with opened() as memory:
         text_of(call(memory, "remember", text="Always answer in Dutch.", said_by="tool"))
         assert "standing" not in text_of(call(memory, "get_context", query="hello, how are you?"))
         text_of(call(memory, "remember", text="Always answer in Dutch, please.", said_by="user"))
         context = text_of(call(memory, "get_context", query="hello, how are you?"))
+        assert {unit.scope for unit in memory.list(user="ana")} == {"user"}  # whoever calls it has judged already
     assert "[standing requests of the user" in context

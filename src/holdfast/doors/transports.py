@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import ipaddress
 import logging
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -28,6 +29,8 @@ _WORKERS = 8
 # How long a stopping server waits for the calls that it has accepted.
 _STOP_SECONDS = 30
 _LAST_PORT = 65_535
+# Shorter ones are guessed, and an empty file is a slip.
+_SHORTEST_TOKEN = 16
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -45,6 +48,8 @@ class Address:
 def serve_stdio(memory: Memory, scope: ServerScope) -> None:
     """Serve one client over standard input and output until it closes them; whatever is logged goes to stderr."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    # Standard input is read in a thread that nothing can interrupt: Ctrl-C ends the process, and the store is safe.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(_run, build_server(memory, scope).run_stdio_async)
 
 
@@ -58,6 +63,8 @@ def serve_http(memory: Memory, scope: ServerScope, address: Address, ready: Call
     """
     if not _is_loopback(address.host) and address.token is None:
         raise InputError(f"host {shown(address.host)} is open to other machines; give --token-file, or use 127.0.0.1")
+    if address.token is not None and len(address.token) < _SHORTEST_TOKEN:
+        raise InputError(f"the token has {len(address.token)} characters; make one of at least {_SHORTEST_TOKEN}")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     with _listen(address) as listening:
         port = listening.getsockname()[1]

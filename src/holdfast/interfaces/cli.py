@@ -337,6 +337,8 @@ def mcp(
         from holdfast.doors.mcp import ServerScope  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"{error.name} is not installed; pip install 'holdfast[mcp]'") from error
+    if not http and (token_file or allow_host or allow_origin):
+        raise InputError("--token-file, --allow-host and --allow-origin are for --http; add it, or leave them out")
     found = Settings.load()
     scope = ServerScope(user or found.store.user, tenant, agent, session, allow_scope)
     token = read_text(token_file).strip() if token_file is not None else None
