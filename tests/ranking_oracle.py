@@ -66,9 +66,11 @@ def find(world, depth):
     pool, beside = complete(world, results, staged_profile)
     first = fuse(world, pool, fusion)
     refused = refuse(world, first)
-    stages = stages_of(world, first, beside) if staged_profile else []
-    rows = stage(first, stages, fusion.full)
+    rows = best_first(first)
     if staged_profile:
+        near = [smoothing(world, rows, beside)] if beside else []
+        stages = [*near, of_session(world, stage(rows, near, fusion.full)), *stages_of(world)]
+        rows = stage(rows, stages, fusion.full)
         mentions = find_mentions(world, rows)
         known = {unit_id for claims in pool.values() for unit_id in claims}
         if newcomers := [one for one in dict.fromkeys(mention.target for mention in mentions) if one not in known]:
@@ -208,10 +210,26 @@ def stage(rows, stages, full):
     return best_first(adjust(row, [one(row) for one in stages], full) for row in rows)
 
 
-def stages_of(world, rows, beside):
+def of_session(world, rows):
+    weight, rels = world.settings.stages.session, {}
+    for row in rows:
+        if row.unit.session is not None:
+            rels.setdefault(row.unit.session, []).append(row.rel)
+    means = {session: sum(sorted(found, reverse=True)[:3]) / 3 for session, found in rels.items()}
+    scale = max((row.rel for row in rows), default=0.0) / max(*means.values(), 1e-12, 1e-12)
+    taking = {row.unit.id for row in rows if row.unit.session is not None and weight and len(means) > 1}
+    because = "relevance of its session beside the best one's"
+
+    def take(row):
+        if row.unit.id not in taking:
+            return None
+        return Adjustment("session", weight, means[row.unit.session] * scale, because)
+
+    return take
+
+
+def stages_of(world):
     query, settings, stages = world.query, world.settings.stages, []
-    if beside:
-        stages.append(smoothing(rows, beside, settings, answers=query.perspective == "assistant"))
     share = settings.own_words if query.perspective in ("user", "assistant") else settings.perspective
     if share and query.perspective is not None and not (query.perspective == "user" and query.summary):
         stages.append(lambda row: Adjustment("perspective", share, float(speaks(row.unit, query))))
@@ -223,7 +241,8 @@ def stages_of(world, rows, beside):
     return stages
 
 
-def smoothing(rows, beside, settings, *, answers):
+def smoothing(world, rows, beside):
+    settings, answers = world.settings.stages, world.query.perspective == "assistant"
     rels = {row.unit.id: row.rel for row in rows}
 
     def smooth(row):
@@ -258,9 +277,19 @@ def identified(row, weight):
 # --------------------------------------------------------------------------------------------------- links
 
 
+def choose_parents(rows, most):
+    """Return the best, at most two of one title, and of the first three times as many rows as are wanted."""
+    found = []
+    for row in rows[: 3 * most]:
+        alike = [unit for unit in found if unit.topic == row.unit.topic != ""]
+        if row.rel > 0.0 and len(alike) < 2:
+            found.append(row.unit)
+    return found[:most]
+
+
 def find_mentions(world, rows):
     settings, asked = world.settings.stages, spoken(world.query.text)
-    parents = [row.unit for row in rows[: settings.link_parents] if row.rel > 0.0]
+    parents = choose_parents(rows, settings.link_parents)
     found = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
         for unit in parents if weight else ():
@@ -315,7 +344,21 @@ def diversify(world, rows, full):
         else:
             because = f"{first.id} says the same"
             found.append(adjust(row, [Adjustment("diversity", settings.diversity, 0.0, because)], full))
-    return best_first((*found, *rows[len(found) :]))
+    lowered = best_first((*found, *rows[len(found) :]))
+    most, because = world.profile.max_results, f"{rows[0].unit.id} says the same" if rows else ""
+    twins = (row for row, new in zip(rows, found, strict=False) if new is not row and because in reasons(new))
+    twin = next(twins, None)
+    if twin is None or twin.unit.id in {row.unit.id for row in lowered[:most]}:
+        return lowered
+    stays = Adjustment(
+        "diversity", 1.0, min(twin.rel, lowered[most - 2].rel), f"{because}, and it stays among the hits"
+    )
+    kept = adjust(twin, [stays], full)
+    return best_first(kept if row.unit.id == twin.unit.id else row for row in lowered)
+
+
+def reasons(row):
+    return [change.because for change in row.adjustments]
 
 
 def same(one, other, share):

@@ -268,7 +268,7 @@ def make_question(
         InputError: the query, the limit or the group cannot be used.
         UnknownProfileError: no such profile is installed.
     """
-    text, previous = asked_in(query)
+    text, earlier = asked_in(query)
     profile, notice = find_profile(profile_name, settings), ""
     text, limit = check_text(text, settings.ingest, "the question"), check_limit(limit)
     if "dense" in profile.strategies:
@@ -276,7 +276,7 @@ def make_question(
         profile = profile if usable else without_dense(profile)
     return Question(
         text=text,
-        previous=previous,
+        earlier=earlier,
         profile_name=profile_name,
         profile=profile,
         strategies=build_strategies(profile.strategies, settings),

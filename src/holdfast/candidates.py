@@ -17,18 +17,21 @@ from numpy.typing import NDArray
 
 from holdfast.language.dates import TimeMention, TimeRange, time_mention
 from holdfast.language.lexical import TOKENIZERS
-from holdfast.language.query import asks_for_nothing, profile_query, without_names
+from holdfast.language.query import MOST_BORROWED, asks_for_nothing, is_follow_up, profile_query, without_names
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.ranking.fuse import Fusion, fuse
 from holdfast.ranking.pool import Bools, Pool
 from holdfast.ranking.stages import Staging
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.settings import ProfileSettings, Settings
-from holdfast.store.contract import ColumnName, Reading, Store, TimeQuery
+from holdfast.store.contract import ColumnName, Reading, Store, TimeQuery, look
 from holdfast.types import Claims, Deadline, QueryProfile, RetrievalResult, View
 
 # A unit that tells of an event says most of the event's words; "the trip" alone is told by many.
 _EVENT_COVERAGE = 0.6
+# Three turns of the user's, with as many answers between them and a few tool calls.
+_TURNS_BEFORE = 12
+Given = tuple[str, tuple[str, ...], tuple[str, ...]]  # a question, the user's messages before it, who speaks
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Engine:
     settings: Settings
     clock: Callable[[], float]
     embedder: Callable[[], Embedder | None]
-    heard: tuple[object, QueryProfile] | None = None  # a question as it was read, and whose it is
+    heard: tuple[Given, QueryProfile] | None = None  # a question as it was read, and what from
 
     def deadline(self, timeout_ms: float) -> Deadline:
         """Begin to count a time budget now."""
@@ -54,20 +57,34 @@ class Engine:
         if loaded is None:
             return dataclasses.replace(self, embedder=lambda: None)
         with self.store.reading(view) as reading:
-            speakers = reading.names("speaker")
-        query = self.read(question, speakers)
+            given = self._given(question, reading)
+        query = self._profile(*given)
         texts = dict.fromkeys((_text_of(self, query), *slots))
         known = KnownVectors(loaded, {text: loaded.embed_query(text) for text in texts})
-        return dataclasses.replace(
-            self, embedder=lambda: known, heard=((question.text, question.previous, speakers), query)
-        )
+        return dataclasses.replace(self, embedder=lambda: known, heard=(given, query))
 
-    def read(self, question: Question, speakers: Sequence[str]) -> QueryProfile:
+    def read(self, question: Question, reading: Reading) -> QueryProfile:
         """Read a question by tables and small rules, once for the same speakers."""
-        if self.heard is not None and self.heard[0] == (question.text, question.previous, speakers):
-            return self.heard[1]
+        if self.heard is None or self.heard[0][0] != question.text:
+            return self._profile(*self._given(question, reading))
+        (text, earlier, speakers), query = self.heard
+        now = reading.names("speaker")
+        return query if now == speakers else self._profile(text, earlier, now)
+
+    def _profile(self, text: str, earlier: Sequence[str], speakers: Sequence[str]) -> QueryProfile:
         tokenise = TOKENIZERS[self.settings.analysis.tokenizer]
-        return profile_query(question.text, previous=question.previous, speakers=speakers, tokenise=tokenise)
+        return profile_query(text, earlier=earlier, speakers=speakers, tokenise=tokenise)
+
+    def _given(self, question: Question, reading: Reading) -> Given:
+        """Return what a question is read from; a short one in a session follows the user's last turns there."""
+        earlier, view, tokenise = question.earlier, reading.view, TOKENIZERS[self.settings.analysis.tokenizer]
+        if not earlier and view.session is not None and is_follow_up(question.text, tokenise):
+            session = dataclasses.replace(view, only_session=True, filters=None)
+            turns = look(self.store, session, lambda there: [*there.scan(order="newest", limit=_TURNS_BEFORE)])
+            said = [turn.text for turn in turns if turn.kind == "turn" and turn.author == "user"]
+            # A host may remember the question before it asks it.
+            earlier = tuple(said[said[:1] == [question.text] :][:MOST_BORROWED][::-1])
+        return question.text, earlier, reading.names("speaker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +115,13 @@ class KnownVectors:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One search: the words, the user's message before them, the profile, and how many hits are wanted.
+    """One search: the words, the user's messages before them, the profile, and how many hits are wanted.
 
     With `by_session` each session is there once, at its best hit.
     """
 
     text: str
-    previous: str | None
+    earlier: tuple[str, ...]
     profile_name: str
     profile: ProfileSettings
     strategies: Sequence[Strategy]
@@ -148,7 +165,7 @@ def score_once(question: Question, query: QueryProfile) -> Question:
 
 def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfile:
     """Read the question, find the time that it names, and embed it when the profile asks for meaning."""
-    query = engine.read(question, reading.names("speaker"))
+    query = engine.read(question, reading)
     query = dataclasses.replace(query, **_find_time(engine, question, query, reading))
     embedder = engine.embedder() if "dense" in question.profile.strategies else None
     if embedder is None:

@@ -14,7 +14,7 @@ from holdfast.store.contract import Derivation, UnitHypervectors
 from holdfast.types import FIELDS, Analysis, Unit
 
 # Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.
-_ANALYSIS_VERSION = 6
+_ANALYSIS_VERSION = 7
 
 
 def derivation(settings: Settings) -> Derivation:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from holdfast.assembly.context import Standing
 from holdfast.inputs.checks import check_name
-from holdfast.language.changes import QUOTING, Assertion, find_change, read_told
+from holdfast.language.changes import Assertion, find_change, fulfil, is_quoting, read_told
 from holdfast.language.facts import CONFIDENCE, facts_of, speaker_of
 from holdfast.language.instructions import Instruction, instructions_of
 from holdfast.language.symbols import Aliases, aliases_of
@@ -22,7 +22,7 @@ from holdfast.store.contract import ALL, NO_HURRY, Reading, StatementQuery, Stor
 from holdfast.types import FACTS, INSTRUCTIONS, FactTable, KnownFact, Unit, View
 
 # Slots of changes that only say what became of a slot: its name is that of the statement which they change.
-_NAMELESS = ("", "is reset")
+_NAMELESS = ("", "is reset", "gone")
 _MOST_READ = 64  # nobody keeps more instructions in mind
 
 
@@ -42,7 +42,8 @@ def list_facts(
     ledger = _Ledger(aliases, frozenset(settings.symbolic.functional), successors)
     for unit in units:
         ledger.enter(unit, names.get(unit.id) or "")
-    known = (entry.known(current, successors) for entry in (*ledger.ended, *ledger.holding.values()))
+    entries = (entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown)
+    known = (entry.known(current, successors) for entry in entries)
     wanted = aliases.symbol(subject) if subject is not None else None
     kept = [one for one in sorted(known, key=lambda one: one.line) if one.current or not view.current_only]
     kept = [one for one in kept if relation in (None, one.relation) and wanted in (None, aliases.symbol(one.subject))]
@@ -77,6 +78,11 @@ class _Entry:
     replaced: _Entry | None = None
     ended_by: Unit | None = None
 
+    @property
+    def is_shown(self) -> bool:
+        """Return whether the table has it: what is told by the way only where it has changed."""
+        return not self.said.end or self.said.listed or bool(self.replaced or self.ended_by)
+
     def known(self, current: frozenset[str], successors: Mapping[str, Unit]) -> KnownFact:
         """Return the fact as it stands at the end; it holds while a unit that states it does."""
         first, last, said, replaced = self.units[0], self.units[-1], self.said, self.replaced
@@ -103,11 +109,13 @@ class _Ledger:
     successors: Mapping[str, Unit] = field(default_factory=dict)
     holding: dict[tuple[str, ...], _Entry] = field(default_factory=dict)
     ended: list[_Entry] = field(default_factory=list)
+    plans: list[Assertion] = field(default_factory=list)
 
     def enter(self, unit: Unit, document: str) -> None:
         """Enter what a unit states; what it changes ends first."""
-        said = read_told(unit) if unit.fact is None else ()
-        changing = [one for one in said if one.may_change(self.functional) and not QUOTING.search(unit.text)]
+        said = fulfil(read_told(unit), self.plans) if unit.fact is None else ()
+        self.plans += [one for one in said if one.planned]
+        changing = [one for one in said if one.may_change(self.functional) and not is_quoting(unit.text)]
         replaced = []
         if changing or unit.id in self.successors:
             own = [entry for entry in self.holding.values() if not entry.document]
@@ -153,7 +161,7 @@ def _statements(
     unit: Unit, said: Sequence[Assertion], replaced: Sequence[_Entry]
 ) -> Iterator[tuple[Assertion, float]]:
     """Yield what a unit states: its facts, which stand at no place of their own, and what patterns read besides."""
-    named = {one.value for one in said if " " in one.slot}  # "my phone is a Pixel" is no class of phones
+    named = {one.value for one in said if one.listed}  # "my phone is a Pixel" is no class of phones
     for fact in dict.fromkeys(fact for fact, _ in facts_of(unit)):
         if fact.relation != "instance_of" or fact.object not in named:
             yield Assertion(speaker_of(unit), fact.subject, fact.relation, fact.object, 0, 0), fact.confidence
@@ -161,5 +169,5 @@ def _statements(
         if not one.ended and one.slot in _NAMELESS:
             if old := next((entry.said for entry in replaced if find_change(one, entry.said)), None):
                 yield dataclasses.replace(one, subject=old.subject, slot=old.slot), CONFIDENCE["identity"]
-        elif not one.ended and " " in one.slot:
+        elif one.told and one.end and not one.ended and not one.planned:
             yield one, CONFIDENCE["identity"]

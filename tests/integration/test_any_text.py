@@ -69,14 +69,17 @@ _CALLED = {
     "changes.find_changes": lambda text: changes.find_changes(
         changes.read_assertions("I live in Lisbon. We use Redis.", "Ana"), changes.read_assertions(text, "Ana")
     ),
-    "current.tells_change": lambda text: current.tells_change(
-        current.content_words(text), current.read_told(text), current.read_told("We moved to Lisbon in May.")
+    "current.find_said": lambda text: current.find_said(
+        current.read_asked(text), current.read_told(text), current.read_told("We moved to Lisbon in May.")
     ),
     "current.share_rare": lambda text: current.share_rare(
-        current.content_words("Where do we live?"),
+        current.read_asked("Where do we live?"),
         current.read_told(text),
         current.read_told(text),
         current.find_rare([current.read_told(text)]),
+    ),
+    "current.has_other_value": lambda text: current.has_other_value(
+        current.read_asked("When is it?"), current.read_values(text), current.read_values(f"at six {text}")
     ),
     "changes.read_told": lambda text: changes.read_told(_unit(text)),
     "instructions.instructions_of": lambda text: instructions.instructions_of(_unit(text)),
@@ -102,7 +105,7 @@ _CALLED = {
     "symbols.aliases_of": lambda text: symbols.aliases_of((f"{text} = tea",)),
     "messages.asked_in": lambda text: messages.asked_in([_message(text), _message(text)]),
     "messages.said_in": lambda text: messages.said_in([_message(text)]),
-    "query.profile_query": lambda text: query.profile_query(text, previous=text, speakers=[text]),
+    "query.profile_query": lambda text: query.profile_query(text, earlier=[text], speakers=[text]),
     "query.without_names": lambda text: query.without_names(text, [text, "Ana"]),
     "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
     "checks.read_rule": lambda text: checks.read_rule(text, "mine"),

@@ -45,6 +45,9 @@ def current(memory, user="ana", **more):
         ("My phone is an iPhone.", "My new phone is a Pixel.", "has phone: iPhone → Pixel (said: new)"),
         ("The fair is on Monday.", "Actually it is Tuesday, not Monday.", "is on: Monday → Tuesday (said: actually)"),
         ("I use Trello.", "I switched from Trello to Linear.", "uses: Trello → Linear (said: switched)"),
+        ("I drink coffee.", "I no longer drink coffee.", "drink: coffee → ended (said: no longer)"),
+        ("Our rent is 1590 euros.", "Our rent is 1640 euros now.", "has rent: 1590 euros → 1640 euros (said: now)"),
+        ("The standup is at 9:15.", "The standup is now at 9:30.", "is at: 9:15 → 9:30 (said: now)"),
     ],
 )  # fmt: skip
 def test_a_change_is_seen_reported_and_told(memory, old, new, why):
@@ -108,6 +111,33 @@ def test_a_plain_second_statement_changes_only_what_is_declared_to_have_one_valu
 def test_a_turn_that_says_more_than_what_changed_is_left_alone(memory):
     say(memory, "I live in Lisbon. My cat is called Miso.", 0)
     assert say(memory, NEW, 1).superseded == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Lisbon with Rui.", NEW),
+        ("I live in Lisbon by the river.", "I live in Porto now."),
+        ("I work at Northwind as an engineer.", "I work at Halden now."),
+        ("I study biology at Leiden.", "I no longer study biology."),
+        ("I run on Tuesdays and I sing in a choir.", "I run on Mondays now."),
+    ],
+)
+def test_a_sentence_that_says_more_than_what_changed_is_left_alone(memory, old, new):
+    say(memory, old, 0)
+    assert say(memory, new, 1).superseded == ()
+    assert current(memory) == {old, new}
+    assert [fact for fact in memory.facts(user="ana", current_only=False) if not fact.current]
+
+
+def test_a_plan_that_came_true_takes_the_place_of_what_held(memory):
+    first = say(memory, OLD, 0)
+    assert say(memory, "We're moving to Porto in May.", 1).superseded == ()
+    done = say(memory, "We moved in last week.", 30)
+    assert done.superseded == (first.id,)
+    assert memory.get(first.id, user="ana").superseded_why == WHY
+    [home] = memory.facts(user="ana", relation="lives_in")
+    assert (home.value, home.replaced, home.sources) == ("Porto", "Lisbon", (done.id,))
 
 
 def test_detection_is_turned_off_by_settings(memory):
@@ -221,6 +251,12 @@ def test_an_older_statement_imported_after_its_change_is_superseded_by_it(memory
     assert current(memory) == {NEW}
 
 
+def test_an_older_habit_imported_after_its_change_is_superseded_by_it(memory):
+    say(memory, "I run on Mondays now.", 5)
+    say(memory, "I run on Tuesdays.", 1)
+    assert current(memory) == {"I run on Mondays now."}
+
+
 def test_as_of_gives_the_answer_of_then():
     clock = [NOW]
     with kept(now=lambda: clock[0]) as memory:
@@ -244,6 +280,12 @@ SAID = (
     "I live in Leeds now.",
     "I work at Brightwater.",
     "I left Brightwater.",
+    "I run on Tuesdays.",
+    "I run on Mondays now.",
+    "I'm vegan.",
+    "I'm not vegan any more.",
+    "We're moving to Leeds.",
+    "We moved in.",
     "Hello.",
 )
 

@@ -68,6 +68,14 @@ def test_belongings_and_appointments_are_listed_by_what_they_are(memory):
     assert rows(memory) == [("ana", "phone", "Fairphone 5"), ("fair", "is_on", "Tuesday")]
 
 
+def test_what_is_told_by_the_way_is_listed_once_it_has_changed(memory):
+    say(memory, "Well, I'm on page 200, which is dull. I run on Tuesdays.", 0)
+    assert rows(memory) == [("ana", "run_on", "Tuesdays")]
+    say(memory, "I'm on page 220 now, and it is better.", 1)
+    [page, _] = memory.facts(user="ana")
+    assert (page.relation, page.value, page.replaced) == ("is", "on page 220", "on page 200")
+
+
 def test_units_that_do_not_count_state_nothing(memory):
     old = say(memory, "I live in Ghent.", 0)
     by = say(memory, "We have left that town behind.", 1)

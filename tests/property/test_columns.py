@@ -178,7 +178,7 @@ def on_columns(world, depth, view):
     """Return what `recall` makes of the same world: how it fuses, its pool, who is kept, the cuts and the ranking."""
     profile = world.profile
     tables = ([TableStrategy(name, world) for name in names] for names in (profile.strategies, profile.escalation))
-    question = Question(world.query.text, None, "any", profile, *tables)
+    question = Question(world.query.text, (), "any", profile, *tables)
     engine = Engine(None, world.settings, lambda: 0.0, lambda: None)
     found = find(engine, question, world.query, TableReading(world, view), depth)
     kept, cuts = settle(engine, question, found)

@@ -601,6 +601,17 @@ def test_a_replayed_question_sees_earlier_sessions_only(tmp_path):
     assert first.at == datetime(2024, 3, 9, tzinfo=UTC)
 
 
+def test_a_replayed_question_is_asked_after_the_messages_of_its_session(tmp_path):
+    [chat] = loaded(tmp_path, made.lighthouse(), "ida.json").haystacks
+    for question in chat.questions:
+        place = int(question.id.rpartition(":")[2])
+        assert {message.session for message in question.said} <= {"u-ask"}
+        assert len(question.said) == place
+        texts = [message.text for message in question.said]
+        given = [message["content"] for message in question.as_given] if place else [question.as_given]
+        assert given == [*texts, question.text]
+
+
 def test_its_own_session_and_later_ones_leave_the_gold_and_are_noted(tmp_path):
     data = loaded(tmp_path, made.lighthouse(), "ida.json")
     assert noted(data, "gold is the question's own session") == ["ida u-ask:2"]

@@ -7,6 +7,7 @@ import pytest
 from holdfast.inputs.html import read_html
 from holdfast.inputs.sources import read_source
 from holdfast.language import dates
+from holdfast.language.changes import is_quoting, read_assertions
 from holdfast.language.dates import Moment
 from holdfast.language.moments import Meaning
 
@@ -43,6 +44,13 @@ def test_html_is_read_in_one_pass(seed):
 
 def test_tags_without_end_are_read_in_one_pass_as_a_document():
     assert growth(lambda text: read_source("a.html", text.encode()), "<a ", 10_000) < MOST_GROWTH
+
+
+@pytest.mark.parametrize(
+    "seed", ["I run, ", "we moved the from to ", "I am a ", "I dropped it on ", "“", "1:1,", "no "]
+)
+def test_changes_are_read_in_one_pass(seed):
+    assert growth(lambda text: read_assertions(text, "Vera") or is_quoting(text), seed, 4_000) < MOST_GROWTH
 
 
 def test_dates_are_told_apart_without_comparing_each_with_each():

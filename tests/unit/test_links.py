@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from builders import NOW, make_pool, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
-from holdfast.ranking.stages import Staging, diversify, is_same, lift
+from holdfast.ranking.stages import Staging, choose_parents, diversify, is_same, lift
 from holdfast.settings import StageSettings
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import Adjustment, Mention, QueryProfile
@@ -89,6 +89,48 @@ def test_the_parent_that_lifts_most_counts_and_a_copy_stands_for_its_original():
     ]
     target = linked(pool, mentions, merged={"t": ("t2",)})[-1]
     assert [(change.weight, change.signal) for change in target.adjustments] == [(0.65, 0.7)]
+
+
+def chosen(rows, **settings):
+    """Return the ids of the parents that links are looked for in."""
+    units = {unit.id: unit for unit, _ in rows}
+    staging = Staging(
+        QueryProfile(text="?", terms=()),
+        StageSettings(**settings),
+        9,
+        lambda ids: {i: units[i] for i in ids},
+        None,
+        None,
+    )
+    return [unit.id for unit in choose_parents(make_pool(rows), staging)]
+
+
+def test_two_of_one_title_are_parents_and_the_next_best_of_others():
+    alike = [turn(f"a{i}", 0.9, topic="Kestrel") for i in range(4)]
+    rows = [*alike, turn("b", 0.5, topic="Lindow"), turn("c", 0.4), turn("d", 0.3), turn("e", 0.2), turn("f", 0.0)]
+    assert chosen(rows) == ["a0", "a1", "b", "c", "d"]
+    assert chosen(rows, link_parents=3) == ["a0", "a1", "b"]
+    assert chosen(alike) == ["a0", "a1"]
+    assert chosen([turn("f", 0.0)]) == chosen(rows, link_parents=0) == chosen(rows, **OFF) == []
+
+
+def test_few_rows_are_looked_at_for_parents():
+    rows = [*(turn(f"a{i}", 0.9, topic="Kestrel") for i in range(6)), turn("b", 0.5, topic="Lindow")]
+    assert chosen(rows, link_parents=3) == ["a0", "a1", "b"]
+    assert chosen(rows, link_parents=2) == ["a0", "a1"]
+
+
+def test_initials_lead_to_whom_they_name():
+    with opened(EAGER, embedder=HashEmbedder(64)) as memory:
+        notes = [
+            {"topic": "Pottery school", "text": "The pottery school was founded by J. R. Hale.", "id": "school"},
+            {"topic": "John Hale", "text": "He comes from a village near Lindow.", "id": "john"},
+            {"topic": "Hale", "text": "A village near the sea.", "id": "hale"},
+        ]
+        memory.remember(notes, user="ana")
+        found = memory.search(QUESTION, user="ana", explain=True)
+        named = {hit.unit.id: hit.contributions.find("mentions") for hit in found}
+        assert [unit_id for unit_id, part in named.items() if part is not None] == ["john"]
 
 
 shares = st.floats(0.0, 1.0)
@@ -257,6 +299,28 @@ def test_a_repetition_steps_back_behind_what_is_new():
     assert found[2].adjustments == (Adjustment("diversity", 0.5, 0.0, "a says the same"),)
     untouched = make_pool(pool, full_marks=2.0).candidates()
     assert diversified(pool, most=1) == diversified(pool, StageSettings(diversity=0.0)) == untouched
+
+
+def test_the_first_twin_of_the_best_hit_stays_in_the_list():
+    own = [turn(f"o{i}", 0.7 - 0.01 * i, f"other words {'x' * i}") for i in range(4)]
+    pool = [turn("a", 0.9, TEN), turn("b", 0.85, TEN + "."), turn("c", 0.8, TEN + "!"), *own]
+    found = diversified(pool, most=4)
+    assert [one.unit_id for one in found[:4]] == ["a", "o0", "b", "o1"]
+    assert found[2].rel == found[3].rel == rels(found)["o1"]
+    because = "a says the same, and it stays among the hits"
+    assert found[2].adjustments == (Adjustment("diversity", 1.0, found[3].rel, because),)
+    assert rels(found)["c"] == 0.4
+
+
+@given(st.lists(shares, min_size=3, max_size=8, unique=True), st.integers(2, 5), shares)
+def test_a_twin_of_the_best_hit_is_never_pushed_out_nor_lifted(values, most, weight):
+    best, *others = sorted(values, reverse=True)
+    pool = [turn("a", best, TEN), *(turn(f"o{i}", rel, f"w{'x' * i}") for i, rel in enumerate(others))]
+    pool[2] = (make_unit("o1", TEN + "."), pool[2][1])
+    found = diversified(pool, StageSettings(diversity=weight), most, full_marks=1.0)
+    reached = [one.unit_id for one in found[:most]]
+    assert ("o1" in reached) is (most > 2)
+    assert rels(found)["o1"] <= pool[2][1]
 
 
 @pytest.mark.parametrize("other", [{"author": "assistant"}, {"speaker": "Berta"}])

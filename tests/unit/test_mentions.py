@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from builders import make_unit
 from holdfast.language import analyse
-from holdfast.language.mentions import entities, phrases, spoken, titles
+from holdfast.language.mentions import entities, initials, phrases, spoken, titles
 from holdfast.settings import AnalysisSettings
 
 
@@ -17,6 +17,12 @@ from holdfast.settings import AnalysisSettings
         ("Kestrel Quay", ("kestrel quay",)),
         ("Kestrel (1998 film)", ("kestrel 1998 film", "kestrel")),
         ("Lindow, Dorset", ("lindow dorset", "lindow")),
+        ("Lindow, a history", ("lindow a history",)),
+        ("Berta, Countess of Lindow", ("berta countess of lindow",)),
+        ("Lower Lindow, Dorset", ("lower lindow dorset", "lower lindow")),
+        ("Red Kestrel F.C.", ("red kestrel f.c", "red kestrel")),
+        ("Red Kestrel Co. Ltd. (1998)", ("red kestrel co ltd 1998", "red kestrel co ltd", "red kestrel")),
+        ("Kestrel Inc.", ("kestrel inc",)),
         ("The Lower Mill", ("lower mill",)),
         ("Café Zoë", ("cafe zoe",)),
         ("Ana’s Kitchen", ("ana kitchen",)),
@@ -60,6 +66,46 @@ def test_a_title_is_found_inside_a_longer_run_and_with_small_words():
     assert not {"then", "of lindow", "the kestrel", "lindow saw"} & {*found}
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Kestrel sank.", True),
+        ("the Kestrel, Lindow", True),
+        ("In Kestrel it rained", True),
+        ("Kestrel's Lower Mill", True),
+        ("Lindow\u2019s Kestrel", True),
+        ("on Kestrel 1998", True),
+        ("Port of Kestrel", True),
+        ("Kestrel Quay burned", False),
+        ("New Kestrel burned", False),
+        ("by J. R. Kestrel", False),
+        ("by J.R. Kestrel", False),
+        ("The ship sank. Kestrel sank.", True),
+        ("It was Lindow. Kestrel sank.", True),
+        ("Kestrel Quay burned, and so did Kestrel", True),
+    ],
+)
+def test_one_word_of_a_longer_name_is_no_name(text, found):
+    assert ("kestrel" in phrases(text)) is found
+
+
+@pytest.mark.parametrize("text", ["J. R. Hale came", "by J.R. Hale", "of J. Hale\u2019s"])
+@pytest.mark.parametrize("topic", ["John Hale", "J. R. Hale", "John Robert Hale (potter)", "Joan Hale, potter"])
+def test_initials_name_whom_they_may_stand_for(text, topic):
+    assert {*initials(topic)} & {*phrases(text)} == {"j. hale"}
+
+
+def test_an_initial_inside_a_name_may_be_left_out_where_the_name_is_used():
+    assert "john hale" in phrases("by John R. Hale")
+    assert "john hale" not in titles("John Q. Hale")  # another one
+    assert not [key for key in phrases("A Hale man. I Hale saw. J.\nHale") if ". " in key]
+
+
+@pytest.mark.parametrize("topic", ["", "Hale", "How John came to Hale"])
+def test_what_is_nobody_has_no_initials(topic):
+    assert initials(topic) == ()
+
+
 def test_what_a_question_speaks_of_is_found_whatever_its_case():
     asked = spoken("who owns kestrel Quay’s boats?")
     assert " kestrel quay " in asked
@@ -71,6 +117,7 @@ def test_what_a_question_speaks_of_is_found_whatever_its_case():
 def test_analysis_carries_both():
     found = analyse(make_unit(text="It is near the Lower Mill", topic="Kestrel (inn)"), AnalysisSettings())
     assert (found.titles, found.mentions) == (("kestrel inn", "kestrel"), ("lower mill",))
+    assert analyse(make_unit(topic="John Hale"), AnalysisSettings()).titles == ("john hale", "j. hale")
 
 
 @given(st.text() | st.lists(st.sampled_from("Ana of the 1 . Élan's\n ( ibn".split(" "))).map(" ".join))

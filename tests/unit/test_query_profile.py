@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.language.lexical import terms
-from holdfast.language.query import ACTS_FOR_ROLE, ROLES_FOR_ACT, profile_query
+from holdfast.language.query import ACTS_FOR_ROLE, ROLES_FOR_ACT, is_follow_up, profile_query
 from holdfast.types import ACTS, ROLES
 
 # The tables of C1, written out by hand.
@@ -136,13 +136,13 @@ def test_no_word_but_an_act_verb_ever_leaves_a_question(entity, rest):
 
 
 def test_a_follow_up_with_fewer_than_three_terms_borrows_the_previous_message():
-    profile = profile_query("and the price?", previous="Which oak table did Marek restore?")
+    profile = profile_query("and the price?", earlier=["Which oak table did Marek restore?"])
     assert profile.terms == ("price", "oak", "tabl", "marek", "restor")
     assert profile.borrowed == "Which oak table did Marek restore?"
 
 
 def test_two_terms_are_still_too_few_to_stand_alone():
-    assert profile_query("the oak price?", previous="Which lamp did Marek restore?").terms[:3] == (
+    assert profile_query("the oak price?", earlier=["Which lamp did Marek restore?"]).terms[:3] == (
         "oak",
         "price",
         "lamp",
@@ -150,26 +150,26 @@ def test_two_terms_are_still_too_few_to_stand_alone():
 
 
 def test_a_question_with_three_terms_stands_alone():
-    profile = profile_query("price of oak tables", previous="Which lamp did Marek restore?")
+    profile = profile_query("price of oak tables", earlier=["Which lamp did Marek restore?"])
     assert profile.terms == ("price", "oak", "tabl")
     assert profile.borrowed is None
 
 
 def test_a_question_of_stop_words_only_borrows_too():
-    assert profile_query("and then?", previous="When is the kiln free?").terms == ("kiln", "free")
+    assert profile_query("and then?", earlier=["When is the kiln free?"]).terms == ("kiln", "free")
 
 
 def test_the_act_verb_does_not_count_towards_the_three_terms():
-    assert profile_query("Describe the kiln", previous="my pottery course in June").borrowed is not None
+    assert profile_query("Describe the kiln", earlier=["my pottery course in June"]).borrowed is not None
 
 
 def test_without_a_previous_message_nothing_is_borrowed():
     assert profile_query("price?").borrowed is None
-    assert profile_query("price?", previous="").borrowed is None
+    assert profile_query("price?", earlier=[""]).borrowed is None
 
 
 def test_borrowed_words_change_neither_the_text_nor_the_act():
-    profile = profile_query("why?", previous="Compare the two kilns with Rosa", speakers=["Rosa"])
+    profile = profile_query("why?", earlier=["Compare the two kilns with Rosa"], speakers=["Rosa"])
     assert (profile.text, profile.act, profile.participants) == ("why?", "explain", ())
 
 
@@ -209,8 +209,8 @@ def test_the_perspective_is_the_assistants_a_named_speakers_or_the_users_own(que
 
 @given(st.text(max_size=60), st.none() | st.text(max_size=60), st.lists(st.text(max_size=8), max_size=3))
 def test_any_text_has_a_profile_and_it_is_always_the_same(text, previous, speakers):
-    profile = profile_query(text, previous=previous, speakers=speakers)
-    assert profile == profile_query(text, previous=previous, speakers=speakers)
+    profile = profile_query(text, earlier=[previous] if previous else [], speakers=speakers)
+    assert profile == profile_query(text, earlier=[previous] if previous else [], speakers=speakers)
     assert len(set(profile.terms)) == len(profile.terms)
     assert profile.needed_roles == frozenset(ROLES_FOR_ACT[profile.act] if profile.act else ())
     assert set(profile.participants) <= set(speakers)
@@ -229,3 +229,42 @@ def test_any_text_has_a_profile_and_it_is_always_the_same(text, previous, speake
 )
 def test_a_question_for_all_that_was_said_is_known_as_such(question, summary):
     assert profile_query(question).summary is summary
+
+
+# ------------------------------------------------------------------------------------------------ going on
+
+
+def test_a_follow_up_of_a_follow_up_borrows_from_the_message_that_names_the_topic():
+    earlier = ["My oak table and my lamp", "Which kiln is free?", "and the price?"]
+    assert profile_query("and why?", earlier=earlier).borrowed == "Which kiln is free?\nand the price?"
+    assert profile_query("and why?", earlier=["Which oak table is it?", "so", "and", "hm"]).borrowed == "so\nand\nhm"
+
+
+def test_bare_keywords_are_no_follow_up():
+    assert [is_follow_up(text) for text in ("and the price?", "why?", "oak", "oak table", "the oak kiln lamp")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "continues"),
+    [
+        ("What\u2019s next for the pond?", True),
+        ("What should we do next to finish the pond?", True),
+        ("Let's get the pond filled", True),
+        ("I would like to continue with the pond", True),
+        ("Where were we?", True),
+        ("What do I plan for next month?", False),
+        ("What do I plan for the next few weeks?", False),
+        ("Who lives next door?", False),
+        ("What stands next to the pond?", False),
+        ("Where does my resume stand?", False),
+        ("When did Ana continue her studies?", False),
+    ],
+)
+def test_words_tell_whether_something_is_gone_on_with(question, continues):
+    assert profile_query(question).continues is continues

@@ -18,6 +18,7 @@ from holdfast.ranking.stages import (
     prefer_perspective,
     prefer_time_range,
     prefer_told_years,
+    share_session,
     smooth_neighbours,
     tell_years,
 )
@@ -128,6 +129,25 @@ def test_the_user_s_words_and_the_assistant_s_have_a_weight_of_their_own_and_a_s
     ):
         [found] = prefer_perspective(pool, setting_of(query, settings)).candidates()
         assert [one.weight for one in found.adjustments] == weights
+
+
+# ------------------------------------------------------------------------------------------------ sessions
+
+
+def test_a_turn_takes_over_from_the_best_three_of_its_session():
+    rels = {"a": (0.9, 0.6, 0.3, 0.1), "b": (0.8, 0.1)}
+    rows = [(make_unit(f"{name}{rel}", session=name), rel) for name, found in rels.items() for rel in found]
+    pool = make_pool([*rows, (make_unit("page", session=None), 0.7)])
+    found = share_session(pool, setting_of(asking(), StageSettings(session=0.1))).candidates()
+    signals = {one.unit_id: [(made.weight, pytest.approx(made.signal)) for made in one.adjustments] for one in found}
+    assert signals["a0.9"] == signals["a0.1"] == [(0.1, 0.9)]  # (.9 + .6 + .3) / 3, the best session
+    assert signals["b0.8"] == [(0.1, 0.9 * 0.3 / 0.6)]
+    assert signals["page"] == []
+
+
+def test_turns_of_one_session_alone_stay_as_they_are():
+    pool = make_pool([(make_unit("a"), 0.9), (make_unit("b"), 0.2)])
+    assert share_session(pool, setting_of(asking(), StageSettings(session=0.1))) is pool
 
 
 # -------------------------------------------------------------------------------------------------- years

@@ -144,7 +144,7 @@ def test_time_that_runs_out_is_reported():
 
 
 def test_a_follow_up_asks_about_what_came_before():
-    query = profile_query("and why?", previous="Tell me about the bakery and safe bread")
+    query = profile_query("and why?", earlier=["Tell me about the bakery and safe bread"])
     assert account(query)["u0"].notes[1] == "derived: bakery has_capability heat"
 
 

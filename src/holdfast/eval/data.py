@@ -42,7 +42,7 @@ class GoldQuestion:
     `visible` is how many of the haystack's messages existed when it was asked. `answers` are literal strings that
     stand in the gold messages; it is empty where the data cannot promise that. Of a question about what changed,
     `current` are the messages that tell what holds, `earlier` those that tell what held before; where something only
-    looks like a change, `decoys` do.
+    looks like a change, `decoys` do. `said` is what was said before it in the session that it is asked in.
     """
 
     id: str
@@ -57,11 +57,18 @@ class GoldQuestion:
     current: frozenset[str] = frozenset()
     earlier: frozenset[str] = frozenset()
     decoys: frozenset[str] = frozenset()
+    said: tuple[Message, ...] = ()
 
     @property
     def has_gold(self) -> bool:
         """Return whether recall can be measured on it."""
         return self.answerable and bool(self.gold or self.gold_sessions)
+
+    @property
+    def as_given(self) -> str | list[dict[str, str]]:
+        """Return what a program would ask with: the text, after the messages of its session if there are any."""
+        said = [{"role": message.author, "content": message.text} for message in self.said]
+        return [*said, {"role": "user", "content": self.text}] if said else self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -342,6 +342,10 @@ def _read_asking_turns(
     session: str, label: str, turns: Sequence[JsonRow], at: datetime | None, messages: Messages,
     begins: Mapping[str, int], notes: Notes,
 ) -> Iterator[GoldQuestion]:  # fmt: skip
+    part, known = (
+        label.rpartition(" ")[2],
+        {message.id: message for message in messages if message.session == session},
+    )
     for place, turn in enumerate(turns):
         where = f"{label}:{place}"
         if not turn.get("is_query") or not (text := _read_question(turn.get("content"), where, notes)):
@@ -359,7 +363,8 @@ def _read_asking_turns(
         if not earlier:
             _note_no_gold(where, notes)
         category = text_of(turn.get("category_name")) or "all"
-        yield GoldQuestion(where, text, category, at or messages[begin].at, begin, gold_sessions=earlier)
+        said = tuple(known[name] for name in (f"{part}:{number}" for number in range(place)) if name in known)
+        yield GoldQuestion(where, text, category, at or messages[begin].at, begin, gold_sessions=earlier, said=said)
 
 
 # ------------------------------------------------------------------------- pages and their paragraphs: TSQA

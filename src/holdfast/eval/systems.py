@@ -79,7 +79,7 @@ class ProductReader:
     def rank(self, question: GoldQuestion) -> Ranking:
         """Search for one question, at its own moment."""
         self._catch_up(question)
-        result = self.memory.search(question.text, user=_OWNER, profile=self.profile, reference_time=question.at)
+        result = self.memory.search(question.as_given, user=_OWNER, profile=self.profile, reference_time=question.at)
         # A summary is no message: it takes its place and is nobody's gold; its session is found all the same.
         ids = [unit_id for hit in result for unit_id in (hit.unit.id, *hit.merged_ids)]
         found = [self.message_of.get(unit_id, unit_id) for unit_id in ids]
@@ -93,7 +93,7 @@ class ProductReader:
         found = {}
         for budget in budgets:
             context = self.memory.assemble(
-                question.text, user=_OWNER, profile=self.profile, budget=budget, reference_time=question.at,
+                question.as_given, user=_OWNER, profile=self.profile, budget=budget, reference_time=question.at,
                 track_access=False,
             )  # fmt: skip
             whole = frozenset(
@@ -365,6 +365,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "refusal": {"refusal.enabled": False},
     "names_leave": {"stages.names_leave": False},
     "smoothing": {"stages.smoothing": 0.0},
+    "session": {"stages.session": 0.0},
     "perspective": {"stages.perspective": 0.0},
     "own_words": {"stages.own_words": 0.0},
     "time_range": {"stages.time_range": 0.0},
@@ -373,6 +374,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "mentions": {"stages.mentions": 0.0},
     "shared_names": {"stages.shared_names": 0.0},
     "current": {"stages.current": 0.0},
+    "thread": {"stages.thread": 0.0},
     "diversity": {"stages.diversity": 0.0},
     "min_score": {"profile.min_score": 0.0},
     "gap": {"profile.gap": 0.0},

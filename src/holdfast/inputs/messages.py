@@ -326,18 +326,18 @@ def occurrence_id(said: Said, owner: tuple[str | None, ...], occurrence: int) ->
 # ------------------------------------------------------------------------------------------------- what a host shows
 
 
-def asked_in(query: Query) -> tuple[str, str | None]:
-    """Return the question and the user's message before it.
+def asked_in(query: Query) -> tuple[str, tuple[str, ...]]:
+    """Return the question and the user's messages before it, oldest first.
 
     Raises:
         InputError: it is neither a question nor messages with one in them.
     """
     if isinstance(query, str):
-        return query, None
+        return query, ()
     texts = [text for author, text in said_in(query) if author == "user" and text.strip()]
     if not texts:
         raise InputError("no user message with text in the list; the last one is the question")
-    return texts[-1], texts[-2] if len(texts) > 1 else None
+    return texts[-1], tuple(texts[:-1])
 
 
 def said_in(query: Query) -> list[tuple[Author, str]]:

@@ -6,7 +6,7 @@ from holdfast.language.changes import read_told
 from holdfast.language.facts import stated_facts
 from holdfast.language.instructions import instructions_of
 from holdfast.language.lexical import TOKENIZERS
-from holdfast.language.mentions import entities, titles
+from holdfast.language.mentions import entities, initials, titles
 from holdfast.language.symbols import aliases_of
 from holdfast.language.temporal import anchor_density
 from holdfast.settings import AnalysisSettings
@@ -20,8 +20,9 @@ def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
     return Analysis(
         terms=tuple(tuple(tokenise(text)) if (text := unit.field_text(name)) else () for name in FIELDS),
         anchor_density=anchor_density(unit.text),
-        titles=titles(unit.topic),
+        titles=(*titles(unit.topic), *initials(unit.topic)),
         mentions=entities(unit.text),
         facts=facts,
-        stating=(FACTS if facts or read_told(unit) else 0) | (INSTRUCTIONS if instructions_of(unit) else 0),
+        stating=(FACTS if facts or any(one.told or one.marker or one.planned for one in read_told(unit)) else 0)
+        | (INSTRUCTIONS if instructions_of(unit) else 0),
     )

@@ -60,7 +60,7 @@ def _cues() -> Iterator[tuple[str, str]]:
         named = "favou?rite|birthday|husband|wife|partner|name"
         yield word, rf"\b{word}\s+(?:(?:new|current)\s+)?(?:{named})\b"
     for word in (*grammar.MOVING, *grammar.SWITCHING):
-        yield word, rf"\b{word}\s+(?:(?:back|over)\s+)?(?:from|to|away|out)\b"
+        yield word, rf"\b{word}\s+(?:(?:{'|'.join(grammar.WAYS)})\s+)?(?:from|to|into|in|away|out)\b"
     for word in ("replaced", "joined", "left"):
         yield word, word
     kept = rf"(?=.{{0,{_LONGEST_OBJECT}}}\b{any_of('facts', 'belongings')}\b)"
@@ -178,6 +178,7 @@ _LEAD_PREPOSITIONS, _SUBORDINATORS, _BOUNDARIES = map(
 )
 _EMPTY_WHOLES, _OPEN_GERUNDS = grammar.word_set("empty_wholes"), grammar.word_set("open_gerunds")
 _RELATIVES = frozenset({"which", "who"})
+_SPEAKING = frozenset({"i", "we"})
 _PARTNERS = {"husband": "married_to", "wife": "married_to", "partner": "partner_of", "name": "named"}
 
 
@@ -191,8 +192,8 @@ class _Clause:
 
 
 def states_nothing(s: Sentence) -> bool:
-    """Return whether a sentence asks, supposes, reports or doubts, by its first word or any other."""
-    return s.at(0) in _ASKING or not _UNCERTAIN.isdisjoint(s.words)
+    """Return whether a sentence asks, supposes, reports, doubts or invents, by its first words or any other."""
+    return s.at(0) in _ASKING or not _UNCERTAIN.isdisjoint(s.words) or _is_fictional(s, 0)
 
 
 def _readings(s: Sentence) -> Iterator[Stated]:
@@ -231,7 +232,7 @@ def _is_fictional(s: Sentence, i: int) -> bool:
 def _next_clause(s: Sentence, i: int) -> int:
     """Return where the clause behind the next boundary begins; behind "although …" a comma is one."""
     ends = _BOUNDARIES | {","} if s.at(0) in _SUBORDINATORS else _BOUNDARIES
-    while i < len(s.words) and s.at(i) not in ends:
+    while i < len(s.words) and s.at(i) not in ends and not (s.at(i) == "," and s.at(i + 1) in _SPEAKING):
         i += 1
     while s.at(i) in _BOUNDARIES or s.at(i) == ",":
         i += 1
@@ -379,7 +380,8 @@ def _identity(s: Sentence, v: int, subject: Name) -> _Clause | None:
 
 def _identity_relation(kind: list[str], value: Name) -> str:
     kind = kind[1:] if kind[0] in {"new", "current"} else kind
-    if len(kind) > 1 and kind[0] in {"favourite", "favorite"} and grammar.is_class(value.text):
+    named = grammar.is_class(value.text) and not value.text.endswith("ing")  # "my favourite team is losing"
+    if len(kind) > 1 and kind[0] in {"favourite", "favorite"} and named:
         return "favourite_" + "_".join(kind[1:])
     if kind == ["birthday"] and grammar.has_shape(value.text, "date"):
         return "born_on"

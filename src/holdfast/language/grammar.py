@@ -261,6 +261,7 @@ BE, _WAS = frozenset({"am", "is", "are"}), frozenset({"was", "were"})
 _QUIT, _LASTING = word_set("quitting"), word_set("lasting")
 _NEGATIONS = frozenset(words("negations", "adverbs"))
 MOVING, SWITCHING = word_set("moving"), word_set("switching")
+WAYS = ("back", "over", "down", "up", "across", "in", "out", "house")
 PASSED_OVER = ADVERBS | _NEGATIONS
 _PERFECTS = _QUIT | {"been"} | {phrase[0] for phrase, (form, _) in VERBS.items() if form == "past"}
 _AUXILIARY_KINDS = {"do": "do", "does": "do"} | dict.fromkeys(BE, "be") | dict.fromkeys(_WAS, "was")
@@ -429,12 +430,15 @@ def shift(s: Sentence, v: int) -> _Shift | None:
 
 
 def _move(s: Sentence, p: int, meaning: Meaning) -> _Shift | None:
-    p += s.at(p) in {"back", "over"}
+    p += s.at(p) in WAYS and s.at(p + 1) in {"from", "to", "in", "into"}
     if s.at(p) == "from" and (old := read_object(s, p + 1, meaning.shape)) and s.at(old[1]) == "to":
         return _exchange(s, meaning, old, read_object(s, old[1] + 1, meaning.shape))
     if s.at(p) in {"away", "out"} and s.at(p + 1) in {"from", "of"} and (old := read_object(s, p + 2, meaning.shape)):
         return VerbGroup(meaning, p, negated=True, verb="moved"), [old[0]], old[1]
-    if s.at(p) == "to" and (new := read_object(s, p + 1, meaning.shape)) and not _is_long_ago(s, new[1]):
+    if meaning is _LIVES and s.at(p) in {"to", "into"} and s.at(p + 1) in _DETERMINERS:  # "to a small house in Leeds"
+        p = next((k for k in range(p + 2, p + _MOST_WORDS) if s.at(k) == "in"), p)
+    enters = s.at(p) == "to" or (meaning is _LIVES and s.at(p) == "in")
+    if enters and (new := read_object(s, p + 1, meaning.shape)) and not _is_long_ago(s, new[1]):
         return VerbGroup(meaning, p, negated=False, verb="moved"), [new[0]], new[1]
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
 from holdfast.language.lexical import STOP_WORDS
@@ -25,6 +25,15 @@ _NAME = re.compile(
     rf"[{_CAPITALS}](?<!\w.)(?<!\w['\u2019.&-].){_REST}"
     rf"(?:[^\S\n]+(?:{any_of('mentions', 'joining')}[^\S\n]+){{0,2}}(?:[{_CAPITALS}]{_REST}|\d+(?!\w)))*"
 )
+# The point of an initial does not end a name.
+_RUN = re.compile(rf"[{_CAPITALS}]{_REST}(?:(?:(?<!\w.)\.)?[^\S\n]+[{_CAPITALS}]{_REST})*")
+# A possessive ends a name: "Lindow's Lower Mill" are two.
+_POSSESSIVE = re.compile(r"['\u2019]s?(?!\w)")
+# "J. R. Hale", "John R. Hale", "J.R. Hale".
+_INITIALS = re.compile(
+    rf"(?:(?<!\w)([{_CAPITALS}][^\W_]+)[^\S\n]+)?(?<!\w)([{_CAPITALS}])\."
+    rf"(?:[^\S\n]*[{_CAPITALS}]\.)*[^\S\n]*([{_CAPITALS}][^\W_]{_REST})"
+)
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 # What may stand before the first word of a sentence, a line, a quotation or a bracket.
 _OPENING = re.compile(r"(?:^|[.!?:;\n\"\u201c\u201d\u2018(*#>|-])\s*$")
@@ -33,22 +42,42 @@ _ARTICLES = frozenset({"the", "a", "an"})
 _NO_NAMES = STOP_WORDS.union(
     listed("mentions", "no_names"), listed("calendar", "months"), listed("calendar", "weekdays")
 )
+_LEGAL_FORMS = listed("mentions", "legal_forms")
 # Shorter single words are initials and abbreviations of too many things.
 _SHORTEST = 4
 # A longer title is a sentence, and nobody names it whole.
 _MOST_WORDS = 8
 _MOST_TITLE = 200
+# Nobody who is called by initials and a last name has a longer one.
+_MOST_PERSON = 4
 # A pasted book is read up to here: what it is about stands at its beginning.
 _MOST_CHARACTERS = 4_000
 
 
 def titles(topic: str) -> tuple[str, ...]:
-    """Return the keys of what a unit is called: its topic, and that without what is in brackets or after a comma."""
+    """Return the keys of what a unit is called: its topic, and that without what is in brackets or after a comma.
+
+    The form of a company or a club may be left out too, but one word that is left of more is the name of too many: of
+    all Annas, "Anna, Countess of Tours" is one. Only a place is called so, and the larger one after its comma is a
+    name and nothing else: "Lindow, Dorset".
+    """
     if len(topic) > _MOST_TITLE:
         return ()
     bare = _QUALIFIER.sub("", topic)
-    found = (_words(text) for text in (topic, bare, bare.partition(",")[0]))
+    head, _, rest = bare.partition(",")
+    cut = _words(head)
+    short = [*cut]
+    while short and short[-1].replace(".", "") in _LEGAL_FORMS:
+        short.pop()
+    named = len(cut) > 1 or all(word[0].isupper() for word in _WORD.findall(rest))
+    found = (_words(topic), _words(bare), cut if named else [], short if len(short) > 1 else [])
     return tuple(dict.fromkeys(key for words in found if len(words) <= _MOST_WORDS and (key := _key(words))))
+
+
+def initials(topic: str) -> tuple[str, ...]:
+    """Return the key under which a text finds somebody whose first names it gives as initials."""
+    words = _words(_QUALIFIER.sub("", topic[:_MOST_TITLE]).partition(",")[0])
+    return (f"{words[0][0]}. {words[-1]}",) if 1 < len(words) <= _MOST_PERSON else ()
 
 
 def entities(text: str) -> tuple[str, ...]:
@@ -66,22 +95,37 @@ def phrases(text: str) -> tuple[str, ...]:
 
     It starts and ends with a capital or a digit, and may be a part of a longer name.
     """
-    written: list[str] = _WORD.findall(text[:_MOST_CHARACTERS])
+    text = text[:_MOST_CHARACTERS]
+    written: list[str] = _WORD.findall(text)
     words = [_fold(word) for word in written]
     strong = [at for at, word in enumerate(written) if word[0].isupper() or word[0].isdigit()]
-    return tuple(dict.fromkeys(_phrases(words, strong)))
+    return tuple(dict.fromkeys([*_phrases(words, strong, {*_lone_words(text)}), *_without_initials(text)]))
 
 
-def _phrases(words: Sequence[str], strong: Sequence[int]) -> Iterator[str]:
+def _phrases(words: Sequence[str], strong: Sequence[int], alone: Collection[str]) -> Iterator[str]:
     for number, first in enumerate(strong):
         if words[first] in _ARTICLES:
             continue
-        if _key([words[first]]):
+        if (words[first] in alone or words[first].isdigit()) and _key([words[first]]):
             yield words[first]
         for last in strong[number + 1 : number + _MOST_WORDS]:
             if last - first >= _MOST_WORDS:
                 break
             yield " ".join(words[first : last + 1])
+
+
+def _lone_words(text: str) -> Iterator[str]:
+    """Yield the capitalised words that are a name by themselves: not the Anna of "Anna Karina"."""
+    for run in _RUN.findall(text):
+        for name in _POSSESSIVE.split(run):
+            words = [word for word in _words(name) if word not in _NO_NAMES]
+            if len(words) == 1:
+                yield words[0]
+
+
+def _without_initials(text: str) -> Iterator[str]:
+    for first, initial, last in _INITIALS.findall(text):
+        yield f"{_fold(first)} {_fold(last)}" if first else f"{_fold(initial)}. {_fold(last)}"
 
 
 def spoken(text: str) -> str:

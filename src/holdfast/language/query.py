@@ -6,7 +6,7 @@ Roles only ever boost. The one word that may leave the question is an act verb a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from holdfast.language.lexical import Tokenizer, pieces, terms, words
@@ -47,6 +47,7 @@ _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _ACRONYM = re.compile(r"(?<![\w.])[A-Z]{2,}[A-RT-Z](?![\w.])")
 # One word: of a quoted title, a unit may hold any word by chance.
 _QUOTED = re.compile(r"[\"“«`]([^\s\"”»`]{2,60})[\"”»`]")
+_CONTINUES = re.compile(rf"\b{any_of('query', 'continues')}\b", re.IGNORECASE)
 _NOW = re.compile(rf"\b{any_of('query', 'now')}\b", re.IGNORECASE)
 _THEN = re.compile(rf"\b{any_of('query', 'then')}\b", re.IGNORECASE)
 _COURSE = re.compile(rf"\b{any_of('query', 'course')}\b", re.IGNORECASE)
@@ -54,29 +55,37 @@ _ADVICE = re.compile(rf"\b{any_of('query', 'advice')}\b", re.IGNORECASE)
 _PRESENT = re.compile(rf"\b{any_of('query', 'present')}\b", re.IGNORECASE)
 _PAST = re.compile(rf"\b{any_of('calendar', 'past')}\b", re.IGNORECASE)
 # "When was the demo?" asks for the date that was right in the end; "where was I living?" for what held then.
-_SETTLED = re.compile(r"\b(?:was|were) (?:it|the|my|our|his|her|their)\b", re.IGNORECASE)
+_SETTLED = re.compile(
+    r"\b(?:was|were) (?:it|the|my|our|his|her|their)\b|\b(?:when|(?:what|which) (?:time|day|date)) (?:was|were)\b",
+    re.IGNORECASE,
+)
+# "Have I met her?" asks whether it ever happened.
+_EXPERIENCE = re.compile(r"\W*(?:have|has|haven't|hasn't)\b", re.IGNORECASE)
 # A note of so few words, without a verb, asks in the present: "my weekend curfew".
 _MOST_NOTED = 6
-# A question with fewer content terms than this cannot stand alone: it continues the previous one (C7).
-_FOLLOW_UP_TERMS = 3
+# A question with fewer content terms than this cannot stand alone: it continues the previous one (C7), which may be a
+# follow-up itself; a topic is named at most so many messages ago.
+_FOLLOW_UP_TERMS, MOST_BORROWED = 3, 3
 # A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
 _MOST_TERMS = 256
 _MOST_CHARACTERS = 2000
 
 
 def profile_query(
-    text: str, *, previous: str | None = None, speakers: Iterable[str] = (), tokenise: Tokenizer = terms
+    text: str, *, earlier: Sequence[str] = (), speakers: Iterable[str] = (), tokenise: Tokenizer = terms
 ) -> QueryProfile:
-    """Return what `text` asks for; `previous` is the user's message before it, `speakers` the known names."""
+    """Return what `text` asks for; `earlier` are the user's messages before it, `speakers` the known names."""
     plain = text[:_MOST_CHARACTERS].replace("\u2019", "'")  # phones type the curly apostrophe
     head = _HEAD.match(plain)
     verb = head.group(1).lower() if head else ""
     act = _HEAD_VERBS.get(verb) or next((act for pattern, act in _PHRASES if pattern.search(plain)), None)
     topic = text[head.end() :] if head and verb in _HEAD_VERBS else text
     found = _distinct(tokenise(topic)) or _distinct(tokenise(text))
-    borrowed = previous if previous and len(found) < _FOLLOW_UP_TERMS else None
-    if borrowed:
-        found = _distinct((*found, *tokenise(borrowed)))
+    borrowed: list[str] = []
+    for message in reversed(earlier[-MOST_BORROWED:]):
+        if len(found) < _FOLLOW_UP_TERMS and message:
+            borrowed.insert(0, message)
+            found = _distinct((*found, *tokenise(message)))
     participants = _find_participants(text, speakers)
     return QueryProfile(
         text=text,
@@ -86,11 +95,18 @@ def profile_query(
         participants=participants,
         perspective=_find_perspective(plain, participants),
         stance=find_stance(plain, named=bool(participants)),
-        borrowed=borrowed,
+        borrowed="\n".join(borrowed) or None,
+        # In the middle of a session the next step is the session's own.
+        continues=bool(borrowed or not earlier) and _CONTINUES.search(plain) is not None,
         summary=_SUMMARY.search(plain) is not None,
         identifiers=_find_identifiers(text[:_MOST_CHARACTERS], tokenise),
         years=tuple(term for term in found if _YEAR.fullmatch(term)),
     )
+
+
+def is_follow_up(text: str, tokenise: Tokenizer = terms) -> bool:
+    """Return whether a question is too short to stand alone; bare keywords are looked up as they are."""
+    return len(found := _distinct(tokenise(text))) < _FOLLOW_UP_TERMS and len(words(text)) > len(found)
 
 
 def find_stance(text: str, *, named: bool = False) -> Stance | None:
@@ -105,7 +121,7 @@ def find_stance(text: str, *, named: bool = False) -> Stance | None:
         return "then"
     if _NOW.search(text):
         return "now"
-    if named:
+    if named or _EXPERIENCE.match(text):
         return None
     if _PAST.search(text):
         return "now" if _SETTLED.search(text) else "then"

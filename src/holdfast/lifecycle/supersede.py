@@ -11,19 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.language.changes import QUOTING, Assertion, Change, find_changes, read_told, speaks_of_change
+from holdfast.language.changes import Assertion, Change, find_changes, fulfil, is_quoting, read_told, speaks_of_change
 from holdfast.language.facts import speaker_of
 from holdfast.language.lexical import TOKENIZERS, terms
 from holdfast.language.sentences import PROSE
 from holdfast.language.symbols import symbol
+from holdfast.language.words import words
 from holdfast.settings import Settings
 from holdfast.store.contract import NO_HURRY, DenseQuery, LexicalQuery, Reading, Store
 from holdfast.types import FIELDS, Unit, View
 
 # A statement of the same thing shares words or meaning with its change: it is among the nearest.
 _NEAREST = 32
-# "I live in …" has one word besides its value, "I work as an engineer at …" two; with more, it tells of more.
-_OTHER_WORDS = 2
+# "I live in …" has one word besides its value; with others that its change does not repeat, it says more.
+_PLAIN = frozenset(term for word in words("changes", "plain") for term in terms(word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,36 +54,51 @@ def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> 
     """
     found: dict[str, Superseded] = {}
     functional = frozenset(settings.symbolic.functional)
-    concerned = [unit for unit in units if _is_concerned(unit, functional)]
+    concerned = [unit for unit in units if _is_concerned(store, unit, units, functional)]
     space = store.space() or "" if concerned else ""
     for one in concerned:
         unit, others = _look_around(store, one, space, settings)
+        plans = [plan for other in others if other.moment < unit.moment for plan in read_told(other) if plan.planned]
+        said = fulfil(read_told(unit), plans)
         for other in others:
             old, new = (other, unit) if other.moment < unit.moment else (unit, other)
-            if old.id not in found and (change := _change(new, old, functional)) is not None:
+            told = said if new is unit else read_told(new)
+            if old.id not in found and (change := _change(new, told, old, functional)) is not None:
                 found[old.id] = Superseded(old, new, change)
     return [*found.values()]
 
 
-def _is_concerned(unit: Unit, functional: frozenset[str]) -> bool:
+def _is_concerned(store: Store, unit: Unit, units: Sequence[Unit], functional: frozenset[str]) -> bool:
     """Return whether a turn may replace another, or be replaced: only a turn whose time was given has later ones."""
     told_later = unit.event_time != unit.recorded_time
     if not (told_later or functional or speaks_of_change(unit.text)):
         return False
-    return any(told_later or one.may_change(functional) for one in read_told(unit))
+    said = read_told(unit)
+    return any(one.may_change(functional) for one in said) or bool(
+        said and told_later and _is_older(store, unit, units)
+    )
 
 
-def _change(new: Unit, old: Unit, functional: frozenset[str]) -> Change | None:
+def _is_older(store: Store, unit: Unit, units: Sequence[Unit]) -> bool:
+    """Return whether something that was said later is known already; those it came with look for themselves."""
+    together = {one.id for one in units}
+    with store.reading(View.of_owner(unit)) as reading:
+        newest = reading.scan(order="newest", limit=len(together) + 1)
+        return any(one.moment > unit.moment for one in newest if one.id not in together)
+
+
+def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozenset[str]) -> Change | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
-    if old.pinned or QUOTING.search(new.text) or len(PROSE.spans(old.text)) != 1:
+    if old.pinned or is_quoting(new.text) or len(PROSE.spans(old.text)) != 1:
         return None
     before = read_told(old)
-    made = find_changes(read_told(new), before, functional)
+    made = find_changes(said, before, functional)
     gone = {one.old for one in made}
     if not made or not all(one.value in gone for one in before):
         return None
-    other = set(terms(old.text)).difference(*(terms(value) for value in gone))
-    return made[0] if len(other) <= _OTHER_WORDS else None
+    # What is told of a meeting's day is told of no more than its day.
+    said_again = (new.text, *(one.old for one in made if one.new), *(f"{one.subject} {one.slot}" for one in before))
+    return made[0] if set(terms(old.text)) <= _PLAIN.union(*map(terms, said_again)) else None
 
 
 def _look_around(store: Store, unit: Unit, space: str, settings: Settings) -> tuple[Unit, list[Unit]]:
@@ -91,9 +107,9 @@ def _look_around(store: Store, unit: Unit, space: str, settings: Settings) -> tu
     Those are the turns of the same speaker that are nearest in words, meaning or what they state, oldest first.
     """
     lexical = settings.lexical
-    words = tuple(dict.fromkeys(TOKENIZERS[settings.analysis.tokenizer](unit.text)))
+    looked_for = tuple(dict.fromkeys(TOKENIZERS[settings.analysis.tokenizer](unit.text)))
     weights = tuple(lexical.weights[name] for name in FIELDS)
-    query = LexicalQuery(words, weights, lexical.k1, lexical.b, frozenset(), 1.0)
+    query = LexicalQuery(looked_for, weights, lexical.k1, lexical.b, frozenset(), 1.0)
     with store.reading(View.of_owner(unit)) as reading:
         kept = reading.units([unit.id]).get(unit.id)
         if kept is None:
@@ -121,6 +137,7 @@ def _is_comparable(one: Unit, unit: Unit) -> bool:
 
 def _stating(reading: Reading, said: Sequence[Assertion]) -> list[str]:
     """Return the units that state a fact of a subject that these speak of, however far they are in words."""
-    slots, subjects = {one.slot for one in said}, {symbol(one.subject) for one in said}
+    slots = {"lives_in" if one.slot == "moved" else one.slot for one in said}
+    subjects = {symbol(one.subject) for one in said}
     facts = reading.facts().about(subjects, _NEAREST)
     return [source for fact in facts if fact.relation in slots for source in fact.sources]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import string
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import MINYEAR, UTC, datetime, timedelta
@@ -33,6 +34,11 @@ T = TypeVar("T")
 # A question for a time alone: the time decides, and of two in it the nearer one stands first.
 ONLY_TIME = 0.9
 
+# One good turn may be by chance; more than these say little more.
+_BEST_TURNS = 3
+_TINY = 1e-12
+# Of one title, so many are parents of links; and so many rows are looked at for each parent before fewer must do.
+_SAME_TITLE, _ROWS_FOR_PARENT = 2, 3
 # Further down a passage needs more than years to come up.
 _YEARS_READ = 20
 # A life or an age covers every year of it and answers for none; terms, posts and productions are shorter.
@@ -79,6 +85,26 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
         answers = pool.known["author"] == "assistant"
         signal, shares = np.where(answers, before, signal), np.where(answers, weight - shares, shares)
     return pool.apply(Effect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
+
+
+def share_session(pool: Pool, staging: Staging) -> Pool:
+    """Let a turn take over a little from its session: what is said around the subject is more likely about it.
+
+    A session's relevance is the mean of its best turns', beside the best session's.
+    """
+    weight = staging.settings.session
+    turns: dict[str, list[int]] = {}
+    for row, session in enumerate(pool.known["session"].tolist() if weight else ()):
+        if session is not None:
+            turns.setdefault(session, []).append(row)
+    if len(turns) < 2:
+        return pool
+    weights, signal = np.zeros(len(pool)), np.zeros(len(pool))
+    for rows in turns.values():
+        best = sorted(pool.rel[rows].tolist(), reverse=True)[:_BEST_TURNS]
+        weights[rows], signal[rows] = weight, sum(best) / _BEST_TURNS
+    because = "relevance of its session beside the best one's"
+    return pool.apply(Effect("session", weights, signal * (pool.rel.max() / max(signal.max(), _TINY)), because))
 
 
 def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
@@ -215,8 +241,7 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
     rel' = (1 - w)·rel + w·rel(parent), for the parent that lifts it most; nothing is ever lowered. An answer often
     stands in two units, and only the first of them speaks of what the question asks: it names the second.
     """
-    parents = order_rows(pool.fused, pool.ids)[: staging.settings.link_parents].tolist()
-    mentions = find_mentions([pool.ids[row] for row in parents if pool.rel[row] > 0.0], staging)
+    mentions = find_mentions(choose_parents(pool, staging), staging)
     known = pool.rows_by_id()
     if newcomers := [target for target in dict.fromkeys(one.target for one in mentions) if target not in known]:
         fresh = staging.join(newcomers)
@@ -226,16 +251,32 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
     return pool.apply(lift(pool, mentions, staging.settings)) if mentions else pool
 
 
-def find_mentions(best: Sequence[str], staging: Staging) -> tuple[Mention, ...]:
+def choose_parents(pool: Pool, staging: Staging) -> list[Unit]:
+    """Return the best units, at most two of one title: a long article would say the same names again and again."""
+    settings, most = staging.settings, staging.settings.link_parents
+    if not most or (not settings.mentions and not settings.shared_names):
+        return []
+    rows = order_rows(pool.fused, pool.ids)[: most * _ROWS_FOR_PARENT].tolist()
+    ids = [pool.ids[row] for row in rows if pool.rel[row] > 0.0]
+    found: list[Unit] = []
+    titled: Counter[str] = Counter()
+    for start in range(0, len(ids), most):
+        units = staging.units(page := ids[start : start + most])
+        for unit in (units[unit_id] for unit_id in page if unit_id in units):
+            titled[unit.topic] += 1
+            if not unit.topic or titled[unit.topic] <= _SAME_TITLE:
+                found.append(unit)
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
+def find_mentions(parents: Sequence[Unit], staging: Staging) -> tuple[Mention, ...]:
     """Return the links that lead away from the best units, each once.
 
     A name that stands in the question leads nowhere: what it names was looked for already.
     """
     settings = staging.settings
-    if not settings.mentions and not settings.shared_names:
-        return ()
-    units = staging.units(best)
-    parents = [units[unit_id] for unit_id in best if unit_id in units]
     asked = spoken(staging.query.text)
     found: list[Mention] = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
@@ -292,70 +333,132 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
 _HEAD, _LEADERS = 15, 5
 # What is far less relevant than the best row is no answer that could have changed.
 _LEAST_LEADING = 0.8
-# What takes the place of a row stands just above it; of several, the one that answers better stands first.
-_ABOVE, _KEPT_ORDER = 0.01, 0.05
-# Nearness beyond this multiple of the earlier turn's says no more about a change.
-_MOST_NEARNESS = 1.5
-# A cosine that is no nearness at all: a ratio to less would say nothing.
-_LEAST_COSINE = 0.05
-# Counted as so many signs: rare words in common, a slip put right at once, ten rows further down, a thousand
-# characters. Fitted on development chats, one history left out each time, and rounded to halves.
-_SHARED, _CORRECTION, _PER_TEN_ROWS, _PER_THOUSAND = 1.5, 3.0, -1.0, -1.5
+# What takes the place of a row stands just above it; of several, the one that answers better stands first. What was
+# promoted is harder to stand above, as its wider scope counts in the score.
+_ABOVE, _KEPT_ORDER, _ABOVE_PROMOTED = 0.005, 0.02, 0.04
+# Counted as so many signs: to be as near to the question as the nearest turn, rare words in common, a slip put right,
+# another value of the kind that is asked for in the same session, none where the earlier turn has one, to be a
+# question, ten rows further down, a thousand characters. Words of change are one. Found on development chats and
+# rounded to halves; the marks of docs/evaluation.md hardly move with a half more or less of any of them.
+_NEAR, _SHARED, _CORRECTION, _OTHER_VALUE, _NO_VALUE, _ASKS = 2.0, 1.5, 3.0, 1.5, -2.0, -1.0
+_PER_TEN_ROWS, _PER_THOUSAND = -1.0, -1.5
 # So many signs it takes. With fewer, more changes are seen (docs/evaluation.md), and more turns stand first that only
 # look like one.
-_SIGNS = 2.2
-# A context calls a turn earlier only when there are so many signs more: an order may err, a remark misleads.
-_SURE = 0.5
+_SIGNS = 1.6
+# A context calls a turn earlier only when there are so many signs more, and of two that replace the same turn the
+# later one stands first: an order may err, a remark misleads.
+_SURE = 1.2
 
 
 def prefer_current(pool: Pool, staging: Staging) -> Pool:
     """Let a turn that seems to replace an earlier one stand above it, where the question asks for what holds.
 
     rel' = (1 - w)·rel + w·(rel of the earlier one, and a little more); nothing is lowered or hidden. Signs of a
-    change are that the later turn is as near to the question, that the user says it, that it has words of change, and
-    that both share rare words; that it puts right what was said just before is enough. A turn that is long, or
-    far down the list, needs more of them.
+    change are that the later turn is near to the question, that it has words of change, that both share rare words,
+    and that it has another value of the kind that is asked for. A turn that asks, is long, or stands far down the
+    list needs more of them. What the assistant replies to the user is no news.
     """
     settings, query = staging.settings, staging.query
-    if not settings.current or query.stance != "now" or query.time_range is not None or not len(pool):
+    if not settings.current or query.stance != "now" or not len(pool) or _asks_for_past(pool, query):
         return pool
     pool = pool.sorted()
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
     replaced: dict[str, str] = {}
-    for newer, (older, signs) in _find_replaced(pool, staging).items():
-        weights[newer] = settings.current
-        signals[newer] = min(pool.rel[older] + _ABOVE + _KEPT_ORDER * pool.rel[newer], 1.0)
+    for newer, (older, signal, sure) in _find_replaced(pool, staging).items():
+        weights[newer], signals[newer] = settings.current, signal
         because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
-        if signs >= _SIGNS + _SURE:
+        if sure:
             replaced.setdefault(pool.ids[older], pool.ids[newer])
     moved = pool.apply(Effect("current", weights, signals, tuple(because)))
     return dataclasses.replace(moved, replaced=replaced)
 
 
-def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float]]:
-    """Return rows that seem to replace an earlier one, each with the best row that it replaces, and the signs."""
-    rels, starts = pool.rel[:_HEAD].tolist(), pool.known["starts"][:_HEAD].tolist()
+def _asks_for_past(pool: Pool, query: QueryProfile) -> bool:
+    """Return whether a question names a time that was over when the last of the rows was said."""
+    return query.time_range is not None and (query.time_range[1] - _EPOCH) // _MICROSECOND <= pool.known["ends"].max()
+
+
+_told_in = Derived(lambda unit: current.read_told(unit.text))
+_values_in = Derived(lambda unit: current.read_values(unit.text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """What says of two rows that the later replaces the earlier one; `alone` are the signs of each row by itself."""
+
+    asked: current.Asked
+    units: Mapping[int, Unit]
+    told: Mapping[int, current.Told]
+    rare: frozenset[str]
+    alone: Mapping[int, float]
+
+    def count(self, older: int, newer: int) -> float:
+        """Return how many signs there are."""
+        earlier, later = self.units[older], self.units[newer]
+        old, new = self.told[older], self.told[newer]
+        changes, asks = current.find_said(self.asked, old, new)
+        signs = self.alone[newer] + changes + _ASKS * asks
+        signs += _SHARED * current.share_rare(self.asked, old, new, self.rare)
+        together = earlier.session is not None and earlier.session == later.session
+        if self.asked.kinds:
+            other = current.has_other_value(self.asked, _values_in(earlier), _values_in(later))
+            signs += 0.0 if other is None else _NO_VALUE if not other else _OTHER_VALUE if together else 0.0
+        if together and earlier.author == later.author and current.corrects(later.text):
+            signs += _CORRECTION
+        return signs
+
+    def is_later(self, older: int, newer: int) -> bool:
+        """Return whether a row was said after another one, and not by somebody else to the same user."""
+        earlier, later = self.units[older], self.units[newer]
+        if earlier.author == later.author and earlier.speaker != later.speaker:
+            return False
+        return later.event_time > earlier.event_time
+
+
+def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, bool]]:
+    """Return rows that seem to replace an earlier one, each with that one, what it takes over, and if it is sure."""
+    rels = pool.rel[:_HEAD].tolist()
     head = [row for row, kind in enumerate(pool.known["kind"][:_HEAD].tolist()) if kind == "turn"]
-    leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0]]
-    units = staging.units([pool.ids[row] for row in head])
-    told = {row: current.read_told(units[pool.ids[row]].text) for row in head if pool.ids[row] in units}
-    asked, rare = current.content_words(staging.query.text), current.find_rare([*told.values()])
-    found: dict[int, tuple[int, float]] = {}
-    for newer, new in told.items():
-        alone = float(pool.known["author"][newer] == "user") + _PER_TEN_ROWS * newer / 10
-        alone += _PER_THOUSAND * min(int(pool.known["length"][newer]) / 1000, 1.0)
+    read = staging.units([pool.ids[row] for row in head])
+    units = {row: read[pool.ids[row]] for row in head if pool.ids[row] in read}
+    told = {row: _told_in(unit) for row, unit in units.items()}
+    near = {row: _nearness(pool, row) for row in units}
+    if not any(near.values()):
+        return {}
+    nearest = max(near.values())
+    alone = {
+        row: _NEAR * near[row] / nearest + _PER_TEN_ROWS * row / 10 + _PER_THOUSAND * min(len(unit.text) / 1000, 1.0)
+        for row, unit in units.items()
+    }
+    asked = current.read_asked(staging.query.text)
+    signs = _Signs(asked, units, told, current.find_rare([*told.values()]), alone)
+    leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0] and row in told]
+    found: dict[int, tuple[int, float, bool]] = {}
+    for newer in [row for row in told if _is_news(pool, row)]:
         for older in leaders:
-            if older >= newer or older not in told or starts[newer] <= starts[older]:
+            if older >= newer or not signs.is_later(older, newer):
                 continue
-            near = _nearness(pool, newer) / max(_nearness(pool, older), _LEAST_COSINE)
-            signs = alone + min(near, _MOST_NEARNESS) + current.tells_change(asked, told[older], new)
-            signs += _SHARED * current.share_rare(asked, told[older], new, rare)
-            if _is_beside(pool, older, newer) and current.corrects(units[pool.ids[newer]].text):
-                signs += _CORRECTION
-            if signs >= _SIGNS:
-                found[newer] = (older, signs)
+            if (count := signs.count(older, newer)) >= _SIGNS:
+                signal = rels[older] + _margin(pool, older, newer) + _KEPT_ORDER * rels[newer]
+                found[newer] = (older, min(signal, 1.0), count >= _SIGNS + _SURE)
                 break
+    for newer in sorted(found, key=lambda row: units[row].event_time):
+        for older, (_, signal, _) in [*found.items()]:
+            if signal < found[newer][1] or not signs.is_later(older, newer):
+                continue
+            if signs.count(older, newer) >= _SIGNS + _SURE:
+                found[newer] = (older, min(signal + _margin(pool, older, newer), 1.0), True)
     return found
+
+
+def _margin(pool: Pool, older: int, newer: int) -> float:
+    scopes = pool.known["scope"]
+    return _ABOVE_PROMOTED if scopes[older] == "user" != scopes[newer] else _ABOVE
+
+
+def _is_news(pool: Pool, row: int) -> bool:
+    """Return whether a row tells something by itself: the user's words, or the assistant's that answer nothing."""
+    return pool.known["author"][row] == "user" or "before" not in pool.known or pool.known["before"][row] is None
 
 
 def _nearness(pool: Pool, row: int) -> float:
@@ -364,12 +467,38 @@ def _nearness(pool: Pool, row: int) -> float:
     return float(pool.rel[row]) if cosine is None else max(cosine, 0.0)
 
 
-def _is_beside(pool: Pool, older: int, newer: int) -> bool:
-    """Return whether a turn is the next but one behind another, or nearer, and by the same author."""
-    if "before" not in pool.known or pool.known["author"][older] != pool.known["author"][newer]:
-        return False
-    behind = pool.known["after"][older]
-    return behind is not None and behind in (pool.ids[newer], pool.known["before"][newer])
+# --------------------------------------------------------------------------------------------------- threads
+
+
+def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
+    """Prefer the latest session of the thread that someone goes on with: "what's next for the garden?".
+
+    The thread are the sessions that the question brings up, each as far as it does: the mean rel of its best turns,
+    spread over [0, 1]. The signal of a session is that, divided by 1 + those of all later ones, so that a later
+    session about something else takes nothing away.
+    """
+    weight, query = staging.settings.thread, staging.query
+    sessions, codes = pool.known["session"].tolist(), dict[str | None, int]()
+    if not weight or not query.continues or query.time_range is not None or len(set(sessions)) < 2:
+        return pool
+    code_of = [codes.setdefault(session, len(codes)) for session in sessions]
+    sums, counts, ends = [0.0] * len(codes), [0] * len(codes), [-np.inf] * len(codes)
+    for rel, code, end in sorted(zip(pool.rel.tolist(), code_of, pool.known["ends"].tolist(), strict=True))[::-1]:
+        ends[code] = max(ends[code], end)
+        if counts[code] < _BEST_TURNS:
+            counts[code] += 1
+            sums[code] += rel / _BEST_TURNS
+    if None in codes:  # belongs to no session, and to no thread
+        sums[codes[None]] = min(sums)
+    about = np.array(sums)
+    about = (about - about.min()) / max(float(np.ptp(about)), _TINY)
+    latest = np.argsort(-np.array(ends), kind="stable")
+    later = np.cumsum(about[latest]) - about[latest]
+    signal = np.empty(len(codes))
+    signal[latest] = about[latest] / (1.0 + later)
+    weights = np.where([session is None for session in sessions], 0.0, weight)
+    effect = Effect("thread", weights, signal[code_of], "how near its session is, less by each later one")
+    return pool.apply(effect)
 
 
 # ------------------------------------------------------------------------------------------------- diversity
@@ -380,12 +509,14 @@ def diversify(pool: Pool, staging: Staging) -> Pool:
 
     rel' = (1 - w)·rel for it. Two units say the same when nearly all of their words are the same and no number
     differs: a changed number or date is news, however alike the rest is. So is it when another one says it. As soon
-    as `most` units say something of their own the list is full, and nobody looks further down.
+    as `most` units say something of their own the list is full, and nobody looks further down. The best hit may be
+    the wrong one of two that are alike, so the first that says what it says steps back to the end of the list only.
     """
     settings, order = staging.settings, order_rows(pool.fused, pool.ids).tolist()
     if not settings.diversity:
         return pool.sorted()
-    weights, because, own = np.zeros(len(pool)), ["signal"] * len(pool), 0
+    weights, signals, because, own = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool), 0
+    twin: int | None = None
     said: dict[tuple[str, str], list[tuple[str, frozenset[str]]]] = {}
     authors, speakers = pool.known["author"], pool.known["speaker"]
     for row, words in zip(order, _read_words([pool.ids[row] for row in order], staging), strict=True):
@@ -398,7 +529,15 @@ def diversify(pool: Pool, staging: Staging) -> Pool:
             own += 1
         else:
             weights[row], because[row] = settings.diversity, f"{first} says the same"
-    return pool.apply(Effect("diversity", weights, np.zeros(len(pool)), tuple(because))).sorted()
+            if twin is None and first == pool.ids[order[0]]:
+                twin = row
+    lowered = pool.apply(Effect("diversity", weights, signals, tuple(because))).sorted()
+    if twin is None or pool.ids[twin] in lowered.ids[: staging.most]:
+        return lowered
+    # As good as the last but one, it comes before the last.
+    weights[twin], signals[twin] = 1.0, min(pool.rel[twin], lowered.rel[staging.most - 2])
+    because[twin] += ", and it stays among the hits"
+    return pool.apply(Effect("diversity", weights, signals, tuple(because))).sorted()
 
 
 def _read_words(ids: Sequence[str], staging: Staging) -> Iterator[frozenset[str]]:
@@ -418,7 +557,9 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
     return not any(character.isdigit() for word in one ^ other for character in word)
 
 
-STAGES: tuple[Stage, ...] = (smooth_neighbours, *PREFERENCES, link_mentions, prefer_current, diversify)
+STAGES: tuple[Stage, ...] = (
+    smooth_neighbours, share_session, *PREFERENCES, link_mentions, prefer_latest_session, prefer_current, diversify,
+)  # fmt: skip
 
 
 def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:

@@ -291,7 +291,8 @@ class QueryProfile:
     participants: tuple[str, ...] = ()
     perspective: Literal["user", "assistant"] | str | None = None  # noqa: PYI051 - a speaker's name otherwise
     stance: Stance | None = None  # whether it asks for what holds now, or for what held before and how it went
-    borrowed: str | None = None
+    borrowed: str | None = None  # of a short follow-up: the user's message before it
+    continues: bool = False  # whether it goes on with something: "what's next?" at the beginning of a session
     summary: bool = False  # whether it asks for all that was said on a topic, by whomever
     identifiers: tuple[str, ...] = ()  # those of `terms` that name one thing exactly: codes, paths, quoted words
     years: tuple[str, ...] = ()  # those of `terms` that are years
