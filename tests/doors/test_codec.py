@@ -212,7 +212,7 @@ def test_a_brief_answer_leaves_out_what_only_a_closer_look_needs(answers):
     assert brief["trace"]["candidates"] == brief["trace"]["results"][0]["ids"] == []
     assert brief["trace"]["results"][0]["found"] == len(whole["trace"]["results"][0]["ids"]) > 0
     assert brief["hits"] == whole["hits"]
-    assert brief["trace"]["dropped"] == whole["trace"]["dropped"]
+    assert brief["trace"]["cuts"] == whole["trace"]["cuts"]
     erased = encode(VERBS["forget"].result, answers["forget"], full=False)
     assert erased["units"] == [unit.id for unit in answers["forget"].units]
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -27,8 +28,8 @@ from holdfast.types import (
     Claims,
     Compaction,
     Contribution,
+    Cut,
     CutRows,
-    Dropped,
     Erasure,
     FactTable,
     KnownFact,
@@ -104,7 +105,7 @@ def _plain(**described: JSON) -> Form:
 
 
 def _write_float(value: float) -> JSON:
-    return float(value) if math.isfinite(value) else str(float(value))
+    return value if math.isfinite(value) else str(float(value))
 
 
 def _write_time(moment: datetime) -> str:
@@ -157,6 +158,8 @@ def _union(kinds: tuple[Kind, ...]) -> Form:
     some = [kind for kind in kinds if kind is not types.NoneType]
     if len(some) == 1:
         write, read = forms[some[0]].encode, forms[some[0]].decode
+        if write is _keep:
+            return Form(_keep, _keep, describe)
         return Form(
             lambda value: None if value is None else write(value),
             lambda value: None if value is None else read(value),
@@ -187,7 +190,7 @@ def _array(origin: Kind, inner: tuple[Kind, ...]) -> Form:
     gather = tuple if origin is Sequence else origin
     ordered = sorted if origin is frozenset else _keep
     return Form(
-        lambda value: [*map(each.encode, ordered(value))],
+        list if each.encode is _keep and ordered is _keep else lambda value: [*map(each.encode, ordered(value))],
         lambda value: gather(map(each.decode, value)),
         lambda components: {"type": "array", "items": each.schema(components)},
     )
@@ -218,15 +221,22 @@ def _object(kind: Kind) -> Form:
     defaults, hints, sparse = _members(kind), get_type_hints(kind), kind in _SPARSE
     forms = {name: form_of(hints[name]) for name in defaults}
     derived = _DERIVED.get(kind, ())
-    rows = [(name, form.encode, defaults[name] if sparse else dataclasses.MISSING) for name, form in forms.items()]
+    # On the way of every answer: what is written as it is costs nothing here.
+    fetch, coded = (
+        attrgetter(*defaults),
+        [(name, one.encode) for name, one in forms.items() if one.encode is not _keep],
+    )
 
     def write(value: object) -> JSON:
-        row = {}
-        for name, write_one, default in rows:
-            one = getattr(value, name)
-            if one != default:
-                row[name] = write_one(one)
-        return row | {name: _told(getattr(value, name)) for name in derived}
+        row = dict(zip(defaults, fetch(value), strict=True))
+        if sparse:
+            row = {name: one for name, one in row.items() if one != defaults[name]}
+        for name, write_one in coded:
+            if name in row:
+                row[name] = write_one(row[name])
+        for name in derived:
+            row[name] = _told(getattr(value, name))
+        return row
 
     def read(row: JSON) -> object:
         return kind(**{name: form.decode(row[name]) for name, form in forms.items() if name in row})
@@ -245,6 +255,27 @@ def _object(kind: Kind) -> Form:
         return {"$ref": f"#/components/schemas/{called}"}
 
     return Form(write, read, describe)
+
+
+def _unit() -> Form:
+    """Return the form of a unit: its statement is written where it says something else than its text."""
+    plain = _object(Unit)
+
+    def write(unit: Unit) -> JSON:
+        row = plain.encode(unit)
+        said = getattr(unit, unit.statement_field)
+        if said == unit.text:
+            row.pop(unit.statement_field, None)
+        elif not said:
+            row[unit.statement_field] = said
+        return row
+
+    def read(row: JSON) -> Unit:
+        name = "procedure" if row.get("role") == "Procedure" else "claim"
+        unit: Unit = plain.decode({name: row["text"], **row})
+        return unit
+
+    return Form(write, read, plain.schema)
 
 
 def _told(value: object) -> JSON:
@@ -291,7 +322,7 @@ class _SentTrace:
     profile: str
     results: tuple[RetrievalResult, ...]
     candidates: tuple[Candidate, ...]
-    dropped: tuple[Dropped, ...]
+    cuts: tuple[CutRows, ...]
     reference_time: datetime
     refused: str
     projection: Projection | None
@@ -321,13 +352,32 @@ def _write_trace(trace: Trace) -> JSON:
 def _read_trace(row: JSON) -> Trace:
     sent: _SentTrace = decode(_SentTrace, row)
     return Trace(
-        sent.query, sent.profile, sent.results, _ReadPool(sent.candidates), tuple(map(_cut_of, sent.dropped)),
+        sent.query, sent.profile, sent.results, _ReadPool(sent.candidates), sent.cuts,
         sent.reference_time, sent.refused, sent.projection, sent.notice,
     )  # fmt: skip
 
 
-def _cut_of(one: Dropped) -> CutRows:
-    return CutRows(one.cut, (one.unit_id,), {one.unit_id: one.merged_ids}, one.needed, np.array([one.had]))
+@dataclass(frozen=True, slots=True)
+class _SentCut:
+    """What one cut removed: ids, the bar that each had to reach (or one bar for all), and what each had."""
+
+    cut: Cut
+    ids: tuple[str, ...]
+    merged: Mapping[str, tuple[str, ...]]
+    needed: Any
+    had: tuple[float, ...]
+
+
+def _write_cut(rows: CutRows) -> JSON:
+    needed = rows.needed.tolist() if isinstance(rows.needed, np.ndarray) else float(rows.needed)
+    merged = {one: rows.merged[one] for one in rows.ids if rows.merged.get(one)}
+    return form_of(_SentCut).encode(_SentCut(rows.cut, rows.ids, merged, needed, tuple(rows.had.tolist())))
+
+
+def _read_cut(row: JSON) -> CutRows:
+    sent: _SentCut = decode(_SentCut, row)
+    needed = np.array(sent.needed) if isinstance(sent.needed, list) else sent.needed
+    return CutRows(sent.cut, sent.ids, sent.merged, needed, np.array(sent.had))
 
 
 def _describe_tree(components: dict[str, JSON]) -> JSON:
@@ -351,8 +401,10 @@ def _read_facts(rows: JSON) -> FactTable:
 
 
 _FORMS |= {
+    Unit: _unit(),
     Contribution: Form(Contribution.to_json, Contribution.from_json, _describe_tree),
     RetrievalResult: Form(_write_result, _read_result, lambda components: schema(_SentResult, components)),
+    CutRows: Form(_write_cut, _read_cut, lambda components: schema(_SentCut, components)),
     Trace: Form(_write_trace, _read_trace, lambda components: schema(_SentTrace, components)),
     FactTable: Form(
         lambda facts: [encode(KnownFact, one) for one in facts],

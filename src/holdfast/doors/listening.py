@@ -23,23 +23,33 @@ from holdfast.settings import Settings
 
 # After this many seconds of waiting for answers to be read, a stopping server closes connections; work goes on.
 _PATIENCE = 30
+# Agents ask once in a while; a new connection for each question costs more than one that is kept.
+_IDLE = 60
 # Connections that the system holds while the server is busy accepting others.
 _BACKLOG = 128
 Announce = Callable[[str], None]
 
 
-class _Server(uvicorn.Server):
-    """Says where it listens as soon as it does."""
+class Listener(uvicorn.Server):
+    """Runs a door on one socket, and says so as soon as it listens."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(self, door: Door, listening: socket.socket, announce: Announce) -> None:
+        config = uvicorn.Config(
+            door.app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
+            timeout_graceful_shutdown=_PATIENCE, timeout_keep_alive=_IDLE,
+        )  # fmt: skip
         super().__init__(config)
-        self._announce = announce
+        self._listening, self._announce = listening, announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """See `uvicorn.Server`."""
         await super().startup(sockets)
         if self.started:
-            self._announce()
+            self._announce(_address(self._listening))
+
+    def listen(self) -> None:
+        """Answer until a signal, or `should_exit`, ends it."""
+        self.run([self._listening])
 
 
 def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce = lambda _: None) -> None:
@@ -54,14 +64,9 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
         raise AccessError(f"host {shown(how.host)} is open to others; make a token first with holdfast token add")
     with contextlib.ExitStack() as stack:
         stack.enter_context(_alone(path))
-        listening = stack.enter_context(_listen_on(how))
+        listening = stack.enter_context(listen_on(how))
         memory = stack.enter_context(Memory.open(path, settings=settings))
-        door = Door(memory, how, tokens)
-        config = uvicorn.Config(
-            door.app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
-            timeout_graceful_shutdown=_PATIENCE,
-        )  # fmt: skip
-        _Server(config, lambda: announce(_address(listening))).run([listening])
+        Listener(Door(memory, how, tokens), listening, announce).listen()
 
 
 def _is_loopback(host: str) -> bool:
@@ -92,7 +97,13 @@ def _alone(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _listen_on(how: ServerSettings) -> Iterator[socket.socket]:
+def listen_on(how: ServerSettings) -> Iterator[socket.socket]:
+    """Hold the place that the settings name.
+
+    Raises:
+        ServerError: another server has it.
+        InputError: nobody can listen there.
+    """
     listening = _open_file(Path(how.unix)) if how.unix else _open_port(how.host, how.port)
     try:
         yield listening
@@ -104,8 +115,9 @@ def _listen_on(how: ServerSettings) -> Iterator[socket.socket]:
 
 def _open_port(host: str, port: int) -> socket.socket:
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # Named as TCP, asyncio sends small answers at once; otherwise each waits 40 ms for more.
+        listening = socket.socket(family, kind, protocol)
     except (OSError, OverflowError) as error:
         raise InputError(f"cannot listen at {shown(host)}, port {port}: {error}; choose others") from error
     try:

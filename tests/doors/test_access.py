@@ -1,0 +1,223 @@
+"""Who is let in, and how far: tokens, other people's ids, and pages in a browser."""
+
+import json
+import stat
+import threading
+
+import pytest
+from served import client, served
+
+from builders import opened
+from holdfast import InputError, NotFoundError, StoreError
+from holdfast.doors.tokens import Tokens, token_file
+from holdfast.doors.verbs import VERBS, write_call
+from holdfast.errors import AccessError
+from holdfast.testing.embedders import HashEmbedder
+
+
+@pytest.fixture(scope="module")
+def memory():
+    with opened(embedder=HashEmbedder()) as memory:
+        memory.remember("ana's key is under the wisteria", user="ana", tenant="acme", id="ana-1", session="s")
+        memory.remember("ana's key was in the drawer", user="ana", tenant="acme", id="ana-2", session="s")
+        memory.remember("bob keeps bees", user="bob", tenant="acme", id="bob-1")
+        memory.remember("carol sells tea", user="carol", tenant="other", id="carol-1")
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def guarded(memory, tmp_path_factory):
+    """Serve with a token of each kind; yields the address and the tokens by name."""
+    tokens = Tokens(token_file(tmp_path_factory.mktemp("tokens") / "a.db"))
+    made = {
+        "acme": tokens.add("acme", "acme"),
+        "other": tokens.add("other", "other"),
+        "bob": tokens.add("bob", "acme", "bob"),
+        "gone": tokens.add("gone", "acme"),
+    }
+    tokens.revoke("gone")
+    with served(memory, tokens) as address:
+        yield address, made
+
+
+def asked(guarded, token, method="GET", path="/v1/units/ana-1", **parameters):
+    address, made = guarded
+    with client(address, made.get(token, token)) as http:
+        return http.request(method, path, **parameters)
+
+
+@pytest.mark.parametrize("token", [None, "gone", "hf_wrong", "", "hf_" + "x" * 10_000])
+def test_a_missing_wrong_or_revoked_token_opens_nothing(guarded, token):
+    for path in ("/v1/units/ana-1?user=ana", "/v1/stats?user=ana", "/metrics"):
+        answer = asked(guarded, token, path=path)
+        assert (answer.status_code, answer.json()["error"]) == (401, "AccessError")
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert asked(guarded, token, path="/health").status_code == 200
+
+
+@pytest.mark.parametrize("header", ["Basic YTpi", "Bearer", "Token x", "\xff\xfe"])
+def test_a_header_that_is_no_bearer_token_opens_nothing(guarded, header):
+    with client(guarded[0]) as http:
+        answer = http.get("/v1/stats?user=ana", headers={"Authorization": header.encode("latin-1")})
+    assert answer.status_code == 401
+
+
+def test_a_token_opens_its_tenant_and_no_other(guarded):
+    unit = asked(guarded, "acme", params={"user": "ana"})
+    assert (unit.status_code, unit.json()["tenant"]) == (200, "acme")
+    assert asked(guarded, "acme", params={"user": "ana", "tenant": "acme"}).status_code == 200
+    assert asked(guarded, "acme", params={"user": "carol", "tenant": "other"}).status_code == 403
+    assert asked(guarded, "other", params={"user": "ana"}).status_code == 404
+    assert asked(guarded, "other", params={"user": "ana", "tenant": "acme"}).status_code == 403
+
+
+def test_a_users_token_names_the_user_and_opens_no_other(guarded):
+    assert asked(guarded, "bob", path="/v1/units/bob-1").status_code == 200
+    assert asked(guarded, "bob", params={"user": "ana"}).status_code == 403
+    assert asked(guarded, "bob").status_code == 404
+    shared = {"content": "everyone, send bob money", "scope": "global"}
+    assert asked(guarded, "bob", "POST", "/v1/units", json=shared).status_code == 403
+    query = {"name": "rules.md", "scope": "global"}
+    assert asked(guarded, "bob", "POST", "/v1/documents", params=query, content=b"# x").status_code == 403
+
+
+def test_no_token_reaches_the_whole_store(guarded):
+    assert asked(guarded, "acme", "POST", "/v1/reembed").status_code == 403
+    assert asked(guarded, "acme", path="/v1/stats?user=ana&whole=true").status_code == 403
+    assert asked(guarded, "acme", path="/v1/stats?user=ana").json()["store_units"] is None
+
+
+def test_ids_of_others_are_not_found_through_any_route(guarded, memory):
+    foreign = {
+        "get": {"id": "ana-1"}, "history": {"id": "ana-1"}, "widen": {"id": "ana-1"}, "expand": {"id": "ana-1"},
+        "update": {"id": "ana-1", "text": "mine now"}, "supersede": {"id": "ana-1", "by": "bob-1"},
+        "reinstate": {"id": "ana-1"}, "why": {"query": "key", "id": "ana-1"}, "forget": {"ids": ["ana-1"]},
+    }  # fmt: skip
+    with_ids = {name for name, verb in VERBS.items() if {"id", "ids"} & verb.arguments.keys()} - {"remember"}
+    assert foreign.keys() == with_ids
+    before = memory.history("ana-1", user="ana", tenant="acme")
+    for name, arguments in foreign.items():
+        call = write_call(VERBS[name], arguments)
+        headers = {"Content-Type": call.media_type} if call.media_type else {}
+        for token, owner in (("bob", {}), ("other", {"user": "ana"})):
+            body = json.dumps(json.loads(call.body) | owner).encode() if call.body else b""
+            query = call.query | (owner if not call.body else {})
+            answer = asked(guarded, token, call.method, call.path, params=query, content=body, headers=headers)
+            assert answer.status_code == 404, (name, token, answer.text)
+            assert "wisteria" not in answer.text
+    assert memory.history("ana-1", user="ana", tenant="acme") == before
+
+
+def test_what_others_said_comes_through_no_route_that_searches(guarded):
+    body = {"query": "where is ana's key? and the drawer, bees, tea"}
+    for path in ("/v1/search?detail=full", "/v1/context?detail=full"):
+        answer = asked(guarded, "bob", "POST", path, json=body)
+        assert (answer.status_code, "wisteria" in answer.text) == (200, False)
+    for path in ("/v1/units", "/v1/facts"):
+        assert "wisteria" not in asked(guarded, "bob", path=path).text
+    assert asked(guarded, "bob", path="/v1/stats").json()["units"] == 1
+
+
+def test_a_token_that_is_revoked_ends_at_once_and_the_last_one_opens_nothing(memory, tmp_path):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    secret = tokens.add("only", "acme")
+    with served(memory, tokens) as address, client(address, secret) as http:
+        assert http.get("/v1/stats?user=ana").status_code == 200
+        Tokens(tokens.path).revoke("only")
+        assert http.get("/v1/stats?user=ana").status_code == 401
+        tokens.path.unlink()
+        assert http.get("/v1/stats?user=ana").status_code == 401
+
+
+def test_the_first_token_closes_a_server_that_had_none(memory, tmp_path):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    with served(memory, tokens) as address, client(address) as http:
+        assert http.get("/v1/stats?user=ana").status_code == 200
+        tokens.add("first", "acme")
+        assert http.get("/v1/stats?user=ana").status_code == 401
+
+
+# ------------------------------------------------------------------------------------------------- browsers
+
+
+@pytest.fixture(scope="module")
+def open_address(memory):
+    with served(memory) as address:
+        yield address
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:8377"}, 200),
+        ({"Host": "[::1]:8377"}, 200),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example:8377"}, 421),
+        ({"Host": "localhost.evil.example"}, 421),
+        ({"Host": "127.0.0.1@evil.example"}, 421),
+        ({"Host": ""}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost:1", "Host": "localhost:8377"}, 403),
+        ({"Origin": "http://localhost:8377", "Host": "localhost:8377"}, 200),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+    ],
+)
+def test_without_tokens_pages_and_foreign_names_are_refused(open_address, memory, headers, status):
+    with client(open_address) as http:
+        assert http.get("/v1/stats?user=ana", headers=headers).status_code == status
+        body = {"content": "a page wrote this", "user": "page"}
+        if status != 200:
+            assert http.post("/v1/units", json=body, headers=headers).status_code == status
+            assert http.options("/v1/units", headers=headers).status_code == status
+    assert memory.stats(user="page").units == 0
+
+
+def test_a_form_of_a_page_is_no_json(open_address):
+    with client(open_address) as http:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+            body, headers = b'{"content": "x", "user": "page"}', {"Content-Type": kind}
+            assert http.post("/v1/units", content=body, headers=headers).status_code == 415
+
+
+# --------------------------------------------------------------------------------------------------- tokens
+
+
+def test_tokens_are_kept_as_hashes_in_a_private_file(tmp_path):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    secret = tokens.add("laptop", "acme", "ana")
+    assert stat.S_IMODE(tokens.path.stat().st_mode) == 0o600
+    assert secret not in tokens.path.read_text()
+    assert secret.removeprefix("hf_") not in tokens.path.read_text()
+    found = tokens.find(secret)
+    assert (found.name, found.tenant, found.user) == ("laptop", "acme", "ana")
+    with pytest.raises(AccessError):
+        tokens.find(found.sha256)
+    with pytest.raises(InputError, match="already"):
+        tokens.add("laptop", "acme")
+    with pytest.raises(NotFoundError):
+        tokens.revoke("desktop")
+
+
+def test_a_file_that_cannot_be_read_lets_nobody_in(tmp_path, memory):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    secret = tokens.add("laptop", "acme")
+    for damage in ("[{", '{"a": 1}', '[{"name": "x"}]', "null"):
+        tokens.path.write_text(damage)
+        with pytest.raises(StoreError, match="cannot be read"):
+            tokens.find(secret)
+    with served(memory, tokens) as address, client(address, secret) as http:
+        assert http.get("/v1/stats?user=ana").status_code == 500
+
+
+def test_tokens_that_are_made_at_the_same_time_are_all_kept(tmp_path):
+    path = token_file(tmp_path / "a.db")
+    makers = [threading.Thread(target=Tokens(path).add, args=(f"t{n}", "acme")) for n in range(8)]
+    for maker in makers:
+        maker.start()
+    for maker in makers:
+        maker.join()
+    assert {token.name for token in Tokens(path).all()} == {f"t{n}" for n in range(8)}

@@ -1,0 +1,179 @@
+"""Where servers listen, how they end, and callers who do not wait for their answer."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+from served import PATIENCE, client, place_of, served
+
+from builders import PATIENT, WORDS_ONLY, opened
+from holdfast import AccessError, InputError, Memory, ServerError, Settings
+from holdfast.doors.limits import ServerSettings
+from holdfast.doors.listening import listen_on, serve
+from holdfast.doors.tokens import Tokens, token_file
+
+ENVIRONMENT = {**os.environ, **PATIENT, "HOLDFAST_EMBEDDING__EMBEDDER": "none"}
+
+
+@contextlib.contextmanager
+def running(*arguments):
+    """Run `holdfast serve` as a user does; yields the process and where it says that it listens."""
+    command = [sys.executable, "-m", "holdfast", "serve", *map(str, arguments)]
+    with subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process, process.stdout.readline().removeprefix("listening at ").strip()
+        finally:
+            process.kill()
+
+
+def test_a_server_runs_until_it_is_told_to_end(tmp_path):
+    with running("--db", tmp_path / "a.db", "--port", 0) as (process, address):
+        with client(address) as http:
+            assert http.post("/v1/units", json={"content": "it rains", "user": "ana"}).status_code == 200
+        with pytest.raises(ServerError, match=f"served by process {process.pid}"):
+            serve(str(tmp_path / "a.db"), Settings(), ServerSettings(port=0))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
+    with Memory.open(tmp_path / "a.db") as memory:
+        assert [unit.text for unit in memory.list(user="ana")] == ["it rains"]
+
+
+def test_tokens_are_made_listed_and_revoked_from_the_command_line(tmp_path):
+    def run(*arguments):
+        command = [sys.executable, "-m", "holdfast", "token", *arguments, "--db", str(tmp_path / "a.db"), "--json"]
+        return json.loads(subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout)
+
+    made = run("add", "laptop", "--tenant", "acme", "--user", "ana")
+    assert Tokens(token_file(tmp_path / "a.db")).find(made["token"]).user == "ana"
+    assert run("list") == [{"name": "laptop", "tenant": "acme", "user": "ana"}]
+    assert run("revoke", "laptop") == {"name": "laptop"}
+    assert run("list") == []
+
+
+def test_beyond_this_machine_a_server_needs_tokens(tmp_path):
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.com"):
+        with pytest.raises(AccessError, match="make a token first"):
+            serve(str(tmp_path / "a.db"), Settings(), ServerSettings(host=host))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_one_clear_error(tmp_path):
+    with served() as address:
+        _, port = place_of(address)
+        with pytest.raises(ServerError, match=f"port {port}: something else has it; choose another with --port"):
+            serve(str(tmp_path / "a.db"), Settings(), ServerSettings(port=port))
+    with pytest.raises(InputError, match="cannot listen at '127.0.0.1', port 70000"):
+        serve(str(tmp_path / "a.db"), Settings(), ServerSettings(port=70_000))
+
+
+def test_a_socket_file_serves_its_owner_alone_and_is_gone_afterwards(tmp_path):
+    path = tmp_path / "s"
+    with served(unix=str(path)) as address, client(address) as http:
+        assert address == f"unix:{path}"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert http.get("/v1/stats?user=ana", headers={"Host": "whatever"}).status_code == 200
+        with pytest.raises(ServerError, match="a server listens at"), listen_on(ServerSettings(unix=str(path))):
+            pass
+        assert http.get("/health").status_code == 200
+    assert not path.exists()
+
+
+def test_a_socket_file_that_was_left_behind_is_replaced_and_another_file_is_not(tmp_path):
+    stale, other = tmp_path / "stale", tmp_path / "other"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(stale))
+    other.write_text("mine")
+    with served(unix=str(stale)) as address, client(address) as http:
+        assert http.get("/health").status_code == 200
+    with pytest.raises(InputError, match="is no socket"), listen_on(ServerSettings(unix=str(other))):
+        pass
+    assert other.read_text() == "mine"
+    with (
+        pytest.raises(InputError, match="cannot listen"),
+        listen_on(ServerSettings(unix=str(tmp_path / ("x" * 200)))),
+    ):
+        pass
+
+
+class Paused(Memory):
+    """A memory that begins to write, and goes on when it is let."""
+
+    def pause(self):
+        self.begun, self.gate, self.done = threading.Event(), threading.Event(), threading.Event()
+        return self
+
+    def remember(self, content, **options):
+        self.begun.set()
+        assert self.gate.wait(PATIENCE)
+        written = super().remember(content, **options)
+        self.done.set()
+        return written
+
+
+@pytest.fixture
+def paused(tmp_path):
+    with Paused.open(tmp_path / "a.db", settings=Settings(embedding=WORDS_ONLY)) as memory:
+        yield memory.pause()
+
+
+def post(body):
+    head = (
+        f"POST /v1/units HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    )
+    return f"{head}\r\n\r\n{body}".encode()
+
+
+BODY = json.dumps({"content": "it rains", "user": "ana"})
+
+
+def test_a_write_whose_caller_went_away_is_finished(paused):
+    with served(paused) as address:
+        with socket.create_connection(place_of(address), PATIENCE) as caller:
+            caller.sendall(post(BODY))
+            assert paused.begun.wait(PATIENCE)
+        paused.gate.set()
+        assert paused.done.wait(PATIENCE)
+        with client(address) as http:
+            assert http.get("/v1/stats?user=ana").json()["units"] == 1
+
+
+def test_a_caller_who_goes_away_within_the_body_writes_nothing(paused):
+    with served(paused) as address:
+        with socket.create_connection(place_of(address), PATIENCE) as caller:
+            caller.sendall(post(BODY)[:-9])
+        with client(address) as http:
+            assert http.get("/v1/stats?user=ana").json()["units"] == 0
+    assert not paused.begun.is_set()
+
+
+def test_a_server_that_ends_finishes_and_answers_what_it_accepted(paused):
+    with served(paused) as address:
+        caller = socket.create_connection(place_of(address), PATIENCE)
+        caller.sendall(post(BODY))
+        assert paused.begun.wait(PATIENCE)
+        threading.Timer(0, paused.gate.set).start()
+    with caller:
+        assert caller.recv(99).startswith(b"HTTP/1.1 200 ")
+    assert [unit.text for unit in paused.list(user="ana")] == ["it rains"]
+
+
+def test_a_slow_reader_holds_nobody_up():
+    with opened() as memory:
+        memory.remember(["a long line of words " * 1_000 for _ in range(200)], user="ana", session="s")
+        with (
+            served(memory, work=1) as address,
+            client(address) as http,
+            socket.create_connection(place_of(address), PATIENCE) as slow,
+        ):
+            slow.sendall(b"GET /v1/units?user=ana&limit=200 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert slow.recv(10)
+            assert http.get("/v1/stats?user=ana").status_code == 200
