@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__
 from holdfast.doors.codec import encode, problem_of
+from holdfast.doors.host import HOST_VERBS
 from holdfast.doors.limits import Keys, Rate, Refused, ServerSettings, Work, read_body, read_json
 from holdfast.doors.metrics import Metrics
 from holdfast.doors.openapi import describe, draw_page
@@ -36,6 +37,8 @@ log = logging.getLogger("holdfast.server")
 _PROBLEM, _EVENTS = "application/problem+json", "text/event-stream"
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+# What is served: a memory's verbs, and what hosts call around their turns.
+_ROUTED = (*VERBS.values(), *HOST_VERBS)
 # What needs no token: it tells nothing of anybody's memory.
 _OPEN = ("/health", "/ready", "/docs", "/openapi.json")
 # A proxy drops a stream that is silent for longer.
@@ -66,13 +69,13 @@ class Door:
         self._long = Work(max(1, settings.work // 2), settings.waiting, "long")
         self._rate, self._keys, self._metrics = Rate(settings.rate), Keys(settings), Metrics()
         self._loaded: asyncio.Future[object] | None = None
-        document = describe(__version__)
+        document = describe(__version__, _ROUTED)
         self._document, self._page = json.dumps(document), draw_page(document)
         self.app: ASGIApp = _Entrance(self, self._routes())
 
     def _routes(self) -> Starlette:
         verbs: dict[str, dict[str, Verb]] = {}
-        for verb in VERBS.values():
+        for verb in _ROUTED:
             verbs.setdefault(verb.path, {})[verb.method] = verb
         routes = [
             Route("/health", self._say_alive), Route("/ready", self._say_ready), Route("/metrics", self._say_metrics),
@@ -322,10 +325,10 @@ def _refuse_shared(memory: Memory, verb: Verb, arguments: dict[str, Any]) -> Non
         raise AccessError("this token is one user's, and that unit is everyone's; use a token of the tenant")
 
 
-def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> bytes:  # noqa: FBT001 - of one kind
+def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> bytes:
     """Call the verb and write its answer: all of it in a thread of the pool."""
-    found = getattr(memory, verb.name)(**arguments)
-    return json.dumps(encode(verb.result, found, full=full), allow_nan=False).encode("ascii")
+    call = getattr(memory, verb.name) if verb.function is None else partial(verb.function, memory)
+    return json.dumps(encode(verb.result, call(**arguments), full=full), allow_nan=False).encode("ascii")
 
 
 # ----------------------------------------------------------------------------------------------------- answers
