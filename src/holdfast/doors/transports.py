@@ -45,6 +45,16 @@ class Address:
     origins: tuple[str, ...] = ()
 
 
+def serve(memory: Memory, scope: ServerScope, address: Address | None, tell: Callable[[str], None]) -> None:
+    """Serve at an address, or without one over stdio; `tell` hears where, and what to do instead."""
+    if address is not None:
+        serve_http(memory, scope, address, lambda url: tell(f"holdfast mcp at {url}"))
+        return
+    if sys.stdin.isatty():
+        tell("an MCP host starts this and speaks through stdin and stdout; --http serves HTTP instead")
+    serve_stdio(memory, scope)
+
+
 def serve_stdio(memory: Memory, scope: ServerScope) -> None:
     """Serve one client over standard input and output until it closes them; whatever is logged goes to stderr."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)

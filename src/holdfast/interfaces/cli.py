@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, cast
@@ -22,10 +22,23 @@ from holdfast.errors import HoldfastError, InputError, MissingExtraError
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
 from holdfast.interfaces import draw, evaluation, wire
-from holdfast.interfaces.options import Answer, Call, Options, command, declare, err, json_argument, out, read_text
+from holdfast.interfaces.options import (
+    Answer,
+    Call,
+    Options,
+    ask_before,
+    command,
+    declare,
+    err,
+    explain_usage,
+    json_argument,
+    out,
+    read_batches,
+    read_question,
+    read_text,
+)  # fmt: skip
 from holdfast.memory import Memory
 from holdfast.settings import Settings, unread_file, use_file
-from holdfast.types import Erasure
 
 app = typer.Typer(
     help="Long-term memory for AI agents: keeps every word, finds the right ones, says why.",
@@ -49,7 +62,7 @@ def main() -> None:
     except HoldfastError as error:
         code = _fail(type(error).__name__, str(error), error.exit_code)
     except _WRONG_CALL as error:
-        code = _fail("UsageError", _usage(error), InputError.exit_code)
+        code = _fail("UsageError", explain_usage(error), InputError.exit_code)
     except typer.Abort:
         code = _INTERRUPTED
     if code == _INTERRUPTED:
@@ -64,14 +77,6 @@ def _fail(kind: str, message: str, exit_code: int) -> int:
     else:
         err.print(Text.assemble(("error:", "bold red"), f" {draw.one_line(message)}"), soft_wrap=True)
     return exit_code
-
-
-def _usage(error: Any) -> str:  # noqa: ANN401 - of one click or another
-    """Say what is wrong with a call, and where the right one is written down."""
-    message = str(error.format_message()).rstrip(".")
-    if "--settings" in message:
-        message += ", it stands before the command: holdfast --settings FILE search …"
-    return f"{message}; see `{error.ctx.command_path if error.ctx else 'holdfast'} --help`"
 
 
 # ------------------------------------------------------------------------------------------------ remembering
@@ -109,27 +114,10 @@ def remember(
         content = sys.stdin.read() if text == "-" else text or ""
         written = call.memory.remember(content, id=unit_id, **fields)
     else:
-        batches = _batches(messages, fields.pop("session"))
+        batches = read_batches(messages, fields.pop("session"))
         shown = track(batches, "remembering", console=err, disable=call.as_json, transient=True)
         written = [item for name, batch in shown for item in call.memory.remember(batch, session=name, **fields)]
     return Answer(wire.written_json(written), lambda: draw.written(written))
-
-
-def _batches(path: Path, session: str | None) -> list[tuple[str | None, list[Any]]]:
-    """Return the messages of a file by session, in file order; a message may name its own session."""
-    batches: dict[str | None, list[Any]] = {}
-    for message in _records(path, read_text(path)):
-        name = message.pop("session", None) if isinstance(message, dict) else None
-        batches.setdefault(name, []).append(message)
-    return [(name or session, batch) for name, batch in batches.items()]
-
-
-def _records(path: Path, content: str) -> Iterable[Any]:
-    if content.lstrip().startswith("["):
-        return list(json_argument(f"{path}:", content))
-    # Only a line feed ends a line: a text may hold other separators.
-    lines = [(number, line) for number, line in enumerate(content.split("\n"), start=1) if line.strip()]
-    return [json_argument(f"{path}, line {number}:", line) for number, line in lines]
 
 
 # ---------------------------------------------------------------------------------------------------- reading
@@ -334,24 +322,14 @@ def mcp(
     allow_origin: list[str] | None = None,
 ) -> None:
     """Serve the memory to MCP hosts, over stdio or HTTP."""
-    try:
-        from holdfast.doors import transports  # noqa: PLC0415 - an extra
-        from holdfast.doors.mcp import ServerScope  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(f"{error.name} is not installed; pip install 'holdfast[mcp]'") from error
     if not http and (token_file or allow_host or allow_origin):
         raise InputError("--token-file, --allow-host and --allow-origin are for --http; add it, or leave them out")
-    found = Settings.load()
-    scope = ServerScope(user or found.store.user, tenant, agent, session, allow_scope)
+    door, found = _door("transports", "mcp"), Settings.load()
+    scope = door.ServerScope(user or found.store.user, tenant, agent, session, allow_scope)
     token = read_text(token_file).strip() if token_file is not None else None
-    address = transports.Address(host, port, token, tuple(allow_host or ()), tuple(allow_origin or ()))
+    address = door.Address(host, port, token, tuple(allow_host or ()), tuple(allow_origin or ())) if http else None
     with Memory.open(db or found.store.path, settings=found) as memory:
-        if http:
-            transports.serve_http(memory, scope, address, lambda url: err.print(f"holdfast mcp at {url}"))
-            return
-        if sys.stdin.isatty():
-            err.print("an MCP host starts this and speaks through stdin and stdout; --http serves HTTP instead")
-        transports.serve_stdio(memory, scope)
+        door.serve(memory, scope, address, err.print)
 
 
 # ------------------------------------------------------------------------------------- contexts and documents
@@ -375,21 +353,16 @@ def assemble(
     """Pack rules, the last turns and what a question brings up into a prompt that keeps its budget."""
     memory, explain = call.memory, explain or tree
     context = memory.assemble(
-        _asked(query, messages), profile=profile, budget=budget, window=window, strict=strict, **view, **clock_owner
+        read_question(query, messages),
+        profile=profile,
+        budget=budget,
+        window=window,
+        strict=strict,
+        **view,
+        **clock_owner,
     )
     row = wire.context_json(context, explain=explain)
     return Answer(row, lambda: draw.context(context, explain=explain, tree=tree))
-
-
-def _asked(query: str | None, messages: Path | None) -> str | list[Mapping[str, Any]]:
-    if (query is None) == (messages is None):
-        raise InputError("give a question, or --messages FILE; one of the two")
-    if messages is None:
-        return query or ""
-    given = json_argument(f"{messages}:", read_text(messages))
-    if not isinstance(given, list):
-        raise InputError(f"{messages} is not a JSON list of messages")
-    return given
 
 
 @command(app, create=True)
@@ -487,18 +460,9 @@ def forget(
         "all": everything, "zone": zone, **owner,
     }  # fmt: skip
     if not (dry_run or yes):
-        _ask(memory.forget(**named, dry_run=True))
+        ask_before(memory.forget(**named, dry_run=True))
     erasure = memory.forget(**named, dry_run=dry_run)
     return Answer(wire.erasure_json(erasure), lambda: draw.erasure(erasure))
-
-
-def _ask(planned: Erasure) -> None:
-    """Let a person say yes; where nobody can be asked, nothing is erased."""
-    units = draw.count(len(planned.units) + len(planned.summaries), "unit")
-    if not sys.stdin.isatty():
-        raise InputError(f"{units} would be erased, and there is no terminal to ask at; add --yes to erase")
-    if not typer.confirm(f"Erase {units} for good?", err=True):
-        raise InputError("nothing was erased; add --yes to erase without being asked")
 
 
 @command(app)
@@ -530,12 +494,12 @@ def serve(
     listening.serve(db or found.store.path, found, how, lambda address: out.print(f"listening at {address}"))
 
 
-def _door(name: str) -> Any:  # noqa: ANN401 - a module
+def _door(name: str, extra: str = "server") -> Any:  # noqa: ANN401 - a module
     """Import a door when it is used: what it needs is an extra."""
     try:
         return importlib.import_module(f"holdfast.doors.{name}")
     except ModuleNotFoundError as error:
-        lacking = f"this needs {error.name}, which is not installed; run pip install 'holdfast[server]'"
+        lacking = f"this needs {error.name}, which is not installed; run pip install 'holdfast[{extra}]'"
         raise MissingExtraError(lacking) from error
 
 

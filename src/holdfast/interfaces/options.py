@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +17,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from holdfast.errors import InputError, StoreError, shown
-from holdfast.interfaces import wire
+from holdfast.interfaces import draw, wire
 from holdfast.interfaces.wire import Screen
 from holdfast.memory import Memory
 from holdfast.settings import Settings
+from holdfast.types import Erasure
 
 out, err = Screen(), Screen(stderr=True)
 # What a person reads of one answer; a program names its own limit, or has the profile's.
@@ -253,3 +254,49 @@ def json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whateve
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and nesting without end
         raise InputError(f"{what} {shown(text)} is not JSON: {error}") from error
+
+
+def read_batches(path: Path, session: str | None) -> list[tuple[str | None, list[Any]]]:
+    """Return the messages of a file by session, in file order; a message may name its own session."""
+    batches: dict[str | None, list[Any]] = {}
+    for message in _read_records(path, read_text(path)):
+        name = message.pop("session", None) if isinstance(message, dict) else None
+        batches.setdefault(name, []).append(message)
+    return [(name or session, batch) for name, batch in batches.items()]
+
+
+def _read_records(path: Path, content: str) -> Iterable[Any]:
+    if content.lstrip().startswith("["):
+        return list(json_argument(f"{path}:", content))
+    # Only a line feed ends a line: a text may hold other separators.
+    lines = [(number, line) for number, line in enumerate(content.split("\n"), start=1) if line.strip()]
+    return [json_argument(f"{path}, line {number}:", line) for number, line in lines]
+
+
+def read_question(query: str | None, messages: Path | None) -> str | list[Mapping[str, Any]]:
+    """Return a question, or the messages of a file of which the last one asks."""
+    if (query is None) == (messages is None):
+        raise InputError("give a question, or --messages FILE; one of the two")
+    if messages is None:
+        return query or ""
+    given = json_argument(f"{messages}:", read_text(messages))
+    if not isinstance(given, list):
+        raise InputError(f"{messages} is not a JSON list of messages")
+    return given
+
+
+def explain_usage(error: Any) -> str:  # noqa: ANN401 - of one click or another
+    """Say what is wrong with a call, and where the right one is written down."""
+    message = str(error.format_message()).rstrip(".")
+    if "--settings" in message:
+        message += ", it stands before the command: holdfast --settings FILE search …"
+    return f"{message}; see `{error.ctx.command_path if error.ctx else 'holdfast'} --help`"
+
+
+def ask_before(planned: Erasure) -> None:
+    """Let a person say yes; where nobody can be asked, nothing is erased."""
+    units = draw.count(len(planned.units) + len(planned.summaries), "unit")
+    if not sys.stdin.isatty():
+        raise InputError(f"{units} would be erased, and there is no terminal to ask at; add --yes to erase")
+    if not typer.confirm(f"Erase {units} for good?", err=True):
+        raise InputError("nothing was erased; add --yes to erase without being asked")
