@@ -298,7 +298,7 @@ def test_a_port_in_use_is_named():
 
 
 def test_without_the_extra_the_message_has_the_install_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "holdfast.doors.mcp", None)
+    monkeypatch.setitem(sys.modules, "holdfast.doors.transports", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[mcp\]'"):
         cli.mcp()
 

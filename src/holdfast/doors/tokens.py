@@ -40,6 +40,11 @@ def token_file(store: str | Path) -> Path:
     return Path(f"{store}.tokens")
 
 
+def open_tokens(database: str | Path) -> Tokens:
+    """Return the tokens of a store."""
+    return Tokens(token_file(database))
+
+
 class Tokens:
     """The tokens of one store. The file is read again when it has changed, so that a revoked one ends at once."""
 

@@ -508,8 +508,7 @@ app.add_typer(_tokens, name="token")
 
 
 def _tokens_of(call: Call) -> Any:  # noqa: ANN401 - `Tokens`, of a door
-    door = _door("tokens")
-    return door.Tokens(door.token_file(call.database or call.settings.store.path))
+    return _door("tokens").open_tokens(call.database or call.settings.store.path)
 
 
 @command(_tokens, "add")
