@@ -9,7 +9,7 @@ SOURCE := $(shell find src -type f -not -path '*/__pycache__/*')
 # A new one for every long run; `make test-long SEED=…` repeats one.
 SEED   := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(2**31))'))
 
-.PHONY: demo test test-long test-loaded check format bench bench-check docs clean
+.PHONY: demo test test-long test-loaded test-hosts check format bench bench-check docs clean
 
 demo: $(VENV)/.demo  ## remember, search, explain and "why not" on a sample history
 	$(BIN)/holdfast demo
@@ -23,6 +23,9 @@ test-long: $(VENV)/.wheel  ## the same laws on many more and new cases, in a new
 
 test-loaded: $(VENV)/.wheel  ## the suite on a machine that is busy with other things; TESTS=… for a part of it
 	$(BIN)/python scripts/loaded.py $(TESTS)
+
+test-hosts: $(VENV)/.wheel .hosts/.made  ## real agent hosts use the memory, with a model that does what it is told
+	HOLDFAST_HOSTS=$(CURDIR)/.hosts $(BIN)/python -m pytest -n 0 tests/hosts
 
 check: $(VENV)/.check  ## lint, format, types and import rules
 	$(BIN)/ruff check
@@ -47,7 +50,7 @@ docs: $(VENV)/.wheel  ## run every command shown in the docs again and write dow
 	$(BIN)/python scripts/docs.py
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .hosts dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/.made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Holdfast needs Python 3.11 or newer: make PYTHON=python3.11 …")'
@@ -69,4 +72,12 @@ $(VENV)/.wheel: $(VENV)/.test $(SOURCE)
 
 $(VENV)/.test $(VENV)/.check $(VENV)/.bench: $(VENV)/.%: $(VENV)/.made pyproject.toml
 	$(PIP) --group $*
+	touch $@
+
+# The hosts are pinned and have an environment of their own: what they need is not what the product needs.
+.hosts/.made: tests/hosts/requirements.txt tests/hosts/package.json
+	$(PYTHON) -m venv .hosts/python
+	.hosts/python/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/hosts/requirements.txt
+	mkdir -p .hosts/node && cp tests/hosts/package.json .hosts/node/
+	npm install --ignore-scripts --no-audit --no-fund --silent --prefix .hosts/node
 	touch $@

@@ -58,7 +58,7 @@ def test_the_settings_stay_few():
 # Reached, and rounded up a little: what is added pays for its room. `docs/design/architecture.md` has the aims.
 MOST_MODULES = 130
 LONGEST_IMPORT_CHAIN = 14
-MOST_LINES = {"engine": 26_640, "interfaces": 2_140, "doors": 2_600, "eval": 2_850, "testing": 1_250}
+MOST_LINES = {"engine": 26_660, "interfaces": 2_220, "doors": 3_000, "eval": 2_850, "testing": 1_250}
 
 
 def test_the_package_does_not_grow_unnoticed():

@@ -23,6 +23,7 @@ from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
 from holdfast.interfaces import draw, evaluation, wire
 from holdfast.interfaces.options import Answer, Call, Options, command, declare, err, json_argument, out, read_text
+from holdfast.memory import Memory
 from holdfast.settings import Settings, unread_file, use_file
 from holdfast.types import Erasure
 
@@ -314,6 +315,42 @@ def demo(db: str | None = None) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
         demonstration.run(out, Path(folder) / "demo.db", found)
+
+
+@_plain
+def mcp(
+    db: str | None = None,
+    user: str | None = None,
+    agent: str | None = None,
+    tenant: str | None = None,
+    session: str | None = None,
+    allow_scope: bool = False,
+    http: bool = False,
+    host: str = "127.0.0.1",
+    port: int = 8766,
+    token_file: Path | None = None,
+    allow_host: list[str] | None = None,
+    allow_origin: list[str] | None = None,
+) -> None:
+    """Serve the memory to MCP hosts, over stdio or HTTP."""
+    try:
+        from holdfast.doors import transports  # noqa: PLC0415 - an extra
+        from holdfast.doors.mcp import ServerScope  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"{error.name} is not installed; pip install 'holdfast[mcp]'") from error
+    if not http and (token_file or allow_host or allow_origin):
+        raise InputError("--token-file, --allow-host and --allow-origin are for --http; add it, or leave them out")
+    found = Settings.load()
+    scope = ServerScope(user or found.store.user, tenant, agent, session, allow_scope)
+    token = read_text(token_file).strip() if token_file is not None else None
+    address = transports.Address(host, port, token, tuple(allow_host or ()), tuple(allow_origin or ()))
+    with Memory.open(db or found.store.path, settings=found) as memory:
+        if http:
+            transports.serve_http(memory, scope, address, lambda url: err.print(f"holdfast mcp at {url}"))
+            return
+        if sys.stdin.isatty():
+            err.print("an MCP host starts this and speaks through stdin and stdout; --http serves HTTP instead")
+        transports.serve_stdio(memory, scope)
 
 
 # ------------------------------------------------------------------------------------- contexts and documents
