@@ -7,6 +7,7 @@ import json
 from typing import Literal, get_args, get_origin
 
 from holdfast.doors.codec import schema
+from holdfast.doors.host import HOST_VERBS
 from holdfast.doors.verbs import BYTES, JSON_BODY, VERBS, Argument, Verb, json_types
 from holdfast.types import JSON
 
@@ -40,7 +41,7 @@ def describe(version: str) -> dict[str, JSON]:
     for path, (summary, media_type) in PLAIN_ROUTES.items():
         answer = {"description": summary, "content": {media_type: {"schema": {}}}}
         paths[path] = {"get": {"summary": summary, "responses": {"200": answer, **_problems()}}}
-    for verb in VERBS.values():
+    for verb in (*VERBS.values(), *HOST_VERBS):
         paths.setdefault(verb.path, {})[verb.method.lower()] = _operation(verb, components)
     return {
         "openapi": "3.1.0",

@@ -36,8 +36,8 @@ def named(name: str) -> str:
 class Page:
     """A text that keeps a limit of tokens: as many items as fit, and a note on the others."""
 
-    def __init__(self, settings: Settings, most: int) -> None:
-        self.most = most
+    def __init__(self, settings: Settings, most: int, reader: str = "list_memories") -> None:
+        self.most, self._reader = most, reader  # the tool that reads the rest of a long one
         self.zone = find_zone(settings, None) or UTC
         self._count = Estimator(RATIOS[settings.tokens.ratios])
 
@@ -77,7 +77,7 @@ class Page:
 
         def part(size: int) -> str:
             end, to = start + size, f"characters {start:,} to {start + size:,} of {len(unit.text):,}"
-            on = f"; list_memories with this id and offset={end} goes on" if end < len(unit.text) else ""
+            on = f"; {self._reader} with this id and offset={end} goes on" if end < len(unit.text) else ""
             shown_words = f"{words[:size]}{GAP.rstrip()}" if on else words[:size]
             return (
                 f"[{number}: {said}, {to}{on}]\n{self._lines(Quote.part(unit, shown_words, self.zone, named=False))}"

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__
 from holdfast.doors.codec import encode, problem_of
+from holdfast.doors.host import HOST_VERBS
 from holdfast.doors.limits import Keys, Rate, Refused, ServerSettings, Work, read_body, read_json
 from holdfast.doors.metrics import Metrics
 from holdfast.doors.openapi import describe, draw_page
@@ -72,7 +73,7 @@ class Door:
 
     def _routes(self) -> Starlette:
         verbs: dict[str, dict[str, Verb]] = {}
-        for verb in VERBS.values():
+        for verb in (*VERBS.values(), *HOST_VERBS):
             verbs.setdefault(verb.path, {})[verb.method] = verb
         routes = [
             Route("/health", self._say_alive), Route("/ready", self._say_ready), Route("/metrics", self._say_metrics),
@@ -324,7 +325,7 @@ def _refuse_shared(memory: Memory, verb: Verb, arguments: dict[str, Any]) -> Non
 
 def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> bytes:  # noqa: FBT001 - of one kind
     """Call the verb and write its answer: all of it in a thread of the pool."""
-    found = getattr(memory, verb.name)(**arguments)
+    found = verb.called(memory, **arguments)
     return json.dumps(encode(verb.result, found, full=full), allow_nan=False).encode("ascii")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -49,7 +49,8 @@ class Verb:
     `raw` names the argument that is the body itself, as bytes. `kept` are arguments that do not travel: functions.
     `reports` when it may take long: what its progress tells. `brief` when the answer leaves something out unless
     the caller asks for `detail=full`. `everyones` names the argument that looks at all tenants' units, "*" when the
-    verb always does: no token reaches that far.
+    verb always does: no token reaches that far. `function` is what is called with a memory when it is no verb of its
+    own.
     """
 
     name: str
@@ -63,12 +64,18 @@ class Verb:
     reports: Reports | None = None
     brief: bool = False
     everyones: str = ""
+    function: Callable[..., Any] | None = None
+
+    @property
+    def called(self) -> Callable[..., Any]:
+        """Return what answers, given a memory and the arguments."""
+        return self.function or getattr(Memory, self.name)
 
     @cached_property
     def arguments(self) -> dict[str, Argument]:
         """Return the arguments that travel, in the order of the signature."""
-        _, *parameters = inspect.signature(getattr(Memory, self.name)).parameters.values()
-        kinds = _kinds_of(self.name)
+        _, *parameters = inspect.signature(self.called).parameters.values()
+        kinds = _kinds_of(self.called)
         others: Literal["query", "body"] = "query" if self.method == "GET" or self.raw else "body"
         places = {self.raw: "raw", **dict.fromkeys(self._in_path, "path")}
         return {
@@ -80,28 +87,28 @@ class Verb:
     @cached_property
     def positional(self) -> tuple[str, ...]:
         """Return the arguments that may be given without their names."""
-        parameters = inspect.signature(getattr(Memory, self.name)).parameters.values()
-        return tuple(one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD and one.name != "self")
+        _, *parameters = inspect.signature(self.called).parameters.values()
+        return tuple(one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD)
 
     @cached_property
     def result(self) -> Kind:
         """Return the type of what the verb returns."""
-        return get_type_hints(getattr(Memory, self.name))["return"]
+        return get_type_hints(self.called)["return"]
 
     @property
     def summary(self) -> str:
         """Return the first sentence of the verb's documentation."""
-        return (inspect.getdoc(getattr(Memory, self.name)) or "").split("\n")[0]
+        return (inspect.getdoc(self.called) or "").split("\n")[0]
 
     @property
     def _in_path(self) -> list[str]:
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
 
 
-def _kinds_of(name: str) -> dict[str, Kind]:
+def _kinds_of(called: Callable[..., Any]) -> dict[str, Kind]:
     """Return the type of every argument, those of `**options: Unpack[…]` included."""
     kinds: dict[str, Kind] = {}
-    for argument, kind in get_type_hints(getattr(Memory, name)).items():
+    for argument, kind in get_type_hints(called).items():
         inner = get_args(kind)
         spelled = inner and isinstance(inner[0], type) and hasattr(inner[0], "__required_keys__")
         kinds |= get_type_hints(inner[0]) if spelled else {argument: kind}
