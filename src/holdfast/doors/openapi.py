@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Iterable
 from typing import Literal, get_args, get_origin
 
 from holdfast.doors.codec import schema
-from holdfast.doors.host import HOST_VERBS
-from holdfast.doors.verbs import BYTES, JSON_BODY, VERBS, Argument, Verb, json_types
+from holdfast.doors.verbs import BYTES, JSON_BODY, Argument, Verb, json_types
 from holdfast.types import JSON
 
 _PROBLEM = "application/problem+json"
@@ -26,8 +26,8 @@ code{font-family:ui-monospace,monospace}td{padding:.1rem 1rem .1rem 0;vertical-a
 </style><h1>Holdfast</h1><p>Every route, from <a href="/openapi.json">openapi.json</a>.</p>"""
 
 
-def describe(version: str) -> dict[str, JSON]:
-    """Return the whole document."""
+def describe(version: str, verbs: Iterable[Verb]) -> dict[str, JSON]:
+    """Return the whole document, of these verbs."""
     components: dict[str, JSON] = {
         "Problem": {
             "type": "object",
@@ -41,7 +41,7 @@ def describe(version: str) -> dict[str, JSON]:
     for path, (summary, media_type) in PLAIN_ROUTES.items():
         answer = {"description": summary, "content": {media_type: {"schema": {}}}}
         paths[path] = {"get": {"summary": summary, "responses": {"200": answer, **_problems()}}}
-    for verb in (*VERBS.values(), *HOST_VERBS):
+    for verb in verbs:
         paths.setdefault(verb.path, {})[verb.method.lower()] = _operation(verb, components)
     return {
         "openapi": "3.1.0",
