@@ -96,7 +96,7 @@ def test_without_a_prompt_the_last_message_of_the_user_is_the_question(boat):
 def test_a_turn_goes_on_without_memory(boat, messages, prompt, reason):
     shown = host.assemble(boat, messages, prompt=prompt, budget=1_000, tokens=777, session="b")
     assert [*shown.messages] == messages
-    assert shown.tokens == (777 if messages else 0)
+    assert shown.tokens == 777
     assert (shown.start, shown.addition, shown.addition_tokens) == (0, "", 0)
     assert reason in shown.reason
 

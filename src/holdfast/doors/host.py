@@ -289,32 +289,37 @@ def _worth(message: Message, own_calls: Sequence[object]) -> Message | None:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What messages cost. `before[n]` is what stands before message n; turns begin at `turns`."""
+    """What messages cost. `before[n]` is what stands before message n, `whole` the host's own count of all of them.
+
+    Turns begin at `turns`.
+    """
 
     before: tuple[int, ...]
+    whole: int
     turns: tuple[int, ...]
     prompt: int
 
     @classmethod
     def of(cls, memory: Memory, messages: Sequence[Message], prompt: str | None, tokens: int | None) -> _Counted:
-        """Count messages; a host that counts more has a model that reads them so."""
+        """Count messages; a host that counts more knows of more than their words."""
         count = Estimator(RATIOS[memory.settings.tokens.ratios])
         costs = [count(_written(one)) + _FRAME_TOKENS for one in messages]
         before = [0, *accumulate(costs)]
-        if tokens is not None and before[-1]:
+        if tokens is not None and tokens > before[-1] > 0:
             before = [round(one * tokens / before[-1]) for one in before]
         turns = [number for number, one in enumerate(messages) if one.get("role") == "user"]
         # The question stands behind the messages, or is the last of the user's: that turn is never cut.
         turns += [len(messages)] if prompt else []
-        return cls(tuple(before), tuple(turns), count(prompt) + _FRAME_TOKENS if prompt else 0)
+        whole = before[-1] if tokens is None else tokens
+        return cls(tuple(before), whole, tuple(turns), count(prompt) + _FRAME_TOKENS if prompt else 0)
 
     def after(self, start: int) -> int:
         """Return what the messages from one on cost."""
-        return self.before[-1] - self.before[start]
+        return self.before[-1] - self.before[start] if start else self.whole
 
     def first_shown(self, room: int) -> int:
         """Return with which turn to begin, so that it and those behind it fit the room, prompt included."""
-        surplus = self.after(0) + self.prompt - room
+        surplus = self.before[-1] + self.prompt - room
         if surplus <= 0 or not self.turns:
             return 0
         step = max(1, int(room * _CUT_SHARE))
