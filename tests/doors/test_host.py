@@ -183,12 +183,15 @@ def test_cutting_what_was_cut_changes_nothing(memory):
     assert (once.start > 0, again.start, again.messages) == (True, 0, once.messages)
 
 
-def test_what_is_cut_is_recalled(memory):
-    history = [*said(BOAT), *said("Noted.", role="assistant"), *(one for n in range(60) for one in exchange(n))]
+@pytest.mark.parametrize("size", [40, 200])
+def test_what_is_cut_is_recalled(memory, size):
+    # However long the turns right before those that are shown: they are no last turns, which would come first.
+    history = [*said(BOAT), *said("Noted.", role="assistant"), *(one for n in range(30) for one in exchange(n, size))]
     host.commit(memory, history, key="all", session="a")
     shown = host.assemble(memory, history, prompt=ASKED, budget=8_000, trim=True, session="a")
     assert shown.start > 0
     assert "Petrel" in shown.addition
+    assert shown.reason == ""
 
 
 def test_a_memory_that_fails_cuts_no_more_than_it_must(memory):
