@@ -191,7 +191,8 @@ def write_transcript(steps):
         shown = f"\n\nin the system prompt:\n{memory}" if memory else ""
         lines += [f"**{title}**", "", "```text", f"user: {said}{shown}\n\nassistant: {answer}", "```", ""]
     text = re.sub(r"u-[0-9a-f]{20}", "u-1", "\n".join(lines))
-    text = re.sub(r"\n>?\n>?Runtime: .*", "", text)  # a line of the host's, which the model repeats
+    text = re.sub(r"\n>*\n>*Runtime: .*", "", text)  # a line of the host's, which the model repeats
+    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "…", text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "2026-01-01 10:00", text)
     text = re.sub(r"\[\w{3} 2026-01-01 10:00 \w+\] ", "", text)
     text = re.sub(r"^\d\d:\d\d (?=user:|assistant:)", "", text, flags=re.MULTILINE)
