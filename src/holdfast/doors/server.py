@@ -325,7 +325,7 @@ def _refuse_shared(memory: Memory, verb: Verb, arguments: dict[str, Any]) -> Non
         raise AccessError("this token is one user's, and that unit is everyone's; use a token of the tenant")
 
 
-def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> bytes:  # noqa: FBT001 - of one kind
+def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> bytes:
     """Call the verb and write its answer: all of it in a thread of the pool."""
     call = getattr(memory, verb.name) if verb.function is None else partial(verb.function, memory)
     found = call(**arguments)
