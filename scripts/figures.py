@@ -225,8 +225,8 @@ def embedders(found: Sequence[Measured]) -> Tables:
 
 
 def sets(found: Sequence[Measured]) -> Tables:
-    """Return the default recipe on every set, between plain BM25 and the reference recipe."""
-    measured = latest(each for each in found if each.system in SYSTEMS and not each.changed)
+    """Return the default recipe on every public set, between plain BM25 and the reference recipe."""
+    measured = latest(each for each in found if each.system in SYSTEMS and not each.changed and each.set in SETS)
     metrics = [name for name in OVERVIEW if any(name in each.row["metrics"] for each in measured.values())]
     rows = [
         (name, str(own.row["n"]), label, *(own.shown(metric) for metric in metrics))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from builders import NOW, known_facts, later, opened
 from holdfast import Contribution, Settings
 from holdfast.interfaces import wire
+from holdfast.lifecycle import supersede
 from holdfast.testing.embedders import HashEmbedder
 
 OLD, NEW = "I live in Lisbon.", "I moved to Porto."
@@ -319,3 +320,11 @@ def test_nothing_is_lost_and_what_is_superseded_says_by_whom_and_why(said, other
                 by = units[unit.superseded_by]
                 assert by.event_time > unit.event_time
                 assert by.user == unit.user
+
+
+def test_an_import_looks_once_for_what_was_said_later(memory, monkeypatch):
+    looked, look = [], supersede._newest_known
+    monkeypatch.setattr(supersede, "_newest_known", lambda *given: looked.append(given) or look(*given))
+    said = [{"role": "user", "content": f"I own boat {n}.", "at": later(days=n).isoformat()} for n in range(40)]
+    memory.remember(said, user="ana", session="import")
+    assert len(looked) == 1

@@ -305,3 +305,8 @@ def test_what_names_the_number_that_is_asked_for_is_not_replaced():
     rows = [told(f"box {n}", rel, f"Box {n} holds the new lamps.", days=n) for n, rel in ((2, 0.9), (3, 0.88))]
     assert preferred(rows, "What is in box 2?").ids == ("box 2", "box 3")
     assert preferred(rows, "What is in the box?").ids == ("box 3", "box 2")
+
+
+def test_a_wish_for_the_future_replaces_nothing():
+    rows = [HOME[0], told("wish", 0.85, "From now on call me Nad, and always answer briefly.", days=9)]
+    assert preferred(rows).ids == ("old", "wish")

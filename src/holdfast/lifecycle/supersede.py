@@ -6,8 +6,10 @@ earlier turn that says nothing else. Nothing is deleted, and `reinstate` undoes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
 
 import numpy as np
 
@@ -21,6 +23,8 @@ from holdfast.settings import Settings
 from holdfast.store.contract import NO_HURRY, DenseQuery, LexicalQuery, Reading, Store
 from holdfast.types import FIELDS, Unit, View
 
+# When something was said, as `Unit.moment` has it.
+Moment = tuple[datetime, int, str]
 # A statement of the same thing shares words or meaning with its change: it is among the nearest.
 _NEAREST = 32
 # "I live in …" has one word besides its value; with others that its change does not repeat, it says more.
@@ -54,7 +58,10 @@ def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> 
     """
     found: dict[str, Superseded] = {}
     functional = frozenset(settings.symbolic.functional)
-    concerned = [unit for unit in units if _is_concerned(store, unit, units, functional)]
+    together = frozenset(unit.id for unit in units)
+    # Once for all turns of a call: an import brings thousands.
+    newest = cache(lambda view: _newest_known(store, view, together))
+    concerned = [unit for unit in units if _is_concerned(unit, functional, newest)]
     space = store.space() or "" if concerned else ""
     for one in concerned:
         unit, others = _look_around(store, one, space, settings)
@@ -68,23 +75,23 @@ def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> 
     return [*found.values()]
 
 
-def _is_concerned(store: Store, unit: Unit, units: Sequence[Unit], functional: frozenset[str]) -> bool:
+def _is_concerned(unit: Unit, functional: frozenset[str], newest: Callable[[View], Moment | None]) -> bool:
     """Return whether a turn may replace another, or be replaced: only a turn whose time was given has later ones."""
     told_later = unit.event_time != unit.recorded_time
     if not (told_later or functional or speaks_of_change(unit.text)):
         return False
     said = read_told(unit)
-    return any(one.may_change(functional) for one in said) or bool(
-        said and told_later and _is_older(store, unit, units)
-    )
+    if any(one.may_change(functional) for one in said):
+        return True
+    known = newest(View.of_owner(unit)) if said and told_later else None
+    return known is not None and known > unit.moment
 
 
-def _is_older(store: Store, unit: Unit, units: Sequence[Unit]) -> bool:
-    """Return whether something that was said later is known already; those it came with look for themselves."""
-    together = {one.id for one in units}
-    with store.reading(View.of_owner(unit)) as reading:
-        newest = reading.scan(order="newest", limit=len(together) + 1)
-        return any(one.moment > unit.moment for one in newest if one.id not in together)
+def _newest_known(store: Store, view: View, together: frozenset[str]) -> Moment | None:
+    """Return when the last turn was said that was known before; those that came together look for themselves."""
+    with store.reading(view) as reading:
+        found = reading.scan(order="newest", limit=len(together) + 1)
+        return max((one.moment for one in found if one.id not in together), default=None)
 
 
 def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozenset[str]) -> Change | None:

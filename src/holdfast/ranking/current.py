@@ -17,6 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from holdfast.language.instructions import instructions_of
 from holdfast.language.words import any_of, entries, words
 from holdfast.ranking.pool import Derived, Effect, Pool, Staging
 from holdfast.types import QueryProfile, Unit
@@ -160,7 +161,8 @@ def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, 
     signs = _Signs(asked, units, told, find_rare([*told.values()]), alone)
     leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0] and row in told]
     found: dict[int, tuple[int, float, bool]] = {}
-    for newer in [row for row in told if _is_news(pool, row)]:
+    # What the user wishes from now on tells nothing of what holds.
+    for newer in [row for row in told if _is_news(pool, row) and not instructions_of(units[row])]:
         for older in leaders:
             if older >= newer or not signs.is_later(older, newer):
                 continue
