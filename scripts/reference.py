@@ -15,6 +15,7 @@ import typer
 
 import holdfast
 from holdfast import Memory, ProfileSettings, Settings, errors
+from holdfast.doors.host import HOST_VERBS
 from holdfast.doors.verbs import LOCAL, VERBS
 from holdfast.interfaces.cli import app
 from holdfast.models.embedder import SHIPPED, read_provenance, shipped_folder
@@ -133,15 +134,22 @@ def arguments() -> Iterator[str]:
 
 def doors() -> Iterator[str]:
     """Each verb at every door, and why some are at none but Python's and the command line's."""
-    rows: Table = [("verb", "command", "route", "tool")]
+    rows: Table = [("verb", "Python", "command", "route", "tool")]
     for verb in VERBS.values():
         tool = f"`{verb.tool}`" if verb.tool else ""
-        rows.append((f"`{verb.name}`", f"`{verb.command}`", f"`{verb.method} {verb.path}`", tool))
+        python, command = f"`memory.{verb.name}`", f"`holdfast {verb.command}`"
+        rows.append((verb.name, python, command, f"`{verb.method} {verb.path}`", tool))
     yield from _table(rows)
     yield ""
     yield "At no network door:"
     yield ""
     yield from (f"- `{name}` {why}" for name, why in LOCAL.items())
+
+
+def host() -> Iterator[str]:
+    """What an agent host calls around its turns."""
+    for verb in HOST_VERBS:
+        yield f"- `{verb.method} {verb.path}` ({', '.join(verb.arguments)}): {verb.summary}"
 
 
 def settings() -> Iterator[str]:
@@ -261,6 +269,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "verbs": verbs,
     "arguments": arguments,
     "doors": doors,
+    "host": host,
     "settings": settings,
     "errors": error_tree,
     "names": names,

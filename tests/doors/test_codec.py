@@ -20,10 +20,10 @@ from holdfast.doors.codec import decode, encode, encode_argument, error_of, prob
 from holdfast.doors.verbs import VERBS
 from holdfast.errors import HoldfastError, InputError, ServerError
 from holdfast.inputs.messages import read_content
+from holdfast.ranking.pool import Effect, Pool
 from holdfast.settings import IngestSettings
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import (
-    Candidate,
     Claims,
     Contribution,
     CutRows,
@@ -39,16 +39,6 @@ from holdfast.types import (
 WORDS = ("", "ferry", "naïve Zoë", "雨 🌧", "</memory>", "\u2028", "a/b", "true")
 NUMBERS = (0.0, -0.0, 0.1, 1 / 3, 5e-324, 1.7976931348623157e308, math.inf, -math.inf, 2**53 + 1.0)
 ZONES = (UTC, timezone(timedelta(hours=5, minutes=45)))
-
-
-class Rows:
-    """A pool as it stands in a trace."""
-
-    def __init__(self, rows):
-        self.rows = tuple(rows)
-
-    def candidates(self):
-        return self.rows
 
 
 class Maker:
@@ -112,11 +102,27 @@ class Maker:
         merged = dict.fromkeys(ids[:1], tuple(self.some(str)))
         return CutRows(self.random.choice(["gap", "max"]), ids, merged, self.random.choice([0.5, had]), had)
 
+    def make_pool(self):
+        ids = tuple(dict.fromkeys(self.some(str, 4)))
+        claims = {name: Claims.of(ids) for name in ("lexical", "dense")}
+        for one in claims.values():
+            one.raw[:] = self.numbers_of(ids)
+        because = self.random.choice(["signal", tuple(self.make(str) for _ in ids)])
+        return Pool(
+            ids, claims, {name: np.array([self.make(bool) for _ in ids], dtype=bool) for name in claims}, {},
+            first=self.numbers_of(ids), fused=self.numbers_of(ids), rel=self.numbers_of(ids), full_marks=1.0,
+            merged={one: tuple(self.some(str)) for one in ids[:1]},
+            effects=(Effect("thread", self.numbers_of(ids), self.numbers_of(ids), because),),
+        )  # fmt: skip
+
+    def numbers_of(self, ids):
+        return np.array([self.make(float) for _ in ids])
+
     def make_trace(self):
         named = {"query": QueryProfile, "profile": str, "reference_time": datetime, "refused": str, "notice": str}
         return Trace(
             **{name: self.make(kind) for name, kind in named.items()}, results=tuple(self.some(RetrievalResult)),
-            pool=Rows(self.some(Candidate)), cuts=(self.make_cut(), self.make_cut()),
+            pool=self.make_pool(), cuts=(self.make_cut(), self.make_cut()),
             projection=self.make(Projection | None),
         )  # fmt: skip
 
@@ -209,7 +215,7 @@ def test_real_answers_arrive_as_they_were(name, answers):
 def test_a_brief_answer_leaves_out_what_only_a_closer_look_needs(answers):
     brief = encode(VERBS["search"].result, answers["search"], full=False)
     whole = encode(VERBS["search"].result, answers["search"])
-    assert brief["trace"]["candidates"] == brief["trace"]["results"][0]["ids"] == []
+    assert brief["trace"]["pool"]["ids"] == brief["trace"]["results"][0]["ids"] == []
     assert brief["trace"]["results"][0]["found"] == len(whole["trace"]["results"][0]["ids"]) > 0
     assert brief["hits"] == whole["hits"]
     assert brief["trace"]["cuts"] == whole["trace"]["cuts"]

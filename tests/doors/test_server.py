@@ -63,6 +63,8 @@ def test_every_verb_answers_as_the_memory_does(http, memory):
     assert ask(http, "reinstate", id=first, **owner).superseded_by is None
     [compaction] = ask(http, "compact", session="s", **owner)
     assert ask(http, "compact", session="s", **owner) == memory.compact(session="s", **owner)
+    again = http.post("/v1/sessions/s/compact", json=owner)
+    assert decode(VERBS["compact"].result, again.json()) == memory.compact(session="s", **owner)
     for summary in compaction.summaries:
         assert ask(http, "expand", id=summary, **owner) == memory.expand(summary, **owner)
     assert ask(http, "reembed") == 0

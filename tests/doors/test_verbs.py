@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import InputError, Memory
+from holdfast import AsyncMemory, InputError, Memory
+from holdfast.doors.mcp import TOOLS
+from holdfast.doors.remote import RemoteMemory
 from holdfast.doors.verbs import (
     BYTES,
     LOCAL,
@@ -46,6 +48,15 @@ def test_routes_and_tools_are_unique_and_commands_exist():
     assert len(set(routes)) == len(routes)
     assert len(set(tools)) == len(tools)
     assert {verb.command for verb in VERBS.values()} <= commands
+    assert set(tools) == TOOLS.keys()
+
+
+@pytest.mark.parametrize("kind", [AsyncMemory, RemoteMemory])
+def test_other_memories_have_every_verb_and_take_the_same(kind):
+    for name in VERBS.keys() | {"close", "open", "backup", "ingest_folder"}:
+        assert name in vars(kind) or name == "open", name
+    for name in VERBS:
+        assert inspect.signature(getattr(kind, name)) == inspect.signature(getattr(Memory, name))
 
 
 ids = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20).filter(str.strip)

@@ -14,6 +14,7 @@ from fake_model import FakeModel
 from holdfast.doors.mcp import TOOLS
 
 HERE = Path(__file__).parent
+TRANSCRIPTS = HERE.parents[1] / "docs" / "doors" / "transcripts"
 HOSTS = Path(os.environ["HOLDFAST_HOSTS"])
 NODE = HOSTS / "node" / "node_modules"
 TOLD = {"text": "My boat is called Petrel.", "said_by": "user", "when": "2026-01-05T10:00:00Z"}
@@ -52,7 +53,7 @@ def write_transcript(name, title, steps):
     for asked, answered in steps:
         lines += [f"**{asked}**", "", "```text", answered.strip(), "```", ""]
     text = re.sub(r"u-[0-9a-f]{20}", "u-1", "\n".join(lines))
-    (HERE / "transcripts" / f"{name}.md").write_text(text, encoding="utf-8")
+    (TRANSCRIPTS / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])

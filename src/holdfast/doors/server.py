@@ -29,7 +29,7 @@ from holdfast.doors.limits import Keys, Rate, Refused, ServerSettings, Work, rea
 from holdfast.doors.metrics import Metrics
 from holdfast.doors.openapi import describe, draw_page
 from holdfast.doors.tokens import Tokens
-from holdfast.doors.verbs import VERBS, Verb, check_argument, known_argument, read_query
+from holdfast.doors.verbs import COMPACT_SESSION, VERBS, Verb, check_argument, known_argument, read_query
 from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, shown
 from holdfast.memory import Memory
 
@@ -38,7 +38,7 @@ _PROBLEM, _EVENTS = "application/problem+json", "text/event-stream"
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 # What is served: a memory's verbs, and what hosts call around their turns.
-ROUTED = (*VERBS.values(), *HOST_VERBS)
+ROUTED = (*VERBS.values(), COMPACT_SESSION, *HOST_VERBS)
 # What needs no token: it tells nothing of anybody's memory.
 _OPEN = ("/health", "/ready", "/docs", "/openapi.json")
 # A proxy drops a stream that is silent for longer.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -131,7 +131,7 @@ VERBS: dict[str, Verb] = {
         Verb("why", "POST", "/v1/why", "why", "why_recalled"),
         Verb("get", "GET", "/v1/units/{id}", "show"),
         Verb("list", "GET", "/v1/units", "list", "list_memories"),
-        Verb("facts", "GET", "/v1/facts", "facts"),
+        Verb("facts", "GET", "/v1/facts", "facts", "known_facts"),
         Verb("history", "GET", "/v1/units/{id}/history", "history"),
         Verb("stats", "GET", "/v1/stats", "stats", "memory_status", everyones="whole"),
         Verb("compact", "POST", "/v1/compact", "compact", writes=True, kept=("progress",), reports=("done", "of")),
@@ -144,6 +144,11 @@ VERBS: dict[str, Verb] = {
         ),
     )
 }  # fmt: skip
+
+# A session's own address for what `compact` does with its `session`.
+COMPACT_SESSION = replace(
+    VERBS["compact"], name="compact_session", path="/v1/sessions/{session}/compact", function=Memory.compact
+)
 
 # No path crosses a door: what a server could be asked to read or write is not for its callers to name.
 LOCAL = {
