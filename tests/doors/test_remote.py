@@ -11,12 +11,14 @@ from pathlib import Path
 import httpx
 import pytest
 from served import place_of, served
+from typer.testing import CliRunner
 
 from builders import opened
 from holdfast import AccessError, ClosedStoreError, InputError, Memory, MissingExtraError, NotFoundError, ServerError
 from holdfast.doors.codec import problem_of
 from holdfast.doors.remote import RemoteMemory
 from holdfast.doors.tokens import Tokens
+from holdfast.interfaces.cli import app
 from holdfast.testing.embedders import HashEmbedder
 
 ALIVE = {"status": "alive", "version": "0"}
@@ -331,3 +333,31 @@ def test_a_request_carries_the_token_and_a_write_a_key():
     assert written.headers["authorization"] == "Bearer hf_secret"
     assert "idempotency-key" in written.headers
     assert "idempotency-key" not in listed.headers
+
+
+def test_the_command_line_uses_a_server_with_the_token_of_the_environment(tmp_path, monkeypatch):
+    tokens = Tokens(tmp_path / "tokens")
+    monkeypatch.setenv("HOLDFAST_TOKEN", tokens.add("ana's", "default", "ana"))
+    note = tmp_path / "ferry.md"
+    note.write_text("# Ferries\n\nThe blue ferry leaves at nine.\n")
+    with served(tokens=tokens) as address:
+
+        def run(*arguments):
+            done = CliRunner().invoke(app, [*arguments, "--user", "ana", "--db", address, "--json"])
+            assert done.exit_code == 0, done.output
+            return json.loads(done.stdout)
+
+        assert [one["status"] for one in run("remember", "the tram leaves at ten")] == ["added"]
+        assert run("ingest", str(note))[0]["id"].startswith("ferry.md#")
+        [first, *_] = run("search", "when does the ferry leave?")["hits"]
+        assert first["unit"]["text"] == "The blue ferry leaves at nine."
+            run("search", "when does the ferry leave?")["hits"][0]["unit"]["text"] == "The blue ferry leaves at nine."
+        )
+        monkeypatch.setenv("HOLDFAST_TOKEN", "hf_wrong")
+        with pytest.raises(AccessError, match="not known here"):
+            CliRunner().invoke(app, ["stats", "--db", address], catch_exceptions=False)
+
+
+def test_a_server_of_a_server_is_refused():
+    with pytest.raises(InputError, match="is served already"):
+        CliRunner().invoke(app, ["serve", "--db", NOBODY], catch_exceptions=False)

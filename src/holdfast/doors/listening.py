@@ -14,6 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
+from holdfast.arguments import is_address
 from holdfast.doors.limits import ServerSettings
 from holdfast.doors.server import Door
 from holdfast.doors.tokens import Tokens, token_file
@@ -57,9 +58,12 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
     """Serve the store at `path` until a signal ends it; requests that were accepted are answered first.
 
     Raises:
+        InputError: it is the address of another server.
         AccessError: it would listen beyond this machine, and has no tokens.
         ServerError: another server has the port, the socket file or the store.
     """
+    if is_address(path):
+        raise InputError(f"{path} is served already; serve a file, or use that server")
     tokens = Tokens(token_file(path))
     if not (how.unix or tokens.path.exists() or _is_loopback(how.host)):
         raise AccessError(f"host {shown(how.host)} is open to others; make a token first with holdfast token add")

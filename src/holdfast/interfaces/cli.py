@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from rich.text import Text
 from holdfast import __version__, sample
 from holdfast.arguments import find_zone
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED
-from holdfast.errors import HoldfastError, InputError, MissingExtraError
+from holdfast.errors import HoldfastError, InputError
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
 from holdfast.interfaces import draw, evaluation, wire
@@ -32,8 +31,10 @@ from holdfast.interfaces.options import (
     err,
     explain_usage,
     json_argument,
+    open_door,
     out,
     read_batches,
+    read_bytes,
     read_question,
     read_text,
 )  # fmt: skip
@@ -257,7 +258,7 @@ def reembed(call: Call) -> Answer:
     with Progress(console=err, disable=call.as_json, transient=True) as progress:
         task = progress.add_task("embedding", total=memory.stats(user=sample.USER, whole=True).store_units)
         left = memory.reembed(progress=lambda written: progress.advance(task, written))
-        space = memory.store.space()
+        space = "at the server" if call.is_remote else memory.store.space()
     waiting = f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
     return Answer({"space": space, "waiting": left}, lambda: Text(f"{space}: {waiting}"), code=1 if left else 0)
 
@@ -324,7 +325,7 @@ def mcp(
     """Serve the memory to MCP hosts, over stdio or HTTP."""
     if not http and (token_file or allow_host or allow_origin):
         raise InputError("--token-file, --allow-host and --allow-origin are for --http; add it, or leave them out")
-    door, found = _door("transports", "mcp"), Settings.load()
+    door, found = open_door("transports", "mcp"), Settings.load()
     scope = door.ServerScope(user or found.store.user, tenant, agent, session, allow_scope)
     token = read_text(token_file).strip() if token_file is not None else None
     address = door.Address(host, port, token, tuple(allow_host or ()), tuple(allow_origin or ())) if http else None
@@ -382,7 +383,8 @@ def ingest(
     if not path.is_dir():
         if include or exclude:
             raise InputError("--include and --exclude choose files of a folder; this is one document")
-        written = memory.ingest(path, name=name, scope=scope, core=core, **tenant_user)
+        source, name = (read_bytes(path), name or path.name) if call.is_remote else (path, name)
+        written = memory.ingest(source, name=name, scope=scope, core=core, **tenant_user)
         return Answer(wire.written_json(written), lambda: draw.document(written, path))
     if core or name is not None:
         raise InputError("--core and --name are for one document; a folder has many")
@@ -489,18 +491,9 @@ def serve(
     rate: float = 1_000.0,
 ) -> None:
     """Serve a memory to other programs over HTTP: to this machine, or with tokens to others."""
-    listening, found = _door("listening"), Settings.load()
+    listening, found = open_door("listening"), Settings.load()
     how = listening.ServerSettings(host=host, port=port, unix=unix or "", work=work, rate=rate)
     listening.serve(db or found.store.path, found, how, lambda address: out.print(f"listening at {address}"))
-
-
-def _door(name: str, extra: str = "server") -> Any:  # noqa: ANN401 - a module
-    """Import a door when it is used: what it needs is an extra."""
-    try:
-        return importlib.import_module(f"holdfast.doors.{name}")
-    except ModuleNotFoundError as error:
-        lacking = f"this needs {error.name}, which is not installed; run pip install 'holdfast[{extra}]'"
-        raise MissingExtraError(lacking) from error
 
 
 _tokens = typer.Typer(help="Make, list and revoke the tokens that let other programs in.", no_args_is_help=True)
@@ -508,7 +501,7 @@ app.add_typer(_tokens, name="token")
 
 
 def _tokens_of(call: Call) -> Any:  # noqa: ANN401 - `Tokens`, of a door
-    return _door("tokens").open_tokens(call.database or call.settings.store.path)
+    return open_door("tokens").open_tokens(call.database or call.settings.store.path)
 
 
 @command(_tokens, "add")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import json
 import sys
@@ -16,11 +17,13 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from holdfast.errors import InputError, StoreError, shown
+from holdfast.arguments import is_address
+from holdfast.errors import InputError, MissingExtraError, StoreError, shown
 from holdfast.interfaces import draw, wire
 from holdfast.interfaces.wire import Screen
 from holdfast.memory import Memory
 from holdfast.settings import Settings
+from holdfast.settings.fields import server_token
 from holdfast.types import Erasure
 
 out, err = Screen(), Screen(stderr=True)
@@ -49,7 +52,7 @@ _HELP: dict[str, tuple[str, ...]] = {
     "session": ("Session name.", "--session", "-s"),
     "agent": ("Agent name.",),
     "tenant": ("Tenant, when there is more than one.",),
-    "db": ("Database file \\[default: holdfast.db].", "--db"),
+    "db": ("Database file \\[default: holdfast.db], or the address of a server.", "--db"),
     "as_json": ("Print JSON, for programs.", "--json"),
     "valid_from": ("True from this moment on.",),
     "valid_to": ("True until this moment.",),
@@ -160,10 +163,17 @@ class Call:
     create: bool
     settings: Settings = field(default_factory=Settings.load)
 
+    @property
+    def is_remote(self) -> bool:
+        """Return whether it is a server's memory."""
+        return is_address(self.database or self.settings.store.path)
+
     @cached_property
     def memory(self) -> Memory:
         """Open the store; only few commands make a new one, so that a mistyped name is not an empty memory."""
         path = self.database or self.settings.store.path
+        if self.is_remote:
+            return Memory.open(path, token=server_token())
         if not self.create and path != ":memory:" and not Path(path).exists():
             raise StoreError(f"{path} does not exist; check --db, or remember something first")
         return Memory.open(path, settings=self.settings)
@@ -236,6 +246,15 @@ def _gather(call: Call, options: Options) -> Options:
     return options
 
 
+def open_door(name: str, extra: str = "server") -> Any:  # noqa: ANN401 - a module
+    """Import a door when it is used: what it needs is an extra."""
+    try:
+        return importlib.import_module(f"holdfast.doors.{name}")
+    except ModuleNotFoundError as error:
+        lacking = f"this needs {error.name}, which is not installed; run pip install 'holdfast[{extra}]'"
+        raise MissingExtraError(lacking) from error
+
+
 def read_text(path: Path) -> str:
     """Return the text of a file that the command line names; `-` is standard input."""
     try:
@@ -244,6 +263,14 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot read {path}: {error.strerror}; check its name") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error}; convert it") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a document that goes to a server."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; check its name") from error
 
 
 def json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whatever the caller wrote

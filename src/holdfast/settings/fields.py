@@ -21,6 +21,7 @@ from holdfast.errors import SettingsError, shown
 FILE_NAME = "holdfast.toml"
 _PREFIX = "HOLDFAST_"
 _FILE_VARIABLE = f"{_PREFIX}SETTINGS"
+_TOKEN_VARIABLE = f"{_PREFIX}TOKEN"
 _ARGUMENT = "argument"
 # What stands where a secret would be shown.
 HIDDEN = "(hidden)"
@@ -183,7 +184,7 @@ def read_origins(
     path = _settings_file(file, environ)
     given = {} if path is None else {key: Given(value, f"file {path}") for key, value in _read_toml(path).items()}
     for name, text in environ.items():
-        if name.startswith(_PREFIX) and name != _FILE_VARIABLE:
+        if name.startswith(_PREFIX) and name not in (_FILE_VARIABLE, _TOKEN_VARIABLE):
             key = name.removeprefix(_PREFIX).lower().replace("__", ".")
             given[key] = Given(Unread(text), f"environment {name}")
     return given | {key: Given(value, _ARGUMENT) for key, value in _flatten(overrides).items()}
@@ -271,6 +272,11 @@ def user_file(environ: Mapping[str, str]) -> Path | None:
     config, home = (Path(environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "HOME"))
     folder = config if config.is_absolute() else home / ".config"
     return folder / "holdfast" / FILE_NAME if folder.is_absolute() else None
+
+
+def server_token() -> str | None:
+    """Return the token for a server that a command names: a command line is seen by others, an environment is not."""
+    return os.environ.get(_TOKEN_VARIABLE) or None
 
 
 def use_file(path: Path) -> None:
