@@ -196,7 +196,7 @@ class _Planner:
         turns = self.turns
         quoted = self._quoted = cache(lambda place: Quote.whole(turns[place], request.zone))
         self._behind_another = cache(lambda place: quote(quoted(place), quoted(place - 1).cursor)[0])
-        # Turns that the host shows are among the last ones: a host that shows enough of them needs no more.
+        # Turns that the host shows are among the last ones: when it shows enough of them, no more are needed.
         self.base = self.start = base_start(len(self.turns), request.settings.min_turns - len(request.hidden))
         self.soft, self.with_first = 0, 0
         self.with_base = self.with_soft = self.tokens = self.total(0, self.base)
@@ -320,8 +320,8 @@ class _Planner:
 
     @cached_property
     def safe_starts(self) -> list[int]:
-        """Return where T_recent may start; without T_base there is no tail at all."""
-        return safe_starts(self.turns, self.base) if self.base < len(self.turns) else []
+        """Return where T_recent may start; a minimum of no turns means no tail at all."""
+        return safe_starts(self.turns, self.base) if self.request.settings.min_turns > 0 else []
 
     def split_bundle(self) -> str:
         """Say when no suffix without a split bundle fits, so that T_recent is T_base."""
