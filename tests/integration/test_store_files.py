@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -475,3 +476,28 @@ def test_a_busy_store_closes_without_its_index(tmp_path, caplog, monkeypatch):
     memory.close()
     other.close()
     assert "not saved" in caplog.text
+
+
+@pytest.mark.usefixtures("_every_owner_is_worth_a_snapshot")
+def test_nobody_reads_the_index_while_it_is_saved(tmp_path, monkeypatch):
+    monkeypatch.setattr(sync, "_FAR_BEHIND", 0)
+    monkeypatch.setattr(sync, "_BEHIND_SHARE", 0.0)
+    packed, let_in = sync.LiveIndex._packed, []
+    with small_memory(tmp_path / "m.db") as memory, ThreadPoolExecutor(1) as other:
+        lock = memory.store._database.lock
+
+        def enter():
+            if entered := lock.acquire(blocking=False):
+                lock.release()
+            return entered
+
+        def pack(index, owner, shard):
+            let_in.append(other.submit(enter).result())
+            return packed(index, owner, shard)
+
+        monkeypatch.setattr(sync.LiveIndex, "_packed", pack)
+        memory.remember("the boat is in the harbour", user="ana")
+        memory.search("boat", user="ana")
+        memory.remember("the kiln is in the shed", user="ana")
+        assert let_in
+        assert not any(let_in)

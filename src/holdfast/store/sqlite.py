@@ -163,7 +163,8 @@ class SqliteStore:
                 for promotion in marker.promoted:
                     self._index.promoted(*promotion)
                 self._index.follow(marker.fresh)
-            self._index.save_when_behind()
+            with self._database.in_use():  # a question that another thread asks would see rows move under it
+                self._index.save_when_behind()
         except (StoreError, OSError) as error:
             log.warning("what was written is kept; the index is brought up to date by the next question: %s", error)
 
