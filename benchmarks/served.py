@@ -226,7 +226,7 @@ def show(found: dict[str, Any]) -> Iterator[str]:
     yield (
         f"{load['calls per second']:g} calls per second, {load['errors']} errors."
         f" The server grew from {first} to {full} MiB while its units grew from {load['units before']:,} to"
-        f" {load['units after']:,}, and was at {last} MiB after the last {READING:.0%} of the time, which only read.\n"
+        f" {load['units after']:,}, and had {last} MiB after the last {READING:.0%} of the time, which only read.\n"
     )
     rows = [[f"status {status}", *row.values()] for status, row in crowd["answers"].items()]
     head = [f"{crowd['callers']} callers at once, one worker", "calls", "p50 ms", "p95 ms"]
