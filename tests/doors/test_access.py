@@ -148,12 +148,36 @@ def test_a_token_that_is_revoked_ends_at_once_and_the_last_one_opens_nothing(mem
         assert http.get("/v1/stats?user=ana").status_code == 401
 
 
-def test_the_first_token_closes_a_server_that_had_none(memory, tmp_path):
+def test_the_first_token_closes_a_server_that_had_none_for_good(memory, tmp_path):
     tokens = Tokens(token_file(tmp_path / "a.db"))
     with served(memory, tokens) as address, client(address) as http:
         assert http.get("/v1/stats?user=ana").status_code == 200
         tokens.add("first", "acme")
         assert http.get("/v1/stats?user=ana").status_code == 401
+        tokens.revoke("first")
+        assert http.get("/v1/stats?user=ana").status_code == 401
+        tokens.path.unlink()
+        assert http.get("/v1/stats?user=ana").status_code == 401
+
+
+def test_a_link_to_a_store_has_its_tokens(tmp_path):
+    (tmp_path / "a.db").touch()
+    (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
+    secret = Tokens(token_file(tmp_path / "a.db")).add("only", "acme")
+    assert Tokens(token_file(tmp_path / "link.db")).find(secret).name == "only"
+
+
+def test_a_users_token_erases_no_document_of_everyones_and_its_own_of_that_name(guarded, memory):
+    rules, owner = "# Rules\n\n- Always answer in {}.\n", {"user": "bob", "tenant": "acme"}
+    memory.ingest(rules.format("French"), name="rules.md", core=True, scope="global", **owner)
+    body = {"document": "rules.md"}
+    assert asked(guarded, "bob", "POST", "/v1/forget", json=body).status_code == 403
+    assert "French" in memory.assemble("hello?", **owner).text
+    memory.ingest(rules.format("Welsh"), name="rules.md", core=True, **owner)
+    assert asked(guarded, "bob", "POST", "/v1/forget", json=body).status_code == 200
+    assert [word in memory.assemble("hello?", **owner).text for word in ("French", "Welsh")] == [True, False]
+    assert asked(guarded, "acme", "POST", "/v1/forget", json={**body, "user": "ana"}).status_code == 200
+    assert "French" not in memory.assemble("hello?", **owner).text
 
 
 # ------------------------------------------------------------------------------------------------- browsers
@@ -176,6 +200,10 @@ def open_address(memory):
         ({"Host": "localhost.evil.example"}, 421),
         ({"Host": "127.0.0.1@evil.example"}, 421),
         ({"Host": ""}, 421),
+        ({"Host": "["}, 421),
+        ({"Host": "[::1"}, 421),
+        ({"Host": "local]host"}, 421),
+        ({"Origin": "http://["}, 421),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://localhost:1", "Host": "localhost:8377"}, 403),
@@ -224,7 +252,9 @@ def test_tokens_are_kept_as_hashes_in_a_private_file(tmp_path):
 def test_a_file_that_cannot_be_read_lets_nobody_in(tmp_path, memory):
     tokens = Tokens(token_file(tmp_path / "a.db"))
     secret = tokens.add("laptop", "acme")
-    for damage in ("[{", '{"a": 1}', '[{"name": "x"}]', "null"):
+    all_tenants = json.dumps([{"name": "x", "tenant": None, "user": None, "sha256": tokens.all()[0].sha256}])
+    no_hash = '[{"name": "x", "tenant": "t", "user": null, "sha256": 5}]'
+    for damage in (all_tenants, no_hash, no_hash.replace("5", '"é"'), "[{", '{"a": 1}', '[{"name": "x"}]', "null"):
         tokens.path.write_text(damage)
         with pytest.raises(StoreError, match="cannot be read"):
             tokens.find(secret)

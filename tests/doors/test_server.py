@@ -1,5 +1,6 @@
 """The server as a program meets it: every verb, its errors, and what is refused before it reaches the memory."""
 
+import asyncio
 import json
 import re
 import socket
@@ -8,9 +9,11 @@ import threading
 import pytest
 from served import PATIENCE, client, place_of, served
 
-from builders import opened
-from holdfast import Memory
+from builders import WORDS_ONLY, opened
+from holdfast import Memory, Settings
 from holdfast.doors.codec import decode, error_of
+from holdfast.doors.limits import Keys, Rate, Refused, ServerSettings
+from holdfast.doors.tokens import Tokens, token_file
 from holdfast.doors.verbs import VERBS, write_call
 from holdfast.errors import BudgetError, InputError, NotFoundError
 from holdfast.testing.embedders import HashEmbedder
@@ -119,6 +122,8 @@ def test_errors_come_back_as_the_same_class_and_message(http, memory):
         ),
         (b"[" * 100_000, 400, "not JSON"),
         (b'{"query": "x", "user": "ana", "limit": 1' + b"0" * 5_000 + b"}", 400, "not JSON"),
+        (b'{"query": "x", "user": "ana", "limit": 1e400}', 400, "1e400, which is too large, is not a number"),
+        (b'{"query": [' + b"[]," * 99_999 + b"[" * 70 + b"]" * 71 + b', "user": "ana"}', 400, "nested more than"),
         (b'{"query": "x", "user": "ana", "lmit": 1}', 422, "takes no 'lmit'"),
         (b'{"query": "x", "user": "ana", "explain": "yes"}', 422, "explain = 'yes' is not boolean"),
         (b'{"query": "x", "user": "ana", "profile": ["hybrid"]}', 422, "profile = "),
@@ -143,12 +148,26 @@ def test_a_bad_body_is_a_problem_that_says_why(http, body, status, reason):
         ("GET", "/v1/units", 422), ("GET", "/v1/units?user=ana&limit=many", 422),
         ("GET", "/v1/units?user=ana&colour=1", 422), ("POST", "/v1/search?detail=some", 422),
         ("GET", "/v1/units//history?user=ana", 404), ("GET", "/..%2f..%2fetc", 404),
+        ("GET", "/v1/units/a%00b?user=ana", 422), ("GET", "/v1/units/a%2541/?user=ana", 404),
     ],
 )  # fmt: skip
 def test_what_is_no_route_and_no_argument_is_a_problem(http, method, path, status):
     answer = http.request(method, path, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["status"]) == (status, status)
     assert (answer.headers.get("allow") is not None) == (status == 405)
+
+
+def test_millions_of_values_are_refused_before_they_are_read(http):
+    body = b'{"user": "ana", "content": "x", "metadata": {"a": [' + b"[]," * 1_000_001 + b"1]}}"
+    answer = http.post("/v1/units", content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, "more than 1,000,000 commas" in answer.json()["detail"]) == (413, True)
+
+
+def test_without_a_name_of_its_own_a_path_is_a_problem_whatever_the_host_is_called(memory, tmp_path):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    secret = tokens.add("only", "acme")
+    with served(memory, tokens) as address, client(address, secret, Host="[") as http:
+        assert http.get("/v1/nothing").json()["detail"].startswith("GET '/v1/nothing': Not Found")
 
 
 def test_only_json_is_read_as_json(http):
@@ -182,10 +201,12 @@ def test_a_request_id_is_given_back_and_logged_without_what_was_asked(http, capl
         answer = http.get("/v1/units/private-id?user=anneliese", headers={"X-Request-Id": "mine-1"})
         assert answer.headers["x-request-id"] == "mine-1"
         http.get("/health", headers={"X-Request-Id": "no\tgood"})
+        http.get("/health", headers={"X-Request-Id": "zurück".encode("latin-1")})
     assert "mine-1 GET get 404" in caplog.text
     assert "anneliese" not in caplog.text
     assert "private-id" not in caplog.text
     assert "no\tgood" not in caplog.text
+    assert "zur" not in caplog.text
 
 
 def test_long_work_tells_how_far_it_is_and_then_its_answer(http, memory):
@@ -202,6 +223,24 @@ def test_long_work_tells_how_far_it_is_and_then_its_answer(http, memory):
     assert decode(VERBS["compact"].result, result)[0].session == "s"
     with http.stream("POST", "/v1/forget", json={"user": "long"}, headers={"Accept": "text/event-stream"}) as answer:
         assert 'event: problem\ndata: {"type": "/problems/input"' in answer.read().decode()
+
+
+class Broken(Memory):
+    """A memory with a defect."""
+
+    def compact(self, **_):
+        raise ZeroDivisionError("nobody thought of this")
+
+
+def test_a_defect_is_told_without_its_words_and_logged_under_the_id_of_the_request(tmp_path, caplog):
+    with Broken.open(tmp_path / "a.db", settings=Settings(embedding=WORDS_ONLY)) as memory, served(memory) as address:
+        for kind in ("application/json", "text/event-stream"):
+            with client(address, Accept=kind) as http:
+                answer = http.post("/v1/compact", json={"user": "ana"}, headers={"X-Request-Id": f"of-{kind[:4]}"})
+            assert "HoldfastError" in answer.text
+            assert "nobody thought" not in answer.text
+            assert re.search(f"of-{kind[:4]} failed", caplog.text)
+    assert caplog.text.count("nobody thought of this") >= 2
 
 
 def test_the_same_key_writes_once_and_another_request_with_it_is_refused(http, memory):
@@ -261,6 +300,43 @@ def test_whoever_asks_too_often_is_told_when_to_come_again():
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
 
 
+def test_a_rate_below_one_lets_one_in_and_says_how_long_to_wait():
+    time = [0.0]
+    rate = Rate(0.25, lambda: time[0])
+    rate.take("ana")
+    with pytest.raises(Refused) as refused:
+        rate.take("ana")
+    assert refused.value.headers == {"Retry-After": "4"}
+    time[0] = 4.0
+    rate.take("ana")
+
+
+@pytest.mark.parametrize("wrong", [{"work": 0}, {"rate": 0.0}, {"rate": -1.0}, {"rate": float("nan")}])
+def test_a_server_that_would_let_nobody_in_is_refused(wrong):
+    with pytest.raises(InputError, match=r"give --(work|rate)"):
+        ServerSettings(**wrong)
+
+
+def test_keys_are_bounded_also_when_several_writes_fail_together():
+    async def fail():
+        raise InputError("no")
+
+    async def work():
+        return b"x" * 10
+
+    async def run():
+        complaints = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+        keys = Keys(ServerSettings(keys=2))
+        failing = [keys.once("ana", f"bad-{n}", b"", fail) for n in range(3)]
+        assert all(isinstance(one, InputError) for one in await asyncio.gather(*failing, return_exceptions=True))
+        for n in range(5):
+            await keys.once("ana", f"good-{n}", b"", work)
+        return complaints, len(keys._known)
+
+    assert asyncio.run(run()) == ([], 2)
+
+
 def test_bodies_and_batches_that_are_too_large_are_refused_before_they_are_read():
     with served(body_bytes=2_000, batch=3) as address, client(address) as http:
         large = {"content": "x" * 3_000, "user": "ana"}
@@ -268,6 +344,8 @@ def test_bodies_and_batches_that_are_too_large_are_refused_before_they_are_read(
         chunks = (b"x" * 500 for _ in range(100))
         assert http.post("/v1/documents?user=ana&name=a.txt", content=chunks).status_code == 413
         assert http.post("/v1/units", json={"content": ["a", "b", "c", "d"], "user": "ana"}).status_code == 413
+        turns = [{"role": "user", "content": word} for word in "abcd"]
+        assert http.post("/v1/host/commit", json={"messages": turns, "user": "ana"}).status_code == 413
         assert http.get("/v1/stats?user=ana").json()["units"] == 0
 
 

@@ -61,7 +61,7 @@ def test_the_settings_stay_few():
 MOST_MODULES = 130
 LONGEST_IMPORT_CHAIN = 14
 # Doors are counted apart: each translates for one kind of program, and none is needed by the others.
-MOST_LINES = {"engine": 26_800, "interfaces": 2_220, "doors": 3_500, "eval": 2_860, "testing": 1_250}
+MOST_LINES = {"engine": 26_800, "interfaces": 2_220, "doors": 3_570, "eval": 2_860, "testing": 1_250}
 
 
 def test_the_package_does_not_grow_unnoticed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import re
 import time
 from collections import OrderedDict
@@ -22,6 +23,8 @@ _MAX_DEPTH = 64
 # A key is an id of the caller's; longer ones are texts.
 _KEY = re.compile(r"[!-~]{1,256}")
 _NESTING = re.compile(rb"[\[{]")
+# More than any words and any batch have; many millions of empty lists would keep everybody waiting for a minute.
+_MOST_COMMAS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,13 @@ class ServerSettings:
     key_bytes: int = 16 * 1_048_576
     body_seconds: float = 60.0
 
+    def __post_init__(self) -> None:
+        """Refuse what would let nobody in."""
+        if self.work < 1:
+            raise InputError(f"work = {self.work}: a server has to work on 1 request at a time or more; give --work")
+        if not 0.0 < self.rate < math.inf:
+            raise InputError(f"rate = {self.rate} requests a second is none; give --rate above 0")
+
 
 class Refused(Exception):  # noqa: N818 - not an error of the tree: it carries one
     """A request that is answered with a problem: an error of the tree, the status, and when to come again."""
@@ -57,7 +67,7 @@ class Refused(Exception):  # noqa: N818 - not an error of the tree: it carries o
 
 
 def _come_again(message: str, status: int, seconds: float) -> Refused:
-    return Refused(ServerError(message), status, {"Retry-After": str(max(1, round(seconds)))})
+    return Refused(ServerError(message), status, {"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
 # ----------------------------------------------------------------------------------------------------- bodies
@@ -89,8 +99,10 @@ def read_json(body: bytes) -> dict[str, JSON]:
     """Return the JSON object of a body: UTF-8, no deeper than anybody needs, and with numbers that are numbers."""
     if not body:
         return {}
+    if body.count(b",") > _MOST_COMMAS:
+        raise Refused(InputError(f"the body has more than {_MOST_COMMAS:,} commas; send it in parts"), 413)
     try:
-        found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_read_float)
     except (ValueError, RecursionError) as error:
         raise Refused(InputError(f"the body is not JSON: {error}; send an object"), 400) from error
     if not isinstance(found, dict):
@@ -102,6 +114,11 @@ def read_json(body: bytes) -> dict[str, JSON]:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number of JSON")
+
+
+def _read_float(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(f"{text[:20]}, which is too large,")
 
 
 def _depth(value: JSON) -> int:
@@ -124,7 +141,7 @@ class Rate:
     """How many requests each caller may make: a bucket that fills `rate` times a second, for a second's worth."""
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._clock = rate, clock
+        self._rate, self._most, self._clock = rate, max(rate, 1.0), clock
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, caller: str) -> None:
@@ -134,8 +151,8 @@ class Rate:
             Refused: the caller has to wait.
         """
         now = self._clock()
-        left, since = self._left.get(caller, (self._rate, now))
-        left = min(self._rate, left + (now - since) * self._rate)
+        left, since = self._left.get(caller, (self._most, now))
+        left = min(self._most, left + (now - since) * self._rate)
         if left < 1.0:
             missing = (1.0 - left) / self._rate
             raise _come_again(f"more than {self._rate:g} requests a second; come again later", 429, missing)
@@ -216,7 +233,8 @@ class Keys:
         """Keep an answer; what failed may be tried again."""
         if task.cancelled() or task.exception() is not None:
             self._known.pop(name, None)
-        done = [(one, task.result()) for one, (_, task) in self._known.items() if task.done()]
+        kept = [(one, task) for one, (_, task) in self._known.items() if task.done() and not task.cancelled()]
+        done = [(one, task.result()) for one, task in kept if task.exception() is None]
         size = sum(len(answer) for _, answer in done)
         while done and (len(self._known) > self._most or size > self._most_bytes):
             oldest, answer = done.pop(0)

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -23,6 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__
+from holdfast.arguments import make_view
 from holdfast.doors.codec import encode, problem_of
 from holdfast.doors.host import HOST_VERBS
 from holdfast.doors.limits import Keys, Rate, Refused, ServerSettings, Work, read_body, read_json
@@ -32,21 +34,25 @@ from holdfast.doors.tokens import Tokens
 from holdfast.doors.verbs import COMPACT_SESSION, VERBS, Verb, check_argument, known_argument, read_query
 from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, shown
 from holdfast.memory import Memory
+from holdfast.store.contract import look
+from holdfast.types import Document, Unit
 
 log = logging.getLogger("holdfast.server")
 _PROBLEM, _EVENTS = "application/problem+json", "text/event-stream"
-_REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 # What is served: a memory's verbs, and what hosts call around their turns.
 ROUTED = (*VERBS.values(), COMPACT_SESSION, *HOST_VERBS)
-# What needs no token: it tells nothing of anybody's memory.
-_OPEN = ("/health", "/ready", "/docs", "/openapi.json")
 # A proxy drops a stream that is silent for longer.
 _SILENCE = 15.0
 # Nobody is called so: a question of theirs finds nothing, and has everything loaded.
 _NOBODY = "holdfast:ready"
-# A slash inside of an id, while paths are matched; no id holds a NUL.
-_SLASH = "\0"
+# A slash inside of an id, while paths are matched: what no path can say.
+_SLASH = "\ud800"
+# To read more than this as JSON takes so long that others would wait for it.
+_SOON_READ = 65_536
+# Whose a document is holds at any moment.
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,7 @@ class Door:
 
     def __init__(self, memory: Memory, settings: ServerSettings, tokens: Tokens | None = None) -> None:
         self.memory, self.settings, self.tokens = memory, settings, tokens
-        # Once guarded, always guarded: when the last token is revoked, nobody is let in.
-        self._guarded = tokens is not None and tokens.path.exists()
+        self._guarded = False
         self._quick = Work(settings.work, settings.waiting, "work")
         self._long = Work(max(1, settings.work // 2), settings.waiting, "long")
         self._rate, self._keys, self._metrics = Rate(settings.rate), Keys(settings), Metrics()
@@ -85,7 +90,9 @@ class Door:
         handlers: Mapping[Any, Any] = {
             Refused: _tell, HoldfastError: _tell, HTTPException: _tell_of_route, Exception: _tell_of_defect,
         }  # fmt: skip
-        return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._live)
+        app = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._live)
+        app.router.redirect_slashes = False  # what is redirected is read twice, and names another id then
+        return app
 
     @contextlib.asynccontextmanager
     async def _live(self, _: Starlette) -> AsyncIterator[None]:
@@ -106,17 +113,22 @@ class Door:
         """
         if self._asks_for_tokens() or (scope.get("server") or ("", None))[1] is None:
             return
-        host = urlsplit(f"//{headers.get('host', '')}")
+        origin = headers.get("origin")
+        try:
+            host, page = urlsplit(f"//{headers.get('host', '')}"), urlsplit(origin or "")
+        except ValueError as error:
+            raise Refused(AccessError(f"Host or Origin is no address ({error}); ask for localhost"), 421) from error
         if host.hostname not in (*_LOOPBACK_NAMES, self.settings.host.casefold()):
             raise Refused(AccessError(f"this server is not called {shown(host.hostname)}; ask for localhost"), 421)
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host.netloc:
+        if origin is not None and page.netloc != host.netloc:
             raise Refused(AccessError(f"pages of {shown(origin)} may not ask this server; it has no tokens"))
         if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise Refused(AccessError("pages of other sites may not ask this server; it has no tokens"))
 
     def _asks_for_tokens(self) -> bool:
-        return self.tokens is not None and (self._guarded or bool(self.tokens.all()))
+        # Once guarded, always guarded: when the last token is revoked, nobody is let in.
+        self._guarded = self._guarded or (self.tokens is not None and self.tokens.path.exists())
+        return self._guarded
 
     def _admit(self, request: Request) -> Caller:
         if not self._asks_for_tokens() or self.tokens is None:
@@ -144,15 +156,18 @@ class Door:
             raise Refused(InputError("the caller went away before the body was there"), 400) from error
         query = dict(request.query_params)
         full = not verb.brief or _choose_detail(query.pop("detail", "brief")) == "full"
-        arguments = _read_arguments(verb, request, query, body)
+        read = partial(_read_arguments, verb, request, query, body)
+        arguments = read() if verb.raw or len(body) <= _SOON_READ else await self._quick.start(read)
         _bind(verb, arguments, caller)
-        if isinstance(content := arguments.get("content"), list) and len(content) > self.settings.batch:
-            many = f"{len(content):,} messages at once; the most is {self.settings.batch:,}: send them in parts"
-            raise Refused(InputError(many), 413)
+        for said in (arguments.get("content"), arguments.get("messages")):
+            if isinstance(said, list) and len(said) > self.settings.batch:
+                many = f"{len(said):,} messages at once; the most is {self.settings.batch:,}: send them in parts"
+                raise Refused(InputError(many), 413)
         if caller.user is not None and verb.writes:
             await self._quick.start(partial(_refuse_shared, self.memory, verb, arguments))
         if verb.reports is not None and _EVENTS in request.headers.get("accept", ""):
-            return StreamingResponse(self._stream(verb, arguments, full=full), media_type=_EVENTS)
+            request_id = request.scope["holdfast.id"]
+            return StreamingResponse(self._stream(verb, arguments, request_id, full=full), media_type=_EVENTS)
         work = self._quick if verb.reports is None else self._long
         call = partial(_call, self.memory, verb, arguments, full)
         key = request.headers.get("idempotency-key")
@@ -166,7 +181,9 @@ class Door:
         owner = json.dumps([caller.name, arguments.get("tenant"), arguments.get("user")])
         return Response(await self._keys.once(owner, key, asked, work_once), media_type="application/json")
 
-    async def _stream(self, verb: Verb, arguments: dict[str, Any], *, full: bool) -> AsyncIterator[bytes]:
+    async def _stream(
+        self, verb: Verb, arguments: dict[str, Any], request_id: str, *, full: bool
+    ) -> AsyncIterator[bytes]:
         """Tell how far long work is, then its answer. A reader who is slow misses reports, never the answer."""
         loop, news, last = asyncio.get_running_loop(), asyncio.Event(), [""]
 
@@ -188,10 +205,13 @@ class Door:
             text, last[0] = last[0], ""
             yield _event("progress", text) if text else b": working\n\n"
         error = done.exception()
-        if isinstance(error, HoldfastError):
+        if error is None:
+            yield _event("result", done.result().decode())
+        elif isinstance(error, HoldfastError):
             yield _event("problem", json.dumps(problem_of(error)))
         else:
-            yield _event("result", done.result().decode())
+            log.error("%s failed", request_id, exc_info=error)
+            yield _event("problem", json.dumps(problem_of(_DEFECT)))
 
     # ---------------------------------------------------------------------------------------------- operations
 
@@ -236,8 +256,8 @@ class _Entrance:
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
         # An id may hold a slash, which a path has as %2F: its segments are read before they are matched.
         segments = scope.get("raw_path", b"").split(b"?")[0].decode("latin-1").split("/")
-        scope["path"] = "/".join(unquote(one).replace("/", _SLASH) for one in segments)
-        scope["holdfast.route"], scope["holdfast.id"] = "other", request_id
+        path = "/".join(unquote(one).replace("/", _SLASH) for one in segments)
+        scope = {**scope, "path": path, "holdfast.route": "other", "holdfast.id": request_id}
         started, status = time.monotonic(), 0
 
         async def send_on(message: Message) -> None:
@@ -314,15 +334,24 @@ def _bind(verb: Verb, arguments: dict[str, Any], caller: Caller) -> None:
 
 def _refuse_shared(memory: Memory, verb: Verb, arguments: dict[str, Any]) -> None:
     """Hold the token of one user to that user's own units: what is everyone's is for a token of the tenant."""
+    touched: list[Unit | Document] = []  # what is new is the user's own, and supersedes that user's alone
     if verb.name == "forget":
-        touched = [*memory.forget(**{**arguments, "dry_run": True}).units]
+        touched += memory.forget(**{**arguments, "dry_run": True}).units
+        touched += _meant(memory, arguments)
     elif verb.name in ("update", "supersede", "reinstate"):
         owner: dict[str, Any] = {name: arguments.get(name) for name in ("user", "agent", "tenant")}
-        touched = [memory.get(arguments[name], **owner) for name in ("id", "by") if name in arguments]
-    else:
-        touched = []  # what is new is the user's own, and supersedes that user's alone
-    if any(unit.user is None for unit in touched):
-        raise AccessError("this token is one user's, and that unit is everyone's; use a token of the tenant")
+        touched += [memory.get(arguments[name], **owner) for name in ("id", "by") if name in arguments]
+    if any(one.user is None for one in touched):
+        raise AccessError("this token is one user's, and that is everyone's; use a token of the tenant")
+
+
+def _meant(memory: Memory, arguments: dict[str, Any]) -> list[Document]:
+    """Return the document that a user's `forget` names, which may have no units: one's own comes first."""
+    if (name := arguments.get("document")) is None:
+        return []
+    view = make_view(memory.settings, _ANY_TIME, user=arguments["user"], tenant=arguments.get("tenant"))
+    kept = look(memory.store, view, lambda reading: reading.documents(name=name, bodies=False))
+    return [one for one in kept if one.user is not None] or kept
 
 
 def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> bytes:
@@ -333,6 +362,9 @@ def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> 
 
 
 # ----------------------------------------------------------------------------------------------------- answers
+
+
+_DEFECT = HoldfastError("something went wrong in the server; its log has the request id of this answer")
 
 
 def _event(name: str, data: str) -> bytes:
@@ -356,10 +388,11 @@ async def _tell(request: Request, error: Refused | HoldfastError) -> Response:
 
 
 async def _tell_of_route(request: Request, error: HTTPException) -> Response:
-    told = InputError(f"{request.method} {request.url.path}: {error.detail}; /docs names the routes")
+    path = request.scope["path"].replace(_SLASH, "/")
+    told = InputError(f"{request.method} {shown(path)}: {error.detail}; /docs names the routes")
     return _problem(request.scope["holdfast.id"], told, error.status_code, error.headers)
 
 
-async def _tell_of_defect(request: Request, _: Exception) -> Response:
-    told = HoldfastError("something went wrong in the server; its log has the request id of this answer")
-    return _problem(request.scope["holdfast.id"], told, 500)
+async def _tell_of_defect(request: Request, error: Exception) -> Response:
+    log.error("%s failed: %r", request.scope["holdfast.id"], error)
+    return _problem(request.scope["holdfast.id"], _DEFECT)

@@ -37,7 +37,7 @@ class Token:
 
 def token_file(store: str | Path) -> Path:
     """Return where the tokens of a store are kept."""
-    return Path(f"{store}.tokens")
+    return Path(f"{os.path.realpath(store)}.tokens")  # a link to a store has the tokens of the store
 
 
 def open_tokens(database: str | Path) -> Tokens:
@@ -66,7 +66,7 @@ class Tokens:
         if state != self._read[0]:
             try:
                 rows = json.loads(self.path.read_text(encoding="utf-8"))
-                self._read = (state, tuple(Token(**row) for row in rows))
+                self._read = (state, tuple(_read_token(**row) for row in rows))
             except (OSError, ValueError, TypeError) as error:
                 raise StoreError(
                     f"{self.path} cannot be read: {error}; restore it, or remove it and make new tokens"
@@ -117,7 +117,10 @@ class Tokens:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[list[Token]]:
         """Let one process at a time change the list; the file is replaced whole, and only its owner reads it."""
-        lock = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR, _PRIVATE)
+        try:
+            lock = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR, _PRIVATE)
+        except OSError as error:
+            raise StoreError(f"tokens cannot be kept beside the store: {error}; check --db") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             tokens = [*self.all()]
@@ -133,6 +136,13 @@ class Tokens:
             new.replace(self.path)
         finally:
             os.close(lock)
+
+
+def _read_token(name: str, tenant: str, user: str | None, sha256: str) -> Token:
+    """Return a token as the file has it; one that names no tenant would open all of them."""
+    for what, value in (("name", name), ("tenant", tenant), ("sha256", sha256)):
+        check_name(what, value)
+    return Token(name, tenant, check_name("user", user, optional=True), sha256.encode("ascii").decode())
 
 
 def _hash(secret: str) -> str:
