@@ -1,5 +1,6 @@
 """Where servers listen, how they end, and callers who do not wait for their answer."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -15,9 +16,11 @@ from served import PATIENCE, client, place_of, served
 from typer.testing import CliRunner
 
 from builders import PATIENT, WORDS_ONLY, opened
-from holdfast import AccessError, InputError, Memory, ServerError, Settings
+from holdfast import AccessError, InputError, Memory, ServerError, Settings, StoreError
+from holdfast.doors import listening
 from holdfast.doors.limits import ServerSettings
-from holdfast.doors.listening import listen_on, serve
+from holdfast.doors.listening import Listener, listen_on, serve
+from holdfast.doors.server import Door
 from holdfast.doors.tokens import Tokens, token_file
 from holdfast.interfaces.cli import app
 
@@ -104,6 +107,58 @@ def test_a_socket_file_that_was_left_behind_is_replaced_and_another_file_is_not(
         listen_on(ServerSettings(unix=str(tmp_path / ("x" * 200)))),
     ):
         pass
+
+
+def test_a_link_to_a_store_and_a_folder_that_is_not_there_are_told_in_one_line(tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
+    with running("--db", tmp_path / "a.db", "--port", 0), pytest.raises(ServerError, match="is served by process"):
+        serve(str(tmp_path / "link.db"), Settings(), ServerSettings(port=0))
+    with pytest.raises(StoreError, match=r"cannot be served.*check --db"):
+        serve(str(tmp_path / "none" / "a.db"), Settings(), ServerSettings(port=0))
+    with pytest.raises(StoreError, match=r"tokens cannot be kept.*check --db"):
+        Tokens(token_file(tmp_path / "none" / "a.db")).add("a", "acme")
+
+
+@pytest.mark.parametrize("limit", [{"_HEAD_SECONDS": 0.01}, {"_HEAD_BYTES": 1_000}])
+@pytest.mark.parametrize("before", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_a_caller_who_never_says_what_is_wanted_is_sent_away(monkeypatch, limit, before):
+    for name, value in limit.items():
+        monkeypatch.setattr(listening, name, value)
+    with served() as address, socket.create_connection(place_of(address), PATIENCE) as caller:
+        caller.sendall(before)
+        assert not before or caller.recv(99).startswith(b"HTTP/1.1 200 ")
+        caller.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: ")
+        with pytest.raises(ConnectionError):
+            caller.sendall(b"a" * 50_000_000)
+
+
+def test_a_caller_who_comes_while_the_server_ends_is_sent_away(monkeypatch):
+    accepted = []
+
+    class Noticed(listening._Connection):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            accepted.append(self)
+
+    async def run():
+        how = ServerSettings(port=0)
+        with opened() as memory, listen_on(how) as own:
+            listener = Listener(Door(memory, how), own, lambda _: None)
+            serving = asyncio.ensure_future(listener.serve([own]))
+            while not listener.started:
+                await asyncio.sleep(0)
+            with socket.create_connection(own.getsockname(), PATIENCE):
+                while not accepted:  # and the server does not know of it before the next turn of the loop
+                    await asyncio.sleep(0)
+                assert not listener.server_state.connections
+                listener.config.timeout_graceful_shutdown = 1
+                await listener.shutdown([own])
+                assert not listener.server_state.connections
+            listener.should_exit = True
+            await serving
+
+    monkeypatch.setattr(listening, "_Connection", Noticed)
+    asyncio.run(run())
 
 
 class Paused(Memory):

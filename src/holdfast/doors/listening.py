@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import fcntl
@@ -13,12 +14,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.arguments import is_address
 from holdfast.doors.limits import ServerSettings
 from holdfast.doors.server import Door
 from holdfast.doors.tokens import Tokens, token_file
-from holdfast.errors import AccessError, InputError, ServerError, shown
+from holdfast.errors import AccessError, InputError, ServerError, StoreError, shown
 from holdfast.memory import Memory
 from holdfast.settings import Settings
 
@@ -26,10 +28,54 @@ from holdfast.settings import Settings
 _PATIENCE = 30
 # Agents ask once in a while; a new connection for each question costs more than one that is kept.
 _IDLE = 60
+# How often an ending server looks for callers who were let in just before, and tells them that it ends.
+_TICK = 0.1
+# What comes before a body is short; whoever says nothing for longer, or does not come to its end, keeps a place.
+_HEAD_BYTES, _HEAD_SECONDS = 65_536, 30.0
 # Connections that the system holds while the server is busy accepting others.
 _BACKLOG = 128
 _LAST_PORT = 65_535
 Announce = Callable[[str], None]
+
+
+class _Connection(HttpToolsProtocol):
+    """A caller who has to say what is wanted, briefly and soon."""
+
+    _late: asyncio.TimerHandle | None = None
+    _said = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
+        super().connection_made(transport)
+        self._expect_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        self._forget_head()
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        before = self._late
+        super().data_received(data)
+        if self._late is not None and self._late is before:  # all of it belongs to one head
+            self._said += len(data)
+            if self._said > _HEAD_BYTES:
+                self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_head()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self._forget_head()
+        self._said, self._late = 0, self.loop.call_later(_HEAD_SECONDS, self.transport.close)
+
+    def _forget_head(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        self._late = None
 
 
 class Listener(uvicorn.Server):
@@ -38,7 +84,7 @@ class Listener(uvicorn.Server):
     def __init__(self, door: Door, listening: socket.socket, announce: Announce) -> None:
         config = uvicorn.Config(
             door.app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
-            timeout_graceful_shutdown=_PATIENCE, timeout_keep_alive=_IDLE,
+            http=_Connection, timeout_graceful_shutdown=_PATIENCE, timeout_keep_alive=_IDLE,
         )  # fmt: skip
         super().__init__(config)
         self._listening, self._announce = listening, announce
@@ -48,6 +94,15 @@ class Listener(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._announce(_address(self._listening))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """See `uvicorn.Server`, which goes on serving a caller who was let in at this moment."""
+        ending = asyncio.ensure_future(super().shutdown(sockets))
+        while not ending.done():
+            await asyncio.wait({ending}, timeout=_TICK)
+            for connection in [*self.server_state.connections]:
+                connection.shutdown()
+        ending.result()
 
     def listen(self) -> None:
         """Answer until a signal, or `should_exit`, ends it."""
@@ -87,7 +142,10 @@ def _alone(path: str) -> Iterator[None]:
     if path == ":memory:":
         yield
         return
-    lock = os.open(f"{path}.serving", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        lock = os.open(f"{os.path.realpath(path)}.serving", os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise StoreError(f"{shown(path)} cannot be served: {error}; check --db") from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
