@@ -135,6 +135,18 @@ def test_a_memory_that_nobody_waits_for_any_more_is_closed(monkeypatch, tmp_path
         found[0].list(user="ana")
 
 
+def test_after_a_fork_it_is_refused(monkeypatch):
+    async def run():
+        async with AsyncMemory(opened()) as memory:
+            await memory.list(user="ana")
+            with monkeypatch.context() as patch:
+                patch.setattr("holdfast.doors.asynchronous.os.getpid", lambda: -1)
+                with pytest.raises(ClosedStoreError, match="open it again after a fork"):
+                    await asyncio.wait_for(memory.list(user="ana"), 60)
+
+    asyncio.run(run())
+
+
 def test_context_variables_reach_the_verb():
     told = contextvars.ContextVar("told", default="nothing")
 

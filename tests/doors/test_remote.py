@@ -206,6 +206,12 @@ def test_a_busy_server_is_asked_again_when_it_says_and_says_so_itself_in_the_end
         (httpx.Response(302, headers={"Location": "http://elsewhere"}), "answers with HTTP 302"),
         (httpx.Response(500, text="oops"), "answers with HTTP 500 and 'oops'; look at its log"),
         (httpx.Response(502, text="bad gateway"), "answers with HTTP 502"),
+        (
+            httpx.Response(
+                503, headers={"Retry-After": b"\xb2"}, json=problem_of(ServerError("http://host is busy"))
+            ),
+            "is busy",
+        ),
         (httpx.ReadTimeout("slow"), "gave no answer in time"),
     ],
 )
@@ -310,6 +316,14 @@ def test_a_stream_that_breaks_is_not_begun_again():
     with client("http://host", transport=transport) as remote:
         assert remote.compact(user="ana", progress=lambda *_: None) == []
         assert len(seen) == 2  # what was not sent can be
+
+
+@pytest.mark.parametrize("data", ["{", "5", "[" * 9_999])
+@pytest.mark.parametrize("name", ["progress", "problem", "greeting"])
+def test_a_stream_of_something_else_is_a_server_error(name, data):
+    transport, _ = scripted(httpx.Response(200, content=f"event: {name}\ndata: {data}\n\n".encode()))
+    with client("http://host", transport=transport) as remote, pytest.raises(ServerError, match="no event of Holdf"):
+        remote.compact(user="ana", progress=lambda *_: None)
 
 
 # ------------------------------------------------------------------------------------------------------- threads

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import os
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -87,7 +88,7 @@ class AsyncMemory:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdfast-async")
-        self._closed = False
+        self._process, self._closed = os.getpid(), False
 
     open = classmethod(_begin(Memory.open))
     remember = _offload(Memory.remember)
@@ -134,5 +135,7 @@ class AsyncMemory:
     async def _run(self, call: Callable[[], R]) -> R:
         if self._closed:
             raise ClosedStoreError("this memory is closed; open it again")
+        if self._process != os.getpid():  # its threads stayed behind, and nothing would ever run
+            raise ClosedStoreError("this memory was opened by the parent process; open it again after a fork")
         # A future that has not begun is cancelled with its task; one that has begun is left to end.
         return await asyncio.wrap_future(self._pool.submit(contextvars.copy_context().run, call))

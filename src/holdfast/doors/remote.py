@@ -190,7 +190,7 @@ class RemoteMemory(Memory):
                     if line:
                         event[name] = value
                     elif "data" in event:  # an event is whole when an empty line ends it
-                        told, event = (event.get("event"), json.loads(event["data"])), {}
+                        told, event = _read_event(event), {}
                         if told[0] != "progress":
                             return _result(*told)
                         progress(*told[1].values())
@@ -238,11 +238,20 @@ def _problem(answer: httpx.Response) -> Exception:
     error, after = error_of(told), answer.headers.get("retry-after", "")
     if not again or not isinstance(error, ServerError):
         return error
-    return _Unanswered(str(error), again=True, after=float(after) if after.isdigit() else 0.0, busy=error)
+    return _Unanswered(str(error), again=True, after=float(after) if after.isdecimal() else 0.0, busy=error)
 
 
 def _describe(answer: httpx.Response) -> str:
     return f"answers with HTTP {answer.status_code} and {shown(answer.text)}"
+
+
+def _read_event(event: Mapping[str, str]) -> tuple[str | None, Any]:
+    name = event.get("event")
+    with contextlib.suppress(ValueError, RecursionError):
+        told = json.loads(event["data"])
+        if name == "result" or isinstance(told, Mapping):
+            return name, told
+    raise _Unanswered(f"sends {shown(event['data'])}, which is no event of Holdfast's; {_LOOK}", again=False)
 
 
 def _result(event: str | None, told: Any) -> Any:  # noqa: ANN401 - JSON
