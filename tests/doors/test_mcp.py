@@ -281,6 +281,9 @@ def test_other_machines_are_not_let_in_without_a_token():
 def test_a_token_that_is_no_secret_is_refused():
     with pytest.raises(InputError, match="at least 16"):
         serve(token="")
+    for never_sent in ("a secret of two\nlines, by mistake", "ключ-ключ-ключ-ключ"):
+        with pytest.raises(InputError, match="characters that no header carries"):
+            serve(token=never_sent)
 
 
 def test_options_of_http_are_refused_without_it(tmp_path):

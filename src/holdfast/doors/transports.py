@@ -75,6 +75,8 @@ def serve_http(memory: Memory, scope: ServerScope, address: Address, ready: Call
         raise InputError(f"host {shown(address.host)} is open to other machines; give --token-file, or use 127.0.0.1")
     if address.token is not None and len(address.token) < _SHORTEST_TOKEN:
         raise InputError(f"the token has {len(address.token)} characters; make one of at least {_SHORTEST_TOKEN}")
+    if address.token is not None and not (address.token.isascii() and address.token.isprintable()):
+        raise InputError("the token has characters that no header carries, or several lines; make it of letters")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     with _listen(address) as listening:
         port = listening.getsockname()[1]
@@ -88,7 +90,10 @@ def serve_http(memory: Memory, scope: ServerScope, address: Address, ready: Call
             stateless_http=True, json_response=True, transport_security=allowed
         )
         app = app if address.token is None else _RequireToken(app, address.token)
-        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_STOP_SECONDS)
+        # This parser bounds what comes before a body, and is there with every uvicorn.
+        config = uvicorn.Config(
+            app, http="h11", log_config=None, access_log=False, timeout_graceful_shutdown=_STOP_SECONDS
+        )
         ready(f"http://{hosts[0]}/mcp")
         anyio.run(_run, functools.partial(uvicorn.Server(config).serve, sockets=[listening]))
 
