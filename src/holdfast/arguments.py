@@ -36,6 +36,7 @@ from holdfast.inputs.checks import (
 from holdfast.inputs.messages import Query, asked_in, said_in
 from holdfast.inputs.redaction import redact_json
 from holdfast.language.tokens import TokenCounter
+from holdfast.lifecycle.compact import agents
 from holdfast.prospects import session_turns
 from holdfast.retrieval.strategy import build_strategies, find_profile
 from holdfast.settings import IngestSettings, Settings
@@ -319,6 +320,16 @@ def tail_of(desk: Desk, view: View) -> frozenset[str]:
     )
     base = turns[base_start(len(turns), settings.min_turns) :]
     return plan_tail(request).tail_ids | {turn.id for turn in base}
+
+
+def find_protected(desk: Desk, view: View) -> frozenset[str]:
+    """Return T_recent and T_base of a context of the full budget: they are never compacted (law 7).
+
+    Each agent has a tail of its own.
+    """
+    everyone = agents(desk.store, view) | {view.agent, None}
+    tails = (tail_of(desk, dataclasses.replace(view, agent=agent)) for agent in everyone)
+    return frozenset().union(*tails)
 
 
 def make_document(desk: Desk, view: View, source: object, name: str | None, *, scope: str, core: bool) -> Document:

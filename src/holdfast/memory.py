@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack, cast
+from typing import Any, BinaryIO, Literal, Self, Unpack, cast
 
 from holdfast import arguments, ingest, recall
 from holdfast import why as absence
@@ -18,7 +18,7 @@ from holdfast.assembly.context import Context
 from holdfast.assembly.plan import choose_budget
 from holdfast.candidates import Engine
 from holdfast.derivation import derivation
-from holdfast.documents import core as documents
+from holdfast.documents import core as authored
 from holdfast.documents import knowledge
 from holdfast.embedding import Embedding
 from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
@@ -36,9 +36,10 @@ from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
 from holdfast.settings import Settings
 from holdfast.statements import list_facts
-from holdfast.store.contract import Access, Order, Reinstatement, Store, Supersession, look
+from holdfast.store.contract import Access, ListedKind, Order, Reinstatement, Store, Supersession, look
 from holdfast.store.sqlite import SqliteStore
-from holdfast.types import Compaction, Erasure, FactTable, SearchResult, Stats, Unit, View, Why, Widened, Written
+from holdfast.types import FactTable, Listed, SearchResult, Stats, Unit, View, Why, Widened, Written
+from holdfast.types.lifecycle import Compaction, Erasure, Exported, Imported
 
 log = logging.getLogger("holdfast")
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -52,16 +53,10 @@ class Memory:
     """A long-term memory. Open it with `Memory.open`; share it between threads, not across a fork."""
 
     def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        now: Clock,
-        embedder: Embedder | None = None,
-        counter: TokenCounter | None = None,
-        *,
-        redactor: Redact | None = None,
+        self, store: Store, settings: Settings, now: Clock, embedder: Embedder | None = None,
+        counter: TokenCounter | None = None, *, redactor: Redact | None = None,
         summariser: Summariser | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._store = store
         self._settings = settings
         self._now = now
@@ -76,17 +71,10 @@ class Memory:
 
     @classmethod
     def open(
-        cls,
-        path: str | Path | None = None,
-        *,
-        settings: Settings | None = None,
-        now: Clock | None = None,
-        embedder: Embedder | None = None,
-        counter: TokenCounter | None = None,
-        redactor: Redact | None = None,
-        summariser: Summariser | None = None,
-        token: str | None = None,
-    ) -> Self:
+        cls, path: str | Path | None = None, *, settings: Settings | None = None, now: Clock | None = None,
+        embedder: Embedder | None = None, counter: TokenCounter | None = None, redactor: Redact | None = None,
+        summariser: Summariser | None = None, token: str | None = None,
+    ) -> Self:  # fmt: skip
         """Open or create the memory at `path` (`./holdfast.db` by default; `:memory:` keeps nothing).
 
         `path` may be the address of a server, `http://…`, `https://…` or `unix:…`, with the `token` that it asks for.
@@ -176,15 +164,9 @@ class Memory:
         return unit
 
     def ingest(
-        self,
-        source: str | bytes | Path,
-        *,
-        user: str,
-        tenant: str | None = None,
-        name: str | None = None,
-        scope: str = "user",
-        core: bool = False,
-    ) -> list[Written]:
+        self, source: str | bytes | Path, *, user: str, tenant: str | None = None, name: str | None = None,
+        scope: str = "user", core: bool = False,
+    ) -> list[Written]:  # fmt: skip
         """Take in a document: a file by its path, a text or bytes under a `name`; again, when it has changed.
 
         Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; any
@@ -197,19 +179,13 @@ class Memory:
         """
         desk, view = self._desk(), self._view(user=user, tenant=tenant)
         document = arguments.make_document(desk, view, source, name, scope=scope, core=core)
-        return documents.ingest(desk, document, view) if document.core else knowledge.take_in(desk, document)
+        return authored.ingest(desk, document, view) if document.core else knowledge.take_in(desk, document)
 
     def ingest_folder(
-        self,
-        folder: str | Path,
-        *,
-        user: str,
-        tenant: str | None = None,
-        scope: str = "user",
-        include: Sequence[str] = knowledge.INCLUDED,
-        exclude: Sequence[str] = knowledge.EXCLUDED,
+        self, folder: str | Path, *, user: str, tenant: str | None = None, scope: str = "user",
+        include: Sequence[str] = knowledge.INCLUDED, exclude: Sequence[str] = knowledge.EXCLUDED,
         progress: OnProgress = lambda _done, _of: None,
-    ) -> knowledge.FolderReport:
+    ) -> knowledge.FolderReport:  # fmt: skip
         """Take in the documents of a folder: what is new or changed; what is gone ends. Patterns are as in a shell.
 
         A file that cannot be read is reported, and the others go on; what is skipped is reported too. Links that lead
@@ -250,38 +226,26 @@ class Memory:
 
     @spell_out
     def search(
-        self,
-        query: Query,
-        *,
-        profile: str = "hybrid",
-        limit: int | None = None,
-        group: Literal["session"] | None = None,
-        explain: bool = False,
-        strict: bool = False,
+        self, query: Query, *, profile: str = "hybrid", limit: int | None = None,
+        group: Literal["session"] | None = None, explain: bool = False, strict: bool = False,
         **view: Unpack[ViewOptions],
-    ) -> SearchResult:
+    ) -> SearchResult:  # fmt: skip
         """Return ranked hits; with `explain`, each carries the tree its score is composed of.
 
         `query` is a question, or a message list whose last user message is the question. `as_of` answers from what
         had been recorded by then and not yet superseded. Days are those of `zone`. By `group`, a session comes once.
         While the embedder fails, words answer alone, and `degraded` says so; `strict` raises `EmbedderError` instead.
         """
-        question = self._question(query, profile, limit, group, strict=strict)
-        return recall.search(self._engine, question, self._view(**view), explain=explain)
+        question, seen = self._question(query, profile, limit, group, strict=strict), self._view(**view)
+        found = recall.search(self._engine, question, seen, explain=explain)
+        return found if found else found.with_notice(absence.name_others(self._store, seen))
 
     @spell_out
     def assemble(
-        self,
-        query: Query,
-        *,
-        profile: str = "hybrid",
-        budget: int | None = None,
-        window: int | None = None,
-        strict: bool = False,
-        track_access: bool = True,
-        counter: TokenCounter | None = None,
+        self, query: Query, *, profile: str = "hybrid", budget: int | None = None, window: int | None = None,
+        strict: bool = False, track_access: bool = True, counter: TokenCounter | None = None,
         **view: Unpack[ViewOptions],
-    ) -> Context:
+    ) -> Context:  # fmt: skip
         """Return a context for a prompt: rules, the session's last turns, and what the question brings up.
 
         Its text never counts more than `budget` tokens; without one, a share of `window`, else `assembly.budget`.
@@ -303,19 +267,14 @@ class Memory:
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
             self._store.mark([Access(seen, tuple([item.id for item in context.section("projection").items]))])
-        return context.with_warnings(warnings)
+        others = "" if context.items else absence.name_others(self._store, seen)
+        return context.with_warnings((*warnings, others) if others else warnings)
 
     @spell_out
     def why(
-        self,
-        query: Query,
-        id: str,
-        *,
-        profile: str = "hybrid",
-        limit: int | None = None,
-        budget: int | None = None,
-        **view: Unpack[ViewOptions],
-    ) -> Why:
+        self, query: Query, id: str, *, profile: str = "hybrid", limit: int | None = None,
+        budget: int | None = None, **view: Unpack[ViewOptions],
+    ) -> Why:  # fmt: skip
         """Say why one unit is, or is not, among the hits that `search` gives for the same arguments.
 
         With a `budget`, say why it is, or is not, in the context that `assemble` makes of them.
@@ -342,14 +301,9 @@ class Memory:
 
     @spell_out
     def list(
-        self,
-        *,
-        limit: int | None = 50,
-        filters: arguments.Filters | None = None,
-        current_only: bool = True,
-        order: Order = "newest",
-        **owner: Unpack[arguments.ClockOptions],
-    ) -> Units:
+        self, *, limit: int | None = 50, filters: arguments.Filters | None = None, current_only: bool = True,
+        order: Order = "newest", **owner: Unpack[arguments.ClockOptions],
+    ) -> Units:  # fmt: skip
         """Return units by time, newest first; with `session`, those of that session."""
         only_session = owner.get("session") is not None
         view = self._view(**owner, filters=filters, only_session=only_session, current_only=current_only)
@@ -380,6 +334,27 @@ class Memory:
         """Return how much one user has remembered; with `whole`, also how large the store of all users is."""
         return self._store.stats(self._view(user=user, tenant=tenant), whole=check_flag("whole", whole))
 
+    def users(
+        self, *, user: str | None = None, tenant: str | None = None, limit: int | None = 50
+    ) -> tuple[Listed, ...]:
+        """Return who has units here, newest first; with `user`, that one alone."""
+        view = self._view(user=self._whose(user), tenant=tenant)
+        if user is None:
+            return self._listed("user", limit, dataclasses.replace(view, user=""))
+        return tuple(one for one in self._listed("user", limit, view) if one.name == user)
+
+    def sessions(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[Listed, ...]:
+        """Return the sessions of a user, newest first, each with its first words."""
+        return self._listed("session", limit, self._view(user=user, tenant=tenant))
+
+    def documents(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[Listed, ...]:
+        """Return the documents that a user sees, newest first."""
+        return self._listed("document", limit, self._view(user=user, tenant=tenant))
+
+    def agents(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[Listed, ...]:
+        """Return the agents that have units of their own in a user's memory, newest first."""
+        return self._listed("agent", limit, self._view(user=user, tenant=tenant))
+
     # ------------------------------------------------------------------------------------------- upkeep
 
     @spell_out
@@ -394,21 +369,7 @@ class Memory:
             EmbedderError: there is no embedder, or it cannot be used.
         """
         view = self._view(**owner)
-        kit = self._compactor()
-        names = (
-            [view.session]
-            if view.session is not None
-            else look(self._store, view, lambda reading: reading.names("session"))
-        )
-        views = [dataclasses.replace(view, session=name) for name in names]
-        done = []
-        for number, one in enumerate(views):
-            progress(number, len(views))
-            # One session counts its clusters, several count themselves.
-            part = progress if len(views) == 1 else lambda _done, _of, number=number: progress(number, len(views))
-            done.append(compaction.compact(kit, one, self._protected(one), progress=part))
-        progress(len(views), len(views))
-        return done
+        return compaction.compact_sessions(self._compactor(), view, self._protected, progress)
 
     @spell_out
     def expand(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
@@ -446,16 +407,10 @@ class Memory:
 
     @spell_out
     def forget(
-        self,
-        *,
-        ids: str | Sequence[str] | None = None,
-        filters: arguments.Filters | None = None,
-        document: str | None = None,
-        all: bool = False,
-        dry_run: bool = False,
-        progress: Callable[[str], None] = lambda _step: None,
-        **owner: Unpack[arguments.ClockOptions],
-    ) -> Erasure:
+        self, *, ids: str | Sequence[str] | None = None, filters: arguments.Filters | None = None,
+        document: str | None = None, all: bool = False, dry_run: bool = False,
+        progress: Callable[[str], None] = lambda _step: None, **owner: Unpack[arguments.ClockOptions],
+    ) -> Erasure:  # fmt: skip
         """Erase units for good: their words, versions, vectors, and every summary made of them, in every file.
 
         Summaries are made again from what is left. `dry_run` changes nothing; `progress` hears which step begins.
@@ -476,7 +431,7 @@ class Memory:
             owner=wanted.everything and view.agent is None, progress=progress,
         )  # fmt: skip
         if chosen.documents:
-            documents.drop_readings()
+            authored.drop_readings()
         erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
         if dry_run or not erasure.uncovered:
             return erasure
@@ -498,7 +453,56 @@ class Memory:
         """
         return self._store.backup(arguments.check_location("path", path), self._now())
 
+    def export(
+        self, target: str | Path | BinaryIO, *, user: str | None = None, session: str | None = None,
+        tenant: str | None = None, all: bool = False, format: str = "jsonl", vectors: bool = False,
+    ) -> Exported:  # fmt: skip
+        """Write all of a user, of a session or (`all`) of a tenant to a new file, or one that is open for bytes.
+
+        `jsonl` is complete: `import_` makes the same memory of it, bit for bit; without `vectors` by embedding again.
+        `markdown` is for reading. What is everyone's is in an export of all.
+
+        Raises:
+            InputError: nobody is named, or the file exists.
+            NotFoundError: there is no such user or session.
+        """
+        from holdfast.exchange import outgoing  # noqa: PLC0415 - few programs need it
+
+        view = self._view(user=self._whose(user), session=session, tenant=tenant)
+        return outgoing.export(self._store, outgoing.make_request(view, user, all, format, vectors), target)
+
+    def import_(
+        self, source: str | Path | bytes, *, user: str | None = None, session: str | None = None,
+        tenant: str | None = None, zone: str | None = None, name: str | None = None, format: str | None = None,
+        dry_run: bool = False, progress: OnProgress = lambda _done, _of: None,
+    ) -> Imported:  # fmt: skip
+        """Bring in an export, ours or another program's, by its path or as bytes; what is known is not kept twice.
+
+        The format is found out unless it is named. Without a `user`, names in the file count, else `store.user`.
+        `session` names that of a file which has none of its own, `zone` the clock of times without one.
+
+        Raises:
+            InputError: the file is of no format that is known, or nothing in it can be read; nothing was written.
+        """
+        from holdfast.exchange import formats, incoming  # noqa: PLC0415 - few programs need it
+
+        view = self._view(user=self._whose(user), session=session, tenant=tenant, zone=zone)
+        opened = formats.open_source(source, check_name("name", name, optional=True))
+        keep = partial(self.remember, tenant=tenant, zone=zone)
+        kit = incoming.Importer(
+            self._store, view, self._settings.ingest, self._vectors.indexing, keep, self._redact, self._desk().clean,
+            user, self._whose(None), check_flag("dry_run", dry_run), progress,
+        )  # fmt: skip
+        return incoming.bring(kit, opened, check_name("format", format, optional=True))
+
     # --------------------------------------------------------------------------------------------- wiring
+
+    def _listed(self, kind: ListedKind, limit: int | None, view: View) -> tuple[Listed, ...]:
+        most = arguments.check_limit(limit)
+        return look(self._store, view, lambda reading: reading.names(kind, most))
+
+    def _whose(self, user: str | None) -> str:
+        return self._settings.store.user if user is None else user
 
     def _view(self, **options: Unpack[ViewOptions]) -> View:
         return arguments.make_view(self._settings, self._now(), **options)
@@ -510,9 +514,9 @@ class Memory:
             raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
         return unit
 
-    def _desk(self, *, asked: bool = False) -> documents.Desk:
+    def _desk(self, *, asked: bool = False) -> authored.Desk:
         indexing, now = self._vectors.indexing(asked=asked), self._now()
-        return documents.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact)
+        return authored.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact)
 
     def _compactor(self) -> compaction.Compactor:
         embedder = self._vectors.agreed()
@@ -526,23 +530,12 @@ class Memory:
         )  # fmt: skip
 
     def _protected(self, view: View) -> frozenset[str]:
-        """Return T_recent and T_base of a context of the full budget: they are never compacted (law 7).
-
-        Each agent has a tail of its own.
-        """
-        agents = compaction.agents(self._store, view) | {view.agent, None}
-        tails = (arguments.tail_of(self._desk(), dataclasses.replace(view, agent=agent)) for agent in agents)
-        return frozenset().union(*tails)
+        return arguments.find_protected(self._desk(), view)
 
     def _compact_when_due(self, owner: arguments.ClockOptions) -> None:
         """Compact the session when enough tokens wait outside its tail; what was remembered is safe either way."""
         view, due = self._view(**owner), self._settings.compaction.session_tokens
         try:
-            waiting = compaction.eligible(self._store, view, frozenset())
-            if sum(self._counter(turn.text) for turn in waiting) < due:  # the tail included: cheap, never too early
-                return
-            protected = self._protected(view)
-            if sum(self._counter(turn.text) for turn in waiting if turn.id not in protected) >= due:
-                compaction.compact(self._compactor(), view, protected)
+            compaction.compact_when_due(self._store, self._counter, view, due, self._compactor, self._protected)
         except HoldfastError as error:  # the words that were to be remembered are: whatever this is can wait
             log.warning("session %s is not compacted now: %s", view.session, error)

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
+from contextvars import ContextVar
 from functools import partial
 
 from holdfast.assembly.context import Context
 from holdfast.assembly.plan import ContextRequest
 from holdfast.candidates import Engine, Question, search_strategies
+from holdfast.errors import shown
 from holdfast.prospects import add_session, slots_of
 from holdfast.recall import assemble, search
 from holdfast.retrieval.strategy import Strategy
-from holdfast.store.contract import Reading
+from holdfast.store.contract import Reading, Store, look
 from holdfast.types import QueryProfile, RetrievalResult, SearchResult, StrategyStanding, Unit, View, Why
+
+# Whether an answer may name other users of the tenant. A door that is held to one user says no for its calls.
+NAMING_OTHERS: ContextVar[bool] = ContextVar("naming_others", default=True)
+_MOST_NAMED = 5
+
+
+def name_others(store: Store, view: View) -> str:
+    """Say who has units in this tenant when the one who asks has none: a name may be mistyped, or left out.
+
+    Empty when the user has some, or nobody has, or others may not be named.
+    """
+    if not NAMING_OTHERS.get():
+        return ""
+    found = [one.name for one in look(store, view, lambda reading: reading.names("user", _MOST_NAMED + 1))]
+    if not found or found[0] == view.user:  # the one who asks comes first
+        return ""
+    names = ", ".join(shown(name)[1:-1] for name in found[:_MOST_NAMED])
+    more = " and others" if len(found) > _MOST_NAMED else ""
+    return f"user {shown(view.user)} has nothing here; there are: {names}{more}"
 
 
 def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:

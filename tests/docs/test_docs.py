@@ -24,7 +24,7 @@ FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 # What the pages may grow to, counted as `wc -w` does: a page that nobody finishes helps nobody.
 MOST_WORDS = 22_000
 # Pages of the doors are counted apart, as the doors themselves: each is read by whoever uses that one.
-MOST_WORDS_OF_DOORS = 3_000
+MOST_WORDS_OF_DOORS = 3_200
 MOST_WORDS_OF_A_GUIDE = 900
 MOST_WORDS_OF_THE_README = 700
 # A setting as prose names it; the group must be one of ours.

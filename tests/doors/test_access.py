@@ -270,3 +270,35 @@ def test_tokens_that_are_made_at_the_same_time_are_all_kept(tmp_path):
     for maker in makers:
         maker.join()
     assert {token.name for token in Tokens(path).all()} == {f"t{n}" for n in range(8)}
+
+
+def test_a_token_of_one_user_lists_that_user_alone(guarded):
+    listed = {one: [row["name"] for row in asked(guarded, one, path="/v1/users").json()] for one in ("acme", "bob")}
+    assert listed == {"acme": ["ana", "bob"], "bob": ["bob"]}
+    assert asked(guarded, "bob", path="/v1/users", params={"user": "ana"}).status_code == 403
+    for kind in ("sessions", "documents", "agents"):
+        assert asked(guarded, "bob", path=f"/v1/{kind}", params={"user": "ana"}).status_code == 403
+        assert asked(guarded, "bob", path=f"/v1/{kind}").json() == []
+    assert [one["name"] for one in asked(guarded, "acme", path="/v1/sessions", params={"user": "ana"}).json()] == [
+        "s"
+    ]
+
+
+def test_only_a_token_of_the_tenant_is_told_who_else_is_there(memory, tmp_path):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    made = {"acme": tokens.add("acme", "acme"), "eve": tokens.add("eve", "acme", "eve")}
+    questions = {
+        "/v1/search": {"query": "bees"},
+        "/v1/context": {"query": "bees"},
+        "/v1/host/recall": {"query": "bees"},
+        "/v1/host/assemble": {"messages": [{"role": "user", "content": "bees?"}]},
+    }
+    told = "user 'eve' has nothing here; there are: "
+    with served(memory, tokens, work=1) as address:
+        for path, question in questions.items():
+            for _ in range(2):  # one thread works for both of them in turn
+                for token, named in (("acme", True), ("eve", False)):
+                    with client(address, made[token]) as http:
+                        answer = http.post(path, json={**question, "user": "eve"})
+                    assert (answer.status_code, told in answer.text) == (200, named), (path, token)
+                    assert ("ana" in answer.text) == named

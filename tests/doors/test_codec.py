@@ -1,6 +1,7 @@
 """What travels through a door arrives as it was, to the last bit."""
 
 import dataclasses
+import io
 import json
 import math
 import random
@@ -194,6 +195,12 @@ def answers():
             "facts": memory.facts(user="ana"),
             "history": memory.history(first, user="ana"),
             "stats": memory.stats(user="ana", whole=True),
+            "users": memory.users(),
+            "export": memory.export(io.BytesIO(), user="ana"),
+            "import_": memory.import_(b"User: hello\n\nAssistant: hi\n", user="ben", name="chat.txt"),
+            "sessions": memory.sessions(user="ana"),
+            "documents": memory.documents(user="ana"),
+            "agents": memory.agents(user="ana"),
             "compact": (compacted := memory.compact(user="ana", session="s")),
             "expand": memory.expand(compacted[0].summaries[0], user="ana") if compacted[0].summaries else [],
             "supersede": memory.supersede(first, by=second, user="ana"),

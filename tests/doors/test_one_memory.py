@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import inspect
+import io
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -28,6 +29,19 @@ CHAT = [{"role": "user", "content": f"{SAID[i % 4]} {i}"} for i in range(32)]
 RULES = "# House rules\n\n- Always answer in English.\n- Never call before nine.\n\n> Be brief.\n"
 DATED = datetime(2026, 4, 1, 8, 30, 15, 123456, tzinfo=UTC)
 ANA = {"user": "ana"}
+
+
+def _exported():
+    """Return the export of a small memory."""
+    out = io.BytesIO()
+    with opened(SETTINGS, now=NOW, embedder=HashEmbedder(64)) as memory:
+        memory.remember("the tram is yellow", user="bea", id="tram")
+        memory.update("tram", user="bea", text="the tram is red")
+        memory.export(out, user="bea")
+    return out.getvalue()
+
+
+EXPORT = _exported()
 
 
 def history(answers):
@@ -70,6 +84,11 @@ def history(answers):
     yield "history", ("kettle",), ANA
     yield "stats", (), ANA
     yield "stats", (), {**ANA, "whole": True}
+    yield "users", (), {}
+    yield "users", (), {**ANA, "limit": 1}
+    yield "sessions", (), ANA
+    yield "documents", (), {**ANA, "limit": None}
+    yield "agents", (), ANA
     yield "supersede", ("kettle",), {**ANA, "by": "moved"}
     yield "reinstate", ("kettle",), ANA
     yield "compact", (), ANA
@@ -78,6 +97,10 @@ def history(answers):
     yield "search", ("Where is the kettle from?",), {**ANA, "explain": True, "session": "s1"}
     yield "why", ("ferry", done.summaries[0]), ANA
     yield "reembed", (), {}
+    yield "export", (io.BytesIO(),), {**ANA, "vectors": True}
+    yield "export", (io.BytesIO(),), {"all": True, "format": "markdown"}
+    yield "import_", (b"User: is the ferry late?\nAssistant: By ten minutes.\n",), {**ANA, "name": "chat.txt"}
+    yield "import_", (EXPORT,), {"user": "cleo"}
     yield "forget", (), {**ANA, "ids": ["kettle", "moved"], "dry_run": True}
     yield "forget", (), {**ANA, "document": "ferry.md"}
     yield "forget", (), {**ANA, "all": True}
@@ -123,6 +146,20 @@ REFUSED = [
     ("list", (), {**ANA, "order": "sideways"}),
     ("list", (), {**ANA, "filters": {"a": {"near": 1}}}),
     ("history", ("nobody",), ANA),
+    ("users", (), {"user": ""}),
+    ("export", (io.BytesIO(),), {}),
+    ("export", (io.BytesIO(),), {**ANA, "all": True}),
+    ("export", (io.BytesIO(),), {"user": "nobody"}),
+    ("export", (io.BytesIO(),), {**ANA, "format": "pdf"}),
+    ("import_", (b"nothing that is known",), ANA),
+    ("import_", (b"",), ANA),
+    ("import_", (b"PK\x03\x04 no archive",), ANA),
+    ("import_", (EXPORT,), {"user": ""}),
+    ("import_", (EXPORT,), {**ANA, "format": "whatsapp"}),
+    ("users", (), {"limit": 0}),
+    ("sessions", (), {"user": None}),
+    ("documents", (), {**ANA, "limit": -1}),
+    ("agents", (), {**ANA, "tenant": "\ud800"}),
     ("expand", ("nobody",), ANA),
     ("expand", ("kettle",), ANA),
     ("widen", ("kettle",), ANA),

@@ -11,7 +11,6 @@ from schemathesis.specs.openapi import checks
 from served import served
 
 from builders import opened
-from conftest import EXAMPLES
 from holdfast import __version__
 from holdfast.doors.openapi import describe
 from holdfast.doors.server import ROUTED
@@ -19,7 +18,7 @@ from holdfast.doors.verbs import VERBS
 from holdfast.testing.embedders import HashEmbedder
 
 # Each example is a request to a real server: a tenth of what laws without one get.
-REQUESTS = max(5, EXAMPLES // 10)
+REQUESTS = max(5, settings().max_examples // 10)
 CHECKS = [
     not_a_server_error,
     checks.status_code_conformance,

@@ -84,6 +84,8 @@ def test_a_file_of_bytes_is_taken_in_and_other_programs_files_are_not(http, memo
     assert [row["status"] for row in answer.json()] == ["added"]
     assert memory.list(user="bytes")[0].text == "It is open."
     with pytest.raises(InputError, match="no text by its name"):
+        ask(http, "ingest", source=b"PK", user="bytes", name="b.odt")
+    with pytest.raises(InputError, match=r"no whole \.docx file"):
         ask(http, "ingest", source=b"PK", user="bytes", name="b.docx")
 
 

@@ -37,7 +37,7 @@ def test_every_argument_travels_or_is_a_function():
     for verb in VERBS.values():
         names = set(inspect.signature(getattr(Memory, verb.name)).parameters) - {"self"}
         assert names == verb.arguments.keys() | set(verb.kept)
-        assert set(verb.kept) <= {"progress", "counter"}
+        assert set(verb.kept) <= {"progress", "counter", "target"}
         assert {one.place for one in verb.arguments.values()} <= {"path", "query", "body", "raw"}
 
 
@@ -97,7 +97,7 @@ def test_documents_travel_as_bytes_or_text_and_never_as_a_path():
 
 
 def test_functions_stay_at_home():
-    with pytest.raises(InputError, match="counter is a function"):
+    with pytest.raises(InputError, match="counter cannot be sent"):
         write_call(VERBS["assemble"], {"query": "x", "user": "ana", "counter": len})
 
 

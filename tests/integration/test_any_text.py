@@ -12,6 +12,7 @@ import holdfast.language
 from builders import NOW, make_unit, opened
 from holdfast import HoldfastError
 from holdfast.inputs import checks, markdown, messages, pieces, records, redaction, sources
+from holdfast.inputs.formats import plain
 from holdfast.language import (
     analyse,
     calendar,
@@ -122,7 +123,14 @@ _CALLED = {
     "records.read_yaml": lambda text: records.read_yaml("a.yaml", text),
     "sources.decode": lambda text: sources.decode("a.txt", text.encode("utf-16")),
     "sources.kind_of": lambda text: sources.kind_of(text, text.encode()),
-    "sources.read_plain": lambda text: list(sources.read_plain(text)),
+    "formats.plain.read_plain": lambda text: list(plain.read_plain(text)),
+    "formats.code.read_code": _source("a.py"),
+    "formats.rst.read_rst": _source("a.rst"),
+    "formats.table.read_table": _source("a.csv"),
+    "formats.mail.read_mail": lambda text: sources.read_source("a.eml", b"From: " + text.encode()),
+    "formats.mail.read_mailbox": lambda text: sources.read_source(
+        "a.mbox", f"From a Mon Mar  2 09:00:00 2026\nSubject: {text}\n\n{text}".encode()
+    ),
     "pieces.role_of": lambda text: pieces.role_of(text, lead=text, heading=text),
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
     "calendar.read_time": lambda text: calendar.read_time("at", text),
@@ -139,7 +147,9 @@ WORDLESS = frozenset(
     calendar.choose calendar.days calendar.each_year calendar.midnight calendar.next_such calendar.nth_of
     calendar.part_of calendar.period calendar.shift calendar.stretch calendar.window moments.measure
     moments.phrase words.any_of words.entries words.words messages.shown_among messages.identity
-    messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide sources.read_pdf tokens.checked
+    messages.occurrence_id messages.sessions_in messages.unit_fields pieces.divide
+    formats.pdf.read_pdf formats.docx.read_docx formats.epub.read_epub
+    tokens.checked
     changes.find_change changes.fulfil current.find_rare current.prefer_current grammar.lower_plural
     grammar.read_name grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
     grammar.phrase_end sentences.remember_short

@@ -12,11 +12,17 @@ import pytest
 from builders import ask, opened
 from holdfast import Settings
 from holdfast.errors import InputError, SettingsError
+from papers import book, zipped
+from papers import word as paper
 from pdfs import tiny_pdf
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 FACT = {"claim": "Mira works with the loom.", "subject": "Mira", "relation": "uses", "object": "loom"}
 GOOD = {"claim": "Cloth is blue."}
+
+
+WORDS = "word/document.xml"
+LOCKED = '<a><EncryptedData><CipherReference URI="OEBPS/text/c%200.xhtml"/></EncryptedData></a>'
 
 
 def listed(*units):
@@ -36,6 +42,40 @@ REFUSED = {
     "encrypted PDF": ("a.pdf", tiny_pdf(["Words."], password="x"), ("a.pdf", "encrypted", "without a password")),
     "broken PDF": ("a.pdf", tiny_pdf(["Words."])[:200], ("a.pdf", "cannot be read as a PDF", "save it anew")),
     "PDF of pictures": ("a.pdf", tiny_pdf([]), ("a.pdf", "1 pages and no text", "OCR")),
+    "no Word file": ("a.docx", b"words", ("a.docx", "not a zip", "save it anew")),
+    "half a Word file": ("a.docx", paper()[:5000], ("a.docx", "not a zip", "save it anew")),
+    "a zip called Word": ("a.docx", zipped(b"PK\x05\x06" + bytes(18), "x", b""), ("no Word document", "rename it")),
+    "encrypted Word file": ("a.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), ("encrypted", "password")),
+    "broken Word file": ("a.docx", zipped(paper(), WORDS, b"<a>"), ("a.docx", "damaged at 'word/document.xml'")),
+    "a Word file that grows": (
+        "a.docx",
+        zipped(paper(), WORDS, b"<a>" + b" " * 70_000_000),
+        ("67,108,864", "split it"),
+    ),
+    "a Word file of many parts": (
+        "a.docx",
+        zipped(paper(), WORDS, b"<a>" + b"<b/>" * 1_000_001),
+        ("1,000,000", "split"),
+    ),
+    "entities": (
+        "a.docx",
+        zipped(paper(), WORDS, b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'),
+        ("defines an entity",),
+    ),
+    "no book": ("a.epub", paper(), ("a.epub", "holds no book", "rename it")),
+    "a protected book": ("a.epub", book("<p>Words.</p>", more=[("META-INF/encryption.xml", LOCKED)]), ("DRM",)),
+    "a book in another encoding": ("a.epub", book(b"<p>caf\xe9</p>"), ("a.epub", "not utf-8", "save it anew")),
+    "a book without words": ("a.epub", book("<p></p>"), ("a.epub", "no content", "leave it out")),
+    "a table in another encoding": ("a.csv", b"name,caf\xe9\n", ("a.csv", "0xe9", "save the file as UTF-8")),
+    "a table with an open quote": ("a.csv", b'name,city\nAna,"Lisbon\n', ("a.csv", "line 2", "save it as CSV anew")),
+    "an empty table": ("a.csv", b",,\n", ("a.csv", "no content")),
+    "a binary called Python": ("a.py", b"\x7fELF\x00\x01", ("a.py", "NUL byte at 4")),
+    "an empty program": ("a.py", b"\n\n", ("a.py", "no content")),
+    "a binary called mail": ("a.eml", b"From: a\n\n\x00", ("a.eml", "NUL byte at 9", "no e-mail")),
+    "no mail": ("a.eml", b"\nwords\n", ("a.eml", "no header", ".txt")),
+    "encrypted mail": ("a.eml", b"From: a\nContent-Type: multipart/encrypted\n\nx", ("a.eml", "encrypted")),
+    "no mailbox": ("a.mbox", b"words\n", ("a.mbox", "no mailbox", ".eml")),
+    "a line without end": ("a.rst", b"x" * 10_001, ("a.rst", "10,000 characters", "wrap it")),
     "empty": ("a.md", b" \n", ("a.md", "no content", "leave it out")),
     "invalid YAML": ("a.yaml", b"- claim: [open\n", ("a.yaml", "line")),
     "invalid JSON": ("a.json", b'[{"claim": }]', ("a.json", "line")),

@@ -324,8 +324,25 @@ def test_a_list_says_when_there_is_more(here):
 
 def test_a_user_without_units_is_named(here):
     here("remember", "the boat leaks", "--user", "household")
-    assert "user 'me' has nothing in this store; name another with --user" in here("search", "boat")
+    told = "user 'me' has nothing here; there are: household"
+    assert told in here("search", "boat")
+    assert told in here("assemble", "boat")
+    assert told in here("sessions")
     assert "has nothing" not in here("search", "kettle", "--user", "household")
+
+
+def test_what_there_is_is_listed(here, tmp_path):
+    here("remember", "the boat leaks, and badly so", "--session", "harbour", "--at", "2026-04-02", "--agent", "mate")
+    here("remember", "a new tarpaulin", "--session", "harbour", "--at", "2026-04-09")
+    (tmp_path / "rules.md").write_text("# Rules\n\n- Never sail alone.\n")
+    here("ingest", str(tmp_path / "rules.md"), "--core", "--name", "rules.md")
+    assert here("users").split()[:3] == ["me", "2", "units"]
+    assert "harbour  2 units  2026-04-02 to 2026-04-09  the boat leaks, and badly so" in here("sessions")
+    [agent] = here("agents", "--json")
+    assert (agent["name"], agent["units"]) == ("mate", 1)
+    [document] = here("documents", "--json")
+    assert (document["name"], document["units"], document["core"]) == ("rules.md", 0, True)
+    assert "no agents" in here("agents", "--user", "nobody")
 
 
 @pytest.mark.parametrize(
@@ -415,3 +432,35 @@ def test_the_demo_answers_its_questions(run):
 def test_help_and_version(run):
     assert "remember" in run("--help")
     assert run("--version").startswith("holdfast ")
+
+
+def test_a_memory_is_carried_to_another_file(here, tmp_path):
+    here("remember", "the boat leaks", "--session", "harbour", "--at", "2026-04-02")
+    here("remember", "buy tar", "--user", "household")
+    told = here("export", "me.jsonl")
+    assert told.startswith("1 unit, 1 version, 0 documents in ")
+    assert "1 added" in here("import", "me.jsonl", "--db", "copy.db")
+    assert "1 known already" in here("import", "me.jsonl", "--db", "copy.db")
+    assert [unit["text"] for unit in here("list", "--db", "copy.db", "--json")] == ["the boat leaks"]
+    assert here("export", "all.jsonl", "--all", "--json")["units"] == 2
+    assert "exists" in here("export", "me.jsonl", code=2)
+    assert "has nothing here" in here("export", "none.jsonl", "--user", "nobody", code=3)
+    here("export", "me.md", "--format", "markdown")
+    assert "> the boat leaks" in (tmp_path / "me.md").read_text()
+
+
+def test_a_chat_is_brought_in_with_a_report(here, tmp_path):
+    lines = ("01.02.24, 10:00 - Ida: the ferry is late", "02.02.24, 10:00 - Ida: <Media omitted>")
+    chat = "\n".join((*lines, "13.02.24, 10:05 - Bo: again\n"))
+    (tmp_path / "WhatsApp Chat with Ida.txt").write_text(chat)
+    planned = here("import", "WhatsApp Chat with Ida.txt", "--dry-run")
+    assert "nothing was written: this was a dry run" in planned
+    told = here("import", "WhatsApp Chat with Ida.txt", "--zone", "Europe/Lisbon")
+    assert "whatsapp: 2 entries read; 1 session; by Ida, Bo; from 2024-02-01 to 2024-02-13" in told
+    assert "left out 1: it is a picture, recording or file that was left out" in told
+    assert here("sessions", "--json")[0]["name"] == "Ida"
+    (tmp_path / "cut.jsonl").write_text((tmp_path / "WhatsApp Chat with Ida.txt").read_text()[:5])
+    assert "is of no format that is known" in here("import", "cut.jsonl", code=2)
+    lines = here("export", "all.jsonl", "--all") and (tmp_path / "all.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "cut.jsonl").write_text("".join(lines[:-1]))
+    assert "the file is not whole: what could be read is kept" in here("import", "cut.jsonl", "--db", "c.db", code=2)

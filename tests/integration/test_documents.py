@@ -148,7 +148,7 @@ def test_rules_that_settings_no_longer_hold_are_told_to_their_owner_alone(tmp_pa
     with opened(Settings.load({"assembly.budget": 5}, environ={}), path=path) as memory:
         with pytest.raises(BudgetError, match=r"A\.md#"):
             memory.assemble("kettle", user="ana")
-        assert memory.assemble("kettle", user="ben").warnings == ()
+        assert "A.md" not in str(memory.assemble("kettle", user="ben").warnings)
     with opened(Settings.load({"assembly.hard_share": 0.0}, environ={}), path=path) as memory:
         assert "hard_share = 0.0" in memory.assemble("kettle", user="ana").warnings[0]
 

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import papers
 from builders import known_facts, opened
 from holdfast import Settings
 from holdfast.errors import InputError, NotFoundError
@@ -56,6 +57,12 @@ FILES = {
     "moor.html": HTML,
     "buoys.txt": PLAIN,
     "berths.pdf": tiny_pdf(["Ships moor at dawn.", "They leave at dusk."], ["Berth seven is deep."]),
+    "harbour.docx": papers.word(),
+    "petrel.epub": papers.book("<h1>One</h1><p>The sea was calm.</p><p>The crew slept below deck.</p>"),
+    "larch.rst": "Larch\n=====\n\nLarch floats well.\n\nOak\n---\n\nOak sinks slowly.\n\nIt lasts.\n",
+    "crew.csv": "name,home\nAna,Lisbon\nRui,Porto\n",
+    "moor.py": "def moor(ship):\n    return tie(ship, lines=2)\n\n\nKNOTS = 2\n",
+    "fees.eml": bytes(papers.letter("The fee is forty euros.\n\nIt is due in May.\n")),
 }
 
 
@@ -96,6 +103,10 @@ def test_a_units_place_in_its_section_holds_its_words(memory, write, name):
         ("moor.html", "north path flooded in winter", ("The moor", "Paths"), None),
         ("buoys.txt", "red buoy", ("BUOYS",), None),
         ("berths.pdf", "berth seven", None, 2),
+        ("harbour.docx", "fender cushion", ("Harbour handbook", "Arriving", "Gear"), None),
+        ("petrel.epub", "crew below deck", ("The Petrel", "One"), None),
+        ("larch.rst", "oak sinks", ("Larch", "Oak"), None),
+        ("fees.eml", "fee forty euros", ("Berth fees", "Berta Falk, 2026-03-02"), None),
     ],
 )
 def test_a_hit_is_widened_to_its_section(memory, write, name, question, path, page):
@@ -131,6 +142,40 @@ def test_a_changed_document_is_widened_as_it_now_stands_and_a_gone_unit_is_refus
     assert "blue buoy" in memory.widen(green.id, user="ana").text
     with pytest.raises(NotFoundError, match=r"no longer says|there is no unit"):
         memory.widen(red.id, user="ana")
+
+
+CHANGES = {
+    "crew.csv": (b"Rui,Porto", b"Rui,Faro"),
+    "larch.rst": (b"Oak sinks slowly.", b"Oak sinks at once."),
+    "moor.py": (b"KNOTS = 2", b"KNOTS = 3"),
+    "fees.eml": (b"It is due in May.", b"It is due in June."),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_an_edit_leaves_alone_keeps_its_unit_in_every_format(memory, write, name):
+    path = write(name, FILES[name])
+    before = {item.id for item in memory.ingest(path, user="ana")}
+    path.write_bytes(path.read_bytes().replace(*CHANGES[name]))
+    after = memory.ingest(path, user="ana")
+    assert [item.status for item in after].count("added") == 1
+    assert len(before - {item.id for item in after}) == 1
+    assert {unit.id for unit in memory.list(user="ana", limit=None)} == {item.id for item in after}
+
+
+def test_a_letter_is_of_its_day_and_of_its_author(memory, write):
+    memory.ingest(write("fees.eml", bytes(papers.letter("I live in Porto now."))), user="ana")
+    hit = memory.search("Where does Berta live?", user="ana", profile="fast")[0].unit
+    assert (hit.speaker, hit.event_time.isoformat()) == ("Berta Falk", "2026-03-02T08:12:00+00:00")
+    [known] = memory.facts(user="ana", relation="lives_in")
+    assert (known.subject, known.value) == ("Berta Falk", "Porto")
+
+
+def test_a_letter_of_tomorrow_is_of_today(memory, write):
+    memory.ingest(
+        write("a.eml", bytes(papers.letter("The fee is due.", date="2999-01-01T00:00:00+00:00"))), user="ana"
+    )
+    assert {unit.event_time for unit in memory.list(user="ana")} == {memory.list(user="ana")[0].recorded_time}
 
 
 def test_a_turn_cannot_be_widened(memory):

@@ -73,12 +73,12 @@ def test_files_that_fail_are_named_and_the_exit_code_says_so(run, folder):
 
 
 def test_what_is_skipped_is_counted_and_named(run, folder):
-    for name in ("a.rst", "b.csv"):
+    for name in ("a.tex", "b.log"):
         (folder / name).write_text("A line.\n", encoding="utf-8")
     drawn = " ".join(run("ingest", "notes").split())
     assert "3 added; 4 units" in drawn
-    assert "skipped 2: a.rst, b.csv: of a kind that is not read" in drawn
-    assert [one["name"] for one in run("ingest", "notes", "--json")["skipped"]] == ["a.rst", "b.csv"]
+    assert "skipped 2: a.tex, b.log: of a kind that is not read" in drawn
+    assert [one["name"] for one in run("ingest", "notes", "--json")["skipped"]] == ["a.tex", "b.log"]
 
 
 def test_files_of_one_name_are_two_documents(run, tmp_path):

@@ -4,6 +4,7 @@ from time import process_time
 
 import pytest
 
+from holdfast.errors import InputError
 from holdfast.inputs.html import read_html
 from holdfast.inputs.sources import read_source
 from holdfast.language import dates
@@ -40,6 +41,25 @@ def growth(read, seed, size):
 )  # fmt: skip
 def test_html_is_read_in_one_pass(seed):
     assert growth(read_html, seed, 20_000) < MOST_GROWTH
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("a.csv", 'a,"b'), ("a.csv", "a;b\n"), ("a.py", "(" * 50 + "\n"), ("a.py", "def a():\n  b\n"),
+        ("a.go", "func "), ("a.go", "type a struct {\n"), ("a.c", "int a (b, "), ("a.js", "const a "),
+        ("a.eml", "From: a\n>b\n\n"), ("a.eml", "a:"),
+        ("a.mbox", "From a Mon Mar  2 09:00:00 2026\nTo: a\n\n> b\n\n"), ("a.mbox", "From 1:"),
+    ],
+)  # fmt: skip
+def test_files_of_every_format_are_read_in_one_pass(name, seed):
+    def read(text):
+        try:
+            return read_source(name, text.encode())
+        except InputError:
+            return None
+
+    assert growth(read, seed, 10_000) < MOST_GROWTH
 
 
 def test_tags_without_end_are_read_in_one_pass_as_a_document():

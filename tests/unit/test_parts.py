@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from builders import NOW, make_claims, make_pool, make_unit
 from holdfast import Contribution, Memory, sample
+from holdfast.doors.scores import ScorePart, parts_of, typed_words
 from holdfast.interfaces.demo import TODAY
-from holdfast.interfaces.draw import ScorePart, made_of, parts_of, typed_words
+from holdfast.interfaces.draw import made_of
 from holdfast.ranking.fuse import Fusion, explain_rel
 from holdfast.ranking.pool import Effect
 from holdfast.ranking.score import Scoring

@@ -26,7 +26,7 @@ from reference import vectors
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "benchmarks/results/token_ratios.json"
-PAGE = ROOT / "docs/design/token-ratios.md"
+PAGE = ROOT / "benchmarks/token-ratios.md"
 
 # Neither recipe leaves accents dear and digits neutral; the code allows it, so the oracle covers it.
 CUSTOM_RATIOS = replace(DEFAULT_RATIOS, coded=None, symbol=None, emoji=None)

@@ -24,7 +24,7 @@ from holdfast.inputs.markdown import Node, Partition, Tier, partition
 from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.forget import has_ended
 from holdfast.settings import Settings
-from holdfast.store.contract import ALL, NO_HURRY, Analyse, DocumentQuery, Store, look
+from holdfast.store.contract import ALL, NO_HURRY, Analyse, DocumentChange, DocumentQuery, Store, look
 from holdfast.types import AuthoredText, Document, Draft, Unit, View, Written
 
 # A file may be saved while it is read; a second look finds it whole.
@@ -264,7 +264,7 @@ def _keep(desk: Desk, document: Document) -> list[Written]:
     said = [one for one in read.nodes if one.tier == "variant" and one.kind != "heading" and one.text.strip()]
     # Units first: whoever is interrupted in between reads the document again, and finds it changed.
     written = keep_units(desk, document, [_unit(desk, document, read, node) for node in said])
-    desk.store.put_document(document)
+    desk.store.mark([DocumentChange(document)])
     return written
 
 

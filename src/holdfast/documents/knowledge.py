@@ -16,7 +16,7 @@ from holdfast.inputs.messages import read_content
 from holdfast.inputs.sources import read_source, source_units
 from holdfast.language.facts import stated_facts
 from holdfast.language.symbols import Aliases, found_aliases
-from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, DocumentRemoval, look
+from holdfast.store.contract import ALL, NO_HURRY, DocumentChange, DocumentQuery, DocumentRemoval, look
 from holdfast.types import (
     Document,
     Fact,
@@ -31,8 +31,12 @@ from holdfast.types import (
     digest,
 )
 
-# What people keep text in; units and records are taken in when they are named, because any JSON could be meant.
-INCLUDED = ("*.md", "*.markdown", "*.txt", "*.html", "*.htm", "*.pdf")
+# What people keep text in. Units, records and source code are taken in when they are named: any JSON could be meant,
+# and a folder of programs holds more of them than of notes.
+INCLUDED = (
+    "*.md", "*.markdown", "*.txt", "*.html", "*.htm", "*.pdf", "*.rst", "*.docx", "*.epub", "*.csv", "*.tsv", "*.eml",
+    "*.mbox",
+)  # fmt: skip
 # Hidden files, and folders that tools fill.
 EXCLUDED = (".*", "*/.*", "node_modules/*", "*/node_modules/*", "__pycache__/*", "*/__pycache__/*")
 _LEADS_OUT = "it is a link to outside of the folder"
@@ -73,7 +77,7 @@ def take_in(desk: Desk, document: Document) -> list[Written]:
         )
     # Units first: whoever is interrupted in between reads the document again, and finds it changed.
     written = keep_units(desk, document, units_of(desk, document, source))
-    desk.store.put_document(document)
+    desk.store.mark([DocumentChange(document)])
     return written
 
 
@@ -93,6 +97,9 @@ def units_of(desk: Desk, document: Document, source: Source) -> list[Unit]:
 
 def _unit_of_piece(desk: Desk, document: Document, read: SourceUnit, aliases: Aliases) -> Unit:
     fields = {name: getattr(read, name) for name in _FROM_SOURCE}
+    if read.at is not None:  # whoever has a wrong clock still did not write it later than now
+        fields["event_time"] = min(read.at, desk.now)
+    fields["speaker"] = read.by
     unit = unit_of(desk, document, kind="knowledge", origin="document", **fields)
     return unit.evolve(fact=_fact_of_alias(unit, aliases)) if aliases.canonical else unit
 
@@ -195,7 +202,7 @@ def _take_in_file(desk: Desk, document: Document, view: View) -> tuple[str, int]
     body = desk.clean(document.body)
     if kept is not None and kept.body == body:
         if not kept.here:
-            desk.store.put_document(dataclasses.replace(kept, path=document.path, here=True))
+            desk.store.mark([DocumentChange(dataclasses.replace(kept, path=document.path, here=True))])
         owner = dataclasses.replace(view, user=document.user or "")
         lasting = DocumentQuery(document.name, ended=False)
         return "unchanged", len(look(desk.store, owner, lambda reading: reading.propose(lasting, ALL, NO_HURRY).ids))
@@ -203,7 +210,7 @@ def _take_in_file(desk: Desk, document: Document, view: View) -> tuple[str, int]
         return "changed", len(documents.ingest(desk, dataclasses.replace(document, body=body, core=True), view))
     if kept is not None and not body.strip():  # emptied: it says nothing any more
         keep_units(desk, kept, [])
-        desk.store.put_document(dataclasses.replace(document, body=body))
+        desk.store.mark([DocumentChange(dataclasses.replace(document, body=body))])
         return "changed", 0
     return ("changed" if kept else "added"), len(take_in(desk, document))
 
@@ -255,7 +262,10 @@ def _walk(folder: Folder, skipped: list[tuple[str, str]]) -> Iterator[tuple[str,
     entered: set[tuple[int, int]] = set()
     for place, folders, names in os.walk(folder.root, followlinks=True):
         here = Path(place)
-        status = here.stat()
+        try:
+            status = here.stat()
+        except FileNotFoundError:  # it went away meanwhile
+            continue
         if (status.st_dev, status.st_ino) in entered:
             folders.clear()
             continue

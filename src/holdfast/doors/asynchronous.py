@@ -105,12 +105,18 @@ class AsyncMemory:
     facts = _offload(Memory.facts)
     history = _offload(Memory.history)
     stats = _offload(Memory.stats)
+    users = _offload(Memory.users)
+    sessions = _offload(Memory.sessions)
+    documents = _offload(Memory.documents)
+    agents = _offload(Memory.agents)
     compact = _offload(Memory.compact)
     expand = _offload(Memory.expand)
     supersede = _offload(Memory.supersede)
     reinstate = _offload(Memory.reinstate)
     forget = _offload(Memory.forget)
     backup = _offload(Memory.backup)
+    export = _offload(Memory.export)
+    import_ = _offload(Memory.import_)
 
     @property
     def settings(self) -> Settings:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from holdfast.errors import HoldfastError, InputError, ServerError, shown
 from holdfast.types import JSON
@@ -33,7 +33,8 @@ class ServerSettings:
 
     Without tokens it listens on loopback or a socket file alone. `rate` is how many requests a caller may make in a
     second, with as many at once; `work` how many requests are worked on at a time, of long work half as many, and
-    `waiting` how many more wait for their turn before others are sent away.
+    `waiting` how many more wait for their turn before others are sent away. `pages` alone are for people, without the
+    routes for programs; they show `user` first, and erase only when they may `write`.
     """
 
     host: str = "127.0.0.1"
@@ -47,6 +48,9 @@ class ServerSettings:
     keys: int = 1_000
     key_bytes: int = 16 * 1_048_576
     body_seconds: float = 60.0
+    pages: Literal["too", "alone"] = "too"
+    user: str = ""
+    write: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what would let nobody in."""

@@ -123,7 +123,8 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
     if not (how.unix or tokens.path.exists() or _is_loopback(how.host)):
         raise AccessError(f"host {shown(how.host)} is open to others; make a token first with holdfast token add")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_alone(path))
+        if how.pages != "alone":  # looking is for as many as want to, also beside a server
+            stack.enter_context(_alone(path))
         listening = stack.enter_context(listen_on(how))
         memory = stack.enter_context(Memory.open(path, settings=settings))
         Listener(Door(memory, how, tokens), listening, announce).listen()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
@@ -26,11 +26,14 @@ from holdfast.doors.pages import NOTE_TOKENS, Page, named
 from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.memory import Memory
 from holdfast.types import Contribution, Hit
+from holdfast.why import NAMING_OTHERS
 
 # Hosts cut or refuse tool results from about 25,000 tokens on.
 _MOST_TOKENS = 20_000
 # A change is shown back, to be checked at a glance.
 _ECHO_TOKENS = 500
+# Whom a user who has nothing is told of.
+_MOST_NAMED = 5
 # Below this, headings and notes leave no room for what was said.
 _FEWEST_TOKENS = 200
 # What a person attaches may be longer than what a model looks up: the usual budget of a context.
@@ -86,13 +89,14 @@ _SCOPE = {
 
 @dataclass(frozen=True, slots=True)
 class ServerScope:
-    """Whose memory is served; with `allow_scope`, each call may name another."""
+    """Whose memory is served; with `allow_scope`, each call may name another; `discreet`, others are not named."""
 
     user: str
     tenant: str | None = None
     agent: str | None = None
     session: str | None = None
     allow_scope: bool = False
+    discreet: bool = False
 
 
 class _Arguments(BaseModel):
@@ -330,11 +334,15 @@ class Tools:
         span = f"from {stats.earliest:%Y-%m-%d} to {stats.latest:%Y-%m-%d}" if stats.earliest and stats.latest else ""
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(stats.by_kind.items()))
         scope = ", ".join(f"{key} {named(value)}" for key, value in owner.items() if isinstance(value, str))
+        others = ""
+        if not self._memory.users(user=owner["user"], tenant=owner.get("tenant")) and not self._scope.discreet:
+            found = self._memory.users(tenant=owner.get("tenant"), limit=_MOST_NAMED)
+            others = ", ".join(named(one.name) for one in found)
         rows = {
             "memory of": scope, "session": named(self._scope.session) if self._scope.session else "",
             "scope": "each call may name another" if self._scope.allow_scope else "fixed",
             "memories": f"{stats.units} ({kinds})" if stats.units else "0", "span": span,
-            "conversations": str(stats.sessions), "holdfast": __version__,
+            "conversations": str(stats.sessions), "there are": others, "holdfast": __version__,
         }  # fmt: skip
         return "".join(f"{name}: {value}\n" for name, value in rows.items() if value)
 
@@ -391,7 +399,7 @@ def build_server(memory: Memory, scope: ServerScope) -> MCPServer[Any]:
         tools=[_tool(getattr(tools, name), scope, *about) for name, about in TOOLS.items()],
     )  # fmt: skip
     for name, template in RESOURCES.items():
-        reader = _held(getattr(tools, name), ServerScope(scope.user, scope.tenant, scope.agent), _resource_error)
+        reader = _held(getattr(tools, name), replace(scope, session=None, allow_scope=False), _resource_error)
         # An id or a name is looked up among units and never becomes a path.
         freely = ResourceSecurity(exempt_params={"id", "name", "question"})
         server.resource(template, name=name, mime_type="text/plain", security=freely)(reader)
@@ -435,6 +443,7 @@ def _held(
     @functools.wraps(method)
     def run(**given: Any) -> str:  # noqa: ANN401 - whatever the tool takes
         chosen = {name: given.pop(name, "") or getattr(scope, name) for name in _SCOPE}
+        NAMING_OTHERS.set(not scope.discreet)  # of this thread, for this call
         try:
             return method(chosen, **given)
         except HoldfastError as error:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 
 # From a look-up to long work, in seconds.
-_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Metrics:
@@ -20,8 +20,12 @@ class Metrics:
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count one answer."""
         self._answered[route, status] += 1
-        self._buckets.setdefault(route, [0] * (len(_BOUNDS) + 1))[bisect_left(_BOUNDS, seconds)] += 1
+        self._buckets.setdefault(route, [0] * (len(BOUNDS) + 1))[bisect_left(BOUNDS, seconds)] += 1
         self._seconds[route] += seconds  # type: ignore[assignment]  # a counter of seconds
+
+    def histograms(self) -> dict[str, tuple[int, ...]]:
+        """Return, for each route, how many answers took up to each of `BOUNDS` seconds, and how many longer."""
+        return {route: tuple(buckets) for route, buckets in sorted(self._buckets.items())}
 
     def write(self, gauges: dict[str, float]) -> str:
         """Return everything, with values of the moment."""
@@ -33,7 +37,7 @@ class Metrics:
         lines.append("# TYPE holdfast_request_seconds histogram")
         for route, buckets in sorted(self._buckets.items()):
             below = 0
-            for bound, number in zip((*_BOUNDS, "+Inf"), buckets, strict=True):
+            for bound, number in zip((*BOUNDS, "+Inf"), buckets, strict=True):
                 below += number
                 lines.append(f'holdfast_request_seconds_bucket{{route="{route}",le="{bound}"}} {below}')
             lines.append(f'holdfast_request_seconds_sum{{route="{route}"}} {self._seconds[route]:.6f}')

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Literal, get_args, get_origin
 
 from holdfast.doors.codec import schema
-from holdfast.doors.verbs import BYTES, JSON_BODY, Argument, Verb, json_types
+from holdfast.doors.verbs import BYTES, JSON_BODY, MEDIA_TYPES_OF_EXPORTS, Argument, Verb, json_types
 from holdfast.types import JSON
 
 _PROBLEM = "application/problem+json"
@@ -53,7 +53,10 @@ def describe(version: str, verbs: Iterable[Verb]) -> dict[str, JSON]:
 
 
 def _operation(verb: Verb, components: dict[str, JSON]) -> JSON:
-    answer = {JSON_BODY: {"schema": schema(verb.result, components)}}
+    answer: dict[str, JSON] = {JSON_BODY: {"schema": schema(verb.result, components)}}
+    if verb.streams:
+        kinds = (one.partition(";")[0] for one in MEDIA_TYPES_OF_EXPORTS.values())
+        answer = {kind: {"schema": {"type": "string"}} for kind in kinds}
     if verb.reports is not None:
         answer[_EVENTS] = {"schema": {"type": "string"}}
     made: dict[str, JSON] = {
@@ -69,8 +72,10 @@ def _operation(verb: Verb, components: dict[str, JSON]) -> JSON:
         key = {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[!-~]+$"}
         made["parameters"].append({"name": "Idempotency-Key", "in": "header", "schema": key})
     if verb.raw:
-        kinds = {BYTES: {"type": "string", "format": "binary"}, "text/plain": {"type": "string"}}
-        content = {media_type: {"schema": kind} for media_type, kind in kinds.items()}
+        bodies: dict[str, JSON] = {BYTES: {"type": "string", "format": "binary"}}
+        if not verb.binary:
+            bodies["text/plain"] = {"type": "string"}
+        content = {media_type: {"schema": kind} for media_type, kind in bodies.items()}
         made["requestBody"] = {"required": True, "content": content}
     elif verb.method != "GET":
         fields = [one for one in verb.arguments.values() if one.place == "body"]

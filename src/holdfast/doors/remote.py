@@ -9,19 +9,24 @@ import json
 import logging
 import os
 import random
+import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Literal, NoReturn
+from typing import IO, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from holdfast.arguments import check_user, is_address
 from holdfast.doors.codec import decode, error_of
-from holdfast.doors.verbs import LOCAL, VERBS, Verb, json_types, write_call
+from holdfast.doors.verbs import EXPORTED, LOCAL, VERBS, Verb, json_types, write_call
 from holdfast.errors import ClosedStoreError, HoldfastError, InputError, MissingExtraError, ServerError, shown
+from holdfast.exchange.formats import pack
+from holdfast.exchange.outgoing import writing
 from holdfast.inputs.checks import check_name
 from holdfast.memory import Memory
+from holdfast.types import Exported
 
 try:
     import httpx
@@ -100,6 +105,10 @@ class RemoteMemory(Memory):
         if self._closed:
             raise ClosedStoreError("this memory is closed; open it again")
         _check_texts(verb, arguments)
+        if verb.streams:
+            return self._fetch(verb, arguments)
+        if verb.binary:  # a path means something on this machine alone
+            arguments[verb.raw], arguments["name"] = pack(arguments[verb.raw], arguments.get("name"))
         kept = {name: arguments.pop(name) for name in verb.kept if name in arguments}
         progress = kept.pop("progress", None)
         sent = write_call(verb, arguments | {name: value for name, value in kept.items() if value is not None})
@@ -123,6 +132,38 @@ class RemoteMemory(Memory):
                 f"the server at {self.address} answers as another version of Holdfast does ({error!r}); "
                 "install the same version on both sides"
             ) from error
+
+    def _fetch(self, verb: Verb, arguments: dict[str, Any]) -> Exported:
+        """Fetch what a verb writes, and write it here once all of it has come."""
+        target = arguments.pop("target")
+        sent = write_call(verb, arguments)
+        request = self._client.build_request(
+            sent.method, sent.path, params=sent.query, headers={"Accept": "*/*"},
+            timeout=httpx.Timeout(_LONG_ANSWER_S, connect=_HEALTH_S),
+        )  # fmt: skip
+        with writing(target) as out, tempfile.TemporaryFile() as spool:
+            done: Exported = self._persist(lambda: self._download(request, spool))
+            spool.seek(0)
+            shutil.copyfileobj(spool, out)
+        return done
+
+    def _download(self, request: httpx.Request, spool: IO[bytes]) -> Exported:
+        spool.seek(0)
+        spool.truncate()
+        try:
+            with contextlib.closing(self._client.send(request, stream=True)) as answer:
+                if not answer.is_success or EXPORTED not in answer.headers:
+                    answer.read()
+                    raise _problem(answer)
+                for chunk in answer.iter_bytes():
+                    spool.write(chunk)
+        except httpx.RequestError as error:
+            self._doubt()
+            raise _Unanswered(_reason(error), again=True) from error
+        done: Exported = decode(Exported, json.loads(answer.headers[EXPORTED]))
+        if spool.tell() != done.bytes:
+            raise _Unanswered("broke off before its answer was whole; look at its log", again=True)
+        return done
 
     # --------------------------------------------------------------------------------------------------- trying
 
@@ -319,7 +360,8 @@ def _check_texts(verb: Verb, arguments: dict[str, Any]) -> None:
         if name == "tenant" and not value:
             del arguments[name]  # whoever names none means the default one
         elif name in _NAMES:
-            check_user(value) if name == "user" else check_name(name, value, optional=True)
+            needed = name == "user" and verb.arguments[name].needed
+            check_user(value) if needed else check_name(name, value, optional=True)
         elif name not in verb.kept and verb.arguments[name].place == "query":
             if "string" in json_types(verb.arguments[name].kind) and not isinstance(value, str | datetime | None):
                 raise InputError(f"{name} = {shown(value)} is not text; give a str")

@@ -7,10 +7,10 @@ import contextlib
 import json
 import logging
 import re
+import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -27,15 +27,26 @@ from holdfast import __version__
 from holdfast.arguments import make_view
 from holdfast.doors.codec import encode, problem_of
 from holdfast.doors.host import HOST_VERBS
-from holdfast.doors.limits import Keys, Rate, Refused, ServerSettings, Work, read_body, read_json
+from holdfast.doors.inspector.site import Site
+from holdfast.doors.limits import Answer, Keys, Rate, Refused, ServerSettings, Work, read_body, read_json
 from holdfast.doors.metrics import Metrics
 from holdfast.doors.openapi import describe, draw_page
-from holdfast.doors.tokens import Tokens
-from holdfast.doors.verbs import COMPACT_SESSION, VERBS, Verb, check_argument, known_argument, read_query
+from holdfast.doors.tokens import Caller, Tokens
+from holdfast.doors.verbs import (
+    COMPACT_SESSION,
+    EXPORTED,
+    MEDIA_TYPES_OF_EXPORTS,
+    VERBS,
+    Verb,
+    check_argument,
+    known_argument,
+    read_query,
+)
 from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, shown
 from holdfast.memory import Memory
 from holdfast.store.contract import look
 from holdfast.types import Document, Unit
+from holdfast.why import NAMING_OTHERS
 
 log = logging.getLogger("holdfast.server")
 _PROBLEM, _EVENTS = "application/problem+json", "text/event-stream"
@@ -45,6 +56,8 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 ROUTED = (*VERBS.values(), COMPACT_SESSION, *HOST_VERBS)
 # A proxy drops a stream that is silent for longer.
 _SILENCE = 15.0
+# An export of this size is sent without a file in between, in pieces of that size.
+_SPOOLED, _CHUNK = 8 * 1_048_576, 65_536
 # Nobody is called so: a question of theirs finds nothing, and has everything loaded.
 _NOBODY = "holdfast:ready"
 # A slash inside of an id, while paths are matched: what no path can say.
@@ -53,15 +66,6 @@ _SLASH = "\ud800"
 _SOON_READ = 65_536
 # Whose a document is holds at any moment.
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks: the name of a token and whose memory it opens; without tokens, whoever is on this machine."""
-
-    name: str = "local"
-    tenant: str | None = None
-    user: str | None = None
 
 
 class Door:
@@ -76,17 +80,20 @@ class Door:
         self._loaded: asyncio.Future[object] | None = None
         document = describe(__version__, ROUTED)
         self._document, self._page = json.dumps(document), draw_page(document)
+        self._site = Site(self)
         self.app: ASGIApp = _Entrance(self, self._routes())
 
     def _routes(self) -> Starlette:
         verbs: dict[str, dict[str, Verb]] = {}
         for verb in ROUTED:
             verbs.setdefault(verb.path, {})[verb.method] = verb
-        routes = [
-            Route("/health", self._say_alive), Route("/ready", self._say_ready), Route("/metrics", self._say_metrics),
-            Route("/openapi.json", self._show_document), Route("/docs", self._show_page),
-            *(Route(path, partial(self._answer, known), methods=[*known]) for path, known in verbs.items()),
-        ]  # fmt: skip
+        routes = [Route("/health", self._say_alive), Route("/ready", self._say_ready), *self._site.routes]
+        if self.settings.pages != "alone":
+            routes += [
+                Route("/metrics", self._say_metrics), Route("/openapi.json", self._show_document),
+                Route("/docs", self._show_page),
+                *(Route(path, partial(self._answer, known), methods=[*known]) for path, known in verbs.items()),
+            ]  # fmt: skip
         handlers: Mapping[Any, Any] = {
             Refused: _tell, HoldfastError: _tell, HTTPException: _tell_of_route, Exception: _tell_of_defect,
         }  # fmt: skip
@@ -111,7 +118,7 @@ class Door:
 
         A token is nothing that a browser sends by itself, and a socket file nothing that it reaches.
         """
-        if self._asks_for_tokens() or (scope.get("server") or ("", None))[1] is None:
+        if self.asks_for_tokens() or (scope.get("server") or ("", None))[1] is None:
             return
         origin = headers.get("origin")
         try:
@@ -125,23 +132,48 @@ class Door:
         if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise Refused(AccessError("pages of other sites may not ask this server; it has no tokens"))
 
-    def _asks_for_tokens(self) -> bool:
+    def asks_for_tokens(self) -> bool:
+        """Return whether a caller has to show a token."""
         # Once guarded, always guarded: when the last token is revoked, nobody is let in.
         self._guarded = self._guarded or (self.tokens is not None and self.tokens.path.exists())
         return self._guarded
 
     def _admit(self, request: Request) -> Caller:
-        if not self._asks_for_tokens() or self.tokens is None:
+        if not self.asks_for_tokens():
             return Caller()
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
         if kind.casefold() != "bearer" or not secret.strip():
             lacking = AccessError("a token is needed: send Authorization: Bearer …, made with holdfast token add")
             raise Refused(lacking, 401, {"WWW-Authenticate": "Bearer"})
         try:
-            token = self.tokens.find(secret.strip())
+            return self.identify(secret.strip())
         except AccessError as error:
             raise Refused(error, 401, {"WWW-Authenticate": 'Bearer error="invalid_token"'}) from error
+
+    def identify(self, secret: str) -> Caller:
+        """Return who shows a token.
+
+        Raises:
+            AccessError: it is none of this store's, or was revoked.
+        """
+        if self.tokens is None:
+            return Caller()
+        token = self.tokens.find(secret)
         return Caller(token.name, token.tenant, token.user)
+
+    # -------------------------------------------------------------------------------------------- for the pages
+
+    def work(self, call: Callable[[], Answer]) -> asyncio.Future[Answer]:
+        """Begin a piece of quick work."""
+        return self._quick.start(call)
+
+    def take(self, caller: str) -> None:
+        """Count one request of a caller, or send it away."""
+        self._rate.take(caller)
+
+    def histograms(self) -> Mapping[str, tuple[int, ...]]:
+        """Return how long answers took."""
+        return self._metrics.histograms()
 
     # ------------------------------------------------------------------------------------------------- verbs
 
@@ -166,10 +198,12 @@ class Door:
         if caller.user is not None and verb.writes:
             await self._quick.start(partial(_refuse_shared, self.memory, verb, arguments))
         if verb.reports is not None and _EVENTS in request.headers.get("accept", ""):
-            request_id = request.scope["holdfast.id"]
-            return StreamingResponse(self._stream(verb, arguments, request_id, full=full), media_type=_EVENTS)
+            told = self._stream(verb, arguments, request.scope["holdfast.id"], caller, full=full)
+            return StreamingResponse(told, media_type=_EVENTS)
+        if verb.streams:
+            return await self._send_file(verb, arguments, caller)
         work = self._quick if verb.reports is None else self._long
-        call = partial(_call, self.memory, verb, arguments, full)
+        call = partial(_call, self.memory, verb, arguments, caller, full)
         key = request.headers.get("idempotency-key")
         if key is None or not verb.writes:
             return Response(await asyncio.shield(work.start(call)), media_type="application/json")
@@ -182,7 +216,7 @@ class Door:
         return Response(await self._keys.once(owner, key, asked, work_once), media_type="application/json")
 
     async def _stream(
-        self, verb: Verb, arguments: dict[str, Any], request_id: str, *, full: bool
+        self, verb: Verb, arguments: dict[str, Any], request_id: str, caller: Caller, *, full: bool
     ) -> AsyncIterator[bytes]:
         """Tell how far long work is, then its answer. A reader who is slow misses reports, never the answer."""
         loop, news, last = asyncio.get_running_loop(), asyncio.Event(), [""]
@@ -193,7 +227,7 @@ class Door:
 
         listening = {"progress": report} if "progress" in verb.kept else {}
         try:
-            done = self._long.start(partial(_call, self.memory, verb, arguments | listening, full))
+            done = self._long.start(partial(_call, self.memory, verb, arguments | listening, caller, full))
         except Refused as refused:
             yield _event("problem", json.dumps(problem_of(refused.error, refused.status)))
             return
@@ -212,6 +246,20 @@ class Door:
         else:
             log.error("%s failed", request_id, exc_info=error)
             yield _event("problem", json.dumps(problem_of(_DEFECT)))
+
+    async def _send_file(self, verb: Verb, arguments: dict[str, Any], caller: Caller) -> Response:
+        """Send what a verb writes; all of it is written before it is sent, so that no reader holds a store up."""
+        spool = tempfile.SpooledTemporaryFile(_SPOOLED)  # noqa: SIM115 - closed by whoever has read it
+        try:
+            call = partial(_call, self.memory, verb, arguments | {"target": spool}, caller, full=True)
+            report = await asyncio.shield(self._long.start(call))
+        except BaseException:
+            spool.close()
+            raise
+        kind = json.loads(report)["format"]
+        headers = {EXPORTED: report.decode(), "Content-Length": str(spool.tell())}
+        spool.seek(0)
+        return StreamingResponse(_read_spool(spool), media_type=MEDIA_TYPES_OF_EXPORTS[kind], headers=headers)
 
     # ---------------------------------------------------------------------------------------------- operations
 
@@ -288,7 +336,7 @@ def _read_arguments(verb: Verb, request: Request, query: dict[str, str], body: b
     arguments: dict[str, Any] = {name: one.replace(_SLASH, "/") for name, one in request.path_params.items()}
     kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
     if verb.raw:
-        arguments[verb.raw] = _read_text(body) if kind == "text/plain" else body
+        arguments[verb.raw] = _read_text(body) if kind == "text/plain" and not verb.binary else body
     elif verb.method != "GET":
         if body and kind != "application/json":
             raise Refused(InputError(f"the body is {shown(kind)}; send application/json"), 415)
@@ -354,14 +402,21 @@ def _meant(memory: Memory, arguments: dict[str, Any]) -> list[Document]:
     return [one for one in kept if one.user is not None] or kept
 
 
-def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], full: bool) -> bytes:
+def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], caller: Caller, full: bool) -> bytes:
     """Call the verb and write its answer: all of it in a thread of the pool."""
     call = getattr(memory, verb.name) if verb.function is None else partial(verb.function, memory)
+    NAMING_OTHERS.set(caller.user is None)  # of this thread, for this call
     found = call(**arguments)
     return json.dumps(encode(verb.result, found, full=full), allow_nan=False).encode("ascii")
 
 
 # ----------------------------------------------------------------------------------------------------- answers
+
+
+def _read_spool(spool: tempfile.SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
+    with spool:
+        while chunk := spool.read(_CHUNK):
+            yield chunk
 
 
 _DEFECT = HoldfastError("something went wrong in the server; its log has the request id of this answer")

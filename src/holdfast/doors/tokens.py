@@ -35,6 +35,15 @@ class Token:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the name of a token and whose memory it opens; without tokens, whoever is on this machine."""
+
+    name: str = "local"
+    tenant: str | None = None
+    user: str | None = None
+
+
 def token_file(store: str | Path) -> Path:
     """Return where the tokens of a store are kept."""
     return Path(f"{os.path.realpath(store)}.tokens")  # a link to a store has the tokens of the store

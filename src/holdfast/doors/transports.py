@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hmac import compare_digest
 from typing import Any
 
@@ -86,7 +86,7 @@ def serve_http(memory: Memory, scope: ServerScope, address: Address, ready: Call
             allowed_hosts=[*hosts, *address.hosts],
             allowed_origins=[*(f"http://{name}" for name in hosts), *address.origins],
         )
-        app: ASGIApp = build_server(memory, scope).streamable_http_app(
+        app: ASGIApp = build_server(memory, replace(scope, discreet=not scope.allow_scope)).streamable_http_app(
             stateless_http=True, json_response=True, transport_security=allowed
         )
         app = app if address.token is None else _RequireToken(app, address.token)

@@ -24,6 +24,9 @@ from holdfast.types import JSON
 
 Method = Literal["GET", "POST", "PATCH"]
 TEXT, BYTES, JSON_BODY = "text/plain; charset=utf-8", "application/octet-stream", "application/json"
+MEDIA_TYPES_OF_EXPORTS = {"jsonl": "application/x-ndjson", "markdown": "text/markdown; charset=utf-8"}
+# The header that tells what an export holds: what the verb returns.
+EXPORTED = "Holdfast-Exported"
 # Work that streams its progress: what the numbers or words of one report are called.
 Reports = tuple[str, ...]
 
@@ -47,10 +50,11 @@ class Verb:
     """How one verb of `Memory` is reached.
 
     `raw` names the argument that is the body itself, as bytes. `kept` are arguments that do not travel: functions.
-    `reports` when it may take long: what its progress tells. `brief` when the answer leaves something out unless
-    the caller asks for `detail=full`. `everyones` names the argument that looks at all tenants' units, "*" when the
-    verb always does: no token reaches that far. `function` is what is called with a memory when it is no verb of its
-    own.
+    `reports` when it may take long: what its progress tells. `brief` when the answer leaves something out unless the
+    caller asks for `detail=full`. `binary` when `raw` is never text: a str would be a path. `streams` when the
+    answer is what the verb writes to its `target`. `everyones` names the argument that looks at all tenants' units,
+    "*" when the verb always does: no token reaches that far. `function` is what is called with a memory when it is
+    no verb of its own.
     """
 
     name: str
@@ -63,6 +67,8 @@ class Verb:
     kept: tuple[str, ...] = ()
     reports: Reports | None = None
     brief: bool = False
+    binary: bool = False
+    streams: bool = False
     everyones: str = ""
     function: Callable[..., Any] | None = None
 
@@ -134,6 +140,10 @@ VERBS: dict[str, Verb] = {
         Verb("facts", "GET", "/v1/facts", "facts", "known_facts"),
         Verb("history", "GET", "/v1/units/{id}/history", "history"),
         Verb("stats", "GET", "/v1/stats", "stats", "memory_status", everyones="whole"),
+        Verb("users", "GET", "/v1/users", "users"),
+        Verb("sessions", "GET", "/v1/sessions", "sessions"),
+        Verb("documents", "GET", "/v1/documents", "documents"),
+        Verb("agents", "GET", "/v1/agents", "agents"),
         Verb("compact", "POST", "/v1/compact", "compact", writes=True, kept=("progress",), reports=("done", "of")),
         Verb("expand", "GET", "/v1/summaries/{id}/expand", "expand"),
         Verb("supersede", "POST", "/v1/units/{id}/supersede", "supersede", writes=True),
@@ -141,6 +151,11 @@ VERBS: dict[str, Verb] = {
         Verb(
             "forget", "POST", "/v1/forget", "forget", "forget_memory", writes=True, kept=("progress",),
             reports=("step",), brief=True,
+        ),
+        Verb("export", "GET", "/v1/export", "export", kept=("target",), streams=True),
+        Verb(
+            "import_", "POST", "/v1/import", "import", writes=True, raw="source", binary=True, kept=("progress",),
+            reports=("done", "of"),
         ),
     )
 }  # fmt: skip
@@ -185,7 +200,7 @@ def write_call(verb: Verb, arguments: Mapping[str, object]) -> Call:
     body, media_type = b"", ""
     for name, value in arguments.items():
         if name in verb.kept:
-            raise InputError(f"{name} is a function, which cannot be sent to a server; leave it out")
+            raise InputError(f"{name} cannot be sent to a server; leave it out")
         place = verb.arguments[name].place
         if place == "raw":
             body, media_type = _write_raw(name, value)

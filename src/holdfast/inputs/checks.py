@@ -11,10 +11,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeVar
 
-from holdfast.errors import InputError, SettingsError, shown
+from holdfast.errors import InputError, MissingExtraError, SettingsError, shown
 from holdfast.kernels.closure import Pattern, Rule
 from holdfast.language.calendar import read_time
 from holdfast.settings import IngestSettings
@@ -33,7 +33,7 @@ _LONGEST_LIFETIME = 1e10
 _INT64 = 2**63
 # What other programs write: bytes of these are no text, however they begin.
 _NO_TEXT = frozenset(
-    "7z avi bin bmp bz2 class db dll doc docm docx dylib epub exe flac gif gz heic ico jar jpeg jpg key mov mp3 mp4 "
+    "7z avi bin bmp bz2 class db dll doc docm dylib exe flac gif gz heic ico jar jpeg jpg key mov mp3 mp4 "
     "numbers odp ods odt ogg otf pages parquet png ppt pptm pptx psd pyc rar rtf so sqlite tar tif tiff ttf wav webm "
     "webp woff woff2 xls xlsm xlsx xz zip zst".split()
 )
@@ -89,7 +89,22 @@ def refuse_foreign(name: str) -> None:
     """
     _, dot, suffix = name.rpartition(".")
     if dot and suffix.lower() in _NO_TEXT:
-        raise InputError(f"{shown(name)} is no text by its name; export it as text, Markdown, HTML or PDF")
+        raise InputError(f"{shown(name)} is no text by its name; export it as text, Markdown, HTML, PDF or .docx")
+
+
+def stated_time(given: object) -> datetime | None:
+    """Return when a file says that it was written; what cannot be read as a time is as good as missing."""
+    try:
+        return read_time("date", given, UTC)
+    except InputError:
+        return None
+
+
+def lacking_extra(name: str, what: str, library: str) -> MissingExtraError:
+    """Return the error of a file that is read by a library which is not installed."""
+    return MissingExtraError(
+        f"{shown(name)} is {what}, which needs {library}; install it with: pip install 'holdfast[documents]'"
+    )
 
 
 def check_name(what: str, name: object, *, optional: bool = False) -> str | None:

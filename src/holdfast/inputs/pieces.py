@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from importlib.resources import files
 from itertools import accumulate, chain, groupby, zip_longest
 from typing import Literal, cast
@@ -125,7 +126,8 @@ class Block:
     """One block of a source.
 
     `level` is a heading's rank and `title` its words; `group` tells lists apart; `header` counts the lines of a table
-    that name its columns. A heading with a `page` is the page of a PDF.
+    that name its columns. A heading with a `page` is the page of a PDF; it may say when what stands below it was
+    written, and by whom.
     """
 
     kind: BlockKind
@@ -136,6 +138,56 @@ class Block:
     ordered: bool = False
     header: int = 0
     page: int | None = None
+    at: datetime | None = None
+    by: str = ""
+
+    def below(self, ranks: int) -> Block:
+        """Return the block below so many headings more."""
+        return replace(self, level=self.level + ranks) if self.kind == "heading" else self
+
+    def moved(self, by: int) -> Block:
+        """Return the block of a text that `by` characters were put before."""
+        leaves = (replace(one, lines=tuple((a + by, b + by) for a, b in one.lines)) for one in self.leaves)
+        return replace(self, leaves=tuple(leaves))
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What a reader makes of a file: its words, the blocks of them, and when it was written, if it says so."""
+
+    text: str
+    blocks: list[Block]
+    at: datetime | None = None
+
+
+class Sheet:
+    """A text that a reader writes line by line, with its blocks."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self.blocks: list[Block] = []
+
+    def write(self, line: str) -> Place:
+        """Add a line; return where it stands."""
+        start = self._length
+        self._parts.append(f"{line}\n")
+        self._length += len(line) + 1
+        return start, start + len(line)
+
+    def head(self, title: str, level: int, at: datetime | None = None, by: str = "") -> None:
+        """Add a heading."""
+        leaf = Leaf((self.write(title),))
+        self.blocks.append(Block("heading", (leaf,), level=level, title=title, at=at, by=by))
+
+    def take(self, text: str, blocks: Iterable[Block]) -> None:
+        """Add a text that has blocks of its own."""
+        self.blocks += [block.moved(self._length) for block in blocks]
+        self.write(text)
+
+    def extract(self, at: datetime | None = None) -> Extract:
+        """Return what was written."""
+        return Extract("".join(self._parts), self.blocks, at)
 
 
 def lines_of(text: str) -> list[Place]:
@@ -270,15 +322,17 @@ def _pack(atoms: Iterable[tuple[str, Span]], limit: int) -> Iterator[Span]:
 # ---------------------------------------------------------------------------------------------------------- sections
 
 
-def divide(source: SourceText, blocks: Sequence[Block]) -> tuple[tuple[Section, ...], tuple[Piece, ...]]:
-    """Return the sections of a source, the root first, and its pieces in order."""
+def divide(
+    source: SourceText, blocks: Sequence[Block], at: datetime | None = None
+) -> tuple[tuple[Section, ...], tuple[Piece, ...]]:
+    """Return the sections of a source, the root first, and its pieces in order; `at` is when it was written."""
     bodies: list[tuple[Block | None, list[Block]]] = [(None, [])]
     for block in blocks:
         if block.kind == "heading":
             bodies.append((block, []))
         else:
             bodies[-1][1].append(block)
-    sections = _sections(source, [heading for heading, _ in bodies if heading is not None])
+    sections = _sections(source, [heading for heading, _ in bodies if heading is not None], at)
     parents = {section.parent for section in sections}
     pieces: list[Piece] = []
     for section, (heading, body) in zip(sections, bodies, strict=True):
@@ -289,9 +343,9 @@ def divide(source: SourceText, blocks: Sequence[Block]) -> tuple[tuple[Section, 
     return tuple(sections), tuple(pieces)
 
 
-def _sections(source: SourceText, headings: Sequence[Block]) -> list[Section]:
+def _sections(source: SourceText, headings: Sequence[Block], at: datetime | None) -> list[Section]:
     seen: Counter[tuple[str, ...]] = Counter()
-    sections = [Section(_section_id((), seen), "", 0, (), 0, len(source.text), None)]
+    sections = [Section(_section_id((), seen), "", 0, (), 0, len(source.text), None, at=at)]
     above = [0]  # the sections that are open, outermost first
     for heading in headings:
         start = source.line_start(heading)
@@ -302,7 +356,8 @@ def _sections(source: SourceText, headings: Sequence[Block]) -> list[Section]:
         path = (*parent.path, heading.title)
         name, end = _section_id(path, seen), len(source.text)
         above.append(len(sections))
-        sections.append(Section(name, heading.title, heading.level, path, start, end, parent.id, heading.page))
+        said = (heading.at or parent.at, heading.by or parent.by)
+        sections.append(Section(name, heading.title, heading.level, path, start, end, parent.id, heading.page, *said))
     return sections
 
 

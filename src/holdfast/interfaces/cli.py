@@ -20,7 +20,7 @@ from holdfast.documents.knowledge import EXCLUDED, INCLUDED
 from holdfast.errors import HoldfastError, InputError
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
-from holdfast.interfaces import draw, evaluation, wire
+from holdfast.interfaces import draw, evaluation, pages, transfer, watch, wire
 from holdfast.interfaces.options import (
     Answer,
     Call,
@@ -51,7 +51,7 @@ app = typer.Typer(
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
 _INTERRUPTED = 130
 # What these commands have written stays, and the same call goes on from there.
-_RESUMABLE = ("ingest", "reembed")
+_RESUMABLE = ("ingest", "reembed", "import")
 _CHANGES = "--text, --topic, --metadata, --pin, --unpin, --ttl, --valid-from, --valid-to, --link"
 
 
@@ -138,12 +138,9 @@ def search(
     clock_owner: Options,
 ) -> Answer:
     """Find units by words and by meaning; every score can be explained."""
-    memory, user = call.memory, clock_owner["user"]
     options = {**limited_view, **clock_owner, "group": group, "strict": strict}
-    result = memory.search(query, profile=profile, explain=explain or tree, **options)
-    stranger = not result.hits and not memory.stats(user=user, tenant=clock_owner["tenant"]).units
-    note = Text(f"user {user!r} has nothing in this store; name another with --user", "yellow") if stranger else ""
-    return Answer(wire.search_json(result), lambda: draw.hits(result, tree=tree), note)
+    result = call.memory.search(query, profile=profile, explain=explain or tree, **options)
+    return Answer(wire.search_json(result), lambda: draw.hits(result, tree=tree))
 
 
 @command(app)
@@ -476,6 +473,8 @@ def backup(call: Call, path: Path) -> Answer:
 
 
 app.command("eval")(evaluation.measure)
+command(app, create=True)(watch.watch)
+transfer.register(app)
 
 
 # ------------------------------------------------------------------------------------------------------ doors
@@ -489,12 +488,15 @@ def serve(
     unix: str | None = None,
     work: int = 4,
     rate: float = 1_000.0,
+    write: bool = False,
 ) -> None:
-    """Serve a memory to other programs over HTTP: to this machine, or with tokens to others."""
+    """Serve a memory to programs and browsers over HTTP: to this machine, or with tokens to others."""
     listening, found = open_door("listening"), Settings.load()
-    how = listening.ServerSettings(host=host, port=port, unix=unix or "", work=work, rate=rate)
+    how = listening.ServerSettings(host=host, port=port, unix=unix or "", work=work, rate=rate, write=write)
     listening.serve(db or found.store.path, found, how, lambda address: out.print(f"listening at {address}"))
 
+
+_plain(pages.inspect)
 
 _tokens = typer.Typer(help="Make, list and revoke the tokens that let other programs in.", no_args_is_help=True)
 app.add_typer(_tokens, name="token")

@@ -20,14 +20,16 @@ from holdfast.settings import Settings
 from holdfast.store.migrate import SQLITE_VERSION
 from holdfast.types import Stats
 
+# What ends a process at once; Windows has no other word for it.
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 # The child acknowledges its write and then kills itself without any goodbye.
-_CRASH = """
-import os, signal, sys
+_CRASH = f"""
+import os, sys
 from holdfast import Memory
 memory = Memory.open(sys.argv[1])
 memory.remember("the lighthouse keeper counts every wave", user="doctor")
 print("acknowledged", flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
+os.kill(os.getpid(), {int(_KILL)})
 """
 # Far longer than a busy machine takes; only a child that hangs takes longer.
 _CRASH_TIMEOUT = 600.0
@@ -106,14 +108,14 @@ def _crash(path: Path, settings: Settings) -> str:
     child = subprocess.run(  # noqa: S603 - our own interpreter, our own program
         [sys.executable, "-c", _CRASH, str(path)], capture_output=True, text=True, timeout=_CRASH_TIMEOUT, check=False
     )
-    killed = child.returncode == -signal.SIGKILL and child.stdout.strip() == "acknowledged"
+    killed = abs(child.returncode) == _KILL and child.stdout.strip() == "acknowledged"
     _expect(killed, f"the writing child did not get as far as its kill: {child.stderr.strip()[-200:]}")
     with Memory.open(path, settings=settings) as memory:
         hits = memory.search("lighthouse keeper", user="doctor")
         _expect(len(hits) == 1, "an acknowledged write was lost; the disk does not keep its promise of fsync")
         problems = memory.store.verify()
     _expect(not problems, "; ".join(problem.what for problem in problems))
-    return "killed with SIGKILL after its acknowledgement; reopened whole"
+    return f"killed with {_KILL.name} after its acknowledgement; reopened whole"
 
 
 def _verify(path: Path, settings: Settings) -> str:

@@ -5,11 +5,9 @@ Nothing is put side by side that could be long: on a narrow terminal a table wou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -18,8 +16,22 @@ from rich.text import Text
 
 from holdfast.assembly.context import Context
 from holdfast.documents.knowledge import FolderReport
+from holdfast.doors.scores import (
+    PLAIN_NAMES,
+    TELLING,
+    ScorePart,
+    as_typed,
+    branches,
+    essence,
+    formula,
+    number,
+    parts_of,
+    plain_name,
+    terms_of,
+    typed_words,
+    who,
+)
 from holdfast.language.facts import sentences_of
-from holdfast.language.lexical import terms
 from holdfast.settings import Settings
 from holdfast.types import (
     Compaction,
@@ -41,40 +53,17 @@ from holdfast.types import (
 _BAR_WIDTH = 40
 # As much of a text as tells it from others: three lines of a usual terminal for a hit, one or two in a list.
 _BEGINNING, _LISTED = 240, 110
-# What is smaller changes no rank that anybody looks at; JSON has every digit.
-_SMALLEST_DRAWN = 1e-6
 # Columns that a branch of a tree stands further right than its stem, up to a depth that leaves room to read.
 _STEP, _DEEPEST = 2, 24
 # What is smaller would be shown as .00.
 _SMALLEST_PART = 0.005
-_JOINTS = {"sum": " + ", "product": " × ", "ratio": " ÷ ", "minimum": ", "}
 _PART_STYLES = ("green", "blue", "magenta", "cyan", "yellow")
 _STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
-_PLAIN_NAMES = {
-    "lexical": "words",
-    "dense": "meaning",
-    "hdc-vsa": "wording",
-    "thinkingdb-symbolic": "facts",
-    "agreement": "found in several ways",
-    "identifiers": "exact names",
-    "mentions": "named by a better hit",
-    "diversity": "repeats a better hit",
-    "summary": "is a summary",
-}
 # The factors of a score in a context (C11), by the names of its tree.
 _FACTORS = {"ω": "standing", "max(sim, 0)": "relevance", "keywords": "words of the question", "Q": "summary"}
 _SIGNALS = ("novelty", "repetition", "statement", "technical_density", "specificity", "action", "structure")
 # A line of a terminal; `--json` has all of them.
 _MOST_NAMED = 8
-# How notes begin that tell something of the unit; others only help to follow the arithmetic.
-_TELLING = ("derived: ", "via: ", "contradicts: ")
-# A stage that lowers a score says why in other words than one that raises it.
-_TIME_RANGE = ("in the time asked for", "not in the time asked for")
-
-
-def who(unit: Unit) -> str:
-    """Return who said it: the name where there is one, else the author."""
-    return "summary" if unit.kind == "summary" else unit.speaker or unit.author
 
 
 def when(unit: Unit, zone: tzinfo = UTC) -> str:
@@ -130,7 +119,7 @@ def hits(result: SearchResult, *, tree: bool = False) -> RenderableType:
     query = result.trace.query
     typed = typed_words(f"{query.text} {query.borrowed or ''}")
     if not result.hits:
-        words = ", ".join(_as_typed(query.terms, typed)) or "none"
+        words = ", ".join(as_typed(query.terms, typed)) or "none"
         reason = f" Refused: {result.trace.refused}." if result.trace.refused else ""
         nothing = Text(f"Nothing found.{reason} Words searched for: {words}", "yellow")
         return Group(nothing, *warnings(result.warnings))
@@ -152,7 +141,7 @@ def _hit(hit: Hit, typed: Mapping[str, str], zone: tzinfo, *, tree: bool) -> Ren
     if hit.contributions is not None:
         body.append(indent(made_of(hit.contributions, hit.unit, typed)))
         sure = (f"confidence {hit.confidence:.2f}",) if tree and hit.confidence is not None else ()
-        notes = (*sure, *(note for note in hit.notes if tree or note.startswith(_TELLING)))
+        notes = (*sure, *(note for note in hit.notes if tree or note.startswith(TELLING)))
         body += [indent(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
         body += [indent(bar(hit.contributions)), Padding.indent(score_tree(hit.contributions), 3)] if tree else []
     return Group(*body)
@@ -160,7 +149,7 @@ def _hit(hit: Hit, typed: Mapping[str, str], zone: tzinfo, *, tree: bool) -> Ren
 
 def made_of(score: Contribution, unit: Unit, typed: Mapping[str, str]) -> Text:
     """Draw the parts of a score in one line; what a stage changed has a sign."""
-    words = _as_typed(dict.fromkeys(_terms(score)), typed)
+    words = as_typed(dict.fromkeys(terms_of(score)), typed)
     shown = [part for part in parts_of(score) if abs(part.value) >= _SMALLEST_PART]
     return Text(" · ".join(_part(part, unit, words) for part in shown), "green")
 
@@ -169,78 +158,7 @@ def _part(part: ScorePart, unit: Unit, words: Sequence[str]) -> str:
     number = f"{abs(part.value):.2f}".removeprefix("0")
     sign = ("+" if part.value > 0 else "−") if part.change else ""
     matched = f" ({', '.join(words)})" if part.name == "lexical" and words else ""
-    return f"{_plain_name(part, unit)} {sign}{number}{matched}"
-
-
-def _plain_name(part: ScorePart, unit: Unit) -> str:
-    if part.name == "perspective":
-        return f"said by {who(unit)}"
-    if part.name == "time range":
-        return _TIME_RANGE[part.value < 0]
-    return _PLAIN_NAMES.get(part.name, part.name)
-
-
-def _terms(node: Contribution) -> Iterable[str]:
-    """Yield the terms that a score rests on."""
-    if node.name.startswith("term "):
-        yield node.name.removeprefix("term ")
-    for part in node.parts:
-        yield from _terms(part)
-
-
-def typed_words(text: str) -> dict[str, str]:
-    """Return, for every term of a question, the word as it was typed.
-
-    Text without spaces is searched for by its characters and pairs of them: these are shown as they are.
-    """
-    typed: dict[str, str] = {}
-    for word in text.split():
-        whole = re.sub(r"^\W+|\W+$", "", word)
-        for piece in (whole, *re.split(r"[\W_]+", whole)):
-            for term in terms(piece):
-                literal = not piece.isascii() and term in piece.lower()
-                typed.setdefault(term, term if literal else piece)
-    return typed
-
-
-def _as_typed(found: Iterable[str], typed: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(typed.get(term, term) for term in found))
-
-
-class ScorePart(NamedTuple):
-    """What one strategy, stage or trait brings to a score; a `change` is what a stage made of the parts before it."""
-
-    name: str
-    value: float
-    change: bool = False
-
-
-def parts_of(node: Contribution) -> tuple[ScorePart, ...]:
-    """Return the parts of a score, in the order in which they come in; their values add up to it, up to rounding.
-
-    Weights, ceilings and divisors are no parts: they scale those they act on.
-    """
-    if node.name == "fused":
-        return tuple(ScorePart(part.name, part.value) for part in node.parts)
-    if (stage := _stage(node)) is not None:
-        name, before = stage
-        change = node.value - before.value
-        return (*parts_of(before), *([ScorePart(name, change, change=True)] if change else []))
-    inner = [part for part in node.parts if part.parts]
-    if node.op == "sum":
-        return tuple(found for part in node.parts for found in parts_of(part))
-    if len(inner) == 1:
-        scale = node.value / inner[0].value if inner[0].value else 0.0
-        return tuple(part._replace(value=part.value * scale) for part in parts_of(inner[0]))
-    return (ScorePart(node.name, node.value),)
-
-
-def _stage(node: Contribution) -> tuple[str, Contribution] | None:
-    """Return the name of a stage and the score before it, if the node is one."""
-    if node.name.startswith("rel with "):
-        mixed = node.parts[0]
-        return mixed.name, mixed.parts[0].parts[1]
-    return ("summary", node.parts[0]) if node.name == "base × quality" else None
+    return f"{plain_name(part, unit)} {sign}{number}{matched}"
 
 
 def bar(score: Contribution) -> Text:
@@ -269,43 +187,12 @@ def _bar(parts: Iterable[tuple[str, float]]) -> Text:
 
 def score_tree(node: Contribution) -> RenderableType:
     """Draw a contribution and its parts; steps that change nothing are passed over (JSON has them all)."""
-    lines = (indent(label, min(_STEP * depth, _DEEPEST)) for depth, label in _branches(_essence(node), 0))
-    return Group(*lines)
-
-
-def _branches(node: Contribution, depth: int) -> Iterable[tuple[int, Text]]:
-    yield depth, _label(node)
-    if any(part.op != "given" for part in node.parts):
-        for part in node.parts:
-            yield from _branches(part, depth + 1)
-
-
-def _essence(node: Contribution) -> Contribution:
-    """Return the node without neutral steps: a ceiling that does not bind, a factor or divisor of 1, a sum of one."""
-    parts = tuple(_essence(part) for part in node.parts)
-    if node.op == "minimum":
-        telling = tuple(part for part in parts if part.value == node.value)[:1]
-    elif node.op in ("product", "ratio"):
-        telling = tuple(part for part in parts if part.op != "given" or part.value != 1.0)
-    else:
-        telling = parts
-    if len(telling) == 1 and telling[0].parts and not telling[0].name.startswith("term "):
-        return telling[0]._replace(name=node.name)
-    return node._replace(parts=parts)
+    return Group(*(indent(_label(one), min(_STEP * depth, _DEEPEST)) for depth, one in branches(essence(node))))
 
 
 def _label(node: Contribution) -> Text:
-    label = Text.assemble((node.name, "bold" if node.parts else ""), f" {_number(node.value)}")
-    if node.parts:
-        leaves = all(part.op == "given" for part in node.parts)
-        shown = (f"{part.name} {_number(part.value)}" if leaves else part.name for part in node.parts)
-        formula = _JOINTS[node.op].join(shown)
-        label.append(f" = {'min' if node.op == 'minimum' else ''}({formula})", "dim")
-    return label
-
-
-def _number(value: float) -> str:
-    return f"{value:.6g}" if value == 0.0 or abs(value) >= _SMALLEST_DRAWN else "≈0"
+    label = Text.assemble((node.name, "bold" if node.parts else ""), f" {number(node.value)}")
+    return label.append(f" = {formula(node)}", "dim") if node.parts else label
 
 
 def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = UTC) -> RenderableType:
@@ -320,7 +207,7 @@ def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = 
         lines.append(Text(f"score {verdict.score:.4f}, short of the cut by {verdict.distance_to_cut:.4f}"))
     for standing in verdict.standings:
         rank = f"rank {standing.rank} of {standing.found}" if standing.rank else f"not among its {standing.found}"
-        name = _PLAIN_NAMES.get(standing.strategy_id, standing.strategy_id)
+        name = PLAIN_NAMES.get(standing.strategy_id, standing.strategy_id)
         lines.append(Text(f"{name}: {rank}, score {standing.score:.4f}{_words(standing, typed)}"))
     if verdict.contributions is not None:
         lines.append(made_of(verdict.contributions, unit, typed))
@@ -330,8 +217,8 @@ def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = 
 
 def _words(standing: StrategyStanding, typed: Mapping[str, str]) -> str:
     """Say which words of the question a unit has and lacks; of a compound, any part will do."""
-    matched = _as_typed(standing.matched, typed)
-    missing = [word for word in _as_typed(standing.missing, typed) if word not in matched]
+    matched = as_typed(standing.matched, typed)
+    missing = [word for word in as_typed(standing.missing, typed) if word not in matched]
     told = (("matched", matched), ("missing", missing))
     return "".join(f"; {name} {', '.join(found)}" for name, found in told if found)
 

@@ -194,6 +194,7 @@ def failure_json(kind: str, message: str, exit_code: int) -> Mapping[str, Any]:
     return {"error": {"type": kind, "message": message, "exit_code": exit_code}}
 
 
-def print_json(value: object) -> None:
+def print_json(value: object, indent: int | None = 2) -> None:
     """Write JSON to standard output, for programs."""
-    sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n")
+    sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)) + "\n")
+    sys.stdout.flush()

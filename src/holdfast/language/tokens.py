@@ -7,7 +7,7 @@ own word, never what follows. A text costs the sum over its classes, so that one
 the rest.
 
 The default prices follow the older of the two tokenizers they were measured with, which needs more tokens
-outside English. `docs/design/token-ratios.md` has the measurement and what is still under-counted.
+outside English. `benchmarks/token-ratios.md` has the measurement and what is still under-counted.
 """
 
 from __future__ import annotations

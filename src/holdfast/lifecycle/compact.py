@@ -22,6 +22,8 @@ from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, look
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 
 Progress = Callable[[int, int], None]
+# Which turns of a session are never compacted (law 7).
+Protect = Callable[[View], frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,32 @@ def compact(
         if len(left) < 2 or len(left) == len(done) or any(cluster.changed for cluster in left):
             clusters = sorted((*summed, *left), key=lambda cluster: places.get(cluster.turns[0], len(places)))
             return Compaction(view.session or "", tuple(clusters))
+
+
+def compact_sessions(kit: Compactor, view: View, protect: Protect, progress: Progress) -> list[Compaction]:
+    """Compact the session of a view, or all that the user has; one counts its clusters, several count themselves."""
+    found = look(kit.store, view, lambda reading: reading.names("session")) if view.session is None else ()
+    names = sorted(one.name for one in found) if view.session is None else [view.session]
+    done = []
+    for number, name in enumerate(names):
+        progress(number, len(names))
+        part = progress if len(names) == 1 else lambda _done, _of, number=number: progress(number, len(names))
+        one = dataclasses.replace(view, session=name)
+        done.append(compact(kit, one, protect(one), progress=part))
+    progress(len(names), len(names))
+    return done
+
+
+def compact_when_due(
+    store: Store, count: TokenCounter, view: View, due: int, kit: Callable[[], Compactor], protect: Protect
+) -> None:
+    """Compact the session of a view when so many tokens wait outside its tail."""
+    waiting = eligible(store, view, frozenset())
+    if sum(count(turn.text) for turn in waiting) < due:  # the tail included: cheap, never too early
+        return
+    protected = protect(view)
+    if sum(count(turn.text) for turn in waiting if turn.id not in protected) >= due:
+        compact(kit(), view, protected)
 
 
 def _compact_clusters(

@@ -31,6 +31,8 @@ from holdfast.types import (
     Draft,
     Erasure,
     Gate,
+    Kept,
+    Listed,
     Role,
     Stats,
     Unit,
@@ -50,6 +52,7 @@ ColumnName = Literal[
     "length", "said", "anchor_density", "document", "access_count", "most_accessed", "before", "after", "hidden",
 ]  # fmt: skip
 Columns = Mapping[str, NDArray[Any]]
+ListedKind = Literal["user", "session", "document", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +128,8 @@ class LexicalEvidence:
 class DenseQuery:
     """What a store needs to propose by meaning (C10). `tier` asks for one tier's order; all dimensions are exact.
 
-    Without a tier the store may look at few dimensions first, as far as they were measured to carry.
-
-    `density` asks for units of one anchor density alone (C13).
+    Without a tier the store may look at few dimensions first, as far as they were measured to carry. `density` asks
+    for units of one anchor density alone (C13).
     """
 
     space: str
@@ -164,10 +166,7 @@ MISSING_FIELD = -1
 
 @dataclass(frozen=True, slots=True)
 class HyperEvidence:
-    """In how many bits each unit differs from the question, field by field.
-
-    `MISSING_FIELD` stands where one side is empty.
-    """
+    """In how many bits each unit differs from the question by field; `MISSING_FIELD` where one side is empty."""
 
     ids: tuple[str, ...]
     distances: NDArray[np.int64]
@@ -312,8 +311,26 @@ class Reading(Protocol):
         """Return what the visible units state (C8)."""
         ...
 
-    def names(self, kind: Literal["speaker", "session"]) -> tuple[str, ...]:
-        """Return, in the order of the alphabet, who speaks in what the owner may see, or the user's own sessions."""
+    @overload
+    def names(self, kind: Literal["speaker"]) -> tuple[str, ...]: ...
+    @overload
+    def names(self, kind: ListedKind, limit: int | None = None) -> tuple[Listed, ...]: ...
+    def names(
+        self, kind: Literal["speaker"] | ListedKind, limit: int | None = None
+    ) -> tuple[str, ...] | tuple[Listed, ...]:
+        """Return who speaks in what the owner may see, by the alphabet; or what there is, newest first, then by name.
+
+        Sessions and agents of the user's own units, the user's and everyone's documents, users of the tenant (the
+        view's own first). Whatever is kept counts, also what a view hides; of a document what it says now.
+        """
+        ...
+
+    def kept(self, *, whole: bool = False) -> Iterator[Document | Kept]:
+        """Yield all that the store holds of the user, hidden or not: documents, then units, as they were written.
+
+        With a session in the view, its units alone; with `whole`, all that the tenant has. Paths of documents stay
+        behind: they mean something on one machine only.
+        """
         ...
 
     def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[Document]:
@@ -387,13 +404,34 @@ class SpaceChange:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """A document that is kept from now on, or its new text; it keeps its place among the others."""
+
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentRemoval:
     """A document that is kept no longer; its units are the caller's to end."""
 
     document: Document
 
 
-Mark = Promotion | Coverage | Supersession | Reinstatement | Access | SpaceChange | DocumentRemoval
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """A unit as a store held it, with its versions and all that became of it, written as it is.
+
+    A known unit stays, unless the given one goes on from it. Where the two have gone different ways, nothing is
+    written. Vectors count when they are of the store's space.
+    """
+
+    kept: Kept
+
+
+Mark = (
+    Promotion | Coverage | Supersession | Reinstatement | Access | SpaceChange | DocumentChange | DocumentRemoval
+    | Restoration
+)  # fmt: skip
 
 
 class Store(Protocol):
@@ -429,7 +467,9 @@ class Store(Protocol):
         ...
 
     def mark(self, marks: Sequence[Mark]) -> list[Written | None]:
-        """Write what became of units, in one transaction; of a coverage return its summary, None if not written.
+        """Write what became of units, in one transaction; None for what says nothing, or was not written.
+
+        Of a coverage return its summary, of a restoration the unit.
 
         Raises:
             NotFoundError: the owner does not have a unit that is superseded, supersedes, or is reinstated.
@@ -454,10 +494,6 @@ class Store(Protocol):
 
         With `after`, those that were first written after it: whoever goes through all of them finds each one soon.
         """
-        ...
-
-    def put_document(self, document: Document) -> None:
-        """Keep a document, or its new text; it keeps its place among the others."""
         ...
 
     def forget(

@@ -13,7 +13,6 @@ The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 
 from __future__ import annotations
 
-import fcntl
 import os
 import struct
 import sys
@@ -28,11 +27,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 # Small enough to stay in a cache, large enough that the calls cost nothing.
 _CHUNK = 1 << 18
 # Where connections hold their shared locks: https://www.sqlite.org/fileformat2.html#the_lock_byte_page
 _SHARED_FIRST = 0x40000002
 _SHARED_SIZE = 510
+# Windows would turn some bytes into line ends.
+_BYTES = getattr(os, "O_BINARY", 0)
 
 
 @dataclass(slots=True)
@@ -80,7 +86,7 @@ def _opened(location: str, path: str, flags: int, mode: int = 0) -> int:
             found = None
         if found is not None and (found.st_dev, found.st_ino, writing) in known:
             return known[found.st_dev, found.st_ino, writing]
-        descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
+        descriptor = os.open(path, flags | _BYTES, mode)
         found = os.fstat(descriptor)
         known[found.st_dev, found.st_ino, writing] = descriptor
         return descriptor
@@ -93,15 +99,24 @@ def chunks(location: str, path: str, *, overlap: int = 0) -> Iterator[bytes]:
         OSError: the file cannot be read.
     """
     locked = path in (location, f"{location}-shm")
-    descriptor = _opened(location, path, os.O_RDONLY) if locked else os.open(path, os.O_RDONLY)
+    descriptor = _opened(location, path, os.O_RDONLY) if locked else os.open(path, os.O_RDONLY | _BYTES)
     try:
         at = 0
-        while data := os.pread(descriptor, _CHUNK + overlap, at):
+        while data := read_at(descriptor, _CHUNK + overlap, at):
             yield data
             at += _CHUNK
     finally:
         if not locked:
             os.close(descriptor)
+
+
+def read_at(descriptor: int, size: int, at: int) -> bytes:
+    """Return bytes of an open file from a place on."""
+    if sys.platform != "win32":
+        return os.pread(descriptor, size, at)
+    with _guard:  # others may read at the same descriptor meanwhile
+        os.lseek(descriptor, at, os.SEEK_SET)
+        return os.read(descriptor, size)
 
 
 # A piece of so many bytes holds two whole words in a row of those at every eighth byte, wherever it lies.
@@ -141,14 +156,35 @@ def alone(location: str) -> Iterator[bool]:
     descriptor = writable(location, 0) if only else -1
     try:
         if only:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, _SHARED_SIZE, _SHARED_FIRST)
+            _lock(descriptor)
     except OSError:  # another process holds its shared lock: it is reading or writing
         only = False
     try:
         yield only
     finally:
         if only:
-            fcntl.lockf(descriptor, fcntl.LOCK_UN, _SHARED_SIZE, _SHARED_FIRST)
+            _unlock(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Take the bytes that every connection to a database shares, without waiting.
+
+    Raises:
+        OSError: somebody else has them.
+    """
+    if sys.platform == "win32":
+        os.lseek(descriptor, _SHARED_FIRST, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, _SHARED_SIZE)
+    else:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, _SHARED_SIZE, _SHARED_FIRST)
+
+
+def _unlock(descriptor: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(descriptor, _SHARED_FIRST, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, _SHARED_SIZE)
+    else:
+        fcntl.lockf(descriptor, fcntl.LOCK_UN, _SHARED_SIZE, _SHARED_FIRST)
 
 
 _HEADER = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two checksums

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Callable
 from datetime import datetime
 from functools import singledispatchmethod
 from typing import Any
@@ -11,13 +13,16 @@ from holdfast.errors import InputError, NotFoundError, shown
 from holdfast.store.contract import (
     Access,
     Coverage,
+    DocumentChange,
     DocumentRemoval,
     Promotion,
     Reinstatement,
+    Restoration,
     SpaceChange,
     Supersession,
 )
 from holdfast.store.database import Database
+from holdfast.store.records import restore
 from holdfast.store.rows import GLOBAL, SPACE, Row, durable_body, gate_text, unit_keys, unit_of
 from holdfast.store.sync import Fresh
 from holdfast.types import Unit, Written, iso
@@ -26,8 +31,9 @@ from holdfast.types import Unit, Written, iso
 class Marker:
     """Writes marks; `fresh` collects the analyses of summaries, `promoted` what the index has to hear of."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, place: Callable[[], str]) -> None:
         self._database = database
+        self._place = place  # what tells this store from a copy
         self._run = database.run
         self.fresh = Fresh()
         # Of units that became durable: tenant, user, key, and the checksum before and after.
@@ -45,6 +51,23 @@ class Marker:
             return
         self._run("agree", {"name": SPACE, "value": mark.space})
         self._database.written = True
+
+    @write.register
+    def _(self, mark: DocumentChange) -> None:
+        document = mark.document
+        row = {
+            "tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name, "path": document.path,
+            "core": int(document.core), "body": document.body, "checksum": zlib.crc32(document.body),
+            "given_to": self._place() if document.here else "",
+        }  # fmt: skip
+        self._run("put_document", row)
+
+    @write.register
+    def _(self, mark: Restoration) -> Written | None:
+        spaces = {one.space for one in mark.kept.vectors if one is not None}
+        if len(spaces) == 1 and self._database.agreed(SPACE) is None:
+            self.write(SpaceChange(spaces.pop()))
+        return restore(self._database, mark.kept)
 
     @write.register
     def _(self, mark: DocumentRemoval) -> None:

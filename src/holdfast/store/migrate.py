@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import sqlite3
 import stat
@@ -218,7 +217,7 @@ def _prepare_file(path: Path) -> None:
     except OSError as error:
         raise ReadOnlyStoreError(f"{path}: {error.strerror}; choose a folder you may write to") from error
     try:
-        header = os.pread(descriptor, _FILE_HEADER, 0)
+        header = files.read_at(descriptor, _FILE_HEADER, 0)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}; check the device") from error
     _refuse_other_file(str(path), header)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import singledispatchmethod
 from itertools import pairwise
 from sqlite3 import Cursor
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from holdfast.store.contract import (
     HyperQuery,
     LexicalEvidence,
     LexicalQuery,
+    ListedKind,
     Order,
     Proposal,
     SimilarityEvidence,
@@ -41,6 +42,7 @@ from holdfast.store.contract import (
     TimeQuery,
 )
 from holdfast.store.index import CALLED, DURABLE, NAMING, TURN, Shard, microseconds
+from holdfast.store.records import read_all
 from holdfast.store.rows import (
     GLOBAL,
     Row,
@@ -64,12 +66,17 @@ from holdfast.types import (
     Deadline,
     Document,
     Junction,
+    Kept,
+    Listed,
     Unit,
     View,
+    from_iso,
     iso,
 )
 
 _EVERYTHING = -1  # SQLite's "no limit"
+# So much of a session's first turn tells which one it is.
+_TITLE_CHARS = 80
 # Ten times what quantising moves a cosine by: an approximate one that is further below a bar cannot reach it.
 _FAR_OFF = 0.05
 # What one shard finds: places, their approximate scores, and whether time ran out.
@@ -434,12 +441,23 @@ class SqliteReading:
         pairs = zip(self._visible.shards, self._visible.eligible, strict=True)
         return JoinedFacts([shard.facts_among(eligible) for shard, eligible in pairs], self._visible.shards[0].tokens)
 
-    def names(self, kind: Literal["speaker", "session"]) -> tuple[str, ...]:
+    @overload
+    def names(self, kind: Literal["speaker"]) -> tuple[str, ...]: ...
+    @overload
+    def names(self, kind: ListedKind, limit: int | None = None) -> tuple[Listed, ...]: ...
+    def names(
+        self, kind: Literal["speaker"] | ListedKind, limit: int | None = None
+    ) -> tuple[str, ...] | tuple[Listed, ...]:
         """See `Reading.names`."""
         if kind == "speaker":
             return tuple(sorted({name for shard in self._visible.shards for name in shard.speakers if name}))
-        rows = self._run("owner_sessions", {"tenant": self.view.tenant, "user": self.view.user})
-        return tuple(name for (name,) in rows)
+        most = _EVERYTHING if limit is None else limit
+        keys = {"tenant": self.view.tenant, "user": self.view.user, "limit": most, "words": _TITLE_CHARS}
+        return tuple(map(_listed, self._run(f"list_{kind}s", keys)))
+
+    def kept(self, *, whole: bool = False) -> Iterator[Document | Kept]:
+        """See `Reading.kept`."""
+        return read_all(self._run, self.view, whole=whole)
 
     def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[Document]:
         """See `Reading.documents`."""
@@ -477,6 +495,12 @@ _DERIVED: dict[str, _Derive] = {
     "document": SqliteReading.document_column,
     "hidden": SqliteReading.hidden_column,
 }
+
+
+def _listed(row: Sequence[Any]) -> Listed:
+    name, units, *times, title, core, everyones = row
+    first, last = (None if moment is None else from_iso(moment) for moment in times)
+    return Listed(name, units, first, last, " ".join(title.split()), bool(core), bool(everyones))
 
 
 def _read_numbers(groups: Groups, rows: int, name: str) -> NDArray[Any]:

@@ -28,6 +28,7 @@ _LENGTH = 8
 _DIGEST = 16
 # Words of the memories are in it: only their owner reads them.
 _PRIVATE = 0o600
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # where there is none, O_EXCL refuses a link all the same
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -82,7 +83,7 @@ def write(path: Path, fingerprint: str, segments: list[Segment]) -> None:
     temporary.unlink(missing_ok=True)
     try:
         # Made here and now: a link that somebody has put there would lead elsewhere.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _PRIVATE)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, _PRIVATE)
         with os.fdopen(descriptor, "wb") as file:
             file.write(_MAGIC + len(header).to_bytes(_LENGTH, "big") + _digest(header) + header)
             for one in segments:

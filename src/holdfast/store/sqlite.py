@@ -152,7 +152,7 @@ class SqliteStore:
 
         What was written is kept, whatever becomes of the index: the next question brings it up to date.
         """
-        marker = Marker(self._database)
+        marker = Marker(self._database, self._place)
         with self._database.transaction():
             yield marker
             is_erasing = self._eraser.is_pending()
@@ -358,16 +358,6 @@ class SqliteStore:
         return [unit_of(row) for row in rows]
 
     # ------------------------------------------------------------------------------- documents and erasure
-
-    def put_document(self, document: Document) -> None:
-        """See `Store.put_document`."""
-        row = {
-            "tenant": document.tenant, "user": document.user or GLOBAL, "name": document.name, "path": document.path,
-            "core": int(document.core), "body": document.body, "checksum": zlib.crc32(document.body),
-            "given_to": self._place() if document.here else "",
-        }  # fmt: skip
-        with self._write():
-            self._run("put_document", row)
 
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,

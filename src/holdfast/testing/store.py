@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from holdfast.store import contract
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Reading, SimilarityEvidence
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, raises, words
-from holdfast.types import FACTS, FIELDS, Document, Fact, Lineage
+from holdfast.types import FACTS, FIELDS, Document, Fact, Lineage, Listed
 
 NOBODY = (None, None)
 # Whoever `check_visible` looks for.
@@ -175,7 +175,7 @@ class StoreContract(builders.StoreSuite):
         ana.put(draft("loose", "boat"), draft("x", "boat", user="ben", session="secret", speaker="Ben"))
         ana.put(draft("g", "boat", user=None, scope="global", session="everyone"))
         assert ana.look(lambda reading: reading.names("speaker")) == ("Mara", "Tomas")
-        assert ana.look(lambda reading: reading.names("session")) == ("alpha", "mid", "zeta")
+        assert [one.name for one in ana.look(lambda reading: reading.names("session"))] == ["alpha", "mid", "zeta"]
         assert ana.by("eve").look(lambda reading: reading.names("session")) == ()
         fact = Fact("tea", "depends_on", "water", 0.5)
         ana.put(draft("a", "one", fact=fact, metadata={"n": 1}), draft("b", "two", fact=fact, user="ben"))
@@ -183,6 +183,36 @@ class StoreContract(builders.StoreSuite):
             found = asker.look(lambda reading: reading.facts().about(["tea"], 9))
             assert [one.sources for one in found] == sources
             assert [*asker.propose(contract.StatementQuery(FACTS)).ids] == [name for one in sources for name in one]
+
+    def test_lists_say_what_there_is_newest_first_and_nothing_of_others(self, tmp_path: Path) -> None:
+        ana = self.open(tmp_path)
+        ana.put(draft("a", "  tea\n or coffee?", session="s", minutes=1), draft("b", "tea", session="s", minutes=9))
+        ana.put(
+            draft("c", "later", session="t", minutes=20, agent="cook"), draft("x", "y", user="ben", agent="clerk")
+        )
+        ana.put(draft("o", "elsewhere", user="eve", tenant="other"), draft("g", "shared", user=None, scope="global"))
+        for document in (Document("local", "ana", "D", b"- a"), Document("local", None, "C", b"- b", core=False)):
+            ana.mark(contract.DocumentChange(document))
+        ended = draft("C#2", "ended", user=None, scope="global", expires_at=NOON)
+        for one in (draft("C#1", "now", user=None, scope="global", minutes=3), ended):
+            ana.put(replace(one, document="C"))
+
+        def names(asker: Asker, kind: contract.ListedKind, limit: int | None = None) -> tuple[Listed, ...]:
+            return asker.look(lambda reading: reading.names(kind, limit))
+
+        def at(minutes: int) -> datetime:
+            return NOON + timedelta(minutes=minutes)
+
+        session = Listed("s", 2, at(1), at(9), "tea or coffee?")
+        assert names(ana, "session") == (Listed("t", 1, at(20), at(20), "later"), session)
+        assert names(ana, "session", 1) == names(ana, "session")[:1]
+        assert names(ana, "agent") == (Listed("cook", 1, at(20), at(20)),)
+        documents = (Listed("C", 1, at(3), at(3), everyones=True), Listed("D", 0, None, None, core=True))
+        assert names(ana, "document") == documents
+        assert names(ana.by("ben"), "document") == documents[:1]
+        users = (Listed("ana", 3, at(1), at(20)), Listed("ben", 1, at(0), at(0)))
+        assert (names(ana, "user"), names(ana.by("ben"), "user")) == (users, users[::-1])
+        assert (names(ana.by("nobody"), "user", 1), names(ana.by("nobody"), "session")) == (users[:1], ())
 
     def test_a_name_leads_to_visible_units_that_are_called_so_or_say_it(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
@@ -236,7 +266,7 @@ class StoreContract(builders.StoreSuite):
         everyones, theirs = Document("local", None, "C", b"- b"), Document("local", "ben", "D", b"- c")
         again = Document("local", "ana", "D", b"- changed", "/somewhere/one.md")
         for document in (Document("local", "ana", "D", b"- a"), everyones, theirs, again):
-            ana.store.put_document(document)
+            ana.mark(contract.DocumentChange(document))
         assert ana.look(lambda reading: reading.documents()) == [again, everyones]
         assert ana.by("ben").look(lambda reading: reading.documents()) == [everyones, theirs]
         named = ana.look(lambda reading: reading.documents(name="C", bodies=False))
@@ -435,7 +465,7 @@ class StoreContract(builders.StoreSuite):
             lambda one: one.revise("a", text="green lamp"),
             lambda one: one.embed({"a": EAST}),
             lambda one: one.put(draft("c", "red lamp", session="s", minutes=2, supersedes=("b",))),
-            lambda one: one.store.put_document(Document("local", "ana", "one.md", b"- a")),
+            lambda one: one.mark(contract.DocumentChange(Document("local", "ana", "one.md", b"- a"))),
             lambda one: one.store.forget(one.view, ["b"]),
         )
         for number, write in enumerate(writes):

@@ -14,7 +14,7 @@ from holdfast.store import contract
 from holdfast.store.contract import Coverage, Promotion, Reinstatement, SimilarityQuery, SpaceChange, Supersession
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, ids, raises
-from holdfast.types import Document, Draft, Gate, Lineage, Unit, Written
+from holdfast.types import Document, Draft, Gate, Kept, Lineage, Unit, Written
 
 
 def decide(*, promoted: bool = True) -> Gate:
@@ -48,6 +48,18 @@ def covering(asker: Asker, names: str) -> set[str | None]:
     """Return which summaries stand for the turns `names`."""
     assert asker.column("covered_by", *names) == [one.covered_by for one in asker.units(*names).values()]
     return {one.covered_by for one in asker.units(*names).values()}
+
+
+def _write_again(one: Document | Kept) -> contract.Mark:
+    return contract.DocumentChange(one) if isinstance(one, Document) else contract.Restoration(one)
+
+
+def _fate(one: Document | Kept) -> tuple[object, ...]:
+    """Return what became of a unit, which no comparison of units looks at."""
+    if isinstance(one, Document):
+        return ()
+    unit = one.unit
+    return unit.superseded_by, unit.superseded_why, unit.covered_by, unit.gate, unit.access_count
 
 
 class StoreLifecycleContract(builders.StoreSuite):
@@ -228,8 +240,8 @@ class StoreLifecycleContract(builders.StoreSuite):
         say(ben, "ac", links=("b",))
         ana.put(draft("a", "boat of the other tenant", tenant="other"))
         mine, theirs = (Document("local", user, "one.md", b"- a boat") for user in ("ana", "ben"))
-        ana.store.put_document(mine)
-        ana.store.put_document(theirs)
+        ana.mark(contract.DocumentChange(mine))
+        ana.mark(contract.DocumentChange(theirs))
         for asker, names in ((ana, "ac"), (ana, "a?"), (ana, "c"), (ana.by(agent="y"), "x")):
             for dry in (True, False):
                 assert raises(NotFoundError, ana.store.forget, asker.view, [*names], dry_run=dry)
@@ -239,6 +251,68 @@ class StoreLifecycleContract(builders.StoreSuite):
         assert ana.by(tenant="other").scan() == ["a"]
         assert ana.look(lambda reading: reading.documents()) == []
         assert ben.look(lambda reading: reading.documents()) == [theirs]
+
+    def test_all_that_is_kept_can_be_written_to_another_store_and_is_the_same_there(self, tmp_path: Path) -> None:
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+        ana, two = self.open(tmp_path / "one"), self.open(tmp_path / "two")
+        say(ana, "abcde")
+        ana.embed_all()
+        ana.revise("e", text="eels", recorded_time=LATER)
+        ana.embed({"e": NEARER["b"]})
+        ana.mark(Promotion(ana.units("a")["a"], decide()), contract.Access(ana.view, ("b", "b2")))
+        cover(ana, [*ana.units("a", "b").values()])
+        ana.mark(Supersession(ana.view, "c", "d", LATER, "seen"), Supersession(ana.view, "e", "d", LATER))
+        ana.mark(Reinstatement(ana.view, "e", LATER + timedelta(minutes=9)))
+        ana.put(draft("gone", "expired", expires_at=NOON), draft("b1", "theirs", user="ben", pinned=True))
+        ana.put(draft("all", "shared", user=None, scope="global"), draft("x", "y", tenant="other"))
+        for user in ("ana", None):
+            ana.mark(contract.DocumentChange(Document("local", user, "one.md", b"- a boat", "/path")))
+        kept = ana.look(lambda reading: [*reading.kept(whole=True)])
+        told = [one.name if isinstance(one, Document) else one.unit.id for one in kept]
+        assert told == ["one.md", "one.md", *"abcde", "sum", "gone", "b1", "all"]
+        units = [one for one in kept if isinstance(one, Kept)]
+        own = ana.look(lambda reading: [*reading.kept()])
+        assert own[1:] == [one for one in units if one.unit.user == "ana"]
+        session = ana.by(session="s").look(lambda reading: [*reading.kept()])
+        assert session == [one for one in units if one.unit.session == "s"]
+        for again in (False, True):
+            marks = (_write_again(one) for one in kept)
+            statuses = [one.status for one in two.mark(*marks) if one is not None]
+            assert statuses == ["duplicate" if again else "added"] * 9
+            there = two.look(lambda reading: [*reading.kept(whole=True)])
+            assert there == kept
+            assert [*map(_fate, there)] == [*map(_fate, kept)]
+        for asker in (two, two.by("ben"), two.by(as_of=NOON + timedelta(minutes=5)), two.by(current_only=False)):
+            same = Asker(ana.store, asker.view)
+            assert [asker.scan(), asker.find("boat"), asker.near()] == [same.scan(), same.find("boat"), same.near()]
+        assert two.store.verify() == []
+
+    def test_a_unit_that_has_come_further_is_taken_over_and_one_that_went_another_way_is_not(
+        self, tmp_path: Path
+    ) -> None:
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+        ana, two = self.open(tmp_path / "one"), self.open(tmp_path / "two")
+        say(ana, "abc")
+
+        def carry() -> list[str | None]:
+            kept = ana.look(lambda reading: [*reading.kept()])
+            return [None if one is None else one.status for one in two.mark(*map(_write_again, kept))]
+
+        assert carry() == ["added"] * 3
+        ana.revise("a", text="apples")
+        ana.mark(Supersession(ana.view, "b", "c", LATER), Promotion(ana.units("c")["c"], decide()))
+        two.mark(contract.Access(two.view, ("a",)))
+        assert carry() == ["updated"] * 3
+        assert (two.units("a")["a"].text, two.column("access_count", "a")) == ("apples", [1])
+        assert (two.scan(), [one.scope for one in two.units("c").values()]) == (["a", "c"], ["user"])
+        two.revise("a", text="ahead of it")
+        two.mark(Reinstatement(two.view, "b", LATER))
+        assert carry() == ["duplicate", "updated", "duplicate"]
+        ana.revise("a", text="another way")
+        assert carry() == [None, "duplicate", "duplicate"]
+        assert two.units("a")["a"].text == "ahead of it"
 
     def test_a_backup_is_a_whole_store_and_is_reached_by_an_erasure(self, tmp_path: Path) -> None:
         ana, folder = self.open(tmp_path), tmp_path / "copies"

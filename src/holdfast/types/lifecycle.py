@@ -1,9 +1,10 @@
-"""What keeping a memory true reports: clusters and compactions (C18), and erasures (C19)."""
+"""What keeping a memory true reports: compactions (C18), erasures (C19), and what is carried in and out of stores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from holdfast.types.units import Unit
@@ -151,4 +152,86 @@ class Erasure:
     outside: tuple[str, ...] = ()
     rebuilt: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A time in which a unit was superseded, ended by a reinstatement."""
+
+    by: str
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVector:
+    """A vector as a store has it: of length one, as 16-bit floats, little endian."""
+
+    space: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A unit with all that a store holds of it.
+
+    `versions` are all of them, oldest first; the last one is the unit as it stands, with what became of it.
+    `vectors` are those of the versions, None where there is none.
+    """
+
+    versions: tuple[Unit, ...]
+    vectors: tuple[StoredVector | None, ...]
+    document: str | None = None
+    superseded_at: datetime | None = None
+    covered_at: datetime | None = None
+    absences: tuple[Absence, ...] = ()
+
+    @property
+    def unit(self) -> Unit:
+        """Return the unit as it stands."""
+        return self.versions[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export wrote; `digest` is the SHA-256 of its bytes, those of a last line that names it left out."""
+
+    format: str
+    units: int
+    versions: int
+    documents: int
+    bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What an import left out for one reason: how much, and where the first ones stand in the file."""
+
+    reason: str
+    count: int
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import read, and what became of it: `known` was there before.
+
+    `complete` says that the file was whole, as far as it tells. In a dry run nothing was written.
+    """
+
+    format: str
+    read: int
+    added: int = 0
+    updated: int = 0
+    known: int = 0
+    documents: int = 0
+    skipped: tuple[Skipped, ...] = ()
+    sessions: int = 0
+    speakers: tuple[str, ...] = ()
+    first: datetime | None = None
+    last: datetime | None = None
+    warnings: tuple[str, ...] = ()
+    complete: bool = True
     dry_run: bool = False

@@ -6,7 +6,7 @@ A tree is the one arithmetic behind ranking and explaining (law 12).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, overload
 
@@ -367,7 +367,7 @@ class Trace:
     reference_time: datetime
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
     projection: Projection | None = None  # what a context was filled from
-    notice: str = ""  # why meaning could not be compared with every unit; of the moment, as durations are
+    notice: str = ""  # what it lacks, as vectors of units that wait for them; of the moment, as durations are
     degraded: str = ""  # why it was not compared at all, though the profile asks for it; of the moment too
 
     def __eq__(self, other: object) -> bool:
@@ -421,6 +421,11 @@ class SearchResult(Sequence[Hit]):
     def degraded(self) -> str:
         """Return why the answer is by words alone, though meaning was asked for; empty when it is not."""
         return self.trace.degraded
+
+    def with_notice(self, notice: str) -> SearchResult:
+        """Return the same hits with one more thing to know about them; nothing changes when it is empty."""
+        told = "; ".join(filter(None, (self.trace.notice, notice)))
+        return replace(self, trace=replace(self.trace, notice=told)) if notice else self
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...

@@ -11,7 +11,9 @@ from holdfast.types.units import JSON, Act, Fact, Role, Unit
 
 MediaType = Literal[
     "text/markdown", "text/plain", "text/html", "application/pdf", "application/jsonl", "application/json",
-    "application/yaml",
+    "application/yaml", "text/x-rst", "text/csv", "text/tab-separated-values", "text/x-source", "message/rfc822",
+    "application/mbox", "application/epub+zip",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
 ]  # fmt: skip
 PieceKind = Literal["paragraph", "list", "item", "table", "code", "quote", "record"]
 
@@ -49,7 +51,7 @@ class Section:
     """A heading and all below it, up to the next heading of its rank; the root has level 0.
 
     `path` holds the titles from the outermost down to this one. A page of a PDF is a section with a `page`, whose
-    title is no topic.
+    title is no topic. `at` is when it was written and `by` whose words it holds, where the format says so.
     """
 
     id: str
@@ -60,6 +62,8 @@ class Section:
     end: int
     parent: str | None
     page: int | None = None
+    at: datetime | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ class Record:
 class Source:
     """A source as it was read.
 
-    `text` is what offsets count in: the decoded file, or for HTML and PDF the text that was extracted from it.
+    `text` is what offsets count in: the decoded file, or the text that was extracted from it.
     `links` are the hop targets of its front matter (C12). A file of records has `records`, one for each piece.
     """
 
@@ -155,6 +159,8 @@ class SourceUnit:
     condition: str
     utility_acts: tuple[Act, ...]
     links: tuple[str, ...] = ()
+    at: datetime | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -423,3 +423,20 @@ class Written:
     version: int
     promoted: bool = False
     superseded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A user, a session, a document or an agent: how many units it has, and from when to when.
+
+    `title` are the first words of a session. A document is `core` when its rules go into every context, and
+    `everyones` when all users of the tenant see it.
+    """
+
+    name: str
+    units: int
+    first: datetime | None
+    last: datetime | None
+    title: str = ""
+    core: bool = False
+    everyones: bool = False

@@ -363,8 +363,28 @@ UNION ALL SELECT vector FROM version_vectors WHERE unit_key IN (SELECT value FRO
 -- name: disagree
 DELETE FROM agreements WHERE name = :name;
 
--- name: owner_sessions
-SELECT DISTINCT session FROM units WHERE tenant = :tenant AND user = :user AND session IS NOT NULL ORDER BY session;
+-- name: list_users
+SELECT user, count(*), min(event_time), max(event_time), '', 0, 0 FROM units WHERE tenant = :tenant AND user != ''
+GROUP BY user ORDER BY user = :user DESC, max(event_time) DESC, user LIMIT :limit;
+
+-- name: list_sessions
+SELECT name, units, first, last, (SELECT substr(json_extract(body, '$.text'), 1, :words) FROM units
+    WHERE tenant = :tenant AND user = :user AND session = name ORDER BY event_time, position, id LIMIT 1), 0, 0
+FROM (SELECT session AS name, count(*) AS units, min(event_time) AS first, max(event_time) AS last FROM units
+    WHERE tenant = :tenant AND user = :user AND session IS NOT NULL GROUP BY session
+    ORDER BY last DESC, name LIMIT :limit);
+
+-- name: list_agents
+SELECT json_extract(body, '$.agent') AS name, count(*), min(event_time), max(event_time), '', 0, 0 FROM units
+WHERE tenant = :tenant AND user = :user AND name IS NOT NULL
+GROUP BY name ORDER BY max(event_time) DESC, name LIMIT :limit;
+
+-- name: list_documents
+SELECT name, count(id), min(event_time), max(event_time), '', core, documents.user = '' FROM documents
+LEFT JOIN units ON units.tenant = documents.tenant AND units.user = documents.user AND document = name
+    AND json_extract(units.body, '$.expires_at') IS NULL
+WHERE documents.tenant = :tenant AND documents.user IN (:user, '')
+GROUP BY documents.key ORDER BY max(event_time) DESC, name LIMIT :limit;
 
 -- name: note_copy
 INSERT INTO copies (path, kind, tenant, user, id) VALUES (:path, :kind, :tenant, :user, :id);
@@ -380,3 +400,40 @@ DELETE FROM copies WHERE path = :path;
 
 -- name: erase_changes
 DELETE FROM changes WHERE tenant = :tenant AND user = :user;
+
+-- name: kept_keys
+SELECT key FROM units WHERE tenant = :tenant AND (:whole OR user = :user) AND (:session IS NULL OR session = :session)
+ORDER BY key;
+
+-- name: kept_units
+SELECT {row}, superseded_at, covered_at, document
+FROM units WHERE key IN (SELECT value FROM json_each(:keys)) ORDER BY key;
+
+-- name: kept_absences
+SELECT unit_key, by, since, until FROM absences WHERE unit_key IN (SELECT value FROM json_each(:keys)) ORDER BY rowid;
+
+-- name: kept_vectors
+SELECT unit_key, vector, checksum, version, name FROM vectors JOIN spaces ON spaces.key = space
+WHERE unit_key IN (SELECT value FROM json_each(:keys))
+UNION ALL SELECT unit_key, vector, checksum, version, name FROM version_vectors JOIN spaces ON spaces.key = space
+WHERE unit_key IN (SELECT value FROM json_each(:keys));
+
+-- name: kept_document_keys
+SELECT key FROM documents WHERE tenant = :tenant AND (:whole OR user = :user) ORDER BY key;
+
+-- name: kept_document
+SELECT user, name, core, body, checksum FROM documents WHERE key = :key;
+
+-- name: write_fate
+UPDATE units SET superseded_by = :superseded_by, superseded_at = :superseded_at, superseded_why = :superseded_why,
+    covered_by = :covered_by, covered_at = :covered_at, gate = :gate, access_count = :access_count WHERE key = :key;
+
+-- name: insert_version
+INSERT INTO versions (unit_key, version, body, checksum) VALUES (:key, :version, :body, :checksum);
+
+-- name: insert_absence
+INSERT INTO absences (unit_key, by, since, until) VALUES (:key, :by, :since, :until);
+
+-- name: insert_version_vector
+INSERT INTO version_vectors (unit_key, version, space, vector, checksum)
+VALUES (:key, :version, (SELECT key FROM spaces WHERE name = :space), :vector, :checksum);

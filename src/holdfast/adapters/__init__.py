@@ -1,0 +1,1 @@
+"""Adapters: the interfaces that agent frameworks ask of a memory, each over a `Memory`."""
