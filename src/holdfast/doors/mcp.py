@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -25,7 +25,7 @@ from holdfast.arguments import OwnerOptions
 from holdfast.doors.pages import NOTE_TOKENS, Page, named
 from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.memory import Memory
-from holdfast.types import Contribution, Hit
+from holdfast.types import Contribution, Hit, Listed
 from holdfast.why import NAMING_OTHERS
 
 # Hosts cut or refuse tool results from about 25,000 tokens on.
@@ -122,6 +122,11 @@ def _branches(node: Contribution, depth: int = 0) -> Iterator[str]:
     yield f"{'  ' * depth}{node.name} = {node.value:.4g}{f' ({node.op})' if node.parts else ''}"
     for part in node.parts:
         yield from _branches(part, depth + 1)
+
+
+def _listed(found: Sequence[Listed]) -> str:
+    days = [f", {one.last:%Y-%m-%d}" if one.last else "" for one in found]
+    return ", ".join(f"{named(one.name)} ({one.units}{day})" for one, day in zip(found, days, strict=True))
 
 
 class Tools:
@@ -326,7 +331,7 @@ class Tools:
         return page.write(heading, items, lambda n: f"offset={offset + n} goes on", "" if items else "no facts")
 
     def memory_status(self, owner: Owner) -> str:
-        """Say whose memory this is, how much it holds, and from when to when.
+        """Say whose memory this is, how much it holds, from when to when, and its latest conversations and documents.
 
         Call it to see whether there is anything to search, or when results surprise you.
         """
@@ -338,11 +343,13 @@ class Tools:
         if not self._memory.users(user=owner["user"], tenant=owner.get("tenant")) and not self._scope.discreet:
             found = self._memory.users(tenant=owner.get("tenant"), limit=_MOST_NAMED)
             others = ", ".join(named(one.name) for one in found)
+        whose: dict[str, Any] = {"user": owner["user"], "tenant": owner.get("tenant"), "limit": _MOST_NAMED}
         rows = {
             "memory of": scope, "session": named(self._scope.session) if self._scope.session else "",
             "scope": "each call may name another" if self._scope.allow_scope else "fixed",
             "memories": f"{stats.units} ({kinds})" if stats.units else "0", "span": span,
-            "conversations": str(stats.sessions), "there are": others, "holdfast": __version__,
+            "conversations": str(stats.sessions), "latest": _listed(self._memory.sessions(**whose)),
+            "documents": _listed(self._memory.documents(**whose)), "there are": others, "holdfast": __version__,
         }  # fmt: skip
         return "".join(f"{name}: {value}\n" for name, value in rows.items() if value)
 
