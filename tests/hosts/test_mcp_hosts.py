@@ -94,7 +94,8 @@ def test_the_inspector_lists_calls_and_reads(server, tmp_path, transport):
     steps = []
 
     def ask(target, method, *options):
-        answer = run([*inspector, *target, "--method", method, *options], tmp_path)
+        # A busy machine takes longer to start a server than the inspector waits by itself.
+        answer = run([*inspector, "--connect-timeout", "120000", *target, "--method", method, *options], tmp_path)
         shown = json.dumps([tool["name"] for tool in json.loads(answer)["tools"]]) if "list" in method else answer
         steps.append((" ".join(("mcp-inspector --cli … --method", method, *options)), shown))
         return json.loads(answer)
