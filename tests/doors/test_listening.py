@@ -35,7 +35,9 @@ def running(*arguments):
         command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
-            yield process, process.stdout.readline().removeprefix("listening at ").strip()
+            said = process.stdout.readline()
+            assert said.startswith("listening at "), process.stderr.read()
+            yield process, said.removeprefix("listening at ").strip()
         finally:
             process.kill()
 
@@ -112,7 +114,7 @@ def test_a_socket_file_that_was_left_behind_is_replaced_and_another_file_is_not(
 def test_a_link_to_a_store_and_a_folder_that_is_not_there_are_told_in_one_line(tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
     with running("--db", tmp_path / "a.db", "--port", 0), pytest.raises(ServerError, match="is served by process"):
-        serve(str(tmp_path / "link.db"), Settings(), ServerSettings(port=0))
+        serve(str(tmp_path / "link.db"), Settings(), ServerSettings(port=0), pytest.fail)
     with pytest.raises(StoreError, match=r"cannot be served.*check --db"):
         serve(str(tmp_path / "none" / "a.db"), Settings(), ServerSettings(port=0))
     with pytest.raises(StoreError, match=r"tokens cannot be kept.*check --db"):
