@@ -234,6 +234,28 @@ def test_a_file_that_was_cut_is_kept_up_to_there_and_told(memory, name, kept):
     assert (whole.known, whole.complete) == (report.added, True)
 
 
+def test_names_and_ids_of_any_length_are_brought_in_and_bad_ones_told(memory):
+    chat = {"name": "n" * 900, "type": "private_group", "messages": []}
+    for number, text in enumerate(["one", "two", "\ud800", "four\0"], start=1):
+        chat["messages"].append(
+            {"id": number, "type": "message", "date_unixtime": "1714546860", "from": "A", "text": text}
+        )
+    report = memory.import_(json.dumps(chat).encode(), user="me")
+    assert (report.added, [one.count for one in report.skipped]) == (2, [1, 1])
+    assert memory.sessions(user="me")[0].name == "n" * 256
+    rows = [{"id": "1", "memory": "x", "user_id": "u" * 999}, {"id": "2", "memory": "y", "user_id": "eve"}]
+    report = memory.import_(json.dumps(rows).encode())
+    assert (report.added, report.skipped[0].count) == (1, 1)
+
+
+def test_an_archive_that_would_fill_the_memory_is_refused(memory):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", b"[" + b" " * 5_000_000 + b"]")
+    with pytest.raises(InputError, match="is too large to be read"):
+        memory.import_(packed.getvalue(), user="me")
+
+
 NOT_KNOWN = {
     "a text": b"The harbour opens at nine.\nIt closes at ten.\n",
     "a letter": b"Date: 2 May\nSubject: the boat\n\nDear Ana,\nit leaks.\n",

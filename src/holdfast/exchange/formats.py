@@ -19,7 +19,9 @@ from holdfast.exchange.notes import Message, Notes
 from holdfast.types import JSON, View
 
 # An export of many years has some hundred megabytes; what is larger is held in memory by no reader here.
-_MOST_BYTES = 1024 * 1_048_576
+_MOST_BYTES = 512 * 1_048_576
+# Text is packed to a tenth or a thirtieth; what says it grows more than this is made to fill a memory.
+_MOST_GROWTH = 100
 # Far more files than any workspace has channels and days; an archive that says more wants to fill a disk.
 _MOST_FILES = 200_000
 # As much as tells what a file is.
@@ -123,12 +125,13 @@ def _archive(name: str, body: bytes) -> dict[str, Callable[[], bytes]]:
         raise InputError(f"{shown(name)} has {len(members):,} files; the most is {_MOST_FILES:,}")
 
     def read(member: zipfile.ZipInfo) -> bytes:
+        most = min(_MOST_BYTES, _MOST_GROWTH * len(body))
         try:
             with archive.open(member) as file:
-                content = file.read(_MOST_BYTES + 1)
+                content = file.read(most + 1)
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
             raise InputError(f"{shown(member.filename)} of {shown(name)} cannot be read: {error}") from error
-        if len(content) > _MOST_BYTES:
+        if len(content) > most:
             raise InputError(f"{shown(member.filename)} of {shown(name)} is too large to be read")
         return content
 
@@ -325,9 +328,7 @@ def read_messages(opened: Opened, kind: str, view: View, notes: Notes) -> Iterat
         read = messengers.read_whatsapp if kind == "whatsapp" else transcripts.read_transcript
         return read(file.text, view.session or called, view.zone, notes)
     if file.elements.broken_at is not None:
-        notes.cut(
-            f"the file breaks off or is broken at line {file.elements.broken_at}; what stands before it is read"
-        )
+        notes.cut(f"the file is cut or broken at line {file.elements.broken_at}; what stands before it is read")
     value = file.elements.value
     if kind == "telegram":
         return messengers.read_telegram(value, view.zone, notes)

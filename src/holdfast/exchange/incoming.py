@@ -18,6 +18,7 @@ from holdfast.exchange import own
 from holdfast.exchange.formats import Opened, find_format, read_messages
 from holdfast.exchange.notes import Message, Notes
 from holdfast.ingest import Indexing, Redact
+from holdfast.inputs.checks import MAX_NAME, check_name
 from holdfast.inputs.messages import read_message
 from holdfast.inputs.redaction import redact_json
 from holdfast.kernels.vectors import halve
@@ -25,7 +26,7 @@ from holdfast.models.embedder import check_vectors
 from holdfast.settings import IngestSettings
 from holdfast.store.contract import DocumentChange, Mark, Restoration, Store, look
 from holdfast.store.erasure import ERASED
-from holdfast.types import Document, Imported, Kept, StoredVector, View, Written
+from holdfast.types import Document, Imported, Kept, StoredVector, View, Written, digest
 
 log = logging.getLogger("holdfast")
 OnProgress = Callable[[int, int], None]
@@ -34,6 +35,8 @@ _TOGETHER = 1_000
 # What one transaction writes of our own files; each unit may bring several versions to embed.
 _RESTORED_TOGETHER = 256
 _MOST_SPEAKERS = 20
+# A reason is a line of a report.
+_LONGEST_REASON = 200
 _SECRETIVE = ("text", "claim", "procedure", "topic", "condition", "utility_note", "metadata", "parts")
 
 
@@ -117,13 +120,26 @@ def _owner_of(message: Message) -> tuple[str, str, bool]:
 
 def _usable(kit: Importer, messages: Iterator[Message], notes: Notes) -> Iterator[Message]:
     """Yield what `remember` will take: one message that it refuses must not keep the others out."""
-    for one in messages:
+    for given in messages:
+        one = _shortened(given)
         try:
+            for name in ("session", "user", "agent"):
+                check_name(name, getattr(one, name), optional=True)
             read_message(one.fields, kit.settings, kit.view.zone)
         except InputError as error:
-            notes.skip(str(error)[:200], one.where)
+            notes.skip(str(error)[:_LONGEST_REASON], one.where)
         else:
             yield one
+
+
+def _shortened(message: Message) -> Message:
+    """Let names of chats and ids of messages be as long as names are here; ids stay different."""
+    name, session = message.fields.get("message_id"), message.session
+    if isinstance(name, str) and len(name) > MAX_NAME:
+        message = dataclasses.replace(message, fields={**message.fields, "message_id": digest("message", name)})
+    if session is not None and len(session) > MAX_NAME:
+        message = dataclasses.replace(message, session=session[:MAX_NAME])
+    return message
 
 
 def _refuse_several_users(kit: Importer, messages: Sequence[Message]) -> None:

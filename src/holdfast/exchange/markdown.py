@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from typing import BinaryIO
+from typing import IO
 
 from holdfast.store.contract import Reading, Store
 from holdfast.types import CONTROLS, Document, Exported, Listed, Unit, View
@@ -20,7 +20,7 @@ _BEFORE_EXPIRY = datetime(1, 1, 1, tzinfo=UTC)
 class _Page:
     """Counts what is written."""
 
-    def __init__(self, out: BinaryIO, zone: tzinfo) -> None:
+    def __init__(self, out: IO[bytes], zone: tzinfo) -> None:
         self._out, self._digest = out, hashlib.sha256()
         self.zone = zone
         self.size = self.units = self.versions = self.documents = 0
@@ -35,7 +35,7 @@ class _Page:
         return Exported("markdown", self.units, self.versions, self.documents, self.size, self._digest.hexdigest())
 
 
-def write(store: Store, reading: Reading, out: BinaryIO, zone: tzinfo, *, whole: bool) -> Exported:
+def write(store: Store, reading: Reading, out: IO[bytes], zone: tzinfo, *, whole: bool) -> Exported:
     """Write what a user has, or with `whole` what all users have, and what is everyone's."""
     page, view = _Page(out, zone), reading.view
     users = [one.name for one in reading.names("user")] if whole else [view.user]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import IO, BinaryIO, Literal
 
 from holdfast.errors import InputError, NotFoundError, StoreError, shown
 from holdfast.exchange import markdown, own
@@ -80,16 +80,16 @@ def writing(target: Target) -> contextlib.AbstractContextManager[BinaryIO]:
     return contextlib.nullcontext(target)
 
 
-def _write(store: Store, request: ExportRequest, out: BinaryIO | tempfile.SpooledTemporaryFile[bytes]) -> Exported:
+def _write(store: Store, request: ExportRequest, out: IO[bytes]) -> Exported:
     view = request.view
     with store.reading(view) as reading:
         _check_known(reading, request)
         space = store.space()
         if request.format == "markdown":
-            return markdown.write(store, reading, out, request.zone, whole=request.all)  # type: ignore[arg-type]
+            return markdown.write(store, reading, out, request.zone, whole=request.all)
         user = None if request.all else view.user
         heading = own.Heading(view.now, user, view.session, request.all, request.vectors, space)
-        return own.write(reading.kept(whole=request.all), out, heading)  # type: ignore[arg-type]
+        return own.write(reading.kept(whole=request.all), out, heading)
 
 
 def _check_known(reading: Reading, request: ExportRequest) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from holdfast.errors import InputError, shown
 from holdfast.exchange.notes import Notes
@@ -75,7 +75,7 @@ class Heading:
 # ---------------------------------------------------------------------------------------------------- writing
 
 
-def write(found: Iterable[Document | Kept], out: BinaryIO, heading: Heading) -> Exported:
+def write(found: Iterable[Document | Kept], out: IO[bytes], heading: Heading) -> Exported:
     """Write everything in `found`, one after the other; what was written is not held."""
     digest, size, counts = hashlib.sha256(), 0, {"documents": 0, "units": 0, "versions": 0}
 
@@ -225,7 +225,7 @@ def _is_complete(found: Survey, end: tuple[int, JSON, str] | None, notes: Notes)
 
 
 def entries(source: BinaryIO, taking: Taking, found: Survey) -> Iterator[Entry]:
-    """Yield what could be read, in order; what a unit refers to and the file does not hold is let go."""
+    """Yield what could be read, in order."""
     source.seek(0)
     for number, line in enumerate(_lines(source), start=1):
         row = _read_row(line)
