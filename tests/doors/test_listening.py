@@ -24,7 +24,10 @@ from holdfast.doors.server import Door
 from holdfast.doors.tokens import Tokens, token_file
 from holdfast.interfaces.cli import app
 
-ENVIRONMENT = {**os.environ, **PATIENT, "HOLDFAST_EMBEDDING__EMBEDDER": "none"}
+
+def environment():
+    """Return what a server sees: the environment of a test, which hides what is set for the tests themselves."""
+    return {**os.environ, **PATIENT, "HOLDFAST_EMBEDDING__EMBEDDER": "none"}
 
 
 @contextlib.contextmanager
@@ -32,7 +35,7 @@ def running(*arguments):
     """Run `holdfast serve` as a user does; yields the process and where it says that it listens."""
     command = [sys.executable, "-m", "holdfast", "serve", *map(str, arguments)]
     with subprocess.Popen(
-        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             said = process.stdout.readline()

@@ -19,7 +19,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from builders import NOW, PATIENT, make_unit, opened
-from holdfast import InputError, Memory, MissingExtraError, Settings
+from holdfast import InputError, Memory, MissingExtraError, ServerError, Settings
 from holdfast.assembly.render import unescape
 from holdfast.doors import transports
 from holdfast.doors.mcp import RESOURCES, TOOLS, ServerScope, build_server
@@ -296,9 +296,9 @@ def test_options_of_http_are_refused_without_it(tmp_path):
 def test_a_port_in_use_is_named():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=rf"127.0.0.1:{port}.*--port"):
+        with pytest.raises(ServerError, match=rf"127.0.0.1, port {port}.*--port"):
             serve(port=port)
-    with pytest.raises(InputError, match="--port"):
+    with pytest.raises(InputError, match="99999 is none"):
         serve(port=99_999)
 
 

@@ -174,15 +174,32 @@ def test_a_token_opens_its_own_pages_and_no_others(guarded):
     with client(address) as http:
         assert sign_in(http, address, "hf_wrong").status_code == 401
         sign_in(http, address, made["bob"])
-        assert "bees" in http.get("/timeline?user=bob").text or http.get("/unit?id=bob-1").status_code == 200
+        assert "bees" in http.get("/unit?id=bob-1").text
         assert http.get("/unit?id=ana-1&user=ana").status_code == 403
         assert http.get("/unit?id=ana-1").status_code == 404
         assert http.get("/unit?id=bob-1&tenant=other").status_code == 403
         assert http.get("/unit?id=all-1").status_code == 200
-        assert http.get("/forget?id=all-1").status_code in (403, 404)
+        assert http.get("/forget?id=all-1").status_code == 403
         status = http.get("/status").text
         assert "units of everyone" not in status
         assert "place" not in status
+
+
+def test_a_users_token_hears_of_nobody_else_and_erases_no_rules_of_everyone(memory, tmp_path):
+    ours = {"user": "ana", "tenant": "acme"}
+    memory.ingest("- Never call before nine.\n", name="rules.md", scope="global", core=True, **ours)
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    with served(memory, tokens, write=True) as address, client(address, Origin=address) as http:
+        sign_in(http, address, tokens.add("carol", "acme", "carol"))
+        for path in ("/?q=key", "/context?q=key", "/timeline", "/facts"):
+            page = http.get(path)
+            assert page.status_code == 200
+            assert "bob" not in page.text
+            assert ">ana" not in page.text
+        proof = proof_in(http.get("/"))
+        assert http.get("/forget?document=rules.md").status_code == 403
+        assert http.post("/forget", data={"proof": proof, "document": "rules.md"}).status_code == 403
+    assert [one.name for one in memory.documents(**ours)] == ["rules.md"]
 
 
 @pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "", "x", "/\nx"])

@@ -44,6 +44,11 @@ def run(folder, source, *arguments, hash_seed="0"):
     return done.stdout + done.stderr
 
 
+def test_no_two_files_of_tests_have_one_name():
+    names = sorted(path.name for path in TESTS.rglob("test_*.py"))
+    assert names == sorted(set(names))  # pytest imports them by name: of two it refuses one, or not, as workers go
+
+
 def drawn(folder):
     return {name: (folder / f"{name}.txt").read_text() for name in ("one", "two")}
 

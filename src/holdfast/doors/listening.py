@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import fcntl
-import ipaddress
 import os
 import socket
 import stat
@@ -18,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.arguments import is_address
 from holdfast.doors.limits import ServerSettings
+from holdfast.doors.ports import BACKLOG, is_loopback, open_port
 from holdfast.doors.server import Door
 from holdfast.doors.tokens import Tokens, token_file
 from holdfast.errors import AccessError, InputError, ServerError, StoreError, shown
@@ -32,9 +31,6 @@ _IDLE = 60
 _TICK = 0.1
 # What comes before a body is short; whoever says nothing for longer, or does not come to its end, keeps a place.
 _HEAD_BYTES, _HEAD_SECONDS = 65_536, 30.0
-# Connections that the system holds while the server is busy accepting others.
-_BACKLOG = 128
-_LAST_PORT = 65_535
 Announce = Callable[[str], None]
 
 
@@ -120,7 +116,7 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
     if is_address(path):
         raise InputError(f"{path} is served already; serve a file, or use that server")
     tokens = Tokens(token_file(path))
-    if not (how.unix or tokens.path.exists() or _is_loopback(how.host)):
+    if not (how.unix or tokens.path.exists() or is_loopback(how.host)):
         raise AccessError(f"host {shown(how.host)} is open to others; make a token first with holdfast token add")
     with contextlib.ExitStack() as stack:
         if how.pages != "alone":  # looking is for as many as want to, also beside a server
@@ -128,13 +124,6 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
         listening = stack.enter_context(listen_on(how))
         memory = stack.enter_context(Memory.open(path, settings=settings))
         Listener(Door(memory, how, tokens), listening, announce).listen()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.casefold() == "localhost"
 
 
 @contextlib.contextmanager
@@ -168,33 +157,13 @@ def listen_on(how: ServerSettings) -> Iterator[socket.socket]:
         ServerError: another server has it.
         InputError: nobody can listen there.
     """
-    listening = _open_file(Path(how.unix)) if how.unix else _open_port(how.host, how.port)
+    listening = _open_file(Path(how.unix)) if how.unix else open_port(how.host, how.port)
     try:
         yield listening
     finally:
         listening.close()
         if how.unix:
             Path(how.unix).unlink(missing_ok=True)
-
-
-def _open_port(host: str, port: int) -> socket.socket:
-    if not 0 <= port <= _LAST_PORT:  # the system would take it modulo that
-        raise InputError(f"port {port} is none; choose one up to {_LAST_PORT}, or 0 for a free one")
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # Named as TCP, asyncio sends small answers at once; otherwise each waits 40 ms for more.
-        listening = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise InputError(f"cannot listen at {shown(host)}, port {port}: {error}; choose others") from error
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(_BACKLOG)
-    except OSError as error:
-        listening.close()
-        reason = "something else has it" if error.errno == errno.EADDRINUSE else error.strerror
-        raise ServerError(f"cannot listen at {host}, port {port}: {reason}; choose another with --port") from error
-    return listening
 
 
 def _open_file(path: Path) -> socket.socket:
@@ -213,7 +182,7 @@ def _open_file(path: Path) -> socket.socket:
             listening.bind(str(path))
         finally:
             os.umask(before)
-        listening.listen(_BACKLOG)
+        listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
         raise InputError(f"cannot listen at {shown(str(path))}: {error}; name another file with --unix") from error

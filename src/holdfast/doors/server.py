@@ -11,7 +11,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,13 +23,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__
-from holdfast.arguments import make_view
 from holdfast.doors.codec import encode, problem_of
 from holdfast.doors.host import HOST_VERBS
 from holdfast.doors.inspector.site import Site
 from holdfast.doors.limits import Answer, Keys, Rate, Refused, ServerSettings, Work, read_body, read_json
 from holdfast.doors.metrics import Metrics
 from holdfast.doors.openapi import describe, draw_page
+from holdfast.doors.reach import answer_for, refuse_shared
 from holdfast.doors.tokens import Caller, Tokens
 from holdfast.doors.verbs import (
     COMPACT_SESSION,
@@ -44,9 +43,6 @@ from holdfast.doors.verbs import (
 )
 from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, shown
 from holdfast.memory import Memory
-from holdfast.store.contract import look
-from holdfast.types import Document, Unit
-from holdfast.why import NAMING_OTHERS
 
 log = logging.getLogger("holdfast.server")
 _PROBLEM, _EVENTS = "application/problem+json", "text/event-stream"
@@ -64,8 +60,6 @@ _NOBODY = "holdfast:ready"
 _SLASH = "\ud800"
 # To read more than this as JSON takes so long that others would wait for it.
 _SOON_READ = 65_536
-# Whose a document is holds at any moment.
-_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Door:
@@ -196,7 +190,7 @@ class Door:
                 many = f"{len(said):,} messages at once; the most is {self.settings.batch:,}: send them in parts"
                 raise Refused(InputError(many), 413)
         if caller.user is not None and verb.writes:
-            await self._quick.start(partial(_refuse_shared, self.memory, verb, arguments))
+            await self._quick.start(partial(refuse_shared, self.memory, verb.name, arguments))
         if verb.reports is not None and _EVENTS in request.headers.get("accept", ""):
             told = self._stream(verb, arguments, request.scope["holdfast.id"], caller, full=full)
             return StreamingResponse(told, media_type=_EVENTS)
@@ -380,32 +374,10 @@ def _bind(verb: Verb, arguments: dict[str, Any], caller: Caller) -> None:
         raise InputError(f"{verb.name} needs {missing[0]}; add it")
 
 
-def _refuse_shared(memory: Memory, verb: Verb, arguments: dict[str, Any]) -> None:
-    """Hold the token of one user to that user's own units: what is everyone's is for a token of the tenant."""
-    touched: list[Unit | Document] = []  # what is new is the user's own, and supersedes that user's alone
-    if verb.name == "forget":
-        touched += memory.forget(**{**arguments, "dry_run": True}).units
-        touched += _meant(memory, arguments)
-    elif verb.name in ("update", "supersede", "reinstate"):
-        owner: dict[str, Any] = {name: arguments.get(name) for name in ("user", "agent", "tenant")}
-        touched += [memory.get(arguments[name], **owner) for name in ("id", "by") if name in arguments]
-    if any(one.user is None for one in touched):
-        raise AccessError("this token is one user's, and that is everyone's; use a token of the tenant")
-
-
-def _meant(memory: Memory, arguments: dict[str, Any]) -> list[Document]:
-    """Return the document that a user's `forget` names, which may have no units: one's own comes first."""
-    if (name := arguments.get("document")) is None:
-        return []
-    view = make_view(memory.settings, _ANY_TIME, user=arguments["user"], tenant=arguments.get("tenant"))
-    kept = look(memory.store, view, lambda reading: reading.documents(name=name, bodies=False))
-    return [one for one in kept if one.user is not None] or kept
-
-
 def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], caller: Caller, full: bool) -> bytes:
     """Call the verb and write its answer: all of it in a thread of the pool."""
     call = getattr(memory, verb.name) if verb.function is None else partial(verb.function, memory)
-    NAMING_OTHERS.set(caller.user is None)  # of this thread, for this call
+    answer_for(caller)
     found = call(**arguments)
     return json.dumps(encode(verb.result, found, full=full), allow_nan=False).encode("ascii")
 

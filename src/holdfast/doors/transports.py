@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import ipaddress
 import logging
 import signal
-import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,6 +19,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.doors.mcp import ServerScope, build_server
+from holdfast.doors.ports import is_loopback, open_port
 from holdfast.errors import InputError, shown
 from holdfast.memory import Memory
 
@@ -28,7 +27,6 @@ from holdfast.memory import Memory
 _WORKERS = 8
 # How long a stopping server waits for the calls that it has accepted.
 _STOP_SECONDS = 30
-_LAST_PORT = 65_535
 # Shorter ones are guessed, and an empty file is a slip.
 _SHORTEST_TOKEN = 16
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -71,14 +69,14 @@ def serve_http(memory: Memory, scope: ServerScope, address: Address, ready: Call
     Raises:
         InputError: the address cannot be used, or others could reach it and there is no token.
     """
-    if not _is_loopback(address.host) and address.token is None:
+    if not is_loopback(address.host) and address.token is None:
         raise InputError(f"host {shown(address.host)} is open to other machines; give --token-file, or use 127.0.0.1")
     if address.token is not None and len(address.token) < _SHORTEST_TOKEN:
         raise InputError(f"the token has {len(address.token)} characters; make one of at least {_SHORTEST_TOKEN}")
     if address.token is not None and not (address.token.isascii() and address.token.isprintable()):
         raise InputError("the token has characters that no header carries, or several lines; make it of letters")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    with _listen(address) as listening:
+    with open_port(address.host, address.port) as listening:
         port = listening.getsockname()[1]
         own = f"[{address.host}]" if ":" in address.host else address.host
         hosts = [f"{name}:{port}" for name in dict.fromkeys((own, *_LOOPBACK))]
@@ -101,24 +99,6 @@ def serve_http(memory: Memory, scope: ServerScope, address: Address, ready: Call
 async def _run(serve: Callable[[], Any]) -> None:
     anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKERS
     await serve()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _listen(address: Address) -> socket.socket:
-    if not 0 <= address.port <= _LAST_PORT:
-        raise InputError(f"port {address.port} is none; give --port from 0 to {_LAST_PORT}")
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        return socket.create_server((address.host, address.port), family=family)
-    except OSError as error:
-        what = f"{address.host}:{address.port}"
-        raise InputError(f"cannot listen at {shown(what)}: {error}; name another --host or --port") from error
 
 
 class _RequireToken:

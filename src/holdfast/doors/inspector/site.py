@@ -23,6 +23,7 @@ from holdfast.doors.inspector.frame import SAFETY, draw, static_files
 from holdfast.doors.inspector.visit import COOKIE, SignedIn, Visit, own_path, read_form
 from holdfast.doors.limits import Refused, ServerSettings, read_body
 from holdfast.doors.metrics import BOUNDS
+from holdfast.doors.reach import answer_for, refuse_shared
 from holdfast.doors.scores import who
 from holdfast.doors.tokens import Caller
 from holdfast.errors import AccessError, BudgetError, HoldfastError, InputError, NotFoundError
@@ -146,6 +147,7 @@ class Site:
             raise Refused(error, 401) from error
 
     def _draw(self, make: Callable[[Visit], Page], visit: Visit) -> Response:
+        answer_for(visit.caller)
         return self._response(make(visit), visit)
 
     def _response(self, page: Page, visit: Visit | None, headers: Mapping[str, str] = {}) -> Response:
@@ -392,8 +394,8 @@ class Site:
     def _plan_forgetting(self, visit: Visit) -> Page:
         """Show what would be erased: nothing is, until a form of that page says so."""
         wanted = self._wanted(visit)
+        self._refuse_shared(visit, wanted)
         planned = self._memory.forget(**visit.owner, **wanted, dry_run=True)
-        _refuse_shared(visit, [*planned.units])
         return Page("forget", "Forget", {"planned": planned, "done": None, "wanted": wanted})
 
     async def _forget(self, request: Request) -> Response:
@@ -406,9 +408,13 @@ class Site:
 
     def _erase(self, visit: Visit) -> Page:
         wanted = self._wanted(visit)
-        _refuse_shared(visit, [*self._memory.forget(**visit.owner, **wanted, dry_run=True).units])
+        self._refuse_shared(visit, wanted)
         done = self._memory.forget(**visit.owner, **wanted)
         return Page("forget", "Forgotten", {"planned": None, "done": done, "wanted": wanted})
+
+    def _refuse_shared(self, visit: Visit, wanted: Mapping[str, Any]) -> None:
+        if visit.caller.user is not None:
+            refuse_shared(self._memory, "forget", {**visit.owner, **wanted})
 
     def _wanted(self, visit: Visit) -> dict[str, Any]:
         """Return what is to be forgotten.
@@ -439,9 +445,3 @@ def _standing_for(summaries: Sequence[Unit], turns: set[str]) -> list[Unit]:
 def _timing(counts: Sequence[int]) -> dict[str, Any]:
     most = max(counts)
     return {"answers": sum(counts), "bars": [round(100 * one / most, 1) for one in counts], "counts": counts}
-
-
-def _refuse_shared(visit: Visit, units: Sequence[Unit]) -> None:
-    """Hold the token of one user to that user's own units."""
-    if visit.caller.user is not None and any(unit.user is None for unit in units):
-        raise AccessError("this token is one user's, and that is everyone's; use a token of the tenant")
