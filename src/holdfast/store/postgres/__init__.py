@@ -1,0 +1,1 @@
+"""A store on PostgreSQL with pgvector: for many processes, tenants and machines."""
