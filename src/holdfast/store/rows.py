@@ -43,6 +43,10 @@ class Found(Protocol):
         """Return the rows that are left."""
         ...
 
+    def fetchmany(self, size: int) -> list[Any]:
+        """Return the next rows."""
+        ...
+
     def __iter__(self) -> Iterator[Any]: ...
 
 
