@@ -271,3 +271,8 @@ class Places:
             store.close()
         for name in self._names.values():
             self._server.drop(name)
+
+
+def name_of(address):
+    """Return the name of the database at an address."""
+    return urlsplit(address).path.lstrip("/")
