@@ -110,6 +110,11 @@ class Database:
         row = self.run("agreed", {"name": name}).fetchone()
         return None if row is None else str(row[0])
 
+    def agree(self, name: str, value: str) -> None:
+        """Let the whole store agree on something; its followers hear of it."""
+        self.run("agree", {"name": name, "value": value})
+        self.written = True
+
     def find(self, tenant: str, user: str | None, unit_id: str) -> Row | None:
         """Return the row of one owner's unit."""
         keys = {"tenant": tenant, "user": user or GLOBAL, "id": unit_id}

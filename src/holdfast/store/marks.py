@@ -1,4 +1,4 @@
-"""What becomes of units in the SQLite store, inside a transaction: promotion, coverage, supersession, access."""
+"""What becomes of units in a store, inside a transaction: promotion, coverage, supersession, access."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from holdfast.store.contract import (
     SpaceChange,
     Supersession,
 )
-from holdfast.store.database import Database
 from holdfast.store.records import restore
-from holdfast.store.rows import GLOBAL, SPACE, Row, durable_body, gate_text, unit_keys, unit_of
+from holdfast.store.rows import GLOBAL, SPACE, Row, UnitRows, durable_body, gate_text, unit_keys, unit_of
 from holdfast.store.sync import Fresh
 from holdfast.types import Unit, Written, iso
 
@@ -31,7 +30,7 @@ from holdfast.types import Unit, Written, iso
 class Marker:
     """Writes marks; `fresh` collects the analyses of summaries, `promoted` what the index has to hear of."""
 
-    def __init__(self, database: Database, place: Callable[[], str]) -> None:
+    def __init__(self, database: UnitRows, place: Callable[[], str]) -> None:
         self._database = database
         self._place = place  # what tells this store from a copy
         self._run = database.run
@@ -49,8 +48,7 @@ class Marker:
         is_new = self._run("name_space", {"space": mark.space}).rowcount > 0
         if mark.if_new and not is_new:
             return
-        self._run("agree", {"name": SPACE, "value": mark.space})
-        self._database.written = True
+        self._database.agree(SPACE, mark.space)
 
     @write.register
     def _(self, mark: DocumentChange) -> None:

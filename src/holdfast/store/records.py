@@ -1,19 +1,17 @@
-"""Whole units of the SQLite store, with their versions, vectors and fates: read out and written back as they are."""
+"""Whole units of a store, with their versions, vectors and fates: read out and written back as they are."""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from sqlite3 import Cursor
 from typing import Any
 
 from holdfast.errors import DamagedStoreError, shown
-from holdfast.store.database import Database
-from holdfast.store.rows import GLOBAL, SPACE, check_vectors, columns, gate_text, unit_keys, unit_of
+from holdfast.store.rows import GLOBAL, SPACE, Found, UnitRows, check_vectors, columns, gate_text, unit_keys, unit_of
 from holdfast.types import Absence, Document, Kept, Status, StoredVector, Unit, View, Written, from_iso, iso
 
-Run = Callable[..., Cursor]
+Run = Callable[..., Found]
 # As many as are read at once: enough that a statement costs little of it, few enough for any memory.
 _READ_TOGETHER = 500
 
@@ -69,7 +67,7 @@ def read_kept(run: Run, keys: Sequence[int]) -> Iterator[Kept]:
 # ---------------------------------------------------------------------------------------------------- writing
 
 
-def restore(database: Database, kept: Kept) -> Written | None:
+def restore(database: UnitRows, kept: Kept) -> Written | None:
     """Write a unit as it is, inside a transaction; see `Restoration`."""
     unit = kept.unit
     status: Status = "added"
@@ -144,7 +142,7 @@ def _write_fate(run: Run, key: int, kept: Kept) -> None:
         run("insert_absence", {"key": key, "by": one.by, "since": iso(one.since), "until": iso(one.until)})
 
 
-def _write_vectors(database: Database, key: int, kept: Kept) -> None:
+def _write_vectors(database: UnitRows, key: int, kept: Kept) -> None:
     agreed = database.agreed(SPACE)
     for unit, vector in zip(kept.versions, kept.vectors, strict=True):
         if vector is None or vector.space != agreed:

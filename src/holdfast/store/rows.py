@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import zlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,65 @@ GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot 
 Repeated = tuple[str | None, str | None, str | None, int, str | None, int | None, str | None]
 # key, body, checksum, superseded by, access count, covered by, gate, why superseded, and what is repeated
 Row = tuple[int, str, int, str | None, int, str | None, str | None, str | None, *Repeated]
+
+
+class Found(Protocol):
+    """What a statement gives: rows, once, in order."""
+
+    @property
+    def rowcount(self) -> int:
+        """Return how many rows the statement touched."""
+        ...
+
+    def fetchone(self) -> Any:  # noqa: ANN401 - a row of whatever was asked for, or None
+        """Return the next row."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        ...
+
+    def fetchmany(self, size: int) -> list[Any]:
+        """Return the next rows."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class UnitRows(Protocol):
+    """The rows of a store in SQL, as its writing verbs need them: statements by name, inside a transaction."""
+
+    def run(self, name: str, values: Mapping[str, Any]) -> Found:
+        """Run the statement called `name`."""
+        ...
+
+    def agreed(self, name: str) -> str | None:
+        """Return what the whole store agrees on under a name."""
+        ...
+
+    def agree(self, name: str, value: str) -> None:
+        """Let the whole store agree on something."""
+        ...
+
+    def find(self, tenant: str, user: str | None, unit_id: str) -> Row | None:
+        """Return the row of one owner's unit."""
+        ...
+
+    def find_seen(self, view: View, unit_id: str) -> Row:
+        """Return the owner's unit of that id, else the global one; `NotFoundError` when there is none."""
+        ...
+
+    def insert(self, unit: Unit, document: str | None = None) -> tuple[int, int]:
+        """Write a new unit; return its key and its checksum."""
+        ...
+
+    def replace(self, key: int, unit: Unit) -> int:
+        """Write a new version; the one before is kept, with its vector. Return its checksum."""
+        ...
+
+    def record_change(self, key: int, tenant: str, user: str) -> None:
+        """Say that a unit of an owner is not what it was."""
+        ...
 
 
 _write_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode

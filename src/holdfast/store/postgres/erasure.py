@@ -1,0 +1,126 @@
+"""Erasing units from a PostgreSQL store for good (C19, law 16).
+
+Rows that are deleted stay in their pages until a table is written anew (VACUUM FULL), and nobody reads it meanwhile.
+Small tables are written anew at once; of large ones that is left to `finish`, at a time that suits. The server's own
+copies are its write-ahead log, its archive and base backups: the answer names them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+import psycopg
+
+from holdfast.errors import BusyStoreError, StoreError
+from holdfast.store.erasure import Doomed, doomed_of, erase, resting_on
+from holdfast.store.marks import Marker
+from holdfast.store.postgres.database import NO_SHARD, PostgresDatabase
+from holdfast.store.postgres.schema import partitioned
+from holdfast.store.rows import GLOBAL, ReadUnits, Row, agent_matches, unit_of
+from holdfast.types import Document, Erasure, View
+
+# Writing so much anew takes about as long as a question may.
+_AT_ONCE_BYTES = 64 * 2**20
+# Shards that hold bytes of what was erased, under this name and their number.
+_ERASING = "erasing"
+_OUTSIDE = "the server's write-ahead log, its archive, and base backups hold it until they are recycled"
+Progress = Callable[[str], None]
+Write = Callable[[Mapping[str, set[str]]], AbstractContextManager[Marker]]
+
+
+class PostgresEraser:
+    """Erases units and documents, and then their bytes from the tables."""
+
+    def __init__(self, database: PostgresDatabase, write: Write) -> None:
+        self._database = database
+        self._run = database.run
+        self._write = write
+
+    def forget(
+        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
+    ) -> Erasure:
+        """Erase in one transaction, then write tables anew where that is quick; see `Store.forget`."""
+        progress("erasing")
+        with self._write({view.tenant: {view.user, GLOBAL}}):
+            rows = self._doomed(view, ids, owner=owner)
+            gone: list[Doomed] = [*map(doomed_of, rows)]
+            summaries = [] if owner else resting_on(self._run, gone)
+            gone += map(doomed_of, summaries)
+            uncovered = erase(self._run, gone, self._database.record_change)
+            for one in documents:
+                self._run("erase_document", {"user": one.user or GLOBAL, "name": one.name})
+            shard = self._database.shard()
+            self._database.agree(f"{_ERASING} {shard}", "1")
+        progress("writing the tables anew")
+        held_up = self._rewrite(shard, most=_AT_ONCE_BYTES)
+        return Erasure(
+            units=ReadUnits(rows),
+            summaries=tuple(map(unit_of, summaries)),
+            uncovered=tuple(uncovered),
+            complete=not held_up,
+            pending=bool(held_up),
+            reason=held_up,
+            files=(self._database.address.shown,),
+            outside=(_OUTSIDE,),
+        )
+
+    def preview(self, view: View, ids: Sequence[str], *, owner: bool) -> Erasure:
+        """Return what would be erased."""
+        with self._database.snapshot(view.tenant):
+            rows = self._doomed(view, ids, owner=owner)
+            summaries = resting_on(self._run, [*map(doomed_of, rows)])
+            return Erasure(units=ReadUnits(rows), summaries=tuple(map(unit_of, summaries)), complete=False)
+
+    def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[Row]:
+        """Return the rows of the units that are named, the owner's own, else everyone's; or all that the owner has.
+
+        Raises:
+            NotFoundError: there is none of one of the ids.
+        """
+        if owner:
+            return self._run("owned_units", {"user": view.user}).fetchall()
+        read = self._run("find_units", {"user": view.user, "ids": json.dumps([*ids])})
+        # Global units come first, so that a user's own of the same id takes their place.
+        known = {row[10]: row for row in read if view.agent is None or agent_matches(view, unit_of(row))}
+        named = dict.fromkeys(ids)
+        if missing := named.keys() - known.keys():
+            self._database.find_seen(view, min(missing))  # says what is wrong
+        return [known[unit_id] for unit_id in named]
+
+    # ------------------------------------------------------------------------------------------- the pages
+
+    def finish(self) -> bool:
+        """Write the tables anew that hold bytes of what was erased; return whether nothing is left to do."""
+        with self._database.everywhere() as connection:
+            names = connection.execute(
+                "SELECT name FROM agreements WHERE name LIKE %s", (f"{_ERASING} %",)
+            ).fetchall()
+        held_up = [self._rewrite(int(name.partition(" ")[2])) for (name,) in names]
+        return not any(held_up)
+
+    def _rewrite(self, shard: int, most: int | None = None) -> str:
+        """Write the tables of a shard anew; return why that is still to be done, or nothing."""
+        if shard == NO_SHARD:
+            return ""
+        try:
+            with self._database.direct(shard) as connection:
+                leaves = connection.execute(
+                    self._database.statement("leaves"), {"tables": [*partitioned()], "shard": shard}
+                ).fetchall()
+                size = sum(bytes_ for _, bytes_ in leaves)
+                if most is not None and size > most:
+                    return (
+                        f"tables of {size:,} bytes are to be written anew (VACUUM FULL), and everybody waits meanwhile; "
+                        "run `holdfast cluster vacuum` when it suits"
+                    )
+                for name, _ in leaves:
+                    connection.execute(f"VACUUM FULL {name}")
+        except (BusyStoreError, psycopg.errors.LockNotAvailable) as error:
+            return f"others read the tables: {error}"
+        except StoreError as error:
+            return str(error)
+        with self._database.everywhere(writing=True) as connection:
+            connection.execute("DELETE FROM agreements WHERE name = %s", (f"{_ERASING} {shard}",))
+        return ""
