@@ -91,6 +91,8 @@ def _refusal(error: psycopg.OperationalError) -> psycopg.Error:
         "password authentication failed": psycopg.errors.InvalidPassword,
         "no password supplied": psycopg.errors.InvalidPassword,
         "too many clients": psycopg.errors.TooManyConnections,
+        "too many connections": psycopg.errors.TooManyConnections,
+        "remaining connection slots": psycopg.errors.TooManyConnections,
         'role "': psycopg.errors.InvalidAuthorizationSpecification,
         "does not exist": psycopg.errors.InvalidCatalogName,
         "no pg_hba.conf entry": psycopg.errors.InvalidAuthorizationSpecification,
