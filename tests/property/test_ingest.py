@@ -15,6 +15,7 @@ from builders import NOW, later, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import HoldfastError, InputError, NotFoundError
 from holdfast.store.migrate import queries
+from holdfast.store.writing import Writer
 from holdfast.testing.embedders import HashEmbedder
 
 OWNER = {"user": "ana", "session": "s1"}

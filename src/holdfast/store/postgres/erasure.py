@@ -112,7 +112,7 @@ class PostgresEraser:
                 size = sum(bytes_ for _, bytes_ in leaves)
                 if most is not None and size > most:
                     return (
-                        f"tables of {size:,} bytes are to be written anew (VACUUM FULL), and everybody waits meanwhile; "
+                        f"tables of {size:,} bytes are to be written anew (VACUUM FULL), and all wait meanwhile; "
                         "run `holdfast cluster vacuum` when it suits"
                     )
                 for name, _ in leaves:

@@ -494,8 +494,8 @@ WHERE u.checksum IS DISTINCT FROM e.content ORDER BY 1;
 WITH counted AS (
     SELECT shard, tenant, "user", agent, 'u' AS kind, '' AS name, count(*) AS n FROM entries GROUP BY 1, 2, 3, 4
     UNION ALL SELECT shard, tenant, "user", agent, 's', speaker, count(*) FROM entries GROUP BY 1, 2, 3, 4, 6
-    UNION ALL SELECT shard, tenant, "user", agent, 'f', (field - 1)::text, sum(length) FROM entries,
-        unnest(lengths) WITH ORDINALITY AS one (length, field) WHERE length > 0 GROUP BY 1, 2, 3, 4, 6
+    UNION ALL SELECT shard, tenant, "user", agent, 'f', (field - 1)::text, sum(size)::bigint FROM entries,
+        unnest(lengths) WITH ORDINALITY AS one (size, field) WHERE size > 0 GROUP BY 1, 2, 3, 4, 6
     UNION ALL SELECT shard, tenant, "user", agent, 't', term, count(DISTINCT unit_key) FROM entries,
         unnest(terms) AS one (term) GROUP BY 1, 2, 3, 4, 6
 )
