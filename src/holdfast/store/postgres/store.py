@@ -109,8 +109,8 @@ class PostgresStore:
 
     def space(self) -> str | None:
         """See `Store.space`."""
-        with self._database.snapshot(""):
-            return self._database.agreed(SPACE)
+        row = self._database.ask("agreed", {"name": SPACE})
+        return None if row is None else str(row[0])
 
     # ------------------------------------------------------------------------------------------- writing
 
