@@ -135,8 +135,9 @@ def test_there_is_no_such_database(postgres):
 
 
 def test_there_is_no_such_role(postgres, database):
-    with refused(StoreError, "no_such_role"):
+    with refused(StoreError, "no_such_role", "role") as caught:
         opened(path=postgres.at(name_of(database), user="no_such_role"))
+    assert "no such database" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

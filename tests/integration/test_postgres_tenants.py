@@ -281,6 +281,16 @@ def test_a_statement_without_them_would_be_seen(statement):
     assert unbound(statement, partitioned())
 
 
+def test_every_named_statement_is_used():
+    folders = [resources.files(name) for name in ("holdfast.store", "holdfast.store.postgres")]
+    files = [path for folder in folders for path in folder.iterdir() if path.name.endswith(".py")]
+    code = "".join(
+        path.read_text(encoding="utf-8") for folder in files for path in folder if path.name.endswith(".py")
+    )
+    unused = {name for name in queries() if f'"{name}"' not in code and f'f"{name.rsplit("_", 1)[0]}_' not in code}
+    assert unused == set()
+
+
 def test_no_statement_hides_outside_of_the_named_ones():
     """Whoever composes a statement names the shard too: what Python writes about partitioned tables is looked at."""
     folder = resources.files("holdfast.store.postgres")
