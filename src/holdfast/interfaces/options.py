@@ -82,6 +82,8 @@ _HELP: dict[str, tuple[str, ...]] = {
     "import.user": ("Whose memory; without it the names in the file, else the default user.", "--user", "-u"),
     "import.session": ("Session of a file that has none of its own.", "--session", "-s"),
     "import.dry_run": ("Only say what is in it.", "--dry-run"),
+    "migrate.source": ("Store to copy: a file, or the address of a database.", "--from"),
+    "migrate.target": ("Where to: a file, or the address of a database, as postgresql://host/name.", "--to"),
     "users.limit": ("Most users; 0 lists all.", "--limit", "-n"),
     "sessions.limit": ("Most sessions; 0 lists all.", "--limit", "-n"),
     "documents.limit": ("Most documents; 0 lists all.", "--limit", "-n"),

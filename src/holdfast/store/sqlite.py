@@ -270,6 +270,16 @@ class SqliteStore:
                 location=self._database.name,
             )
 
+    def tenants(self) -> list[str]:
+        """See `Copyable.tenants`."""
+        with self._database.in_use():
+            return [name for (name,) in self._run("tenants", {})]
+
+    @contextmanager
+    def loading(self) -> Iterator[Callable[[Sequence[Mark]], list[Written | None]]]:
+        """See `Copyable.loading`: nothing is derived before it is asked for, so that there is no quicker way."""
+        yield self.mark
+
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""
         with self._database.snapshot():

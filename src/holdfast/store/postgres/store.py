@@ -316,6 +316,17 @@ class PostgresStore:
             row = connection.execute(self._database.statement("whole_store"), values).fetchone()
         return dict(zip(("units", "bytes", "waiting"), row or (), strict=False))
 
+    def tenants(self) -> list[str]:
+        """See `Copyable.tenants`."""
+        with self._database.everywhere() as connection:
+            rows = connection.execute(self._database.statement("tenants")).fetchall()
+        return [name for (name,) in rows]
+
+    @contextmanager
+    def loading(self) -> Iterator[Callable[[Sequence[Mark]], list[Written | None]]]:
+        """See `Copyable.loading`."""
+        yield self.mark
+
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""
         with self._database.everywhere() as connection:

@@ -441,6 +441,9 @@ WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') GRO
 
 -- ----------------------------------------------------------------------------- the whole store, as who opened it
 
+-- name: tenants
+SELECT tenant FROM tenants WHERE tenant != '' ORDER BY tenant;
+
 -- name: all_wait_for
 INSERT INTO waiting (shard, tenant, unit_key)
 SELECT u.shard, u.tenant, u.key FROM units AS u
