@@ -114,6 +114,11 @@ class SqliteStore:
             self._database.close()
             self._index.clear()
 
+    @property
+    def identity(self) -> str:
+        """Return what tells this store and its copies from all others."""
+        return self._database.identity
+
     # ------------------------------------------------------------------------------------------- reading
 
     @contextmanager

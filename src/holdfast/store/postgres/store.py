@@ -38,6 +38,7 @@ from holdfast.store.contract import (
 )
 from holdfast.store.marks import Marker
 from holdfast.store.postgres.address import read_address
+from holdfast.store.postgres.copies import Copies
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.derived import derive_changed
 from holdfast.store.postgres.erasure import PostgresEraser
@@ -282,8 +283,11 @@ class PostgresStore:
     # ------------------------------------------------------------------------------------------ operating
 
     def backup(self, path: Path, at: datetime) -> int:
-        """See `Store.backup`: a store of one file, with everything in it."""
-        raise NotImplementedError
+        """See `Store.backup`: a SQLite store with everything in it, on the machine of this process.
+
+        Whoever forgets there reaches it; see `Copies`. `holdfast migrate` brings it back.
+        """
+        return Copies(self._database).make(self, self._derivation, path, at)
 
     def stats(self, view: View, *, whole: bool = False) -> Stats:
         """See `Store.stats`."""

@@ -303,6 +303,30 @@ SELECT {row}
 FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s
 ORDER BY event_time, position, id;
 
+-- name: record_backup
+INSERT INTO backups (host, path, made_at, identity) VALUES (%(host)s, %(path)s, %(at)s, %(identity)s)
+ON CONFLICT (host, path) DO UPDATE SET made_at = excluded.made_at, identity = excluded.identity;
+
+-- name: forget_backup
+DELETE FROM backups WHERE host = %(host)s AND path = %(path)s;
+
+-- name: backups
+SELECT host, path FROM backups LIMIT 1;
+
+-- name: note_copies
+INSERT INTO copies (host, path, kind, tenant, "user", id)
+SELECT host, path, kind, %(tenant)s, "user", id
+FROM backups, unnest(%(kinds)s::text[], %(users)s::text[], %(ids)s::text[]) AS given (kind, "user", id);
+
+-- name: noted_copies
+SELECT DISTINCT host, path, identity FROM copies JOIN backups USING (host, path) ORDER BY host, path;
+
+-- name: notes_of_copy
+SELECT kind, tenant, "user", id FROM copies WHERE host = %(host)s AND path = %(path)s ORDER BY kind, tenant, "user", id;
+
+-- name: forget_notes
+DELETE FROM copies WHERE host = %(host)s AND path = %(path)s;
+
 -- ------------------------------------------------------------------------------------------- whole units, and back
 
 -- name: kept_keys
