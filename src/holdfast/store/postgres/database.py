@@ -375,9 +375,13 @@ class PostgresDatabase:
 
     def replace(self, key: int, unit: Unit) -> int:
         """Write a new version; the one before is kept, with its vector. Return its checksum."""
-        row = {**columns(unit), **repeated(unit)}
         for name in ("archive_version", "unarchive_vector", "archive_vector"):
             self.run(name, {"key": key})
+        return self.rewrite(key, unit)
+
+    def rewrite(self, key: int, unit: Unit) -> int:
+        """Write a version in the place of what is there, which is not kept. Return its checksum."""
+        row = {**columns(unit), **repeated(unit)}
         self.run("replace_unit", {**row, "key": key})
         self.record_change(key, unit.tenant, unit.user or GLOBAL)
         checksum: int = row["checksum"]
