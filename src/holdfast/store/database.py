@@ -145,10 +145,10 @@ class Database:
         """Write a new version; the one before is kept, with its vector. Return its checksum."""
         self.run("archive_version", {"key": key})
         self.run("archive_vector", {"key": key})
-        return self.overwrite(key, unit)
+        return self.rewrite(key, unit)
 
-    def overwrite(self, key: int, unit: Unit) -> int:
-        """Write a unit over the one that is there, of which nothing is kept. Return its checksum."""
+    def rewrite(self, key: int, unit: Unit) -> int:
+        """Write a version in the place of what is there, which is not kept. Return its checksum."""
         row = columns(unit)
         self.run("replace_unit", {**row, "key": key})
         self.record_change(key, unit.tenant, unit.user or GLOBAL)

@@ -84,7 +84,7 @@ def restore(database: UnitRows, kept: Kept) -> Written | None:
         kept = _with_marks(kept, access_count=counted)
         for part in ("versions", "version_vectors", "vectors", "absences"):
             database.run(f"erase_{part}", {"keys": json.dumps([key])})
-        database.overwrite(key, unit)
+        database.rewrite(key, unit)
     _write_fate(database.run, key, kept)
     _write_vectors(database, key, kept)
     return Written(unit.id, status, unit.version)

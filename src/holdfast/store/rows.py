@@ -81,8 +81,8 @@ class UnitRows(Protocol):
         """Write a new version; the one before is kept, with its vector. Return its checksum."""
         ...
 
-    def overwrite(self, key: int, unit: Unit) -> int:
-        """Write a unit over the one that is there, of which nothing is kept. Return its checksum."""
+    def rewrite(self, key: int, unit: Unit) -> int:
+        """Write a version in the place of what is there, which is not kept. Return its checksum."""
         ...
 
     def record_change(self, key: int, tenant: str, user: str) -> None:
