@@ -9,7 +9,8 @@ from holdfast.store.opening import open_store
 
 
 def say_and_wait(step, done, of):
-    print(step, done, of, flush=True)
+    sys.stdout.write(f"{step} {done} {of}\n")
+    sys.stdout.flush()
     sys.stdin.readline()
 
 

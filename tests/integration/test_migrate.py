@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 
@@ -40,7 +41,8 @@ def fill(store, units=40):
     ana = Asker(store)
     ana.put(*(draft(f"u{i:03}", f"the {i}th boat of Ana has a red sail", minutes=i) for i in range(units)))
     ana.put(draft("s1", "we sail at nine", session="s", scope="session"))
-    ana.put(draft("theirs", "Ben has a kite", user="ben", pinned=True), draft("all", "for all", user=None, scope="global"))
+    ana.put(draft("theirs", "Ben has a kite", user="ben", pinned=True))
+    ana.put(draft("all", "for all", user=None, scope="global"))
     ana.put(draft("u000", "another tenant's boat", tenant="other"))
     ana.embed_all()
     ana.revise("u001", text="the boat was sold", recorded_time=LATER)
@@ -50,16 +52,14 @@ def fill(store, units=40):
     ana.mark(contract.Supersession(ana.view, "u004", "u005", LATER, "seen"))
     ana.mark(contract.Supersession(ana.view, "u006", "u007", LATER))
     ana.mark(contract.Reinstatement(ana.view, "u006", LATER + timedelta(minutes=9)))
-    ana.mark(contract.DocumentChange(Document("local", "ana", "rules.md", b"- sail at nine", "/somewhere", core=True)))
+    ana.mark(contract.DocumentChange(Document("local", "ana", "rules.md", b"- sail at nine", "/somewhere")))
     ana.mark(contract.DocumentChange(Document("other", None, "x.md", b"- no sail", "", core=False)))
     return ana
 
 
 def decided():
-    return Gate(
-        promoted=True, reason="policy all", score=1.0, conversational=1.0, technical=0.0, novelty=1.0, repetition=0.0,
-        frequency=0.0, saturation=0.0, technical_density=0.0, statement=1.0, specificity=0.0, action=0.0, structure=0.0,
-    )  # fmt: skip
+    signals = dict.fromkeys((field.name for field in fields(Gate)), 0.5)
+    return Gate(**{**signals, "promoted": True, "reason": "policy all"})
 
 
 def all_of(store):

@@ -111,6 +111,8 @@ _HELP: dict[str, tuple[str, ...]] = {
     "watch.include": ("Files to follow, as `*.md`; repeatable.",),
     "watch.exclude": ("Files to leave out, as `drafts/*`; repeatable.",),
     "watch.scope": ("user, or global for everyone of the tenant.",),
+    "worker.watch": ("Go on for ever, and embed whatever comes.", "--watch"),
+    "worker.every": ("`--watch`: seconds between two looks.",),
     "supersede.by": ("Id of the unit that takes its place.", "--by"),
     "forget.ids": ("Ids of units.", "…"),
     "forget.document": ("A document and its units.",),

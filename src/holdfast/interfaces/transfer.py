@@ -192,7 +192,9 @@ def _migrate(source: str, target: str, as_json: bool = False) -> None:
     """Copy a whole store into another, a file or a database, and compare the two; again, to go on."""
     for place in (source, target):
         if is_address(place):
-            raise InputError(f"{shown(place)} is a server; a store is copied where it lies: name its file or database")
+            raise InputError(
+                f"{shown(place)} is a server; a store is copied where it lies: name its file or database"
+            )
     if is_missing(source):
         raise StoreError(f"{source} does not exist; check --from")
     settings = Settings.load()
@@ -202,7 +204,9 @@ def _migrate(source: str, target: str, as_json: bool = False) -> None:
         for store in (one, other):
             opened.callback(store.close)
         tasks = {step: progress.add_task(step, total=None) for step in ("copying", "comparing")}
-        done = copy_store(one, other, lambda step, at, of: progress.update(tasks[step], completed=at, total=max(of, 1)))
+        done = copy_store(
+            one, other, lambda step, at, of: progress.update(tasks[step], completed=at, total=max(of, 1))
+        )
     row = {"from": source, "to": target, **dataclasses.asdict(done), "whole": done.whole}
     Answer(row, lambda: _copied(done), code=0 if done.whole else StoreError.exit_code).show(as_json=as_json)
 

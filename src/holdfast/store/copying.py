@@ -68,28 +68,26 @@ class Copied:
         return self.different == 0
 
 
-def copy_store(
-    source: Copyable, target: Copyable, progress: Progress = lambda _step, _done, _of: None
-) -> Copied:
+def copy_store(source: Copyable, target: Copyable, progress: Progress = lambda _step, _done, _of: None) -> Copied:
     """Copy all tenants, then compare both stores; done again, it goes on.
 
     Raises:
         InputError: the two are one store.
         EmbeddingSpaceError: the other store has vectors that these cannot be compared with.
     """
-    here, there = (store.stats(_view_of("")).location for store in (source, target))
+    here, there = (store.stats(view_of("")).location for store in (source, target))
     if here == there:
         raise InputError(f"{here} would be copied into itself; name another place")
     space = _agree_on_space(source, target)
-    copying = _Copying(target, space, source.stats(_view_of(""), whole=True).store_units or 0, progress)
+    copying = _Copying(target, space, source.stats(view_of(""), whole=True).store_units or 0, progress)
     report, tenants = Copied(), source.tenants()
-    with source.reading(_view_of("")):  # what is read inside is of one state
+    with source.reading(view_of("")):  # what is read inside is of one state
         with target.loading() as write:
             for tenant in tenants:
-                with source.reading(_view_of(tenant)) as reading:
+                with source.reading(view_of(tenant)) as reading:
                     report = copying.copy(report, reading, write)
         for tenant in tenants:
-            with source.reading(_view_of(tenant)) as reading:
+            with source.reading(view_of(tenant)) as reading:
                 report = copying.compare(report, reading)
     return report
 
@@ -107,7 +105,8 @@ def _agree_on_space(source: Store, target: Store) -> str | None:
     return mine
 
 
-def _view_of(tenant: str) -> View:
+def view_of(tenant: str) -> View:
+    """Return a view for whatever does not depend on who asks and when: all that a tenant keeps, or its numbers."""
     return View(tenant=tenant, user="", now=_ANY_TIME, reference_time=_ANY_TIME)
 
 
@@ -138,9 +137,7 @@ class _Copying:
         vectors = tuple(None if one is None or one.space != self._space else one for one in kept.vectors)
         return kept if vectors == kept.vectors else replace(kept, vectors=vectors)
 
-    def _count(
-        self, report: Copied, batch: Sequence[Document | Kept], written: Sequence[Written | None]
-    ) -> Copied:
+    def _count(self, report: Copied, batch: Sequence[Document | Kept], written: Sequence[Written | None]) -> Copied:
         kept = [one for one in batch if isinstance(one, Kept)]
         statuses = [one.status for one in written if one is not None]
         held = [[one is not None for one in unit.vectors] for unit in kept]

@@ -2,7 +2,8 @@
 
 Rows that are deleted stay in their pages until a table is written anew (VACUUM FULL), and nobody reads it meanwhile.
 Small tables are written anew at once; of large ones that is left to `finish`, at a time that suits. Backups that the
-engine made are erased from, as far as they lie on this machine. The server's own copies are its write-ahead log, its archive and base backups: the answer names them.
+engine made are erased from, as far as they lie on this machine. The server's own copies are its write-ahead log, its
+archive and base backups: the answer names them.
 """
 
 from __future__ import annotations
