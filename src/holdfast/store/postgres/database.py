@@ -179,8 +179,8 @@ class PostgresDatabase:
                 connect(self.address.conninfo).close()  # says why, when no connection can be had at all
                 if not left:
                     raise BusyStoreError(
-                        f"all {self.address.connections} connections to {self.address.shown} are in use; raise `pool` "
-                        "in the address, or ask less at a time"
+                        f"all {self.address.connections} connections to {self.address.shown} are in use; raise "
+                        "`pool` in the address, or ask less at a time"
                     ) from error
         raise AssertionError
 
