@@ -318,7 +318,9 @@ class PostgresReading:
             if unit_id is not None:
                 found.setdefault(name, set()).add(unit_id)
         if self._past is not None:
-            self._add_past_names(found, keys, {name for name, unit_id in rows if unit_id is None}, mentioned=mentioned)
+            self._add_past_names(
+                found, keys, {name for name, unit_id in rows if unit_id is None}, mentioned=mentioned
+            )
         return {name: tuple(sorted(found[name])) for name in sorted(found)}
 
     def _add_past_names(
