@@ -36,6 +36,8 @@ from holdfast.types import Compaction, Unit
 
 # ---------------------------------------------------------------------------------------------- the product
 
+_OWNER = "user"
+
 
 @dataclass(frozen=True, slots=True)
 class Product:
@@ -54,18 +56,13 @@ class Product:
         """Open an empty memory; messages are remembered when a question may see them."""
         moment = [haystack.messages[0].at]
         wanted = None if self.settings.embedding.embedder == "none" else embedder
-        settings = self.settings.unhurried()
+        store = replace(self.settings.store, tenant=f"eval {uuid4()}")  # each haystack is one, in a database
+        settings = replace(self.settings.unhurried(), store=store)
         if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
             settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
-        path = ":memory:"
-        if is_postgres(settings.store.path):  # each haystack is a tenant of the database that the settings name
-            path = settings.store.path
-            settings = replace(settings, store=replace(settings.store, tenant=f"eval {uuid4()}"))
+        path = store.path if is_postgres(store.path) else ":memory:"
         with Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory:
             yield ProductReader(memory, haystack, self.profile, moment, self.compacted)
-
-
-_OWNER = "user"
 
 
 @dataclass(slots=True)
