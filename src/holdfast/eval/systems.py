@@ -6,14 +6,13 @@ afternoon: BM25, cosine, and the two together.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import import_module
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -520,7 +519,7 @@ def _build_variants(
             f"{fixed[0]} cannot be tuned: all systems of a run share one embedder; measure it in runs of its own"
         )
     variants = []
-    for values in itertools.product(*tune.values()) if tune else ():
+    for values in product(*tune.values()) if tune else ():
         keys = dict(zip(tune, values, strict=True))
         name = " ".join(f"{key}={value}" for key, value in keys.items())
         changed = Settings.load({**overrides, **{key: Unread(value) for key, value in keys.items()}})

@@ -86,7 +86,8 @@ class LiveIndex:
     def shards(self, view: View) -> list[Shard]:
         """Return the shards a view may see, up to date: the user's own, then the global one."""
         self.follow()
-        present = [self._shard(view.tenant, view.user), self._shard(view.tenant, GLOBAL)]
+        # Who asks for everyone's units has no others: nothing is there, or counted, twice.
+        present = [self._shard(view.tenant, user) for user in dict.fromkeys((view.user, GLOBAL))]
         return present if view.as_of is None else [*self._past(view), *present]
 
     def past_units(self, view: View) -> list[Unit]:

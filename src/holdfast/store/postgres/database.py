@@ -177,6 +177,8 @@ class PostgresDatabase:
                 return self._pool.getconn(min(_LOOK_SECONDS, max(0.05, self.patience_ms / 1000)))
             except PoolTimeout as error:
                 connect(self.address.conninfo).close()  # says why, when no connection can be had at all
+                if not left and self._pool.get_stats().get("pool_size", 0) < self.address.connections:
+                    raise BusyStoreError(f"{self.address.shown} is only just back; try again") from error
                 if not left:
                     raise BusyStoreError(
                         f"all {self.address.connections} connections to {self.address.shown} are in use; raise "

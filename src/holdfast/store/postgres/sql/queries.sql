@@ -518,3 +518,10 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
 WHERE nspname = 'holdfast' AND relkind = 'r'
     AND relname IN (SELECT parent || '_' || %(shard)s::text FROM unnest(%(tables)s::text[]) AS parent)
 ORDER BY 1;
+
+-- name: older_readers
+SELECT count(*) FROM (
+    SELECT backend_xmin AS oldest FROM pg_stat_activity WHERE pid != pg_backend_pid() AND datname = current_database()
+    UNION ALL SELECT xmin FROM pg_replication_slots
+    UNION ALL SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
+) AS seen WHERE oldest IS NOT NULL AND age(oldest) > age(%(now)s::text::xid);
