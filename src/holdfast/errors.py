@@ -21,6 +21,7 @@
         ├── DamagedStoreError          5   500   bytes of the store are not what was written
         ├── ReadOnlyStoreError         5   503   the place cannot be written
         ├── BusyStoreError             5   503   another process holds the write lock for too long
+        ├── QuotaError                 5   507   a tenant would keep more than it may
         └── ClosedStoreError           5   503   used after close, or across a fork
 
 A message says what happened, with which value, and what to do next. `exit` is what a command ends with, `status` what
@@ -46,6 +47,7 @@ __all__ = [
     "MissingExtraError",
     "NewerStoreError",
     "NotFoundError",
+    "QuotaError",
     "ReadOnlyStoreError",
     "ServerError",
     "SettingsError",
@@ -170,6 +172,12 @@ class BusyStoreError(StoreError):
     """Another process holds the write lock for too long."""
 
     status = 503
+
+
+class QuotaError(StoreError):
+    """A tenant would keep more than it may."""
+
+    status = 507
 
 
 class ClosedStoreError(StoreError):

@@ -15,6 +15,7 @@ from builders import NOW, later, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import HoldfastError, InputError, NotFoundError
 from holdfast.store.migrate import queries
+from holdfast.store.writing import Writer
 from holdfast.testing.embedders import HashEmbedder
 
 OWNER = {"user": "ana", "session": "s1"}
@@ -420,8 +421,10 @@ def test_the_same_calls_give_the_same_ids():
 def test_a_message_reads_as_many_turns_as_its_list_is_long_and_no_more(owner, monkeypatch):
     asked = []
     with opened(now=ticking(HOUR)) as memory:
-        read = memory.store._last_turns
-        monkeypatch.setattr(memory.store, "_last_turns", lambda unit, limit: asked.append(limit) or read(unit, limit))
+        read = Writer._last_turns
+        monkeypatch.setattr(
+            Writer, "_last_turns", lambda self, unit, limit: asked.append(limit) or read(self, unit, limit)
+        )
         for number in range(20):
             memory.remember("yes" if number % 2 else "no", **owner)
         memory.remember(["yes", "no", "maybe"], **owner)

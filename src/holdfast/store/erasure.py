@@ -31,7 +31,7 @@ from holdfast.store.migrate import (
     queries,
     translated,
 )
-from holdfast.store.rows import EPOCH, GLOBAL, ReadUnits, Row, agent_matches, columns, unit_of
+from holdfast.store.rows import EPOCH, GLOBAL, Found, ReadUnits, Row, agent_matches, columns, unit_of
 from holdfast.store.sync import GoneOwner, LiveIndex
 from holdfast.types import JSON, Document, Erasure, Unit, View, iso
 
@@ -41,12 +41,12 @@ _ERASING = "erasing"
 # A copy is nobody's working file; who holds it anyway is waited for by whoever forgets, and by no other write.
 _COPY_PATIENCE_MS = 1000
 Progress = Callable[[str], None]
-Run = Callable[..., sqlite3.Cursor]
+Run = Callable[..., Found]
 # Is told the key, the tenant and the user of every unit that changed.
 Record = Callable[[int, str, str], None]
 # A unit that is to go: key, tenant, user, id. Erasing it takes no more, and reading it takes longer.
 Doomed = tuple[int, str, str, str]
-_doomed_of: Callable[[Row], Doomed] = itemgetter(0, 8, 9, 10)
+doomed_of: Callable[[Row], Doomed] = itemgetter(0, 8, 9, 10)
 # What is noted for a copy: a kind, and the keys of a unit, a document or an owner.
 Note = tuple[str, str, str, str]
 _OWNED, _EVERYTHING = "tenant = :tenant AND user = :user", -1  # for SQLite, -1 is no limit
@@ -70,9 +70,9 @@ class Eraser:
         gone_owner: GoneOwner | None = None
         with self._database.in_use(), freeing(self._database.connection), self._database.transaction():
             rows = self._doomed(view, ids, owner=owner)
-            gone = [*map(_doomed_of, rows)]
+            gone = [*map(doomed_of, rows)]
             summaries = [] if owner else resting_on(self._run, gone)  # of all there is, nothing else is left
-            gone += map(_doomed_of, summaries)
+            gone += map(doomed_of, summaries)
             pieces = self._pieces((*rows, *summaries), documents)
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
@@ -101,7 +101,7 @@ class Eraser:
         """Return what would be erased."""
         with self._database.snapshot():
             rows = self._doomed(view, ids, owner=owner)
-            summaries = resting_on(self._run, [*map(_doomed_of, rows)])
+            summaries = resting_on(self._run, [*map(doomed_of, rows)])
             return Erasure(units=ReadUnits(rows), summaries=tuple(map(unit_of, summaries)), complete=False)
 
     def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[Row]:
@@ -372,8 +372,8 @@ def _erase_noted(run: Run, noted: Sequence[Note]) -> None:
         run("record_change", {"tenant": tenant, "user": user, "key": key})
 
     keys = [{"tenant": tenant, "user": user, "id": name} for kind, tenant, user, name in noted if kind == "unit"]
-    known = [_doomed_of(row) for one in keys if (row := run("find_unit", one).fetchone()) is not None]
-    erase(run, [*known, *map(_doomed_of, resting_on(run, known))], record)
+    known = [doomed_of(row) for one in keys if (row := run("find_unit", one).fetchone()) is not None]
+    erase(run, [*known, *map(doomed_of, resting_on(run, known))], record)
     for kind, tenant, user, name in noted:
         if kind == "document":
             run("erase_document", {"tenant": tenant, "user": user, "name": name})

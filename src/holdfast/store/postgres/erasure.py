@@ -1,0 +1,153 @@
+"""Erasing units from a PostgreSQL store for good (C19, law 16).
+
+Rows that are deleted stay in their pages until a table is written anew (VACUUM FULL), and nobody reads it meanwhile.
+Small tables are written anew at once; of large ones that is left to `finish`, at a time that suits. The server's own
+copies are its write-ahead log, its archive and base backups: the answer names them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import psycopg
+
+from holdfast.errors import ServerError, StoreError
+from holdfast.store.erasure import Doomed, doomed_of, erase, resting_on
+from holdfast.store.marks import Marker
+from holdfast.store.postgres.database import NO_SHARD, PostgresDatabase
+from holdfast.store.postgres.schema import partitioned
+from holdfast.store.rows import GLOBAL, ReadUnits, Row, agent_matches, unit_of
+from holdfast.types import Document, Erasure, View
+
+# Writing so much anew takes about as long as a question may.
+_AT_ONCE_BYTES = 64 * 2**20
+# Shards that hold bytes of what was erased are agreed on under this name and their number.
+_ERASING = "erasing"
+_OUTSIDE = "the server's write-ahead log, its archive, and base backups hold it until they are recycled"
+_SAMPLED = "pages of pg_statistic may hold samples of it: VACUUM FULL pg_catalog.pg_statistic as a superuser"
+# Whoever reads a table keeps it from being written anew, and who waits for that keeps all others from reading it.
+_LOCK_MS = 500
+# A reader that began before the erasure still sees what was erased; most are done in less.
+_LOOKS, _BETWEEN_SECONDS = 40, 0.05
+Progress = Callable[[str], None]
+Write = Callable[[Mapping[str, set[str]]], AbstractContextManager[Marker]]
+
+
+class PostgresEraser:
+    """Erases units and documents, and then their bytes from the tables."""
+
+    def __init__(self, database: PostgresDatabase, write: Write) -> None:
+        self._database = database
+        self._run = database.run
+        self._write = write
+
+    def forget(
+        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
+    ) -> Erasure:
+        """Erase in one transaction, then write tables anew where that is quick; see `Store.forget`."""
+        progress("erasing")
+        with self._write({view.tenant: {view.user, GLOBAL}}):
+            rows = self._doomed(view, ids, owner=owner)
+            gone: list[Doomed] = [*map(doomed_of, rows)]
+            summaries = [] if owner else resting_on(self._run, gone)
+            gone += map(doomed_of, summaries)
+            uncovered = erase(self._run, gone, self._database.record_change)
+            for one in documents:
+                self._run("erase_document", {"user": one.user or GLOBAL, "name": one.name})
+            shard = self._database.shard()
+            self._database.agree(f"{_ERASING} {shard}", "1")
+        progress("writing the tables anew")
+        held_up, sampled = self._rewrite(shard, most=_AT_ONCE_BYTES)
+        return Erasure(
+            units=ReadUnits(rows),
+            summaries=tuple(map(unit_of, summaries)),
+            uncovered=tuple(uncovered),
+            complete=not held_up,
+            pending=bool(held_up),
+            reason=held_up,
+            files=(self._database.address.shown,),
+            outside=(_OUTSIDE, *([_SAMPLED] if sampled else [])),
+        )
+
+    def preview(self, view: View, ids: Sequence[str], *, owner: bool) -> Erasure:
+        """Return what would be erased."""
+        with self._database.snapshot(view.tenant):
+            rows = self._doomed(view, ids, owner=owner)
+            summaries = resting_on(self._run, [*map(doomed_of, rows)])
+            return Erasure(units=ReadUnits(rows), summaries=tuple(map(unit_of, summaries)), complete=False)
+
+    def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[Row]:
+        """Return the rows of the units that are named, the owner's own, else everyone's; or all that the owner has.
+
+        Raises:
+            NotFoundError: there is none of one of the ids.
+        """
+        if owner:
+            return self._run("owned_units", {"user": view.user}).fetchall()
+        read = self._run("find_units", {"user": view.user, "ids": json.dumps([*ids])})
+        # Global units come first, so that a user's own of the same id takes their place.
+        known = {row[10]: row for row in read if view.agent is None or agent_matches(view, unit_of(row))}
+        named = dict.fromkeys(ids)
+        if missing := named.keys() - known.keys():
+            self._database.find_seen(view, min(missing))  # says what is wrong
+        return [known[unit_id] for unit_id in named]
+
+    # ------------------------------------------------------------------------------------------- the pages
+
+    def finish(self) -> bool:
+        """Write the tables anew that hold bytes of what was erased; return whether nothing is left to do."""
+        with self._database.everywhere() as connection:
+            names = connection.execute(
+                "SELECT name FROM agreements WHERE name LIKE %s", (f"{_ERASING} %",)
+            ).fetchall()
+        held_up = [self._rewrite(int(name.partition(" ")[2])) for (name,) in names]
+        return not any(reason for reason, _ in held_up)
+
+    def _rewrite(self, shard: int, most: int | None = None) -> tuple[str, bool]:
+        """Write the tables of a shard anew.
+
+        Return why that is still to be done, or nothing; and whether the server's statistics could not be.
+        """
+        if shard == NO_SHARD:
+            return "", False
+        try:
+            with self._database.direct(shard) as connection:
+                found = connection.execute(
+                    self._database.statement("leaves"), {"tables": [*partitioned()], "shard": shard}
+                ).fetchall()
+                size = sum(bytes_ for _, bytes_ in found)
+                if most is not None and size > most:
+                    told = f"tables of {size:,} bytes are to be written anew (VACUUM FULL), and all wait meanwhile; "
+                    return f"{told}run `holdfast cluster vacuum` when it suits", False
+                if not self._is_past(connection):
+                    return "an older transaction still sees it; end it, and run `holdfast cluster vacuum`", False
+                sampled = _write_anew(connection, [name for name, _ in found])
+        except (StoreError, ServerError, psycopg.errors.LockNotAvailable) as error:
+            return f"the tables are in use: {error}", False
+        with self._database.everywhere(writing=True) as connection:
+            connection.execute("DELETE FROM agreements WHERE name = %s", (f"{_ERASING} {shard}",))
+        return "", sampled
+
+    def _is_past(self, connection: psycopg.Connection[Any]) -> bool:
+        """Return whether nobody can see any more what was erased before now."""
+        [now] = connection.execute("SELECT pg_current_xact_id()::text").fetchone() or ("0",)
+        for _ in range(_LOOKS):
+            [older] = connection.execute(self._database.statement("older_readers"), {"now": now}).fetchone() or (0,)
+            if not older:
+                return True
+            connection.execute("SELECT pg_sleep(%s)", (_BETWEEN_SECONDS,))
+        return False
+
+
+def _write_anew(connection: psycopg.Connection[Any], tables: Sequence[str]) -> bool:
+    """Write tables anew, and what the server has sampled of them; return whether it did not let us."""
+    connection.execute(f"SET lock_timeout = {_LOCK_MS}")
+    for name in tables:
+        connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
+    [may] = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() or (False,)
+    if may:
+        connection.execute("VACUUM FULL pg_catalog.pg_statistic")
+    return not may

@@ -1,0 +1,235 @@
+"""Opening a PostgreSQL database: can it be reached, is it ours, is it new enough; and bringing it up to date."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from holdfast.errors import ForeignStoreError, NewerStoreError, ReadOnlyStoreError, StoreError, shown
+from holdfast.store.postgres.address import Address
+from holdfast.store.postgres.failures import explained, translated
+
+SCHEMA = "holdfast"
+# What tenants' transactions run as: it has no right to pass row security, and nobody logs in as it.
+APP_ROLE = "holdfast_app"
+# halfvec and Hamming distances came with 0.7, scans that go on behind a filter with 0.8.
+_OLDEST_VECTOR = (0, 8)
+_OLDEST_SERVER = 150_000
+# Whoever opens a store first brings it up to date; the others wait for that. Any number that no owner's lock has.
+_MIGRATING = 0x484F4C44
+_CONNECT_SECONDS = 10
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def _folder() -> Any:  # noqa: ANN401 - importlib's Traversable, whose module moves between Pythons
+    return resources.files("holdfast.store.postgres") / "sql"
+
+
+@cache
+def queries() -> dict[str, str]:
+    """Return every named statement."""
+    found: dict[str, str] = {}
+    for file in ("queries.sql", "search.sql"):
+        path = _folder() / file
+        parts = _NAME.split(path.read_text(encoding="utf-8"))[1:] if path.is_file() else []
+        found |= {name: body.strip().rstrip(";") for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    row, version, given = found.pop("row"), found.pop("version"), found.pop("ids")
+    keys = found.pop("keys")
+    filled = {"{row}": row, "{version}": version, "{ids}": given, "{keys}": keys}
+    for mark, text in filled.items():
+        found = {name: body.replace(mark, text) for name, body in found.items()}
+    return found
+
+
+@cache
+def migrations() -> tuple[tuple[int, str], ...]:
+    """Return the numbered migrations, in order."""
+    scripts = sorted(
+        (f for f in (_folder() / "migrations").iterdir() if f.name.endswith(".sql")), key=lambda f: f.name
+    )
+    return tuple((int(script.name[:4]), script.read_text(encoding="utf-8")) for script in scripts)
+
+
+@cache
+def leaf_script() -> str:
+    """Return what makes the leaves of one shard."""
+    return str((_folder() / "leaf.sql").read_text(encoding="utf-8"))
+
+
+@cache
+def partitioned() -> tuple[str, ...]:
+    """Return the tables that have a leaf for each shard."""
+    return tuple(re.findall(r"^CREATE TABLE (\w+)_\{shard\}", leaf_script(), re.MULTILINE))
+
+
+def connect(conninfo: str) -> psycopg.Connection[Any]:
+    """Connect once.
+
+    Raises:
+        ServerError: nobody answers there.
+        StoreError: the server refuses.
+    """
+    place = _shown(conninfo)
+    try:
+        return psycopg.connect(conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS)
+    except psycopg.OperationalError as error:
+        raise explained(_refusal(error), place) from error
+    except psycopg.ProgrammingError as error:
+        raise StoreError(f"{place}: the address is not understood ({str(error).strip()})") from error
+
+
+def _refusal(error: psycopg.OperationalError) -> psycopg.Error:
+    """Return an error of connecting with the class of its cause, which libpq gives in words alone."""
+    said = str(error)
+    kinds: dict[str, type[psycopg.Error]] = {
+        "password authentication failed": psycopg.errors.InvalidPassword,
+        "no password supplied": psycopg.errors.InvalidPassword,
+        "too many clients": psycopg.errors.TooManyConnections,
+        "too many connections": psycopg.errors.TooManyConnections,
+        "remaining connection slots": psycopg.errors.TooManyConnections,
+        'role "': psycopg.errors.InvalidAuthorizationSpecification,
+        "does not exist": psycopg.errors.InvalidCatalogName,
+        "no pg_hba.conf entry": psycopg.errors.InvalidAuthorizationSpecification,
+    }
+    return next((kind(said) for words, kind in kinds.items() if words in said), error)
+
+
+def _shown(conninfo: str) -> str:
+    try:
+        parts = conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        return "the address"
+    return f"postgresql://{parts.get('host', '')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
+
+
+def bring_up_to_date(address: Address) -> bool:
+    """Create the schema or bring it up to date; return whether this server is a replica, which is only read.
+
+    Raises:
+        StoreError: the database cannot be used; the message says why and what to do.
+    """
+    with connect(address.conninfo) as connection, translated(address.shown):
+        if connection.info.server_version < _OLDEST_SERVER:
+            found = connection.info.server_version // 10_000
+            raise StoreError(f"{address.shown} runs PostgreSQL {found}; 15 is the oldest that fits")
+        [replica] = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
+        if _check(connection, address) or replica:
+            return bool(replica)
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
+            if not _check(connection, address):
+                _create(connection, address)
+        return False
+
+
+def _check(connection: psycopg.Connection[Any], address: Address) -> bool:
+    """Return whether the schema is here and up to date."""
+    known = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.migrations",)).fetchone()
+    if known is None or known[0] is None:
+        return False
+    try:
+        [applied] = connection.execute(f"SELECT max(number) FROM {SCHEMA}.migrations").fetchone() or (0,)  # noqa: S608
+    except psycopg.errors.UndefinedColumn as error:
+        raise ForeignStoreError(
+            f"{address.shown} has a schema {SCHEMA} that is not Holdfast's; use another database"
+        ) from error
+    newest = migrations()[-1][0]
+    if (applied or 0) > newest:
+        raise NewerStoreError(
+            f"{address.shown} has schema {applied}, written by a newer Holdfast; this one knows {newest}: upgrade it"
+        )
+    return bool(applied == newest)
+
+
+def _create(connection: psycopg.Connection[Any], address: Address) -> None:
+    _need_extension(connection, address)
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+    connection.execute(f"SET LOCAL search_path = {SCHEMA}, public")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS migrations "
+        "(number integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
+    )
+    [last] = connection.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchone() or (0,)
+    for number, script in migrations():
+        if number > last:
+            connection.execute(script)
+            connection.execute("INSERT INTO migrations (number) VALUES (%s)", (number,))
+    if last == 0:
+        add_leaf(connection, 0)
+        for table in partitioned():
+            connection.execute(f"ALTER TABLE {table} ATTACH PARTITION {table}_0 FOR VALUES IN (0)")
+    _secure(connection, address)
+
+
+def _need_extension(connection: psycopg.Connection[Any], address: Address) -> None:
+    try:
+        with connection.transaction():
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except psycopg.Error as error:
+        raise StoreError(
+            f"{address.shown} has no pgvector, and this role cannot add it: install it on the server and let an "
+            f"administrator run CREATE EXTENSION vector ({(error.diag.message_primary or '').strip()})"
+        ) from error
+    [version] = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone() or (
+        "0",
+    )
+    if tuple(map(int, version.split(".")[:2])) < _OLDEST_VECTOR:
+        raise StoreError(
+            f"{address.shown} has pgvector {version}; 0.8 is the oldest that fits: ALTER EXTENSION vector UPDATE"
+        )
+
+
+def add_leaf(connection: psycopg.Connection[Any], shard: int) -> None:
+    """Make the tables of one shard, with their indexes, beside their parents."""
+    connection.execute(leaf_script().replace("{shard}", str(shard)))
+
+
+def _secure(connection: psycopg.Connection[Any], address: Address) -> None:
+    """Let tenants' transactions see their own rows alone (row-level security)."""
+    _need_role(connection, address)
+    role, mine = sql.Identifier(APP_ROLE), "tenant = (SELECT current_setting('holdfast.tenant', true))"
+    connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(SCHEMA), role))
+    connection.execute(sql.SQL("GRANT USAGE ON SEQUENCE unit_keys, document_keys TO {}").format(role))
+    connection.execute(sql.SQL("GRANT SELECT ON agreements, spaces, shards TO {}").format(role))
+    connection.execute(sql.SQL("GRANT SELECT, INSERT ON tenants TO {}").format(role))
+    for table in (*partitioned(), "tenants"):
+        name = sql.Identifier(table)
+        if table != "tenants":
+            connection.execute(sql.SQL("GRANT SELECT, INSERT, UPDATE, DELETE ON {} TO {}").format(name, role))
+        connection.execute(sql.SQL("ALTER TABLE {} ENABLE ROW LEVEL SECURITY").format(name))
+        connection.execute(sql.SQL("DROP POLICY IF EXISTS own ON {}").format(name))
+        connection.execute(sql.SQL("CREATE POLICY own ON {} TO {} USING (" + mine + ")").format(name, role))
+
+
+def _need_role(connection: psycopg.Connection[Any], address: Address) -> None:
+    role = sql.Identifier(APP_ROLE)
+    known = connection.execute(
+        "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = %s", (APP_ROLE,)
+    ).fetchone()
+    try:
+        with connection.transaction():
+            if known is None:
+                connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOBYPASSRLS").format(role))
+            [member] = connection.execute("SELECT pg_has_role(current_user, %s, 'SET')", (APP_ROLE,)).fetchone() or (
+                False,
+            )
+            if not member:
+                connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ReadOnlyStoreError(
+            f"{address.shown}: this role may not create {APP_ROLE}; let an administrator run CREATE ROLE {APP_ROLE} "
+            f"NOLOGIN; GRANT {APP_ROLE} TO {connection.info.user}"
+        ) from error
+    except psycopg.errors.DuplicateObject:  # another database of the server made it just now
+        connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
+    if known is not None and known[0]:
+        raise StoreError(
+            f"{address.shown}: the role {shown(APP_ROLE)} passes row security; "
+            f"ALTER ROLE {APP_ROLE} NOSUPERUSER NOBYPASSRLS"
+        )

@@ -1,0 +1,343 @@
+"""The store on PostgreSQL: the database is the truth and the index, and this process remembers nothing of either.
+
+Every write is one transaction, with all that is derived from it. A question is one snapshot. Whoever writes for an
+owner has that owner's lock, so that conversations grow turn by turn, as in a store of one process.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import EmbeddingSpaceError, QuotaError, ReadOnlyStoreError, StoreError, shown
+from holdfast.kernels.vectors import halve
+from holdfast.settings import StoreSettings
+from holdfast.store.contract import (
+    Access,
+    Coverage,
+    Derivation,
+    DocumentChange,
+    DocumentRemoval,
+    Mark,
+    Problem,
+    Promotion,
+    Reading,
+    Reinstatement,
+    Restoration,
+    SpaceChange,
+    Supersession,
+)
+from holdfast.store.marks import Marker
+from holdfast.store.postgres.address import read_address
+from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.store.postgres.derived import derive_changed
+from holdfast.store.postgres.erasure import PostgresEraser
+from holdfast.store.postgres.reading import PostgresReading
+from holdfast.store.postgres.schema import bring_up_to_date, migrations, partitioned
+from holdfast.store.postgres.verify import problems_in
+from holdfast.store.rows import GLOBAL, SPACE, unit_keys, unit_of
+from holdfast.store.writing import Writer
+from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
+
+_DERIVATION = "derivation"
+Owners = Mapping[str, set[str]]  # tenant → users
+
+
+class PostgresStore:
+    """Units in one PostgreSQL database. Shared between threads, processes and machines; not across a fork."""
+
+    def __init__(self, database: PostgresDatabase, derivation: Derivation, *, replica: bool) -> None:
+        self._database = database
+        self._derivation = derivation
+        self._replica = replica
+        self._eraser = PostgresEraser(database, self._write)
+
+    @classmethod
+    def open(cls, location: str, settings: StoreSettings, derivation: Derivation) -> PostgresStore:
+        """Open or create the store at an address; see `read_address`.
+
+        Raises:
+            StoreError: the database cannot be used; the message says what to do.
+            ServerError: it cannot be reached.
+        """
+        address = read_address(location)
+        replica = bring_up_to_date(address)
+        store = cls(PostgresDatabase(address, settings), derivation, replica=replica)
+        try:
+            store._agree_on_derivation()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _agree_on_derivation(self) -> None:
+        """Refuse a store whose index was derived in another way: half of it would be found by other words."""
+        mine = f"{zlib.crc32(self._derivation.fingerprint.encode()):08x}"
+        with self._database.everywhere(writing=not self._replica) as connection:
+            row = connection.execute("SELECT value FROM agreements WHERE name = %s", (_DERIVATION,)).fetchone()
+            if row is None and not self._replica:
+                connection.execute(
+                    "INSERT INTO agreements (name, value) VALUES (%s, %s) ON CONFLICT DO NOTHING", (_DERIVATION, mine)
+                )
+                row = connection.execute("SELECT value FROM agreements WHERE name = %s", (_DERIVATION,)).fetchone()
+        if row is not None and row[0] != mine:
+            raise StoreError(
+                f"{self._database.address.shown} was indexed by another version or with other `analysis` settings; "
+                "use those, or derive the index again: `holdfast cluster reindex`"
+            )
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._database.close()
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    @contextmanager
+    def reading(self, view: View) -> Iterator[Reading]:
+        """See `Store.reading`. Nobody waits for it."""
+        with self._database.snapshot(view.tenant):
+            yield PostgresReading(view, self._database, self._derivation)
+
+    def space(self) -> str | None:
+        """See `Store.space`."""
+        row = self._database.ask("agreed", {"name": SPACE})
+        return None if row is None else str(row[0])
+
+    # ------------------------------------------------------------------------------------------- writing
+
+    @contextmanager
+    def _write(self, owners: Owners) -> Iterator[Marker]:
+        """Run a block as one transaction, and derive what is searched from all that it changed."""
+        if self._replica:
+            raise ReadOnlyStoreError(
+                f"{self._database.address.shown} is a replica, which is only read; write to the primary server"
+            )
+        tenants = sorted(owners) or [""]
+        with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ()))):
+            for tenant in tenants[1:]:
+                self._database.lock(tenant, sorted(owners[tenant]))
+            self._database.bind(tenants[0])
+            marker = Marker(self._database, lambda: self._database.address.shown)
+            yield marker
+            for tenant, _, key, before, after in marker.promoted:
+                self._database.bind(tenant)
+                self._database.run("promote_entry", {"key": key, "before": before, "after": after})
+            for tenant, keys in self._database.take_changes().items():
+                self._database.bind(tenant)
+                derive_changed(self._database, self._derivation, keys, marker.fresh)
+                self._refuse_beyond_quota(tenant)
+
+    def _refuse_beyond_quota(self, tenant: str) -> None:
+        row = self._database.run("tenant_room").fetchone()
+        if row is not None and row[1] > row[0]:
+            raise QuotaError(
+                f"the tenant {shown(tenant)} may keep {row[0]:,} units, and would have {row[1]:,}; nothing was "
+                "written: forget some, or raise its quota"
+            )
+
+    def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[Written]:
+        """See `Store.put`."""
+        owners: dict[str, set[str]] = {}
+        for draft in drafts:
+            owners.setdefault(draft.unit.tenant, set()).add(draft.unit.user or GLOBAL)
+        return list(self._database.retry(partial(self._put, drafts, owners, retry_seconds)))
+
+    def _put(self, drafts: Sequence[Draft], owners: Owners, retry_seconds: float) -> list[Written]:
+        places = {tenant: [i for i, one in enumerate(drafts) if one.unit.tenant == tenant] for tenant in owners}
+        written: dict[int, Written] = {}
+        with self._write(owners) as marker:
+            for tenant, mine in places.items():
+                self._database.bind(tenant)
+                done = Writer(self._database, marker).put([drafts[i] for i in mine], retry_seconds)
+                written |= dict(zip(mine, done, strict=True))
+        return [written[i] for i in range(len(drafts))]
+
+    def revise(self, view: View, unit_id: str, revise: Callable[[Unit], tuple[Unit, Analysis]]) -> Unit:
+        """See `Store.revise`."""
+
+        def work() -> Unit:
+            with self._write({view.tenant: {view.user, GLOBAL}}) as marker:
+                return Writer(self._database, marker).revise(view, unit_id, revise)
+
+        done: Unit = self._database.retry(work)
+        return done
+
+    def mark(self, marks: Sequence[Mark]) -> list[Written | None]:
+        """See `Store.mark`."""
+        if self._replica:  # a context that is read there is not counted
+            marks = [one for one in marks if not isinstance(one, Access)]
+            if not marks:
+                return []
+        owners: dict[str, set[str]] = {}
+        for one in marks:
+            if (owner := _owner_of(one)) is not None:
+                owners.setdefault(owner[0], set()).update(owner[1])
+
+        def work() -> list[Written | None]:
+            with self._write(owners) as marker:
+                return [self._mark(marker, one) for one in marks]
+
+        return list(self._database.retry(work))
+
+    def _mark(self, marker: Marker, mark: Mark) -> Written | None:
+        if isinstance(mark, SpaceChange):
+            self._change_space(mark)
+            return None
+        owner = _owner_of(mark)
+        if owner is not None:
+            self._database.bind(owner[0])
+        if isinstance(mark, Restoration):
+            spaces = {one.space for one in mark.kept.vectors if one is not None}
+            if len(spaces) == 1 and self._database.agreed(SPACE) is None:
+                self._agree_first(spaces.pop())
+        return marker.write(mark)
+
+    def _change_space(self, mark: SpaceChange) -> None:
+        """Agree on another space: whatever has no vector of it waits again."""
+        with self._database.as_owner():
+            is_new = self._database.run("name_space", {"space": mark.space}).rowcount > 0
+            if mark.if_new and not is_new:
+                return
+            before = self._database.agreed(SPACE)
+            self._database.run("agree", {"name": SPACE, "value": mark.space})
+            if before != mark.space:
+                self._database.run("all_wait_for", {"space": mark.space})
+
+    def _agree_first(self, space: str) -> str:
+        """Agree on the first space; of two who come at once, the second hears of the first's."""
+        with self._database.as_owner():
+            self._database.run("name_space", {"space": space})
+            self._database.run("agree_first", {"name": SPACE, "value": space})
+            return self._database.agreed(SPACE) or space
+
+    # ------------------------------------------------------------------------------------------- vectors
+
+    def put_vectors(
+        self, space: str, units: Sequence[Unit], vectors: NDArray[np.float32], marks: Sequence[Promotion] = ()
+    ) -> int:
+        """See `Store.put_vectors`."""
+        owners: dict[str, set[str]] = {}
+        for unit in (*units, *(one.unit for one in marks)):
+            owners.setdefault(unit.tenant, set()).add(unit.user or GLOBAL)
+        return int(self._database.retry(partial(self._put_vectors, space, units, vectors, marks, owners)))
+
+    def _put_vectors(
+        self, space: str, units: Sequence[Unit], vectors: NDArray[np.float32], marks: Sequence[Promotion],
+        owners: Owners,
+    ) -> int:  # fmt: skip
+        written: dict[str, list[int]] = {}
+        with self._write(owners) as marker:
+            agreed = self._database.agreed(SPACE) or self._agree_first(space)
+            if agreed != space:
+                raise EmbeddingSpaceError(
+                    f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`"
+                )
+            for unit, vector in zip(units, halve(vectors), strict=True):
+                data = vector.tobytes()
+                self._database.bind(unit.tenant)
+                row = {**unit_keys(unit), "space": space, "vector": data, "checksum": zlib.crc32(data)}
+                written.setdefault(unit.tenant, []).extend(
+                    key for (key,) in self._database.run("put_vector", row).fetchall()
+                )
+            for tenant, keys in written.items():
+                self._database.bind(tenant)
+                self._database.run("no_longer_waiting", {"keys": json.dumps(keys)})
+            for one in marks:
+                self._mark(marker, one)
+        return sum(map(len, written.values()))
+
+    def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
+        """See `Store.waiting`."""
+        start = 0
+        if after is not None:
+            with self._database.snapshot(after.tenant):
+                row = self._database.find(after.tenant, after.user, after.id)
+                start = 0 if row is None else row[0]
+        with self._database.everywhere() as connection:
+            rows = connection.execute(
+                self._database.statement("waiting_units"), {"space": space, "after": start, "limit": limit}
+            ).fetchall()
+        return [unit_of(row) for row in rows]
+
+    # ------------------------------------------------------------------------------- documents and erasure
+
+    def forget(
+        self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,
+        owner: bool = False, progress: Callable[[str], None] = lambda _step: None,
+    ) -> Erasure:  # fmt: skip
+        """See `Store.forget`."""
+        if dry_run:
+            return self._eraser.preview(view, ids, owner=owner)
+        return self._eraser.forget(view, ids, documents, owner=owner, progress=progress)
+
+    def finish_erasing(self) -> bool:
+        """See `Store.finish_erasing`."""
+        return self._eraser.finish()
+
+    # ------------------------------------------------------------------------------------------ operating
+
+    def backup(self, path: Path, at: datetime) -> int:
+        """See `Store.backup`: a store of one file, with everything in it."""
+        raise NotImplementedError
+
+    def stats(self, view: View, *, whole: bool = False) -> Stats:
+        """See `Store.stats`."""
+        with self._database.snapshot(view.tenant):
+            keys = {"user": view.user}
+            [(units, sessions, earliest, latest, versions)] = self._database.run("owner_stats", keys)
+            kinds = dict(self._database.run("owner_kinds", keys).fetchall())
+            scopes = dict(self._database.run("owner_scopes", keys).fetchall())
+            space = self._database.agreed(SPACE)
+        store: dict[str, Any] = self._whole(space) if whole else {}
+        return Stats(
+            units=units,
+            versions=versions,
+            sessions=sessions,
+            by_kind=kinds,
+            by_scope=scopes,
+            earliest=from_iso(earliest) if earliest else None,
+            latest=from_iso(latest) if latest else None,
+            store_units=store.get("units"),
+            store_bytes=store.get("bytes"),
+            waiting=store.get("waiting"),
+            space=space,
+            schema_version=migrations()[-1][0],
+            location=self._database.address.shown,
+        )
+
+    def _whole(self, space: str | None) -> dict[str, Any]:
+        with self._database.everywhere() as connection:
+            values = {"space": space, "tables": [*partitioned()]}
+            row = connection.execute(self._database.statement("whole_store"), values).fetchone()
+        return dict(zip(("units", "bytes", "waiting"), row or (), strict=False))
+
+    def verify(self) -> list[Problem]:
+        """See `Store.verify`."""
+        with self._database.everywhere() as connection:
+            return problems_in(connection)
+
+
+def _owner_of(mark: Mark) -> tuple[str, set[str]] | None:
+    """Return whose units a mark changes: a tenant, and users of it."""
+    if isinstance(mark, Supersession | Reinstatement):
+        return mark.view.tenant, {mark.view.user, GLOBAL}
+    if isinstance(mark, Access):
+        return mark.view.tenant, {mark.view.user}
+    if isinstance(mark, SpaceChange):
+        return None
+    if isinstance(mark, DocumentChange | DocumentRemoval):
+        changed: Unit | Document = mark.document
+    elif isinstance(mark, Coverage):
+        changed = mark.summary.unit
+    else:
+        changed = mark.kept.unit if isinstance(mark, Restoration) else mark.unit
+    return changed.tenant, {changed.user or GLOBAL}
