@@ -25,6 +25,8 @@ _OLDEST_SERVER = 150_000
 # Whoever opens a store first brings it up to date; the others wait for that. Any number that no owner's lock has.
 _MIGRATING = 0x484F4C44
 _CONNECT_SECONDS = 10
+# Each time somebody else was faster, and is done by now.
+_ROLE_TRIES = 5
 # All that is no number: names, words, vectors.
 _SAMPLE_NOTHING = """
 DO $$
@@ -233,28 +235,35 @@ def _secure(connection: psycopg.Connection[Any], address: Address) -> None:
 
 
 def _need_role(connection: psycopg.Connection[Any], address: Address) -> None:
+    """Make the role, which all databases of a server share: another one may make it at the same moment."""
+    raced = (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation, psycopg.errors.InternalError_)
+    for tries_left in range(_ROLE_TRIES - 1, -1, -1):
+        try:
+            with connection.transaction():
+                _make_role(connection, address)
+            return
+        except raced:
+            if not tries_left:
+                raise
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ReadOnlyStoreError(
+                f"{address.shown}: this role may not create {APP_ROLE}; let an administrator run CREATE ROLE {APP_ROLE} "
+                f"NOLOGIN; GRANT {APP_ROLE} TO {connection.info.user}"
+            ) from error
+
+
+def _make_role(connection: psycopg.Connection[Any], address: Address) -> None:
     role = sql.Identifier(APP_ROLE)
     known = connection.execute(
         "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = %s", (APP_ROLE,)
     ).fetchone()
-    try:
-        with connection.transaction():
-            if known is None:
-                connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOBYPASSRLS").format(role))
-            [member] = connection.execute("SELECT pg_has_role(current_user, %s, 'SET')", (APP_ROLE,)).fetchone() or (
-                False,
-            )
-            if not member:
-                connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise ReadOnlyStoreError(
-            f"{address.shown}: this role may not create {APP_ROLE}; let an administrator run CREATE ROLE {APP_ROLE} "
-            f"NOLOGIN; GRANT {APP_ROLE} TO {connection.info.user}"
-        ) from error
-    except psycopg.errors.DuplicateObject:  # another database of the server made it just now
-        connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
-    if known is not None and known[0]:
+    if known is None:
+        connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOBYPASSRLS").format(role))
+    elif known[0]:
         raise StoreError(
             f"{address.shown}: the role {shown(APP_ROLE)} passes row security; "
             f"ALTER ROLE {APP_ROLE} NOSUPERUSER NOBYPASSRLS"
         )
+    [may] = connection.execute("SELECT pg_has_role(current_user, %s, 'SET')", (APP_ROLE,)).fetchone() or (False,)
+    if not may:
+        connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
