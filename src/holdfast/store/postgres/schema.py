@@ -247,8 +247,8 @@ def _need_role(connection: psycopg.Connection[Any], address: Address) -> None:
                 raise
         except psycopg.errors.InsufficientPrivilege as error:
             raise ReadOnlyStoreError(
-                f"{address.shown}: this role may not create {APP_ROLE}; let an administrator run CREATE ROLE {APP_ROLE} "
-                f"NOLOGIN; GRANT {APP_ROLE} TO {connection.info.user}"
+                f"{address.shown}: this role may not create {APP_ROLE}; let an administrator run CREATE ROLE "
+                f"{APP_ROLE} NOLOGIN; GRANT {APP_ROLE} TO {connection.info.user}"
             ) from error
 
 
