@@ -1,8 +1,9 @@
 """Erasing units from a PostgreSQL store for good (C19, law 16).
 
 Rows that are deleted stay in their pages until a table is written anew (VACUUM FULL), and nobody reads it meanwhile.
-Small tables are written anew at once; of large ones that is left to `finish`, at a time that suits. The server's own
-copies are its write-ahead log, its archive and base backups: the answer names them.
+Small tables are written anew at once; of large ones that is left to `finish`, at a time that suits. Backups that the
+engine made are erased from, as far as they lie on this machine. The server's own copies are its write-ahead log, its
+archive and base backups: the answer names them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import psycopg
 from holdfast.errors import ServerError, StoreError
 from holdfast.store.erasure import Doomed, doomed_of, erase, resting_on
 from holdfast.store.marks import Marker
+from holdfast.store.postgres.copies import Copies
 from holdfast.store.postgres.database import NO_SHARD, PostgresDatabase
 from holdfast.store.postgres.schema import partitioned
 from holdfast.store.rows import GLOBAL, ReadUnits, Row, agent_matches, unit_of
@@ -42,6 +44,7 @@ class PostgresEraser:
         self._database = database
         self._run = database.run
         self._write = write
+        self._copies = Copies(database)
 
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
@@ -53,23 +56,33 @@ class PostgresEraser:
             gone: list[Doomed] = [*map(doomed_of, rows)]
             summaries = [] if owner else resting_on(self._run, gone)
             gone += map(doomed_of, summaries)
+            pieces = self._copies.note((*rows, *summaries), gone, documents, view if owner else None)
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
                 self._run("erase_document", {"user": one.user or GLOBAL, "name": one.name})
             shard = self._database.shard()
             self._database.agree(f"{_ERASING} {shard}", "1")
+        progress("reaching copies")
+        unreached, missing = self._reach_copies(pieces)
         progress("writing the tables anew")
         held_up = self._rewrite(shard, most=_AT_ONCE_BYTES)
         return Erasure(
             units=ReadUnits(rows),
             summaries=tuple(map(unit_of, summaries)),
             uncovered=tuple(uncovered),
-            complete=not held_up,
+            complete=not held_up and not unreached,
             pending=bool(held_up),
             reason=held_up,
             files=(self._database.address.shown,),
-            outside=(_OUTSIDE,),
+            outside=(*unreached, *missing, _OUTSIDE),
         )
+
+    def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
+        """Erase from the copies; an error leaves them to whoever finishes."""
+        try:
+            return self._copies.erase(pieces)
+        except StoreError as error:
+            return [f"backups ({error}; the next `holdfast cluster vacuum` tries again)"], []
 
     def preview(self, view: View, ids: Sequence[str], *, owner: bool) -> Erasure:
         """Return what would be erased."""
@@ -102,8 +115,9 @@ class PostgresEraser:
             names = connection.execute(
                 "SELECT name FROM agreements WHERE name LIKE %s", (f"{_ERASING} %",)
             ).fetchall()
+        unreached, _ = self._copies.erase()
         held_up = [self._rewrite(int(name.partition(" ")[2])) for (name,) in names]
-        return not any(held_up)
+        return not unreached and not any(held_up)
 
     def _rewrite(self, shard: int, most: int | None = None) -> str:
         """Write the tables of a shard anew; return why that is still to be done, or nothing."""
