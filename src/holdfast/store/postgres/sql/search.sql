@@ -150,17 +150,20 @@ SELECT "user", id, strpos(body, '"expires_at"') = 0 OR body::json ->> 'expires_a
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND document = %(name)s ORDER BY id;
 
 -- name: units_beside
+-- The session is compared once more, so that no index but that of sessions fits.
 SELECT here.id, before.id, after.id FROM units AS here
 LEFT JOIN LATERAL (
     SELECT units.id FROM units
     WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
-        AND (units.event_time, units.position, units.key) < (here.event_time, here.position, here.key) AND {where}
+        AND (units.session, units.event_time, units.position, units.key)
+            < (here.session, here.event_time, here.position, here.key) AND {where}
     ORDER BY units.event_time DESC, units.position DESC, units.key DESC LIMIT 1
 ) AS before ON true
 LEFT JOIN LATERAL (
     SELECT units.id FROM units
     WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
-        AND (units.event_time, units.position, units.key) > (here.event_time, here.position, here.key) AND {where}
+        AND (units.session, units.event_time, units.position, units.key)
+            > (here.session, here.event_time, here.position, here.key) AND {where}
     ORDER BY units.event_time, units.position, units.key LIMIT 1
 ) AS after ON true
 WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here.key = ANY(%(keys)s::bigint[])
