@@ -52,7 +52,7 @@ _WALKED = 8
 # Vectors that are read at once to be compared here: some 15 MB.
 _COMPARED_TOGETHER = 20_000
 # How much of a graph is looked at: candidates held, and rows at most when a filter throws most of them away.
-_HELD, _MOST_HELD, _SCANNED = 200, 1000, 40_000
+_HELD, _MOST_HELD, _SCANNED = 100, 1000, 10_000
 _OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
     AND entries.unit_key = units.key AND entries.anchor_density = %(density)s::real)"""
 _Scored = list[tuple[str, float]]
@@ -181,13 +181,13 @@ class Searcher:
             self._database.statement(name).replace("{distance}", f"{cut} <=> %(query)s").replace("{also}", also)
             for name in ("nearest_exactly", "nearest_seen", "nearest_nearly")
         )
-        by_graph = self._by_graph and query.tier is None and query.density is None
+        by_graph = self._by_graph and not self._is_narrow and query.tier is None and query.density is None
         if by_graph:
             nearly = self._indexed(nearly, f"{indexed_vector(dims)} <=> %(query)s")
             self._widen(depth)
 
         def ask(most: int) -> _Scored:
-            found: _Scored = self._run(nearly, {**asked, "most": most, "width": _SLACK * most}) if by_graph else []
+            found: _Scored = self._run(nearly, {**asked, "most": most}) if by_graph else []
             if len(found) >= depth:
                 return found
             return self._walk(exactly, seen, asked, most, self._statistics.unit_count)

@@ -103,16 +103,17 @@ WHERE {where} {also}
 ORDER BY near.distance LIMIT %(most)s::bigint;
 
 -- name: nearest_nearly
--- What the graph leads to, as far as the view shows it, until there are enough; in the order of the full vectors.
+-- What the graph leads to, as far as the view shows it, until there are enough. Not EXISTS, which would be hashed: only
+-- the rows that the graph comes by are looked up.
 SELECT units.id, 1 - near.distance FROM (
     SELECT unit_key, {distance} AS distance FROM vectors
     WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
-        AND (EXISTS (SELECT 1 FROM units
-            WHERE units.key = vectors.unit_key AND units.version = vectors.version AND {where})) IS TRUE
-    ORDER BY {indexed} LIMIT %(width)s::bigint
+        AND (SELECT true FROM units
+            WHERE units.key = vectors.unit_key AND units.version = vectors.version AND {where} LIMIT 1)
+    ORDER BY {indexed} LIMIT %(most)s::bigint
 ) AS near
 JOIN units ON units.shard = %(shard)s AND units.tenant = %(tenant)s AND units.key = near.unit_key
-ORDER BY near.distance LIMIT %(most)s::bigint;
+ORDER BY near.distance;
 
 -- name: walk_graphs
 SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %(held)s::text, true),
@@ -133,14 +134,14 @@ FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS given (text, number)
 CROSS JOIN LATERAL (
     (SELECT false AS is_durable, unit_key, vector, checksum FROM vectors
     WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND space = {space}
-        AND (EXISTS (SELECT 1 FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version
-            AND kind = 'turn' AND {where})) IS TRUE
+        AND (SELECT true FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version
+            AND kind = 'turn' AND {where} LIMIT 1)
     ORDER BY {indexed} <=> text::halfvec LIMIT %(turns)s::bigint)
     UNION ALL
     (SELECT true, unit_key, vector, checksum FROM vectors
     WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND space = {space}
-        AND (EXISTS (SELECT 1 FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version
-            AND scope = 'user' AND {where})) IS TRUE
+        AND (SELECT true FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version
+            AND scope = 'user' AND {where} LIMIT 1)
     ORDER BY {indexed} <=> text::halfvec LIMIT %(durable)s::bigint)
 ) AS near;
 
