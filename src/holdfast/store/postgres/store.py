@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -38,15 +38,18 @@ from holdfast.store.contract import (
 )
 from holdfast.store.marks import Marker
 from holdfast.store.postgres.address import read_address
+from holdfast.store.postgres.copies import Copies
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.derived import derive_changed
 from holdfast.store.postgres.erasure import PostgresEraser
 from holdfast.store.postgres.reading import PostgresReading
 from holdfast.store.postgres.schema import bring_up_to_date, migrations, partitioned
 from holdfast.store.postgres.verify import problems_in
+from holdfast.store.postgres.workers import Place, claimed
 from holdfast.store.rows import GLOBAL, SPACE, unit_keys, unit_of
 from holdfast.store.writing import Writer
 from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
+from holdfast.types.lifecycle import Claimed
 
 _DERIVATION = "derivation"
 Owners = Mapping[str, set[str]]  # tenant → users
@@ -258,15 +261,20 @@ class PostgresStore:
     def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
         """See `Store.waiting`."""
         start = 0
-        if after is not None:
-            with self._database.snapshot(after.tenant):
+        with self._database.snapshot("" if after is None else after.tenant):
+            name = "listed_units" if self._database.agreed(SPACE) in (None, space) else "waiting_units"
+            if after is not None:
                 row = self._database.find(after.tenant, after.user, after.id)
                 start = 0 if row is None else row[0]
         with self._database.everywhere() as connection:
             rows = connection.execute(
-                self._database.statement("waiting_units"), {"space": space, "after": start, "limit": limit}
+                self._database.statement(name), {"space": space, "after": start, "limit": limit}
             ).fetchall()
         return [unit_of(row) for row in rows]
+
+    def claim(self, space: str, most: int, after: Place | None = None) -> AbstractContextManager[Claimed]:
+        """Claim some of the units that wait for vectors, so that no other process embeds them meanwhile."""
+        return claimed(self._database, space, most, after)
 
     # ------------------------------------------------------------------------------- documents and erasure
 
@@ -286,8 +294,11 @@ class PostgresStore:
     # ------------------------------------------------------------------------------------------ operating
 
     def backup(self, path: Path, at: datetime) -> int:
-        """See `Store.backup`: a store of one file, with everything in it."""
-        raise NotImplementedError
+        """See `Store.backup`: a SQLite store with everything in it, on the machine of this process.
+
+        Whoever forgets there reaches it; see `Copies`. `holdfast migrate` brings it back.
+        """
+        return Copies(self._database).make(self, self._derivation, path, at)
 
     def stats(self, view: View, *, whole: bool = False) -> Stats:
         """See `Store.stats`."""
@@ -319,6 +330,17 @@ class PostgresStore:
             values = {"space": space, "tables": [*partitioned()]}
             row = connection.execute(self._database.statement("whole_store"), values).fetchone()
         return dict(zip(("units", "bytes", "waiting"), row or (), strict=False))
+
+    def tenants(self) -> list[str]:
+        """See `Copyable.tenants`."""
+        with self._database.everywhere() as connection:
+            rows = connection.execute(self._database.statement("tenants")).fetchall()
+        return [name for (name,) in rows]
+
+    @contextmanager
+    def loading(self) -> Iterator[Callable[[Sequence[Mark]], list[Written | None]]]:
+        """See `Copyable.loading`."""
+        yield self.mark
 
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""
