@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+import postgres_server
 from builders import watched
 
 # Modest, so that the whole suite stays quick; the long run raises it.
@@ -49,7 +50,10 @@ def pytest_configure(config):
 
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):
-    """Say how to repeat an exploration that failed."""
+    """Say how to repeat an exploration that failed, and aloud that a store was not tested."""
+    skipped = [one for one in terminalreporter.stats.get("skipped", ()) if "on PostgreSQL" in str(one.longrepr)]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests were skipped: {skipped[0].longrepr[2]}", yellow=True)
     seed = config.getoption("hypothesis_seed")
     if exitstatus and seed is not None:
         order = config.getoption("randomly_seed", None)
@@ -77,3 +81,18 @@ def _no_hurry():
     """
     with watched(lambda: 0.0):
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Return the PostgreSQL server of this process; nothing is started before a test asks."""
+    server = postgres_server.start_server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def database(postgres):
+    """Return the address of an empty store of the test's own."""
+    with postgres.database() as address:
+        yield address

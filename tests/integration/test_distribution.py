@@ -106,7 +106,8 @@ def test_what_the_project_says_of_itself_holds(wheel):
 
 def test_the_groups_of_tests_name_the_same_libraries_as_the_extras():
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
-    assert set(PROJECT["optional-dependencies"]["documents"]) <= set(groups["documents"])
+    for name in ("documents", "postgres"):
+        assert set(PROJECT["optional-dependencies"][name]) <= set(groups[name])
     assert {name for extra in ("server", "remote", "mcp") for name in PROJECT["optional-dependencies"][extra]} <= set(
         groups["doors"]
     )
