@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -42,6 +43,7 @@ class _Open:
     writing: bool
     tenant: str = ""
     shard: int = NO_SHARD
+    server: str | None = None  # where the shard lies, if not here
     # What was written and is not yet told to the index: key → tenant and user.
     changed: dict[int, tuple[str, str]] = field(default_factory=dict)
     inserts: list[dict[str, Any]] = field(default_factory=list)
@@ -111,7 +113,7 @@ class PostgresDatabase:
                 "nothing is written while this thread reads: an embedder or counter of a question called back "
                 "into its memory; write before or after the question"
             )
-        locks = [_lock_number(tenant, user) for user in sorted({*users})]
+        locks = [lock_number(tenant, user) for user in sorted({*users})]
         with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED", tenant, writing=True, locks=locks):
             yield
 
@@ -203,23 +205,24 @@ class PostgresDatabase:
         name = sql.Literal(tenant)
         steps = [sql.SQL("SELECT set_config('holdfast.tenant', {}, true)").format(name)]
         if opened.writing:
-            moving = sql.Literal(_lock_number(tenant))
+            moving = sql.Literal(lock_number(tenant))
             steps.append(sql.SQL("SELECT pg_advisory_xact_lock_shared({})").format(moving))
             steps += [sql.SQL("SELECT pg_advisory_xact_lock({})").format(sql.Literal(one)) for one in locks]
         steps.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(APP_ROLE)))
-        steps.append(sql.SQL("SELECT shard FROM tenants WHERE tenant = {}").format(name))
+        place = "SELECT shard, server FROM tenants JOIN shards USING (shard) WHERE tenant = {}"
+        steps.append(sql.SQL(place).format(name))
         cursor = opened.connection.execute(sql.SQL("; ").join(steps))
         while cursor.nextset():
             pass
         row = cursor.fetchone()
         if row is None and opened.writing:
-            row = opened.connection.execute(queries()["add_tenant"], {"tenant": tenant}).fetchone()
-            row = row or opened.connection.execute(queries()["tenant_shard"], {"tenant": tenant}).fetchone()
-        opened.tenant, opened.shard = tenant, NO_SHARD if row is None else row[0]
+            opened.connection.execute(queries()["add_tenant"], {"tenant": tenant})
+            row = opened.connection.execute(queries()["tenant_shard"], {"tenant": tenant}).fetchone()
+        opened.tenant, (opened.shard, opened.server) = tenant, row or (NO_SHARD, None)
 
     def lock(self, tenant: str, users: Sequence[str]) -> None:
         """Have the units of some more users to itself, until the transaction ends."""
-        self.bind(tenant, locks=[_lock_number(tenant, user) for user in users])
+        self.bind(tenant, locks=[lock_number(tenant, user) for user in users])
 
     @contextmanager
     def as_owner(self) -> Iterator[None]:
@@ -251,9 +254,10 @@ class PostgresDatabase:
         """Yield a connection to the server where a shard lies, outside of any transaction."""
         self._refuse_unusable()
         with self.everywhere() as connection:
-            row = connection.execute("SELECT address FROM shards WHERE shard = %s", (shard,)).fetchone()
-        there = None if row is None else row[0]
-        with connect(there or self.address.conninfo) as connection, translated(there or self.address.shown):
+            row = connection.execute(queries()["far_address"], {"shard": shard}).fetchone()
+        there, password = row or (None, None)
+        conninfo = self.address.conninfo if there is None else make_conninfo(there, password=password)
+        with connect(conninfo) as connection, translated(there or self.address.shown):
             connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{self.patience_ms}ms",))
             yield connection
 
@@ -395,7 +399,7 @@ def repeated(unit: Unit) -> dict[str, Any]:
     }
 
 
-def _lock_number(*names: str) -> int:
+def lock_number(*names: str) -> int:
     """Return the number of an advisory lock; two names that share one only wait for each other."""
     text = json.dumps([_LOCK_NAME, *names]).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)

@@ -16,12 +16,19 @@ ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s::jsonb)::bigint));
 
 -- name: add_tenant
 INSERT INTO tenants (tenant, shard)
-SELECT %(tenant)s, shard FROM shards ORDER BY shard
-OFFSET abs(hashtextextended(%(tenant)s, 0) %% (SELECT count(*) FROM shards)) LIMIT 1
+SELECT %(tenant)s, shard FROM shards WHERE takes_tenants ORDER BY shard
+OFFSET abs(hashtextextended(%(tenant)s, 0) %% (SELECT count(*) FROM shards WHERE takes_tenants)) LIMIT 1
 ON CONFLICT DO NOTHING RETURNING shard;
 
 -- name: tenant_shard
-SELECT shard FROM tenants WHERE tenant = %(tenant)s;
+SELECT shard, server FROM tenants JOIN shards USING (shard) WHERE tenant = %(tenant)s;
+
+-- name: far_address
+-- With the password that the two servers know each other by.
+SELECT address, (SELECT substr(given, length('password=') + 1)
+    FROM pg_user_mappings, unnest(umoptions) AS given
+    WHERE srvname = server AND umuser = 0 AND starts_with(given, 'password='))
+FROM shards WHERE shard = %(shard)s;
 
 -- name: tenant_room
 SELECT most_units, (SELECT coalesce(sum(n), 0)::bigint FROM counts
@@ -517,3 +524,25 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
 WHERE nspname = 'holdfast' AND relkind = 'r'
     AND relname IN (SELECT parent || '_' || %(shard)s::text FROM unnest(%(tables)s::text[]) AS parent)
 ORDER BY 1;
+
+-- ------------------------------------------------------------------------------------------- more than one server
+
+-- name: all_shards
+SELECT shard, server, takes_tenants,
+    ARRAY(SELECT tenant FROM tenants WHERE tenants.shard = shards.shard ORDER BY tenant) FROM shards ORDER BY shard;
+
+-- name: shard_contents
+-- Runs where the shard lies. Rows that a tenant has left behind are not counted.
+SELECT (SELECT coalesce(sum(n), 0)::bigint FROM {counts} WHERE kind = 'u' AND tenant = ANY(%(tenants)s::text[])),
+    (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
+    WHERE nspname = 'holdfast' AND relkind = 'r'
+        AND relname IN (SELECT parent || '_' || %(shard)s::text FROM unnest(%(tables)s::text[]) AS parent));
+
+-- name: readers_before
+-- Who still reads a state of before a transaction, here or on a server that follows this one.
+SELECT (SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+        AND age(backend_xmin) >= age(%(last)s::xid8::xid))
+    + (SELECT count(*) FROM pg_stat_replication WHERE age(backend_xmin) >= age(%(last)s::xid8::xid)
+        OR replay_lsn < %(written)s::pg_lsn);

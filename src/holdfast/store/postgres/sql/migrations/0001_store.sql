@@ -17,8 +17,9 @@ CREATE TABLE spaces (
 -- Where leaves lie: here, or at a server that `server` names (postgres_fdw).
 CREATE TABLE shards (
     shard   smallint PRIMARY KEY,
-    server  text,
-    address text   -- of that server, without a password; for what cannot be done through a foreign table
+    server  text UNIQUE,
+    address text,   -- of that server, without a password; for what cannot be done through a foreign table
+    takes_tenants boolean NOT NULL DEFAULT true
 );
 
 -- Which shard has a tenant's rows, and how much it may keep; no row before its first write.
