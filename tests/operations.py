@@ -19,6 +19,7 @@ USERS, AGENTS, SESSIONS = ("ana", "ana", "ana", "ben", "eve"), ("cook", "clerk")
 PEOPLE = ("Mara", "Tomas", "Ines", "Oskar")
 TOWNS = ("Porto", "Lisbon", "Odessa", "Kestrel Quay", "Lower Mill")
 THINGS = ("boat", "kettle", "ferry", "greyhound", "lamp", "harbour", "mill", "letter")
+MOODS = ("good", "bad")
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
 STATEMENTS = (
     "I live in {town}", "I moved from {town} to {other} in March", "{who} works at {town}",
@@ -38,7 +39,8 @@ QUESTIONS = (
 FILTERS = (
     {"mood": "good"}, {"n": {"gte": 3}}, {"author": "assistant"}, {"or": [{"mood": "bad"}, {"n": {"lt": 2}}]},
     {"not": {"kind": "turn"}}, {"text": {"contains": "boat"}}, {"deep.list": {"contains": "x"}}, {"mood": None},
-    {"session": {"in": ["s0", "s1"]}}, {"event_time": {"gte": "2026-05-04"}}, {"n": {"ne": 1}, "pinned": False},
+    {"session": {"in": ["s0", "s1"]}}, {"mood": "a\x00b"}, {"text": {"contains": "\x00"}}, {"n": 3.0}, {"n": 2**70},
+    {"event_time": {"gte": "2026-05-04"}}, {"n": {"ne": 1}, "pinned": False},
 )  # fmt: skip
 DOCUMENT = """# Handbook of the {thing}
 
@@ -59,8 +61,8 @@ The {thing} of {who} lies in {town}. It depends on the {second}.
 BEGINNING = ("long_talk", "talk", "talk", "ingest", "note")
 # How often each verb is called, beside the others.
 WRITING = {
-    "say": 10, "talk": 5, "note": 6, "again": 2, "update": 5, "change": 3, "supersede": 3, "reinstate": 2, "forget": 3,
-    "forget_some": 1, "forget_all": 0.3, "ingest": 3, "compact": 2, "reembed": 0.5,
+    "say": 10, "talk": 5, "note": 6, "again": 2, "update": 5, "change": 3, "supersede": 3, "reinstate": 2,
+    "forget": 3, "forget_some": 1, "forget_all": 0.3, "ingest": 3, "compact": 2, "reembed": 0.5,
 }  # fmt: skip
 ASKING = {
     "search": 14, "assemble": 5, "why": 5, "facts": 2, "list": 4, "get": 2, "history": 2, "lists": 2, "stats": 1,
@@ -148,7 +150,7 @@ class History:
             "role": self.chance.choice(("user", "user", "assistant")), "content": self._text(),
             **self._maybe(0.4, speaker=self.chance.choice(PEOPLE)),
             **self._maybe(0.3, at=self.clock.now - timedelta(minutes=self.chance.randint(0, 9_000))),
-            **self._maybe(0.3, metadata={"mood": self.chance.choice(("good", "bad")), "n": self.chance.randint(0, 5)}),
+            **self._maybe(0.3, metadata={"mood": self.chance.choice(MOODS), "n": self.chance.randint(0, 5)}),
         }  # fmt: skip
 
     def _say(self, _memory):

@@ -41,6 +41,7 @@ from holdfast.prospects import session_turns
 from holdfast.retrieval.strategy import build_strategies, find_profile
 from holdfast.settings import IngestSettings, Settings
 from holdfast.store.filters import parse_filter
+from holdfast.store.postgres.address import is_postgres
 from holdfast.types import AUTHORS, SCOPES, Document, SourceLimits, View
 
 Filters = Mapping[str, Any]
@@ -407,6 +408,13 @@ def check_limit(limit: int | None) -> int | None:
             f"limit = {shown(limit)} is not a whole number from 1 to {_MOST_ASKED:,}; leave it out for the default"
         )
     return limit
+
+
+def check_store(what: str, path: object) -> str | Path:
+    """Return where a store is: the address of a database, or a path."""
+    if isinstance(path, str) and is_postgres(path):
+        return path
+    return check_location(what, path)
 
 
 def check_location(what: str, path: object) -> Path:

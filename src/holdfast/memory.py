@@ -37,7 +37,7 @@ from holdfast.models.summariser import Summariser
 from holdfast.settings import Settings
 from holdfast.statements import list_facts
 from holdfast.store.contract import Access, ListedKind, Order, Reinstatement, Store, Supersession, look
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store.opening import open_store
 from holdfast.types import FactTable, Listed, SearchResult, Stats, Unit, View, Why, Widened, Written
 from holdfast.types.lifecycle import Compaction, Erasure, Exported, Imported
 
@@ -77,7 +77,8 @@ class Memory:
     ) -> Self:  # fmt: skip
         """Open or create the memory at `path` (`./holdfast.db` by default; `:memory:` keeps nothing).
 
-        `path` may be the address of a server, `http://…`, `https://…` or `unix:…`, with the `token` that it asks for.
+        `path` may be the address of a database, `postgresql://…`, or that of a server, `http://…`, `https://…` or
+        `unix:…`, with the `token` that it asks for.
         `settings` defaults to `Settings.load()`; `now` replaces the clock, for tests and replays; `embedder` is one
         of your own, in the place of the one that the settings name; `counter` counts tokens exactly, in the place
         of the estimate; `redactor` takes out what must not be kept, before anything is; `summariser` writes
@@ -90,12 +91,12 @@ class Memory:
             own = {"settings": settings, "now": now, "embedder": embedder, "counter": counter, "redactor": redactor}
             return cast("Self", arguments.connect(path, token, {**own, "summariser": summariser}))
         settings = Settings.load() if settings is None else settings
-        location = arguments.check_location("path", settings.store.path if path is None else path)
+        location = arguments.check_store("path", settings.store.path if path is None else path)
         # Refused before a file is made, not at the first question or word.
         read_rules(settings.symbolic.rules)
         aliases_of(settings.analysis.aliases)
         arguments.find_zone(settings, None)
-        store = SqliteStore.open(location, settings.store, derivation(settings))
+        store = open_store(location, settings.store, derivation(settings))
         clock = now or (lambda: datetime.now(UTC))
         return cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)
 

@@ -1,4 +1,4 @@
-"""What one tenant's transactions can reach: a raw connection with the application role, the catalogue, the statements."""
+"""What a tenant can reach: by a raw connection with the role of its transactions, by the catalogue, by statements."""
 
 import re
 from importlib import resources
@@ -12,8 +12,9 @@ from postgres_server import name_of
 
 pytest.importorskip("psycopg", reason="psycopg is not installed, so the store on PostgreSQL is not tested")
 import psycopg
-from holdfast.store.postgres.schema import APP_ROLE, SCHEMA, partitioned, queries
 from psycopg import errors
+
+from holdfast.store.postgres.schema import APP_ROLE, SCHEMA, partitioned, queries
 
 TENANTS = ("north", "south")
 
@@ -111,19 +112,33 @@ def test_no_row_of_another_tenant_is_written_or_changed(login, owner):
     assert {table: counted(owner, table) for table in partitioned()} == before
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "SET ROLE postgres", "SET SESSION AUTHORIZATION postgres", "ALTER TABLE units DISABLE ROW LEVEL SECURITY",
-        "ALTER TABLE units OWNER TO CURRENT_USER", "DROP POLICY own ON units", "TRUNCATE units", "SELECT * FROM units_0",
-        "CREATE POLICY all_of_it ON units USING (true)", "ALTER ROLE CURRENT_USER BYPASSRLS", "COPY units_0 TO STDOUT",
-        "CREATE TABLE holdfast.mine (n int)", "ALTER ROLE CURRENT_USER SUPERUSER", "UPDATE tenants SET shard = 1",
-        "DELETE FROM tenants", "INSERT INTO agreements (name, value) VALUES ('a', 'b')", "DELETE FROM shards",
-        "ALTER SEQUENCE unit_keys RESTART", "SELECT setval('unit_keys', 1)", "DELETE FROM migrations",
-        "UPDATE tenants SET most_units = NULL", "DROP SCHEMA holdfast CASCADE", "CREATE FUNCTION public.f() RETURNS int "
-        "LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
-    ],
-)  # fmt: skip
+FURTHER = """
+SET ROLE postgres
+SET SESSION AUTHORIZATION postgres
+ALTER TABLE units DISABLE ROW LEVEL SECURITY
+ALTER TABLE units OWNER TO CURRENT_USER
+DROP POLICY own ON units
+CREATE POLICY all_of_it ON units USING (true)
+TRUNCATE units
+SELECT * FROM units_0
+COPY units_0 TO STDOUT
+ALTER ROLE CURRENT_USER BYPASSRLS
+ALTER ROLE CURRENT_USER SUPERUSER
+CREATE TABLE holdfast.mine (n int)
+CREATE FUNCTION public.f() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'
+UPDATE tenants SET shard = 1
+UPDATE tenants SET most_units = NULL
+DELETE FROM tenants
+INSERT INTO agreements (name, value) VALUES ('a', 'b')
+DELETE FROM shards
+DELETE FROM migrations
+ALTER SEQUENCE unit_keys RESTART
+SELECT setval('unit_keys', 1)
+DROP SCHEMA holdfast CASCADE
+"""
+
+
+@pytest.mark.parametrize("statement", FURTHER.strip().splitlines())
 def test_the_application_role_cannot_reach_further(login, statement):
     with pytest.raises(psycopg.Error) as refused:
         login("north").execute(statement)
@@ -256,8 +271,7 @@ def test_every_statement_names_shard_and_tenant_for_each_table_it_touches():
     [
         "SELECT id FROM units WHERE tenant = %(tenant)s",
         "SELECT id FROM units WHERE shard = %(shard)s",
-        "SELECT 1 FROM units AS u JOIN vectors AS v ON v.unit_key = u.key WHERE u.shard = %(shard)s "
-        "AND u.tenant = %(tenant)s",
+        "SELECT 1 FROM units AS u JOIN vectors AS v ON true WHERE u.shard = %(shard)s AND u.tenant = %(tenant)s",
         "INSERT INTO units (tenant, shard, id) VALUES (1, 2, 3)",
         "DELETE FROM postings WHERE unit_key = 1",
         "SELECT 1 FROM units u, vectors v WHERE shard = %(shard)s AND tenant = %(tenant)s",
@@ -265,6 +279,16 @@ def test_every_statement_names_shard_and_tenant_for_each_table_it_touches():
 )
 def test_a_statement_without_them_would_be_seen(statement):
     assert unbound(statement, partitioned())
+
+
+def test_every_named_statement_is_used():
+    folders = [resources.files(name) for name in ("holdfast.store", "holdfast.store.postgres")]
+    files = [path for folder in folders for path in folder.iterdir() if path.name.endswith(".py")]
+    code = "".join(
+        path.read_text(encoding="utf-8") for folder in files for path in folder if path.name.endswith(".py")
+    )
+    unused = {name for name in queries() if f'"{name}"' not in code and f'f"{name.rsplit("_", 1)[0]}_' not in code}
+    assert unused == set()
 
 
 def test_no_statement_hides_outside_of_the_named_ones():

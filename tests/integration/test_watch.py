@@ -131,6 +131,8 @@ def test_the_command_says_one_line_for_each_change_and_ends_with_ctrl_c(tmp_path
     with subprocess.Popen(
         [str(HOLDFAST), "watch", "notes", "--every", "0.1", "--json"],
         cwd=tmp_path, env=keep, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A shell's background job ignores Ctrl+C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no lock is taken
     ) as running:  # fmt: skip
         assert json.loads(running.stdout.readline()) == {"event": "added", "name": "oven.md"}
         (folder / "flour.txt").write_text("Flour is kept in bins.\n", encoding="utf-8")

@@ -5,12 +5,18 @@ The store on PostgreSQL searches exactly here; what it may leave out otherwise i
 
 import collections
 import contextlib
+import itertools
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_filters import filters, remembered
 
+from builders import opened
 from conftest import EXAMPLES
 from histories import small_memory
+from holdfast.store.filters import matches, parse_filter
 from holdfast.testing.embedders import HashEmbedder
 from operations import Clock, History, difference, do
 
@@ -62,3 +68,27 @@ def test_whatever_is_done_both_stores_answer_the_same(number, database, tmp_path
         refused = sum(count for (_, wrong), count in done.items() if wrong)
         with capsys.disabled():
             sys.stdout.write(f"\nhistory {seed}: {done.total()} calls, {refused} of them refused by both\n")
+
+
+@pytest.fixture(scope="module")
+def memory(postgres):
+    with postgres.database() as address, opened(path=address) as memory:
+        yield memory
+
+
+tenants = itertools.count()
+
+
+@given(st.lists(remembered(), min_size=1, max_size=6), st.lists(filters, min_size=1, max_size=8))
+def test_compiled_filters_equal_the_slow_obvious_version(memory, given_units, wanted):
+    owner = {"user": "ana", "tenant": f"t{next(tenants)}"}  # each example has a memory of its own
+    for number, (unit, fields) in enumerate(given_units):
+        memory.remember({**unit, "id": f"u{number}"}, **owner, **fields)
+    units = memory.list(**owner, limit=None, current_only=False)
+    assert len(units) == len(given_units)
+    for one in wanted:
+        expected = {unit.id for unit in units if matches(parse_filter(one), unit)}
+        found = memory.list(**owner, filters=one, limit=None, current_only=False)
+        assert {unit.id for unit in found} == expected, one
+        inverse = memory.list(**owner, filters={"not": one}, limit=None, current_only=False)
+        assert {unit.id for unit in inverse} == {unit.id for unit in units} - expected, one

@@ -22,6 +22,7 @@ from holdfast.doors.tokens import Tokens, token_file
 from holdfast.errors import AccessError, InputError, ServerError, StoreError, shown
 from holdfast.memory import Memory
 from holdfast.settings import Settings
+from holdfast.store.postgres.address import is_postgres
 
 # After this many seconds of waiting for answers to be read, a stopping server closes connections; work goes on.
 _PATIENCE = 30
@@ -129,7 +130,7 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
 @contextlib.contextmanager
 def _alone(path: str) -> Iterator[None]:
     """Hold a store for one server; the system lets go when the process ends, however it does."""
-    if path == ":memory:":
+    if path == ":memory:" or is_postgres(path):  # a database has many servers
         yield
         return
     try:

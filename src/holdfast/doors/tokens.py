@@ -19,6 +19,8 @@ from pathlib import Path
 
 from holdfast.errors import AccessError, InputError, NotFoundError, StoreError, shown
 from holdfast.inputs.checks import check_name
+from holdfast.settings.fields import user_folder
+from holdfast.store.postgres.address import is_postgres, read_address
 
 _PREFIX = "hf_"
 _RANDOM_BYTES = 32
@@ -45,7 +47,12 @@ class Caller:
 
 
 def token_file(store: str | Path) -> Path:
-    """Return where the tokens of a store are kept."""
+    """Return where the tokens of a store are kept: beside its file; those of a database in the user's folder."""
+    if is_postgres(store):
+        name = hashlib.blake2b(read_address(str(store)).shown.encode(), digest_size=8).hexdigest()
+        folder = user_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{name}.tokens"
     return Path(f"{os.path.realpath(store)}.tokens")  # a link to a store has the tokens of the store
 
 

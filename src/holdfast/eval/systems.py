@@ -15,6 +15,7 @@ from datetime import datetime
 from importlib import import_module
 from itertools import groupby
 from typing import Any, Literal
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from holdfast.language.tokens import estimate
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.settings import PROFILES, AssemblySettings, Settings, Unread
+from holdfast.store.postgres.address import is_postgres
 from holdfast.types import Compaction, Unit
 
 # ---------------------------------------------------------------------------------------------- the product
@@ -55,7 +57,11 @@ class Product:
         settings = self.settings.unhurried()
         if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
             settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
-        with Memory.open(":memory:", settings=settings, now=lambda: moment[0], embedder=wanted) as memory:
+        path = ":memory:"
+        if is_postgres(settings.store.path):  # each haystack is a tenant of the database that the settings name
+            path = settings.store.path
+            settings = replace(settings, store=replace(settings.store, tenant=f"eval {uuid4()}"))
+        with Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory:
             yield ProductReader(memory, haystack, self.profile, moment, self.compacted)
 
 

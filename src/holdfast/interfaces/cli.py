@@ -282,7 +282,7 @@ def doctor(db: str | None = None, as_json: bool = False) -> None:
     """Prove a live write, read and crash-safe reopen; check a store."""
     found = Settings.load()
     checks = []
-    for check in clinic.examine(Path(db or found.store.path), found):
+    for check in clinic.examine(db or found.store.path, found):
         checks.append(check)
         if not as_json:
             mark = ("✓", "green") if check.passed else ("✗", "bold red")

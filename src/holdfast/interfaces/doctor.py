@@ -18,6 +18,7 @@ from holdfast.models import build_embedder
 from holdfast.models.embedder import verify_shipped
 from holdfast.settings import Settings
 from holdfast.store.migrate import SQLITE_VERSION
+from holdfast.store.opening import is_missing
 from holdfast.types import Stats
 
 # What ends a process at once; Windows has no other word for it.
@@ -44,7 +45,7 @@ class Check:
     detail: str
 
 
-def examine(database: Path | None, settings: Settings) -> Iterator[Check]:
+def examine(database: str | None, settings: Settings) -> Iterator[Check]:
     """Yield every check as it is done; `database` is looked at, never changed."""
     settings = settings.unhurried()  # a busy machine is not a sick one
     yield Check("Python and SQLite", True, f"Python {sys.version.split()[0]}, SQLite {SQLITE_VERSION}")
@@ -54,7 +55,7 @@ def examine(database: Path | None, settings: Settings) -> Iterator[Check]:
         yield _check(f"the embedder {settings.embedding.embedder}", lambda: _embedder(settings))
         yield _check("words found again", lambda: _questions(Path(folder) / "sample.db", settings))
         yield _check("a killed writer loses nothing", lambda: _crash(Path(folder) / "crash.db", settings))
-    if database is not None and database.exists():
+    if database is not None and not is_missing(database):
         yield _check(f"the store {database}", lambda: _verify(database, settings))
 
 
@@ -118,7 +119,7 @@ def _crash(path: Path, settings: Settings) -> str:
     return f"killed with {_KILL.name} after its acknowledgement; reopened whole"
 
 
-def _verify(path: Path, settings: Settings) -> str:
+def _verify(path: str, settings: Settings) -> str:
     with Memory.open(path, settings=settings) as memory:
         problems = memory.store.verify()
         _expect(not problems, "; ".join(f"{problem.what}: {problem.remedy}" for problem in problems))

@@ -24,6 +24,7 @@ from holdfast.interfaces.wire import Screen
 from holdfast.memory import Memory
 from holdfast.settings import Settings
 from holdfast.settings.fields import server_token
+from holdfast.store.opening import is_missing
 from holdfast.types import Erasure
 
 out, err = Screen(), Screen(stderr=True)
@@ -195,7 +196,7 @@ class Call:
         path = self.database or self.settings.store.path
         if self.is_remote:
             return Memory.open(path, token=server_token())
-        if not self.create and path != ":memory:" and not Path(path).exists():
+        if not self.create and is_missing(path):
             raise StoreError(f"{path} does not exist; check --db, or remember something first")
         return Memory.open(path, settings=self.settings)
 

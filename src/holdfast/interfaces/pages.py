@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from holdfast.arguments import is_address
 from holdfast.errors import InputError, StoreError
 from holdfast.interfaces.options import open_door, out
 from holdfast.settings import Settings
+from holdfast.store.opening import is_missing
 
 
 def inspect(db: str | None = None, user: str | None = None, port: int = 8378, write: bool = False) -> None:
@@ -16,7 +15,7 @@ def inspect(db: str | None = None, user: str | None = None, port: int = 8378, wr
     path = db or found.store.path
     if is_address(path):
         raise InputError(f"{path} is a server, which has the pages itself; open {path}/ in a browser")
-    if not Path(path).exists():
+    if is_missing(path):
         raise StoreError(f"{path} does not exist; check --db, or remember something first")
     how = listening.ServerSettings(port=port, pages="alone", user=user or "", write=write)
     listening.serve(path, found, how, lambda address: out.print(f"open {address}/ in a browser; Ctrl+C ends it"))

@@ -274,6 +274,12 @@ def user_file(environ: Mapping[str, str]) -> Path | None:
     return folder / "holdfast" / FILE_NAME if folder.is_absolute() else None
 
 
+def user_folder() -> Path:
+    """Return the folder of the user's own settings: what belongs to no file beside it lies there too."""
+    found = user_file(os.environ)
+    return Path.cwd() if found is None else found.parent
+
+
 def server_token() -> str | None:
     """Return the token for a server that a command names: a command line is seen by others, an environment is not."""
     return os.environ.get(_TOKEN_VARIABLE) or None

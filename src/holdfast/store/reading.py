@@ -76,7 +76,7 @@ from holdfast.types import (
 
 _EVERYTHING = -1  # SQLite's "no limit"
 # So much of a session's first turn tells which one it is.
-_TITLE_CHARS = 80
+TITLE_CHARS = 80
 # Ten times what quantising moves a cosine by: an approximate one that is further below a bar cannot reach it.
 _FAR_OFF = 0.05
 # What one shard finds: places, their approximate scores, and whether time ran out.
@@ -452,8 +452,8 @@ class SqliteReading:
         if kind == "speaker":
             return tuple(sorted({name for shard in self._visible.shards for name in shard.speakers if name}))
         most = _EVERYTHING if limit is None else limit
-        keys = {"tenant": self.view.tenant, "user": self.view.user, "limit": most, "words": _TITLE_CHARS}
-        return tuple(map(_listed, self._run(f"list_{kind}s", keys)))
+        keys = {"tenant": self.view.tenant, "user": self.view.user, "limit": most, "words": TITLE_CHARS}
+        return tuple(map(listed, self._run(f"list_{kind}s", keys)))
 
     def kept(self, *, whole: bool = False) -> Iterator[Document | Kept]:
         """See `Reading.kept`."""
@@ -497,7 +497,8 @@ _DERIVED: dict[str, _Derive] = {
 }
 
 
-def _listed(row: Sequence[Any]) -> Listed:
+def listed(row: Sequence[Any]) -> Listed:
+    """Return one thing that there is, of a row of the statements that list them."""
     name, units, *times, title, core, everyones = row
     first, last = (None if moment is None else from_iso(moment) for moment in times)
     return Listed(name, units, first, last, " ".join(title.split()), bool(core), bool(everyones))

@@ -35,7 +35,12 @@ def read_address(location: str) -> Address:
     Raises:
         InputError: an option has a value that it cannot have.
     """
-    parts = urlsplit(location)
+    try:
+        parts = urlsplit(location)
+    except ValueError as error:
+        raise InputError(
+            f"{shown(location)} is no address: {error}; write postgresql://user@host/database"
+        ) from error
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     search, pool = options.pop("search", "approximate"), options.pop("pool", str(_CONNECTIONS))
     if search not in get_args(Search):

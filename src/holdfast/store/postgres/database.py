@@ -147,7 +147,12 @@ class PostgresDatabase:
                 self._pool.putconn(connection)
 
     def _begin(self, statement: str) -> psycopg.Connection[Any]:
-        """Take a connection and begin; one that died since it was last used is replaced."""
+        return self._first(statement)[0]
+
+    def _first(
+        self, statement: str, values: Mapping[str, Any] | None = None
+    ) -> tuple[psycopg.Connection[Any], psycopg.Cursor[Any]]:
+        """Take a connection and run a first statement on it; one that died since it was last used is replaced."""
         for _ in range(self.address.connections + 1):
             try:
                 connection = self._pool.getconn()
@@ -158,13 +163,13 @@ class PostgresDatabase:
                     "the address, or ask less at a time"
                 ) from error
             try:
-                connection.execute(statement)
+                cursor = connection.execute(statement, values)
             except psycopg.OperationalError as error:
                 self._pool.putconn(connection)
                 if not is_lost(error):
                     raise
             else:
-                return connection
+                return connection, cursor
         connect(self.address.conninfo).close()
         raise BusyStoreError(
             f"connections to {self.address.shown} die as soon as they are used; see the server's log"
@@ -302,6 +307,18 @@ class PostgresDatabase:
         if isinstance(vector := given.get("vector"), bytes):
             given["vector"] = Half(vector)
         return opened.connection.execute(statement, given, binary=True)
+
+    def ask(self, name: str, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a row of whatever was asked for
+        """Run one statement of the whole store and return its first row: in the open transaction, or in none."""
+        if self._current() is not None:
+            return self.run(name, values).fetchone()
+        self._refuse_unusable()
+        with translated(self.address.shown):
+            connection, cursor = self._first(queries()[name], values)
+            try:
+                return cursor.fetchone()
+            finally:
+                self._pool.putconn(connection)
 
     def run_many(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement for each of some rows, all on their way before the first answer."""

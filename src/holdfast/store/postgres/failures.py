@@ -34,7 +34,7 @@ _TRANSLATION: dict[type[psycopg.Error], _Remedy] = {
     errors.OutOfMemory: (StoreError, "the server has no memory left; ask less at a time"),
     errors.InvalidPassword: (StoreError, "the server refuses the password; check the address"),
     errors.InvalidAuthorizationSpecification: (StoreError, "the server refuses the role; check the address"),
-    errors.InvalidCatalogName: (StoreError, "there is no such database or role; create it, or check the address"),
+    errors.InvalidCatalogName: (StoreError, "there is no such database; create it, or check the address"),
     errors.DataCorrupted: (DamagedStoreError, "the server reports damage; restore a backup"),
     errors.IndexCorrupted: (DamagedStoreError, "an index of the server is damaged; REINDEX it"),
     errors.SqlclientUnableToEstablishSqlconnection: (ServerError, _AWAY),

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from holdfast.errors import NewerStoreError, ReadOnlyStoreError, StoreError, shown
+from holdfast.errors import ForeignStoreError, NewerStoreError, ReadOnlyStoreError, StoreError, shown
 from holdfast.store.postgres.address import Address
 from holdfast.store.postgres.failures import explained, translated
 
@@ -91,6 +91,9 @@ def _refusal(error: psycopg.OperationalError) -> psycopg.Error:
         "password authentication failed": psycopg.errors.InvalidPassword,
         "no password supplied": psycopg.errors.InvalidPassword,
         "too many clients": psycopg.errors.TooManyConnections,
+        "too many connections": psycopg.errors.TooManyConnections,
+        "remaining connection slots": psycopg.errors.TooManyConnections,
+        'role "': psycopg.errors.InvalidAuthorizationSpecification,
         "does not exist": psycopg.errors.InvalidCatalogName,
         "no pg_hba.conf entry": psycopg.errors.InvalidAuthorizationSpecification,
     }
@@ -130,7 +133,12 @@ def _check(connection: psycopg.Connection[Any], address: Address) -> bool:
     known = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.migrations",)).fetchone()
     if known is None or known[0] is None:
         return False
-    [applied] = connection.execute(f"SELECT max(number) FROM {SCHEMA}.migrations").fetchone() or (0,)  # noqa: S608
+    try:
+        [applied] = connection.execute(f"SELECT max(number) FROM {SCHEMA}.migrations").fetchone() or (0,)  # noqa: S608
+    except psycopg.errors.UndefinedColumn as error:
+        raise ForeignStoreError(
+            f"{address.shown} has a schema {SCHEMA} that is not Holdfast's; use another database"
+        ) from error
     newest = migrations()[-1][0]
     if (applied or 0) > newest:
         raise NewerStoreError(

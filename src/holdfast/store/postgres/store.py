@@ -109,8 +109,8 @@ class PostgresStore:
 
     def space(self) -> str | None:
         """See `Store.space`."""
-        with self._database.snapshot(""):
-            return self._database.agreed(SPACE)
+        row = self._database.ask("agreed", {"name": SPACE})
+        return None if row is None else str(row[0])
 
     # ------------------------------------------------------------------------------------------- writing
 
@@ -208,6 +208,13 @@ class PostgresStore:
             if before != mark.space:
                 self._database.run("all_wait_for", {"space": mark.space})
 
+    def _agree_first(self, space: str) -> str:
+        """Agree on the first space; of two who come at once, the second hears of the first's."""
+        with self._database.as_owner():
+            self._database.run("name_space", {"space": space})
+            self._database.run("agree_first", {"name": SPACE, "value": space})
+            return self._database.agreed(SPACE) or space
+
     # ------------------------------------------------------------------------------------------- vectors
 
     def put_vectors(
@@ -225,10 +232,8 @@ class PostgresStore:
     ) -> int:  # fmt: skip
         written: dict[str, list[int]] = {}
         with self._write(owners) as marker:
-            agreed = self._database.agreed(SPACE)
-            if agreed is None:
-                self._change_space(SpaceChange(space))
-            elif agreed != space:
+            agreed = self._database.agreed(SPACE) or self._agree_first(space)
+            if agreed != space:
                 raise EmbeddingSpaceError(
                     f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`"
                 )

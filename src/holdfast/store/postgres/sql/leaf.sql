@@ -34,25 +34,26 @@ CREATE UNIQUE INDEX ON documents_{shard} (tenant, "user", name);
 CREATE TABLE entries_{shard} (LIKE entries);
 ALTER TABLE entries_{shard} ALTER COLUMN topic SET STORAGE MAIN, ALTER COLUMN claim SET STORAGE MAIN;
 CREATE UNIQUE INDEX ON entries_{shard} (tenant, unit_key);
+CREATE INDEX ON entries_{shard} (tenant, "user");
 CREATE INDEX ON entries_{shard} (tenant, "user", stating) WHERE stating > 0;
 
 CREATE TABLE postings_{shard} (LIKE postings);
-CREATE INDEX ON postings_{shard} (tenant, "user", term, impact DESC) INCLUDE (unit_key, field, tf, length);
+CREATE INDEX ON postings_{shard} (tenant, "user", term, impact DESC) INCLUDE (unit_key, field, role, tf, length);
 
 CREATE TABLE counts_{shard} (LIKE counts) WITH (fillfactor = 70);  -- rows that change again and again stay on their page
 CREATE UNIQUE INDEX ON counts_{shard} (tenant, "user", kind, name, agent);
 
 CREATE TABLE names_{shard} (LIKE names);
-CREATE INDEX ON names_{shard} (tenant, "user", name, kind);
+CREATE INDEX ON names_{shard} (tenant, "user", name, kind) INCLUDE (unit_key);
 CREATE INDEX ON names_{shard} (tenant, unit_key);
 
 CREATE TABLE facts_{shard} (LIKE facts);
-CREATE INDEX ON facts_{shard} (tenant, "user", subject);
-CREATE INDEX ON facts_{shard} (tenant, "user", object);
+CREATE INDEX ON facts_{shard} (tenant, "user", subject, object) INCLUDE (relation, confidence, unit_key);
+CREATE INDEX ON facts_{shard} (tenant, "user", object, subject) INCLUDE (relation, confidence, unit_key);
 CREATE INDEX ON facts_{shard} (tenant, unit_key);
 
 CREATE TABLE symbols_{shard} (LIKE symbols);
-CREATE INDEX ON symbols_{shard} (tenant, "user", token);
+CREATE INDEX ON symbols_{shard} (tenant, "user", token, symbol) INCLUDE (unit_key, tokens);
 CREATE INDEX ON symbols_{shard} (tenant, unit_key);
 
 CREATE TABLE waiting_{shard} (LIKE waiting);

