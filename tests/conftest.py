@@ -91,6 +91,15 @@ def postgres():
     server.close()
 
 
+@pytest.fixture(scope="session")
+def far_postgres():
+    """Return three more servers, for a store that lies on more than one."""
+    servers = [postgres_server.OwnServer() for _ in range(3)]
+    yield servers
+    for server in servers:
+        server.close()
+
+
 @pytest.fixture
 def database(postgres):
     """Return the address of an empty store of the test's own."""

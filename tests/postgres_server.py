@@ -276,3 +276,44 @@ class Places:
 def name_of(address):
     """Return the name of the database at an address."""
     return urlsplit(address).path.lstrip("/")
+
+
+class Cluster:
+    """A store whose tenants lie on other servers than the one it is opened at."""
+
+    def __init__(self, front, others):
+        self.front = front
+        self.others = others
+        self._made = []
+
+    def create(self, *, front_takes_tenants=False):
+        """Make a store of one database on each server; return the name of the one that is opened."""
+        from holdfast.store.postgres import cluster  # noqa: PLC0415 - needs an extra
+
+        name = self.front.create()
+        self._made.append((self.front, name))
+        store = open_store(self.front.at(name))
+        for number, server in enumerate(self.others, 1):
+            far = server.create()
+            self._made.append((server, far))
+            cluster.add_server(store.database, f"far_{number}", server.at(far))
+        cluster.take_tenants(store.database, 0, takes=front_takes_tenants)
+        store.close()
+        return name
+
+    def at(self, name):
+        """Return the address of a store."""
+        return self.front.at(name)
+
+    def drop(self, name):
+        """Take a store away, with what it has on other servers."""
+        for server, made in self._made:
+            if made == name or name is None:
+                server.drop(made)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for server, name in self._made:
+            server.drop(name)

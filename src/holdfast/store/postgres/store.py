@@ -56,7 +56,7 @@ class PostgresStore:
     """Units in one PostgreSQL database. Shared between threads, processes and machines; not across a fork."""
 
     def __init__(self, database: PostgresDatabase, derivation: Derivation, *, replica: bool) -> None:
-        self._database = database
+        self.database = self._database = database
         self._derivation = derivation
         self._replica = replica
         self._eraser = PostgresEraser(database, self._write)
