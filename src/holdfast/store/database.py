@@ -143,9 +143,13 @@ class Database:
 
     def replace(self, key: int, unit: Unit) -> int:
         """Write a new version; the one before is kept, with its vector. Return its checksum."""
-        row = columns(unit)
         self.run("archive_version", {"key": key})
         self.run("archive_vector", {"key": key})
+        return self.rewrite(key, unit)
+
+    def rewrite(self, key: int, unit: Unit) -> int:
+        """Write a version in the place of what is there, which is not kept. Return its checksum."""
+        row = columns(unit)
         self.run("replace_unit", {**row, "key": key})
         self.record_change(key, unit.tenant, unit.user or GLOBAL)
         checksum: int = row["checksum"]

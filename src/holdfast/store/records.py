@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from holdfast.errors import DamagedStoreError, shown
-from holdfast.store.rows import GLOBAL, SPACE, Found, UnitRows, check_vectors, columns, gate_text, unit_keys, unit_of
+from holdfast.store.rows import SPACE, Found, UnitRows, check_vectors, columns, gate_text, unit_keys, unit_of
 from holdfast.types import Absence, Document, Kept, Status, StoredVector, Unit, View, Written, from_iso, iso
 
 Run = Callable[..., Found]
@@ -84,8 +84,7 @@ def restore(database: UnitRows, kept: Kept) -> Written | None:
         kept = _with_marks(kept, access_count=counted)
         for part in ("versions", "version_vectors", "vectors", "absences"):
             database.run(f"erase_{part}", {"keys": json.dumps([key])})
-        database.run("replace_unit", {**columns(unit), "key": key})
-        database.record_change(key, unit.tenant, unit.user or GLOBAL)
+        database.rewrite(key, unit)
     _write_fate(database.run, key, kept)
     _write_vectors(database, key, kept)
     return Written(unit.id, status, unit.version)

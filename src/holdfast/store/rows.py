@@ -81,6 +81,10 @@ class UnitRows(Protocol):
         """Write a new version; the one before is kept, with its vector. Return its checksum."""
         ...
 
+    def rewrite(self, key: int, unit: Unit) -> int:
+        """Write a version in the place of what is there, which is not kept. Return its checksum."""
+        ...
+
     def record_change(self, key: int, tenant: str, user: str) -> None:
         """Say that a unit of an owner is not what it was."""
         ...

@@ -33,6 +33,9 @@ _TRIES = 6
 # A statement that is cancelled costs its answer: on a busy machine it may run longer than the question's budget.
 _LEAST_TIMEOUT_MS = 2000
 _LOCK_NAME = "holdfast"
+# Who waits for a connection looks so often whether there is a server at all; the pool itself gives up so soon, and
+# tries anew for the next who asks.
+_LOOK_SECONDS, _RECONNECT_SECONDS = 1.0, 0.5
 
 
 @dataclass(slots=True)
@@ -65,7 +68,7 @@ class PostgresDatabase:
             max_size=address.connections,
             open=True,
             configure=self._configure,
-            timeout=max(0.1, settings.busy_timeout_ms / 1000),
+            reconnect_timeout=_RECONNECT_SECONDS,
             kwargs={"autocommit": True, "connect_timeout": 10},
         )
 
@@ -154,14 +157,7 @@ class PostgresDatabase:
     ) -> tuple[psycopg.Connection[Any], psycopg.Cursor[Any]]:
         """Take a connection and run a first statement on it; one that died since it was last used is replaced."""
         for _ in range(self.address.connections + 1):
-            try:
-                connection = self._pool.getconn()
-            except PoolTimeout as error:
-                connect(self.address.conninfo).close()  # says why, when no connection can be had at all
-                raise BusyStoreError(
-                    f"all {self.address.connections} connections to {self.address.shown} are in use; raise `pool` in "
-                    "the address, or ask less at a time"
-                ) from error
+            connection = self._take()
             try:
                 cursor = connection.execute(statement, values)
             except psycopg.OperationalError as error:
@@ -174,6 +170,21 @@ class PostgresDatabase:
         raise BusyStoreError(
             f"connections to {self.address.shown} die as soon as they are used; see the server's log"
         )
+
+    def _take(self) -> psycopg.Connection[Any]:
+        """Take a connection from the pool; whoever waits hears soon that the server is away."""
+        slices = max(1, round(self.patience_ms / 1000 / _LOOK_SECONDS))
+        for left in range(slices - 1, -1, -1):
+            try:
+                return self._pool.getconn(min(_LOOK_SECONDS, max(0.05, self.patience_ms / 1000)))
+            except PoolTimeout as error:
+                connect(self.address.conninfo).close()  # says why, when no connection can be had at all
+                if not left:
+                    raise BusyStoreError(
+                        f"all {self.address.connections} connections to {self.address.shown} are in use; raise `pool` "
+                        "in the address, or ask less at a time"
+                    ) from error
+        raise AssertionError
 
     def _roll_back(self, connection: psycopg.Connection[Any]) -> None:
         if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
@@ -379,9 +390,13 @@ class PostgresDatabase:
 
     def replace(self, key: int, unit: Unit) -> int:
         """Write a new version; the one before is kept, with its vector. Return its checksum."""
-        row = {**columns(unit), **repeated(unit)}
         for name in ("archive_version", "unarchive_vector", "archive_vector"):
             self.run(name, {"key": key})
+        return self.rewrite(key, unit)
+
+    def rewrite(self, key: int, unit: Unit) -> int:
+        """Write a version in the place of what is there, which is not kept. Return its checksum."""
+        row = {**columns(unit), **repeated(unit)}
         self.run("replace_unit", {**row, "key": key})
         self.record_change(key, unit.tenant, unit.user or GLOBAL)
         checksum: int = row["checksum"]

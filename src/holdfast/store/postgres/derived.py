@@ -18,7 +18,7 @@ from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.values import Bits
 from holdfast.store.rows import GLOBAL, unit_of
 from holdfast.store.sync import Fresh
-from holdfast.types import Analysis, Unit
+from holdfast.types import ROLES, Analysis, Unit
 
 # Postings are ordered by BM25's part for a field of this many words: the order holds, whatever is written later.
 _USUAL_LENGTH = 24.0
@@ -116,10 +116,10 @@ def _add(database: PostgresDatabase, derivation: Derivation, units: Sequence[Ana
             database.run(statement, given)
 
 
-_POSTING = ("users", "terms", "impacts", "keys", "fields", "tfs", "lengths")
+_POSTING = ("users", "terms", "impacts", "keys", "fields", "tfs", "lengths", "roles")
 _NAME = ("users", "names", "kinds", "keys")
 _FACT = ("users", "keys", "subjects", "relations", "objects", "confidences")
-_SYMBOL = ("users", "tokens", "symbols", "keys")
+_SYMBOL = ("users", "tokens", "symbols", "keys", "sizes")
 
 
 def _columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
@@ -167,9 +167,9 @@ def _impact(tf: int, length: int) -> float:
 
 def postings_of(entry: Mapping[str, Any]) -> Iterable[tuple[Any, ...]]:
     """Yield the postings of an entry."""
-    user, key, lengths = entry["user"], entry["key"], entry["lengths"]
+    user, key, lengths, role = entry["user"], entry["key"], entry["lengths"], ROLES.index(entry["role"])
     for term, field, tf, impact in zip(entry["terms"], entry["fields"], entry["tfs"], entry["impacts"], strict=True):
-        yield user, term, impact, key, field, tf, lengths[field]
+        yield user, term, impact, key, field, tf, lengths[field], role
 
 
 def names_of(key: int, user: str, analysis: Analysis) -> Iterable[tuple[str, str, str, int]]:
@@ -191,8 +191,9 @@ def facts_of(key: int, user: str, analysis: Analysis) -> Iterable[tuple[Any, ...
 
 def symbols_of(
     derivation: Derivation, key: int, user: str, analysis: Analysis
-) -> Iterable[tuple[str, str, str, int]]:
-    """Yield the words of the symbols that a unit's facts have."""
+) -> Iterable[tuple[str, str, str, int, int]]:
+    """Yield the words of the symbols that a unit's facts have, and how many each symbol has."""
     for symbol in dict.fromkeys(end for fact in analysis.facts for end in (fact.subject, fact.object)):
-        for token in dict.fromkeys(derivation.tokens(symbol)):
-            yield user, token, symbol, key
+        tokens = {*derivation.tokens(symbol)}
+        for token in sorted(tokens):
+            yield user, token, symbol, key, len(tokens)

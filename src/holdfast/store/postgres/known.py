@@ -70,7 +70,25 @@ class Known(NamedTuple):
 
 # A unit that the owner does not have, as the columns of a reading show it.
 NOBODY = Known(
-    "", -1, "", 0, None, None, None, None, None, None, "", 0, 0, 0, None, 0, 0, 0.0, ()  # type: ignore[arg-type]
+    "",
+    -1,
+    "",
+    0,
+    None,
+    None,
+    None,
+    None,
+    None,
+    None,
+    "",
+    0,
+    0,
+    0,
+    None,
+    0,
+    0,
+    0.0,
+    (),  # type: ignore[arg-type]
 )
 
 

@@ -30,9 +30,7 @@ class PastUnits:
         return np.ones(len(self.shard.keys), dtype=np.bool_)
 
 
-def find_past(
-    view: View, database: PostgresDatabase, derivation: Derivation, space: int | None
-) -> PastUnits | None:
+def find_past(view: View, database: PostgresDatabase, derivation: Derivation, space: int | None) -> PastUnits | None:
     """Return what a read of the past needs besides present rows; None when there is nothing."""
     if view.as_of is None:
         return None

@@ -193,7 +193,9 @@ class PostgresReading:
             return SimilarityEvidence(nothing, nothing)
         # Filters and moments of a view are those of a question, which this is none.
         own = compile_view(replace(self.view, filters=None, as_of=None)).own
-        return self._searcher.by_similarity(query, own, [known.get(one) for known in [self._find_own(ids)] for one in ids])
+        return self._searcher.by_similarity(
+            query, own, [known.get(one) for known in [self._find_own(ids)] for one in ids]
+        )
 
     def _find_own(self, ids: Sequence[str]) -> dict[str, int]:
         return {
@@ -318,7 +320,9 @@ class PostgresReading:
             if unit_id is not None:
                 found.setdefault(name, set()).add(unit_id)
         if self._past is not None:
-            self._add_past_names(found, keys, {name for name, unit_id in rows if unit_id is None}, mentioned=mentioned)
+            self._add_past_names(
+                found, keys, {name for name, unit_id in rows if unit_id is None}, mentioned=mentioned
+            )
         return {name: tuple(sorted(found[name])) for name in sorted(found)}
 
     def _add_past_names(

@@ -30,7 +30,7 @@ from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.known import Known, Statistics
 from holdfast.store.postgres.past import PastUnits
 from holdfast.store.postgres.values import Bits, Half
-from holdfast.store.postgres.vector_index import index_name, indexed_vector
+from holdfast.store.postgres.vector_index import indexed_vector
 from holdfast.store.postgres.view import VisibleRows
 from holdfast.store.rows import GLOBAL, check_vectors, read_vectors
 from holdfast.types import ROLES, Deadline
@@ -130,7 +130,11 @@ class Searcher:
         dims = len(query.vector)
         first = min(query.tier or dims, dims)
         also = ""
-        asked: dict[str, Any] = {"space": self._space, "dims": dims, "query": Half(halve(query.vector[:first]).tobytes())}
+        asked: dict[str, Any] = {
+            "space": self._space,
+            "dims": dims,
+            "query": Half(halve(query.vector[:first]).tobytes()),
+        }
         earlier: tuple[Sequence[str], NDArray[np.float64]] = ((), np.zeros(0))
         if query.density is not None:
             asked["density"] = query.density

@@ -195,6 +195,10 @@ class PostgresStore:
         owner = _owner_of(mark)
         if owner is not None:
             self._database.bind(owner[0])
+        if isinstance(mark, Restoration):
+            spaces = {one.space for one in mark.kept.vectors if one is not None}
+            if len(spaces) == 1 and self._database.agreed(SPACE) is None:
+                self._agree_first(spaces.pop())
         return marker.write(mark)
 
     def _change_space(self, mark: SpaceChange) -> None:

@@ -45,4 +45,6 @@ def vector_index_statements(shard: int, space: int, dims: int, space_name: str =
 
 def drop_index_statements(names: list[str]) -> list[str]:
     """Return the statements that drop indexes of spaces which are not searched any more."""
-    return [f"DROP INDEX IF EXISTS {name}" for name in names if re.fullmatch(r"vectors_\d+_space_\d+(_first_\d+)?", name)]
+    return [
+        f"DROP INDEX IF EXISTS {name}" for name in names if re.fullmatch(r"vectors_\d+_space_\d+(_first_\d+)?", name)
+    ]

@@ -88,7 +88,7 @@ UPDATE units SET version = %(version)s, session = %(session)s, position = %(posi
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
 
 -- name: rewrite_unit
-UPDATE units SET body = %(body)s, checksum = %(checksum)s, scope = %(body)s::json ->> 'scope'
+UPDATE units SET body = %(body)s::text, checksum = %(checksum)s, scope = %(body)s::text::json ->> 'scope'
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
 
 -- name: archive_version
@@ -370,9 +370,9 @@ VALUES (%(shard)s, %(tenant)s, %(key)s, %(user)s, %(content)s, %(author)s, %(spe
     %(lengths)s, %(terms)s, %(fields)s, %(tfs)s, %(impacts)s, %(topic)s::bit(4096), %(claim)s::bit(4096), %(acts)s);
 
 -- name: insert_postings
-INSERT INTO postings (shard, tenant, "user", term, impact, unit_key, field, tf, length)
+INSERT INTO postings (shard, tenant, "user", term, impact, unit_key, field, tf, length, role)
 SELECT %(shard)s, %(tenant)s, * FROM unnest(%(users)s::text[], %(terms)s::text[], %(impacts)s::real[], %(keys)s::bigint[],
-    %(fields)s::smallint[], %(tfs)s::integer[], %(lengths)s::integer[]);
+    %(fields)s::smallint[], %(tfs)s::integer[], %(lengths)s::integer[], %(roles)s::smallint[]);
 
 -- name: insert_names
 INSERT INTO names (shard, tenant, "user", name, kind, unit_key)
@@ -384,8 +384,9 @@ SELECT %(shard)s, %(tenant)s, * FROM unnest(%(users)s::text[], %(keys)s::bigint[
     %(relations)s::text[], %(objects)s::text[], %(confidences)s::double precision[]);
 
 -- name: insert_symbols
-INSERT INTO symbols (shard, tenant, "user", token, symbol, unit_key)
-SELECT %(shard)s, %(tenant)s, * FROM unnest(%(users)s::text[], %(tokens)s::text[], %(symbols)s::text[], %(keys)s::bigint[]);
+INSERT INTO symbols (shard, tenant, "user", token, symbol, unit_key, tokens)
+SELECT %(shard)s, %(tenant)s, * FROM unnest(%(users)s::text[], %(tokens)s::text[], %(symbols)s::text[], %(keys)s::bigint[],
+    %(sizes)s::smallint[]);
 
 -- name: insert_waiting
 INSERT INTO waiting (shard, tenant, unit_key)
