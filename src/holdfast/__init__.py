@@ -23,6 +23,7 @@ from holdfast.errors import (
     MissingExtraError,
     NewerStoreError,
     NotFoundError,
+    QuotaError,
     ReadOnlyStoreError,
     ServerError,
     SettingsError,
@@ -60,7 +61,7 @@ __all__ = [
     "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
     "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
     "Listed", "Memory", "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings",
-    "ReadOnlyStoreError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError",
+    "QuotaError", "ReadOnlyStoreError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError",
     "SummariserError", "Unit", "UnknownProfileError", "Why", "Widened", "Written", "__version__",
 ]  # fmt: skip
 

@@ -33,7 +33,16 @@ def test_every_error_is_exported_and_under_one_root():
 
 
 def test_importing_does_nothing_to_the_world(tmp_path):
-    unwanted = ("typer", "rich", "holdfast.doors", "holdfast.adapters", "holdfast.compat", "httpx", "pydantic")
+    unwanted = (
+        "typer",
+        "rich",
+        "holdfast.doors",
+        "holdfast.adapters",
+        "holdfast.compat",
+        "httpx",
+        "pydantic",
+        "psycopg",
+    )
     program = f"import sys, holdfast; print(*(name for name in {unwanted} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
@@ -60,12 +69,12 @@ def test_the_settings_stay_few():
 # Reached, and rounded up a little: what is added pays for its room. `docs/design/architecture.md` has the aims.
 MOST_MODULES = 130
 LONGEST_IMPORT_CHAIN = 14
-# Doors, adapters, commands and formats are counted apart: each translates for one kind of program or file, and needs
-# no other.
-APART = {"doors", "exchange", "adapters", "compat", "formats", "interfaces"}
+# Doors, adapters, commands, formats and the second back end are counted apart: each translates for one kind of program,
+# file or server, and needs no other.
+APART = {"doors", "exchange", "adapters", "compat", "formats", "interfaces", "postgres"}
 MOST_LINES = {
-    "engine": 27_150, "formats": 1_150, "exchange": 2_250, "interfaces": 2_450, "doors": 5_300, "adapters": 1_350,
-    "compat": 420, "eval": 2_860, "testing": 1_330,
+    "engine": 27_350, "formats": 1_150, "exchange": 2_250, "interfaces": 2_450, "doors": 5_300, "adapters": 1_350,
+    "compat": 420, "eval": 2_870, "testing": 1_330, "postgres": 3_600,
 }  # fmt: skip
 
 

@@ -108,7 +108,7 @@ WITH own AS MATERIALIZED (
     WHERE {where} AND (kind = 'turn' OR scope = 'user') AND vectors.space = %(space)s
         AND vector_dims(vector) = %(dims)s
 ),
-asked AS (SELECT number, text::halfvec AS asked FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS given (text, number))
+asked AS MATERIALIZED (SELECT number, text::halfvec AS asked FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS given (text, number))
 SELECT number, near.durable, unit_key, vector, checksum FROM asked
 CROSS JOIN LATERAL (
     (SELECT false AS durable, unit_key, vector, checksum FROM own WHERE is_turn AND vector <=> asked <= %(farthest)s::float8
