@@ -34,6 +34,8 @@ _REMAINS = "remains"
 _FETCHED, _SENT = 500, 200
 # How often those who still read what a tenant has left are looked for, while they are waited for.
 _LOOK_MS = 50
+# What readings on other servers need to know of the store; kept alike by triggers.
+_SHARED = {"spaces": "key integer, name text", "agreements": "name text, value text"}
 # libpq's options that say who connects; the others say where.
 _WHO = ("user", "password", "passfile", "sslcert", "sslkey", "sslpassword")
 # What postgres_fdw sets by itself.
@@ -107,6 +109,7 @@ def _prepare(here: psycopg.Connection[Any], other: psycopg.Connection[Any], ther
         _refuse_used(other, there)
         other.execute(queries()["agree"], {"name": _SHARD, "value": str(shard)})
         [made] = other.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.units_{shard}",)).fetchone() or (None,)
+        other.execute("ALTER TABLE spaces ALTER COLUMN key DROP IDENTITY IF EXISTS")  # they come with their keys
         if made is None:
             add_leaf(other, shard)
             for table in partitioned():
@@ -142,7 +145,7 @@ def _introduce(here: psycopg.Connection[Any], name: str, there: Address, shard: 
     who = {option: value for option, value in given.items() if option in _WHO}
     who.setdefault("user", here.info.user)
     if "password" not in who:
-        who["password_required"] = "false"
+        who["password_required"] = "false"  # noqa: S105 - no password
     server = sql.Identifier(name)
     here.execute(
         sql.SQL("CREATE SERVER {} FOREIGN DATA WRAPPER postgres_fdw OPTIONS ({})").format(server, _options(where))
@@ -162,6 +165,18 @@ def _introduce(here: psycopg.Connection[Any], name: str, there: Address, shard: 
                 _leaf(table, shard), sql.Identifier(table), sql.Literal(shard), server, _options(far)
             )
         )
+    for table, columns in _SHARED.items():
+        far = {"schema_name": SCHEMA, "table_name": table}
+        here.execute(
+            sql.SQL("CREATE FOREIGN TABLE {} ({}) SERVER {} OPTIONS ({})").format(
+                _leaf(table, shard), sql.SQL(columns), server, _options(far)
+            )
+        )
+    here.execute(f"DELETE FROM spaces_{shard}; INSERT INTO spaces_{shard} SELECT key, name FROM spaces")  # noqa: S608
+    here.execute(
+        f"DELETE FROM agreements_{shard} WHERE name = 'space'; "  # noqa: S608
+        f"INSERT INTO agreements_{shard} SELECT name, value FROM agreements WHERE name = 'space'"
+    )
     here.execute(
         "INSERT INTO shards (shard, server, address) VALUES (%s, %s, %s)", (shard, name, _without_password(there))
     )
@@ -175,7 +190,7 @@ def _options(values: dict[str, str]) -> sql.Composed:
 
 def _without_password(there: Address) -> str:
     given = conninfo_to_dict(there.conninfo)
-    return make_conninfo(**{name: value for name, value in given.items() if name not in ("password", "sslpassword")})
+    return make_conninfo("", **{name: value for name, value in given.items() if name not in ("password", "sslpassword")})
 
 
 def _leaf(table: str, shard: int) -> sql.Identifier:
@@ -202,11 +217,11 @@ def list_shards(database: PostgresDatabase) -> list[Shard]:
     """Return every shard, with what is in it; a server that is away is among them, with the reason."""
     with database.everywhere() as connection:
         rows = connection.execute(queries()["all_shards"]).fetchall()
-    return [_describe(database, *row) for row in rows]
+    return [_describe(database, *row[:3], takes_tenants=row[3]) for row in rows]
 
 
 def _describe(
-    database: PostgresDatabase, number: int, server: str | None, takes_tenants: bool, tenants: Sequence[str]
+    database: PostgresDatabase, number: int, server: str | None, tenants: Sequence[str], *, takes_tenants: bool
 ) -> Shard:
     place, units, size, problem = database.address.shown, None, None, ""
     try:

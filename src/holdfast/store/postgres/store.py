@@ -122,7 +122,7 @@ class PostgresStore:
                 f"{self._database.address.shown} is a replica, which is only read; write to the primary server"
             )
         tenants = sorted(owners) or [""]
-        with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ()))):
+        with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ())), tenants[1:]):
             for tenant in tenants[1:]:
                 self._database.lock(tenant, sorted(owners[tenant]))
             self._database.bind(tenants[0])

@@ -529,8 +529,8 @@ ORDER BY 1;
 -- ------------------------------------------------------------------------------------------- more than one server
 
 -- name: all_shards
-SELECT shard, server, takes_tenants,
-    ARRAY(SELECT tenant FROM tenants WHERE tenants.shard = shards.shard ORDER BY tenant) FROM shards ORDER BY shard;
+SELECT shard, server, ARRAY(SELECT tenant FROM tenants WHERE tenants.shard = shards.shard ORDER BY tenant), takes_tenants
+FROM shards ORDER BY shard;
 
 -- name: shard_contents
 -- Runs where the shard lies. Rows that a tenant has left behind are not counted.

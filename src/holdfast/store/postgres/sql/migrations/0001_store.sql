@@ -222,4 +222,25 @@ CREATE TABLE waiting (
     unit_key bigint NOT NULL
 ) PARTITION BY LIST (shard);
 
+-- What a reading needs of the store besides its tenant's rows is known at every server that has tenants.
+CREATE FUNCTION tell_shards() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    far smallint;
+BEGIN
+    IF TG_TABLE_NAME = 'agreements' AND coalesce(NEW.name, OLD.name) <> 'space' THEN
+        RETURN NULL;
+    END IF;
+    FOR far IN SELECT shard FROM holdfast.shards WHERE server IS NOT NULL LOOP
+        IF TG_OP <> 'INSERT' THEN
+            EXECUTE format('DELETE FROM holdfast.%I WHERE name = $1', TG_TABLE_NAME || '_' || far) USING OLD.name;
+        END IF;
+        IF TG_OP <> 'DELETE' THEN
+            EXECUTE format('INSERT INTO holdfast.%I SELECT ($1).*', TG_TABLE_NAME || '_' || far) USING NEW;
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER tell_shards AFTER INSERT OR UPDATE OR DELETE ON spaces FOR EACH ROW EXECUTE FUNCTION tell_shards();
+CREATE TRIGGER tell_shards AFTER INSERT OR UPDATE OR DELETE ON agreements FOR EACH ROW EXECUTE FUNCTION tell_shards();
+
 INSERT INTO shards (shard) VALUES (0);
