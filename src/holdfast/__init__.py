@@ -60,8 +60,8 @@ __all__ = [
     "AccessError", "AsyncMemory", "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context",
     "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
     "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
-    "Listed", "Memory", "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings",
-    "QuotaError", "ReadOnlyStoreError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError",
+    "Listed", "Memory", "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings", "QuotaError",
+    "ReadOnlyStoreError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError",
     "SummariserError", "Unit", "UnknownProfileError", "Why", "Widened", "Written", "__version__",
 ]  # fmt: skip
 

@@ -69,11 +69,11 @@ def test_the_settings_stay_few():
 # Reached, and rounded up a little: what is added pays for its room. `docs/design/architecture.md` has the aims.
 MOST_MODULES = 130
 LONGEST_IMPORT_CHAIN = 14
-# Doors, adapters, commands, formats and the second back end are counted apart: each translates for one kind of program,
-# file or server, and needs no other.
+# Doors, adapters, commands, formats and the second back end are counted apart: each translates for one kind of
+# program, file or server, and needs no other.
 APART = {"doors", "exchange", "adapters", "compat", "formats", "interfaces", "postgres"}
 MOST_LINES = {
-    "engine": 27_350, "formats": 1_150, "exchange": 2_250, "interfaces": 2_450, "doors": 5_300, "adapters": 1_350,
+    "engine": 27_350, "formats": 1_150, "exchange": 2_250, "interfaces": 2_450, "doors": 5_310, "adapters": 1_350,
     "compat": 420, "eval": 2_870, "testing": 1_330, "postgres": 3_600,
 }  # fmt: skip
 

@@ -6,14 +6,13 @@ afternoon: BM25, cosine, and the two together.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import import_module
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -36,6 +35,8 @@ from holdfast.types import Compaction, Unit
 
 # ---------------------------------------------------------------------------------------------- the product
 
+_OWNER = "user"
+
 
 @dataclass(frozen=True, slots=True)
 class Product:
@@ -54,18 +55,13 @@ class Product:
         """Open an empty memory; messages are remembered when a question may see them."""
         moment = [haystack.messages[0].at]
         wanted = None if self.settings.embedding.embedder == "none" else embedder
-        settings = self.settings.unhurried()
+        store = replace(self.settings.store, tenant=f"eval {uuid4()}")  # each haystack is one, in a database
+        settings = replace(self.settings.unhurried(), store=store)
         if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
             settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
-        path = ":memory:"
-        if is_postgres(settings.store.path):  # each haystack is a tenant of the database that the settings name
-            path = settings.store.path
-            settings = replace(settings, store=replace(settings.store, tenant=f"eval {uuid4()}"))
+        path = store.path if is_postgres(store.path) else ":memory:"
         with Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory:
             yield ProductReader(memory, haystack, self.profile, moment, self.compacted)
-
-
-_OWNER = "user"
 
 
 @dataclass(slots=True)
@@ -523,7 +519,7 @@ def _build_variants(
             f"{fixed[0]} cannot be tuned: all systems of a run share one embedder; measure it in runs of its own"
         )
     variants = []
-    for values in itertools.product(*tune.values()) if tune else ():
+    for values in product(*tune.values()) if tune else ():
         keys = dict(zip(tune, values, strict=True))
         name = " ".join(f"{key}={value}" for key, value in keys.items())
         changed = Settings.load({**overrides, **{key: Unread(value) for key, value in keys.items()}})

@@ -152,8 +152,6 @@ class SeenFacts:
     def touched(self, symbol: str, but: Key | None = None) -> bool:
         """Return whether a visible fact other than `but` touches `symbol`."""
         places = self._tables.at.get(symbol, {}).values()
-        if sum(map(len, places)) <= (but is not None):
-            return False
         return any(key != but and self._fact(key) is not None for keys in places for key in keys)
 
     def _fact(self, key: Key) -> StatedFact | None:

@@ -135,7 +135,7 @@ def _skip(links: NDArray[np.int32], places: NDArray[np.intp], eligible: NDArray[
 # The tiers of C10 below the full vector. The first has rows of its own, the others are made when they are asked for.
 TIERS = (64, 256)
 # Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
-_ROUNDING = 0.004
+ROUNDING = 0.004
 NO_VECTOR = -1
 _FARTHEST = np.iinfo(np.int32).min  # the product of a row that is not searched
 # Comparing a row that the first tier hands on takes as long as comparing three in one sweep.
@@ -255,7 +255,7 @@ class DenseBlock:
         if number not in kept:  # with whatever its number is made of, so that nothing else can have it
             kept[number] = (*self._compare(query, living, dims, width), (query, eligible))
         rows, scores, _ = kept[number]
-        best = at_least_top(scores, depth, _ROUNDING)
+        best = at_least_top(scores, depth, ROUNDING)
         return rows[best], scores[best].astype(np.float64)
 
     def _compare(
@@ -290,7 +290,7 @@ class DenseBlock:
                     rows = some[at_least_top(scored, width, 0)]
                     scored = vectors.multiply(self._rows.values, query, rows)
                 scores = vectors.approximate(scored, self._scales.values[rows], length)
-                top = at_least_top(scores, depth, _ROUNDING)
+                top = at_least_top(scores, depth, ROUNDING)
                 kept.append(rows[top[scores[top] >= bar]])
         return best
 

@@ -22,8 +22,7 @@ from holdfast.store.contract import (
     Supersession,
 )
 from holdfast.store.records import restore
-from holdfast.store.rows import GLOBAL, SPACE, Row, UnitRows, durable_body, gate_text, unit_keys, unit_of
-from holdfast.store.sync import Fresh
+from holdfast.store.rows import GLOBAL, SPACE, Fresh, Row, UnitRows, durable_body, gate_text, unit_keys, unit_of
 from holdfast.types import Unit, Written, iso
 
 

@@ -9,7 +9,6 @@ from holdfast.errors import MissingExtraError
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import Derivation, Store
 from holdfast.store.postgres.address import is_postgres
-from holdfast.store.sqlite import SqliteStore
 
 
 def open_store(location: str | Path, settings: StoreSettings, derivation: Derivation) -> Store:
@@ -20,15 +19,17 @@ def open_store(location: str | Path, settings: StoreSettings, derivation: Deriva
         ServerError: the database cannot be reached.
         MissingExtraError: PostgreSQL needs an extra that is not installed.
     """
-    if not is_postgres(location):
-        return SqliteStore.open(location, settings, derivation)
+    # Each back end is imported when it is asked for: one needs an extra.
     try:
-        found = import_module("holdfast.store.postgres.store")
+        if is_postgres(location):
+            back_end = import_module("holdfast.store.postgres.store").PostgresStore
+        else:
+            back_end = import_module("holdfast.store.sqlite").SqliteStore
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"a store on PostgreSQL needs {error.name}; pip install 'holdfast[postgres]'"
         ) from error
-    store: Store = found.PostgresStore.open(str(location), settings, derivation)
+    store: Store = back_end.open(location, settings, derivation)
     return store
 
 

@@ -19,8 +19,8 @@ from holdfast.errors import DamagedStoreError, shown
 from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.facts import Facts, JoinedFacts
-from holdfast.kernels.vectors import at_least_top, row_cosines, tier
-from holdfast.store.blocks import NO_VECTOR, Compared
+from holdfast.kernels.vectors import TIE_MARGIN, at_least_top, row_cosines, tier
+from holdfast.store.blocks import NO_VECTOR, ROUNDING, Compared
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
@@ -123,7 +123,7 @@ class SqliteReading:
 
         if self._index.space() != query.space:
             return Proposal(())
-        return replace(self._best_of(depth, nearest), exhausted=deadline.expired())
+        return replace(self._best_of(depth, nearest, ROUNDING), exhausted=deadline.expired())
 
     @propose.register
     def _(self, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
@@ -167,8 +167,8 @@ class SqliteReading:
             found += zip(*moments, (shard.ids[place] for place in places.tolist()), strict=True)
         return Proposal(tuple(unit_id for *_, unit_id in sorted(found, reverse=True)[:depth]), deadline.expired())
 
-    def _best_of(self, depth: int, look: Look) -> Proposal:
-        """Return what `look` finds best in the shards."""
+    def _best_of(self, depth: int, look: Look, margin: float = TIE_MARGIN) -> Proposal:
+        """Return what `look` finds best in the shards, and what lies within `margin` of the last of it."""
         places: list[Places] = []
         parts: list[NDArray[np.float64]] = []
         exhausted = False
@@ -177,7 +177,7 @@ class SqliteReading:
             exhausted |= ran_out
             places.append(found)
             parts.append(scores)
-        best = at_least_top(np.concatenate(parts), depth)
+        best = at_least_top(np.concatenate(parts), depth, margin)
         spans = zip(places, pairwise(np.cumsum([0, *map(len, parts)]).tolist()), strict=True)
         kept = [found[best[(best >= start) & (best < end)] - start] for found, (start, end) in spans]
         return Proposal(self._visible.name(kept), exhausted)

@@ -6,6 +6,7 @@ import copy
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError
 from holdfast.store.filters import SqliteFilter, matches
-from holdfast.types import JSON, Gate, Unit, View, iso
+from holdfast.types import JSON, Analysis, Gate, Unit, View, iso
 
 # Names of what a store agrees on: the embedding space; and a mark that is made anew when rows of the feed are erased,
 # because what was followed so far no longer counts.
@@ -25,6 +26,14 @@ GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot 
 Repeated = tuple[str | None, str | None, str | None, int, str | None, int | None, str | None]
 # key, body, checksum, superseded by, access count, covered by, gate, why superseded, and what is repeated
 Row = tuple[int, str, int, str | None, int, str | None, str | None, str | None, *Repeated]
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What this process has just written, so that it need not be read again: by key, each with its checksum."""
+
+    units: dict[int, tuple[int, Unit, Analysis]] = field(default_factory=dict)
+    vectors: dict[int, tuple[int, NDArray[np.float32]]] = field(default_factory=dict)
 
 
 class Found(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from holdfast.store.rows import (
     EPOCH,
     GLOBAL,
     SPACE,
+    Fresh,
     Row,
     agent_matches,
     hidden_by,
@@ -28,7 +29,7 @@ from holdfast.store.rows import (
     unit_of,
     vector_of,
 )
-from holdfast.types import Analysis, Deadline, Unit, View, iso
+from holdfast.types import Deadline, Unit, View, iso
 
 # Smaller owners are built again faster than a file is read.
 _WORTH_SAVING = 1000
@@ -47,14 +48,6 @@ _READ_TOGETHER = 1024
 _UNITS_KEPT = 32_768
 # An index of a small owner takes some 30 kB: names that never come back must not fill the memory of a long process.
 _OWNERS_KEPT = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Fresh:
-    """What this process has just written, so that it need not be read again: by key, each with its checksum."""
-
-    units: dict[int, tuple[int, Unit, Analysis]] = field(default_factory=dict)
-    vectors: dict[int, tuple[int, NDArray[np.float32]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +86,8 @@ class LiveIndex:
     def shards(self, view: View) -> list[Shard]:
         """Return the shards a view may see, up to date: the user's own, then the global one."""
         self.follow()
-        present = [self._shard(view.tenant, view.user), self._shard(view.tenant, GLOBAL)]
+        # Who asks for everyone's units has no others: nothing is there, or counted, twice.
+        present = [self._shard(view.tenant, user) for user in dict.fromkeys((view.user, GLOBAL))]
         return present if view.as_of is None else [*self._past(view), *present]
 
     def past_units(self, view: View) -> list[Unit]:

@@ -7,9 +7,8 @@ this one knows changes in one transaction behind it.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +27,9 @@ _ADDING = 0x484F4C45
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 # In the other server's own agreements: which shard of whom it has.
 _SHARD = "shard"
-# Rows of a tenant in a shard that are not its rows: those of a move that was not finished, or the ones it left.
-_REMAINS = "remains"
 # Rows on their way between two servers, together: a few megabytes of long texts or of vectors.
 _FETCHED, _SENT = 500, 200
-# How often those who still read what a tenant has left are looked for, while they are waited for.
+# How often replicas are looked at, while they are waited for.
 _LOOK_MS = 50
 # What readings on other servers need to know of the store; kept alike by triggers.
 _SHARED = {"spaces": "key integer, name text", "agreements": "name text, value text"}
@@ -190,7 +187,8 @@ def _options(values: dict[str, str]) -> sql.Composed:
 
 def _without_password(there: Address) -> str:
     given = conninfo_to_dict(there.conninfo)
-    return make_conninfo("", **{name: value for name, value in given.items() if name not in ("password", "sslpassword")})
+    kept = {name: value for name, value in given.items() if name not in ("password", "sslpassword")}
+    return make_conninfo("", **kept)
 
 
 def _leaf(table: str, shard: int) -> sql.Identifier:
@@ -246,6 +244,7 @@ def move_tenant(database: PostgresDatabase, tenant: str, shard: int) -> Move:
 
     Raises:
         NotFoundError: there is no such tenant, or no such shard.
+        BusyStoreError: rows of an earlier move cannot be deleted yet.
         StoreError: what arrived is not what was sent; the tenant stays where it was.
     """
     left = _place_of(database, tenant, shard)
@@ -253,9 +252,12 @@ def move_tenant(database: PostgresDatabase, tenant: str, shard: int) -> Move:
     if left != shard:
         if held_up := _clear(database, tenant, shard):
             raise BusyStoreError(held_up)
-        _note(database, tenant, shard)
+        with database.everywhere(writing=True) as connection:
+            connection.execute(queries()["note_move"], {"tenant": tenant, "shard": shard})
         rows = _copy(database, tenant, left, shard)
-    remains = [_clear(database, tenant, other) for other in _remaining(database, tenant)]
+    with database.everywhere() as connection:
+        noted = connection.execute(queries()["moves_of"], {"tenant": tenant}).fetchall()
+    remains = [_clear(database, tenant, other) for other, deleted in noted if not deleted]
     return Move(tenant, left, shard, rows, "; ".join(filter(None, remains)))
 
 
@@ -268,12 +270,6 @@ def _place_of(database: PostgresDatabase, tenant: str, shard: int) -> int:
     if known is None:
         raise NotFoundError(f"there is no shard {shard}; `holdfast cluster list` has all")
     return int(row[0])
-
-
-def _note(database: PostgresDatabase, tenant: str, shard: int) -> None:
-    """Write down, before anything is copied, that rows of a tenant may be where they do not belong."""
-    with database.everywhere(writing=True) as connection:
-        connection.execute(queries()["agree"], {"name": _remains_name(tenant, shard), "value": "1"})
 
 
 def _copy(database: PostgresDatabase, tenant: str, left: int, shard: int) -> int:
@@ -302,8 +298,8 @@ def _copy(database: PostgresDatabase, tenant: str, left: int, shard: int) -> int
                 )
             total += before[0]
         connection.execute("UPDATE tenants SET shard = %s WHERE tenant = %s", (shard, tenant))
-        connection.execute(queries()["disagree"], {"name": _remains_name(tenant, shard)})
-        connection.execute(queries()["agree"], {"name": _remains_name(tenant, left), "value": "1"})
+        connection.execute(queries()["forget_move"], {"tenant": tenant, "shard": shard})
+        connection.execute(queries()["note_move"], {"tenant": tenant, "shard": left})
     return total
 
 
@@ -330,57 +326,39 @@ def _fingerprint(
 # ------------------------------------------------------------------------------------------- what a move leaves
 
 
-def _remains_name(tenant: str, shard: int) -> str:
-    return f"{_REMAINS} {shard} {json.dumps(tenant)}"
-
-
-def _remaining(database: PostgresDatabase, tenant: str) -> Iterable[int]:
-    """Return the shards where rows of a tenant may be that are not its rows."""
-    with database.everywhere() as connection:
-        names = connection.execute(
-            "SELECT name FROM agreements WHERE starts_with(name, %s)", (f"{_REMAINS} ",)
-        ).fetchall()
-    found = [name.split(" ", 2) for (name,) in names]
-    return [int(shard) for _, shard, whose in found if json.loads(whose) == tenant]
-
-
 def _clear(database: PostgresDatabase, tenant: str, shard: int) -> str:
     """Delete the rows of a tenant in a shard that is not its own; return why that cannot be now, or nothing."""
-    if shard not in _remaining(database, tenant):
-        return ""
-    if not _is_unread(database):
+    if not _is_known_everywhere(database):
         return (
-            f"shard {shard} still has the rows that tenant {shown(tenant)} left, because questions from before the "
-            "move are not finished; move it there again later, and they go"
+            f"shard {shard} still has rows that tenant {shown(tenant)} left, because a replica of this server does "
+            "not know yet that they moved; move it again when the replica has caught up, and they go"
         )
     with database.everywhere(writing=True) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(tenant),))
         row = connection.execute(queries()["tenant_shard"], {"tenant": tenant}).fetchone()
-        if row is not None and row[0] != shard:
-            for table in partitioned():
-                connection.execute(
-                    sql.SQL("DELETE FROM {} WHERE shard = {} AND tenant = %s").format(
-                        sql.Identifier(table), sql.Literal(shard)
-                    ), (tenant,),
-                )  # fmt: skip
-        connection.execute(queries()["disagree"], {"name": _remains_name(tenant, shard)})
+        if row is None or row[0] == shard:
+            return ""
+        for table in partitioned():
+            connection.execute(
+                sql.SQL("DELETE FROM {} WHERE shard = {} AND tenant = %s").format(
+                    sql.Identifier(table), sql.Literal(shard)
+                ), (tenant,),
+            )  # fmt: skip
+        connection.execute(queries()["note_deleted"], {"tenant": tenant, "shard": shard})
     return ""
 
 
-def _is_unread(database: PostgresDatabase) -> bool:
-    """Wait for those who began to read before now; return whether none of them is left.
+def _is_known_everywhere(database: PostgresDatabase) -> bool:
+    """Wait for the replicas of this server; return whether all of them know what it knows now.
 
-    A question knows where its tenant is from the moment it began, and may go there for the first time much later.
+    A reading looks here where its tenant is, and once more after it has begun there. So it does at a replica.
     """
-    with database.everywhere(writing=True) as connection:
-        [(last, written)] = connection.execute("SELECT pg_current_xact_id()::text, pg_current_wal_insert_lsn()::text")
+    with database.everywhere() as connection:
+        [written] = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone() or ("0/0",)
     for _ in range(max(1, database.patience_ms // _LOOK_MS)):
         with database.everywhere() as connection:
-            [reading] = connection.execute(
-                queries()["readers_before"], {"last": last, "written": written}
-            ).fetchone() or (0,)
-        if not reading:
-            return True
-        with database.everywhere() as connection:
+            [behind] = connection.execute(queries()["replicas_behind"], {"written": written}).fetchone() or (0,)
+            if not behind:
+                return True
             connection.execute("SELECT pg_sleep(%s)", (_LOOK_MS / 1000,))
     return False

@@ -63,6 +63,15 @@ class _Open:
     keys: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A shard, the server that it lies at (None is the one that was opened), and whose rows there are not theirs."""
+
+    shard: int
+    server: str | None
+    left: tuple[str, ...] = ()
+
+
 class PostgresDatabase:
     """Statements run in the transaction that the calling thread has open; nothing else is remembered."""
 
@@ -178,8 +187,9 @@ class PostgresDatabase:
             opened = self._open
             if opened.server is None:
                 return
-            lender, home = self._lender(opened), (tenant, opened.shard, opened.server)
+            home = (tenant, opened.shard, opened.server)
             self._leave()
+            lender = self._lender(*home[1:])
             there: _Open | None = _Open(lender, lender.begin(_READING)[0], writing=False, home=home)
             try:
                 self._local.open = there
@@ -199,19 +209,19 @@ class PostgresDatabase:
         opened, self._local.open = self._open, None
         opened.lender.give_back(opened.connection)
 
-    def _lender(self, opened: _Open) -> Connections:
-        """Return the connections to the server of the bound tenant's shard."""
+    def _lender(self, shard: int, server: str) -> Connections:
+        """Return the connections to another server, where a shard lies."""
         with self._far_lock:
-            if opened.shard not in self._far:
-                opened.connection.execute("SET LOCAL ROLE NONE")
-                self._far[opened.shard] = Connections(
-                    self._address_of(opened.connection, opened.shard),
-                    f"the server {opened.server} of the cluster",
-                    self.address.connections,
-                    self.patience_ms,
-                    f"the server {opened.server} of the cluster",
-                )
-            return self._far[opened.shard]
+            if shard not in self._far:
+                connection, _ = self._front.begin(_READING)
+                try:
+                    conninfo = self._address_of(connection, shard)
+                finally:
+                    self._front.give_back(connection)
+                named = f"the server {server} of the cluster"
+                most = self.address.connections
+                self._far[shard] = Connections(conninfo, named, most, self.patience_ms, named)
+            return self._far[shard]
 
     def _address_of(self, connection: psycopg.Connection[Any], shard: int) -> str:
         row = connection.execute(queries()["far_address"], {"shard": shard}).fetchone()
@@ -321,6 +331,30 @@ class PostgresDatabase:
         with connect(conninfo, place) as connection, translated(place):
             connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{self.patience_ms}ms",))
             yield connection
+
+    def shards(self) -> list[Place]:
+        """Return every shard, and where it lies."""
+        with self.everywhere() as connection:
+            rows = connection.execute(queries()["places"]).fetchall()
+        return [Place(number, server, tuple(left)) for number, server, left in rows]
+
+    @contextmanager
+    def state_of(self, place: Place) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a connection to the server of a shard, in a state of all that is there, with rights to see all of it.
+
+        The statements name the shard: here, the leaves of other servers would be asked too.
+        """
+        if place.server is None:
+            with self.everywhere() as connection:
+                yield connection
+            return
+        lender = self._lender(place.shard, place.server)
+        with translated(lender.shown):
+            connection, _ = lender.begin(_READING)
+            try:
+                yield connection
+            finally:
+                lender.give_back(connection)
 
     def shard(self) -> int:
         """Return the shard of the bound tenant."""

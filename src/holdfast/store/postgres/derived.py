@@ -16,8 +16,7 @@ from holdfast.store.contract import Derivation
 from holdfast.store.index import microseconds, said_code
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.values import Bits
-from holdfast.store.rows import GLOBAL, unit_of
-from holdfast.store.sync import Fresh
+from holdfast.store.rows import GLOBAL, Fresh, unit_of
 from holdfast.types import ROLES, Analysis, Unit
 
 # Postings are ordered by BM25's part for a field of this many words: the order holds, whatever is written later.

@@ -8,12 +8,13 @@ copies are its write-ahead log, its archive and base backups: the answer names t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 import psycopg
 
-from holdfast.errors import BusyStoreError, StoreError
+from holdfast.errors import ServerError, StoreError
 from holdfast.store.erasure import Doomed, doomed_of, erase, resting_on
 from holdfast.store.marks import Marker
 from holdfast.store.postgres.database import NO_SHARD, PostgresDatabase
@@ -23,9 +24,14 @@ from holdfast.types import Document, Erasure, View
 
 # Writing so much anew takes about as long as a question may.
 _AT_ONCE_BYTES = 64 * 2**20
-# Shards that hold bytes of what was erased, under this name and their number.
+# Shards that hold bytes of what was erased are agreed on under this name and their number.
 _ERASING = "erasing"
 _OUTSIDE = "the server's write-ahead log, its archive, and base backups hold it until they are recycled"
+_SAMPLED = "pages of pg_statistic may hold samples of it: VACUUM FULL pg_catalog.pg_statistic as a superuser"
+# Whoever reads a table keeps it from being written anew, and who waits for that keeps all others from reading it.
+_LOCK_MS = 500
+# A reader that began before the erasure still sees what was erased; most are done in less.
+_LOOKS, _BETWEEN_SECONDS = 40, 0.05
 Progress = Callable[[str], None]
 Write = Callable[[Mapping[str, set[str]]], AbstractContextManager[Marker]]
 
@@ -54,7 +60,8 @@ class PostgresEraser:
             shard = self._database.shard()
             self._database.agree(f"{_ERASING} {shard}", "1")
         progress("writing the tables anew")
-        held_up = self._rewrite(shard, most=_AT_ONCE_BYTES)
+        held_up, sampled = self._rewrite(shard, most=_AT_ONCE_BYTES)
+        held_up = "; ".join(filter(None, (held_up, *self._rewrite_left(view.tenant))))
         return Erasure(
             units=ReadUnits(rows),
             summaries=tuple(map(unit_of, summaries)),
@@ -63,7 +70,7 @@ class PostgresEraser:
             pending=bool(held_up),
             reason=held_up,
             files=(self._database.address.shown,),
-            outside=(_OUTSIDE,),
+            outside=(_OUTSIDE, *([_SAMPLED] if sampled else [])),
         )
 
     def preview(self, view: View, ids: Sequence[str], *, owner: bool) -> Erasure:
@@ -97,30 +104,67 @@ class PostgresEraser:
             names = connection.execute(
                 "SELECT name FROM agreements WHERE name LIKE %s", (f"{_ERASING} %",)
             ).fetchall()
-        held_up = [self._rewrite(int(name.partition(" ")[2])) for (name,) in names]
-        return not any(held_up)
+            left = connection.execute("SELECT DISTINCT shard FROM moves WHERE deleted").fetchall()
+        shards = {int(name.partition(" ")[2]) for (name,) in names} | {shard for (shard,) in left}
+        held_up = [self._rewrite(shard) for shard in sorted(shards)]
+        return not any(reason for reason, _ in held_up)
 
-    def _rewrite(self, shard: int, most: int | None = None) -> str:
-        """Write the tables of a shard anew; return why that is still to be done, or nothing."""
+    def _rewrite(self, shard: int, most: int | None = None) -> tuple[str, bool]:
+        """Write the tables of a shard anew.
+
+        Return why that is still to be done, or nothing; and whether the server's statistics could not be.
+        """
         if shard == NO_SHARD:
-            return ""
+            return "", False
+        with self._database.everywhere() as connection:
+            left = connection.execute(self._database.statement("deleted_moves"), {"shard": shard}).fetchall()
         try:
             with self._database.direct(shard) as connection:
-                leaves = connection.execute(
+                found = connection.execute(
                     self._database.statement("leaves"), {"tables": [*partitioned()], "shard": shard}
                 ).fetchall()
-                size = sum(bytes_ for _, bytes_ in leaves)
+                size = sum(bytes_ for _, bytes_ in found)
                 if most is not None and size > most:
-                    return (
-                        f"tables of {size:,} bytes are to be written anew (VACUUM FULL), and all wait meanwhile; "
-                        "run `holdfast cluster vacuum` when it suits"
-                    )
-                for name, _ in leaves:
-                    connection.execute(f"VACUUM FULL {name}")
-        except (BusyStoreError, psycopg.errors.LockNotAvailable) as error:
-            return f"others read the tables: {error}"
-        except StoreError as error:
-            return str(error)
+                    told = f"tables of {size:,} bytes are to be written anew (VACUUM FULL), and all wait meanwhile; "
+                    return f"{told}run `holdfast cluster vacuum` when it suits", False
+                if not self._is_past(connection):
+                    return "an older transaction still sees it; end it, and run `holdfast cluster vacuum`", False
+                sampled = _write_anew(connection, [name for name, _ in found])
+        except (StoreError, ServerError, psycopg.errors.LockNotAvailable) as error:
+            return f"the tables are in use: {error}", False
         with self._database.everywhere(writing=True) as connection:
             connection.execute("DELETE FROM agreements WHERE name = %s", (f"{_ERASING} {shard}",))
-        return ""
+            for (tenant,) in left:
+                connection.execute(self._database.statement("forget_move"), {"shard": shard, "tenant": tenant})
+        return "", sampled
+
+    def _rewrite_left(self, tenant: str) -> Iterator[str]:
+        """Write the tables anew that a tenant has left for another server; yield why that is still to be done."""
+        with self._database.everywhere() as connection:
+            noted = connection.execute(self._database.statement("moves_of"), {"tenant": tenant}).fetchall()
+        for shard, deleted in noted:
+            if deleted:
+                yield self._rewrite(shard, most=_AT_ONCE_BYTES)[0]
+            else:
+                yield f"shard {shard} has rows of a move that did not end; run `holdfast cluster move` again"
+
+    def _is_past(self, connection: psycopg.Connection[Any]) -> bool:
+        """Return whether nobody can see any more what was erased before now."""
+        [now] = connection.execute("SELECT pg_current_xact_id()::text").fetchone() or ("0",)
+        for _ in range(_LOOKS):
+            [older] = connection.execute(self._database.statement("older_readers"), {"now": now}).fetchone() or (0,)
+            if not older:
+                return True
+            connection.execute("SELECT pg_sleep(%s)", (_BETWEEN_SECONDS,))
+        return False
+
+
+def _write_anew(connection: psycopg.Connection[Any], tables: Sequence[str]) -> bool:
+    """Write tables anew, and what the server has sampled of them; return whether it did not let us."""
+    connection.execute(f"SET lock_timeout = {_LOCK_MS}")
+    for name in tables:
+        connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
+    [may] = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() or (False,)
+    if may:
+        connection.execute("VACUUM FULL pg_catalog.pg_statistic")
+    return not may

@@ -11,31 +11,35 @@ from typing import Any
 
 from holdfast.kernels.facts import Facts, JoinedFacts, Key, SeenFacts, StatedFact
 from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.store.postgres.past import PastUnits
 from holdfast.store.postgres.view import VisibleRows
 from holdfast.store.rows import GLOBAL
 
 
 def find_facts(
-    database: PostgresDatabase, visible: VisibleRows, tokens: Callable[[str], Collection[str]], past: SeenFacts | None
+    database: PostgresDatabase, visible: VisibleRows, tokens: Callable[[str], Collection[str]], past: PastUnits | None
 ) -> Facts:
-    """Return what the visible units state; `past` is what was stated by earlier versions of some."""
+    """Return what the visible units state, those of the past among them."""
     users = [*dict.fromkeys((visible.values["user"], GLOBAL))]
-    tables = _FactTables(database, visible, users)
-    parts = [_OwnerFacts(tables, user, past) for user in users]
-    return JoinedFacts(parts if past is None else [past, *parts], tokens)
+    tables = _FactTables(database, visible, users, [] if past is None else sorted(past.symbols))
+    parts: list[SeenFacts] = [] if past is None else [past.shard.facts_among(past.eligible)]
+    return JoinedFacts([*parts, *(_OwnerFacts(tables, user) for user in users)], tokens)
 
 
 class _FactTables:
     """The facts of several owners that a view may see."""
 
-    def __init__(self, database: PostgresDatabase, visible: VisibleRows, users: list[str]) -> None:
+    def __init__(
+        self, database: PostgresDatabase, visible: VisibleRows, users: list[str], earlier: list[str]
+    ) -> None:
         self._database, self._visible, self.users = database, visible, users
+        self._earlier = earlier  # symbols that facts of the past touch
         self._last: tuple[object, dict[str, list[Any]]] = (None, {})
         # Whether a symbol has a fact of an owner, other than one: what is known by now.
         self.touched: dict[tuple[str, str, Key | None], bool] = {}
 
     def _run(self, name: str, values: dict[str, Any]) -> Any:  # noqa: ANN401 - a cursor
-        given = {**self._visible.values, "users": self.users, **values}
+        given = {**self._visible.values, "users": self.users, "earlier": self._earlier, **values}
         return self._database.run(name, given, visible=self._visible.either)
 
     def ask(self, user: str, name: str, **values: Any) -> list[Any]:  # noqa: ANN401 - what the statement takes
@@ -60,8 +64,8 @@ class _FactTables:
 class _OwnerFacts(SeenFacts):
     """The facts of one owner; it answers as `SeenFacts` does."""
 
-    def __init__(self, tables: _FactTables, user: str, past: SeenFacts | None) -> None:
-        self._facts, self._user, self._past = tables, user, past
+    def __init__(self, tables: _FactTables, user: str) -> None:
+        self._facts, self._user = tables, user
         self.elsewhere: Callable[[str], bool] = lambda _: False  # the statement looks there
 
     def symbols_with(self, tokens: Collection[str], limit: int) -> Sequence[str]:
@@ -73,8 +77,7 @@ class _OwnerFacts(SeenFacts):
         """See `Facts.about`."""
         rows = self._facts.ask(self._user, "facts_about", symbols=sorted({*symbols}), most=limit)
         found: dict[Key, StatedFact] = {}
-        for symbol, side, far, *key, confidence, sources, further, elsewhere in self._reordered(rows):
-            del symbol, side
+        for far, *key, confidence, sources, further, elsewhere in rows:
             fact = StatedFact(*key, confidence, tuple(sources))
             found.setdefault(fact.key, fact)
             self._facts.touched[self._user, far, fact.key] = further
@@ -83,19 +86,6 @@ class _OwnerFacts(SeenFacts):
                     if user != self._user:
                         self._facts.touched[user, far, fact.key] = False
         return [*found.values()]
-
-    def _reordered(self, rows: list[Any]) -> list[Any]:
-        """Return rows in the order that they have when facts of the past join the present ones."""
-        past = self._past
-        if past is None:
-            return rows
-
-        def order(row: Sequence[Any]) -> tuple[Any, ...]:
-            symbol, side, far, subject, relation, other, confidence, _, further, elsewhere = row
-            alone = not (further or elsewhere or past.touched(far))
-            return (symbol, relation, side, alone, -confidence, subject, other)
-
-        return sorted(rows, key=order)
 
     def between(self, left: Collection[str], right: Collection[str]) -> Sequence[StatedFact]:
         """See `Facts.between`."""

@@ -23,6 +23,7 @@ class PastUnits:
     units: dict[str, Unit] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    symbols: set[str] = field(default_factory=set)  # that facts are about
 
     @property
     def eligible(self) -> NDArray[np.bool_]:
@@ -45,6 +46,7 @@ def find_past(view: View, database: PostgresDatabase, derivation: Derivation, sp
             analysis = derivation.analyse(unit)
             found.shard.add(row[0], unit, analysis, content=row[2], superseded=False)
             found.units[unit.id], found.known[unit.id] = unit, Known.of(row[0], unit, analysis)
+            found.symbols |= {end for fact in analysis.facts for end in (fact.subject, fact.object)}
     if not found.units:
         return None
     if space is not None:

@@ -79,6 +79,8 @@ class Connections:
                 return self._pool.getconn(min(_LOOK_SECONDS, max(0.05, self._patience_ms / 1000)))
             except PoolTimeout as error:
                 connect(self._conninfo, self._server).close()  # says why, when no connection can be had at all
+                if not left and self._pool.get_stats().get("pool_size", 0) < self._most:
+                    raise BusyStoreError(f"{self.shown} is only just back; try again") from error
                 if not left:
                     raise BusyStoreError(
                         f"all {self._most} connections to {self.shown} are in use; raise `pool` in the address, or "

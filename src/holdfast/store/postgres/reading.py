@@ -191,11 +191,9 @@ class PostgresReading:
         if self._space[0] != query.space:
             nothing = tuple(() for _ in ids)
             return SimilarityEvidence(nothing, nothing)
-        # Filters and moments of a view are those of a question, which this is none.
-        own = compile_view(replace(self.view, filters=None, as_of=None)).own
-        return self._searcher.by_similarity(
-            query, own, [known.get(one) for known in [self._find_own(ids)] for one in ids]
-        )
+        # Filters and the past are for questions: what is new is compared with all that is there now.
+        present, own = compile_view(replace(self.view, filters=None, as_of=None)), self._find_own(ids)
+        return self._searcher.by_similarity(query, present, [own.get(unit_id) for unit_id in ids])
 
     def _find_own(self, ids: Sequence[str]) -> dict[str, int]:
         return {
@@ -320,9 +318,7 @@ class PostgresReading:
             if unit_id is not None:
                 found.setdefault(name, set()).add(unit_id)
         if self._past is not None:
-            self._add_past_names(
-                found, keys, {name for name, unit_id in rows if unit_id is None}, mentioned=mentioned
-            )
+            self._add_past_names(found, keys, {name for name, unit_id in rows if unit_id is None}, mentioned=mentioned)
         return {name: tuple(sorted(found[name])) for name in sorted(found)}
 
     def _add_past_names(
@@ -338,8 +334,7 @@ class PostgresReading:
 
     def facts(self) -> Facts:
         """See `Reading.facts`."""
-        past = None if self._past is None else self._past.shard.facts_among(self._past.eligible)
-        return find_facts(self._database, self._visible, self._derivation.tokens, past)
+        return find_facts(self._database, self._visible, self._derivation.tokens, self._past)
 
     @overload
     def names(self, kind: Literal["speaker"]) -> tuple[str, ...]: ...

@@ -183,11 +183,13 @@ class Searcher:
         matrix = read_vectors([row[1] for row in fitting], -1 if fitting else 0)
         return {by_key[row[0]].id: vector for row, vector in zip(fitting, matrix, strict=True)}
 
-    def by_similarity(self, query: SimilarityQuery, own: str, itself: Sequence[int | None]) -> SimilarityEvidence:
-        """Compare vectors with the user's own units: `own` says which; none is compared with itself."""
+    def by_similarity(
+        self, query: SimilarityQuery, present: VisibleRows, itself: Sequence[int | None]
+    ) -> SimilarityEvidence:
+        """Compare vectors with the user's own present units; none is compared with itself, as its key says."""
         dims, count = query.vectors.shape[1], len(query.vectors)
         asked = {
-            **self._visible.values,
+            **present.values,
             "space": self._space,
             "dims": dims,
             "vectors": [str(row) for row in halve(query.vectors).tolist()],
@@ -196,7 +198,7 @@ class Searcher:
             "turns": query.turns + 1 + _TIES,
             "durable": query.durable + 1 + _TIES,
         }
-        rows = self._database.run("similar_units", asked, visible=own).fetchall()
+        rows = self._database.run("similar_units", asked, visible=present.own).fetchall()
         check_vectors([row[2:] for row in rows])
         given = tier(query.vectors, dims)
         near: list[list[list[float]]] = [[[] for _ in range(count)] for _ in range(2)]

@@ -303,7 +303,7 @@ SELECT owner, best.symbol FROM unnest(%(users)s::text[]) AS owners (owner) CROSS
 
 -- name: facts_about
 -- Of each owner, symbol, relation and side the first, as `SeenFacts` orders them. `further` and `elsewhere` say whether
--- the other end has another fact of the same owner, or any of another one.
+-- the other end has another fact of the same owner, or any of another one or of the past.
 WITH stated AS (
     SELECT symbol, 'object' AS side, subject AS far, facts."user", subject, relation, object, max(confidence) AS confidence,
         array_agg(units.id ORDER BY units.id) AS sources
@@ -334,7 +334,8 @@ joined AS (
                 AND more."user" <> stated."user" AND more.subject = far)
         OR EXISTS (SELECT 1 FROM facts AS more JOIN units ON units.key = more.unit_key AND {where}
             WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = ANY(%(users)s::text[])
-                AND more."user" <> stated."user" AND more.object = far) AS elsewhere
+                AND more."user" <> stated."user" AND more.object = far)
+        OR far = ANY(%(earlier)s::text[]) AS elsewhere
     FROM stated
 ),
 ranked AS (
@@ -342,7 +343,7 @@ ranked AS (
         ORDER BY further OR elsewhere DESC, confidence DESC, subject, object) AS rank
     FROM joined
 )
-SELECT "user", symbol, side, far, subject, relation, object, confidence, sources, further, elsewhere FROM ranked
+SELECT "user", far, subject, relation, object, confidence, sources, further, elsewhere FROM ranked
 WHERE rank <= %(most)s::bigint ORDER BY "user", symbol, relation, side, rank;
 
 -- name: facts_between

@@ -29,6 +29,15 @@ CREATE TABLE tenants (
     most_units bigint
 );
 
+-- Rows of a tenant in a shard that is not its own: of a move that did not end, or that it has left. When they are
+-- deleted, their bytes are there until the tables are written anew.
+CREATE TABLE moves (
+    shard   smallint NOT NULL REFERENCES shards,
+    tenant  text COLLATE "C" NOT NULL,
+    deleted boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (shard, tenant)
+);
+
 CREATE TABLE backups (
     path    text COLLATE "C" PRIMARY KEY,
     made_at text NOT NULL
