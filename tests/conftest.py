@@ -92,11 +92,13 @@ def postgres():
 
 
 @pytest.fixture(scope="session")
-def far_postgres():
-    """Return three more servers, for a store that lies on more than one."""
-    servers = [postgres_server.OwnServer() for _ in range(3)]
-    yield servers
-    for server in servers:
+def cluster(postgres):
+    """Return four PostgreSQL servers for stores that lie on three of them, and are opened at the fourth."""
+    others = [postgres_server.OwnServer() for _ in range(3)]
+    one = postgres_server.Cluster(postgres, others)
+    yield one
+    one.close()
+    for server in others:
         server.close()
 
 
