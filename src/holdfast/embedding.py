@@ -83,12 +83,16 @@ class Embedding:
             EmbeddingSpaceError: the store's vectors are of another space.
         """
         loaded = self.embedder()
-        if loaded is not None and self._agreed != loaded.space:
+        if loaded is not None:
+            self._refuse_other(loaded)
+        return loaded
+
+    def _refuse_other(self, loaded: Embedder) -> None:
+        if self._agreed != loaded.space:
             raise EmbeddingSpaceError(
                 f"the store's vectors are of {self._agreed}, the settings name {loaded.space}, and the two cannot be "
                 "compared; run `holdfast reembed`, or set embedding.embedder back"
             )
-        return loaded
 
     def judge(self, strict: bool) -> tuple[bool, str]:  # noqa: FBT001 - see `make_question`
         """Return whether questions can be answered by meaning now, and what a caller has to know about that.
@@ -163,6 +167,29 @@ class Embedding:
         self._recount()
         self._fill(loaded, progress)
         return self._left
+
+    def share(self, progress: Callable[[int], None]) -> None:
+        """Embed what waits and no other process embeds, until nothing does, or the embedder fails.
+
+        Raises:
+            EmbedderError: it cannot be loaded or reached.
+            EmbeddingSpaceError: the store's vectors are of another space.
+        """
+        loaded, written = self._load(), 1
+        if self._store.space() not in (None, loaded.space):
+            self._store.mark([SpaceChange(loaded.space, if_new=True)])
+        self._agreed = self._store.space() or loaded.space
+        self._refuse_other(loaded)
+
+        def advance(count: int) -> None:
+            nonlocal written
+            written += count
+            progress(count)
+
+        while written and not self._stop.is_set():  # what others gave up meanwhile waits behind
+            written = 0
+            indexing = Indexing(loaded, self._gate, failed=self._behind.set)
+            embed_waiting(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
 
     def close(self) -> None:
         """Stop catching up."""

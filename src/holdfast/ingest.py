@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from holdfast.errors import EmbedderError, NotFoundError, StoreError
 from holdfast.inputs.checks import choose_scope
@@ -20,6 +20,7 @@ from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.settings import GateSettings, Settings
 from holdfast.store.contract import Analyse, Promotion, Store, Supersession
 from holdfast.types import Draft, Gate, Scope, Unit, Written
+from holdfast.types.lifecycle import Claimed
 
 log = logging.getLogger("holdfast")
 # Enough to keep every core busy; little enough that a crash costs less than a second of work.
@@ -92,8 +93,10 @@ def embed_all(units: Sequence[Unit], store: Store, indexing: Indexing) -> dict[s
     return gates
 
 
-def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
-    """Judge units that are kept already, and write their vectors.
+def embed(
+    units: Sequence[Unit], store: Store, indexing: Indexing, made: Callable[[], None] = lambda: None
+) -> Indexed:
+    """Judge units that are kept already, and write their vectors; `made` is called when there are vectors to write.
 
     The gate comes before the index, so that no turn matches itself (C17). An embedder that fails loses nothing, nor
     does a disk that is full by now: the words are safe, and the units wait for their vectors and for the gate.
@@ -109,6 +112,7 @@ def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
             return Indexed(0, {unit.id: gate for unit, gate in gates})
         given = embedder.embed_documents([unit.text for unit in units])
         vectors = check_vectors(given, len(units), embedder.dims, embedder.space)
+        made()
         gates = judge_units(store, embedder.space, units, vectors, indexing.gate)
         written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])
     except (EmbedderError, StoreError) as error:
@@ -151,8 +155,12 @@ def embed_waiting(
 ) -> None:
     """Embed every unit that waits, batch by batch; `done` hears of each batch.
 
-    A batch of which nothing could be written (the embedder failed) ends the work; its units wait on.
+    A batch of which nothing could be written (the embedder failed) ends the work; its units wait on. Processes that
+    share a store share the work, too.
     """
+    if isinstance(store, Shared):
+        _embed_claimed(store, indexing, space, stop, done)
+        return
     last: Unit | None = None
     while not stop() and (units := store.waiting(space, _EMBEDDED_TOGETHER, last)):
         written = embed(units, store, indexing).written
@@ -162,6 +170,37 @@ def embed_waiting(
         if not written:
             break
         last = units[-1]
+
+
+@runtime_checkable
+class Shared(Store, Protocol):
+    """A store whose waiting units are claimed, so that many processes embed them together."""
+
+    def claim(
+        self, space: str, most: int, after: tuple[int, str, int] | None = None
+    ) -> AbstractContextManager[Claimed]:
+        """Claim the first units behind a place that nobody has claimed."""
+        ...
+
+
+def _embed_claimed(
+    store: Shared, indexing: Indexing, space: str, stop: Callable[[], bool], done: Callable[[int], None]
+) -> None:  # fmt: skip
+    """Embed what waits and nobody else embeds; what others have claimed by now is theirs."""
+    last = None
+    while not stop():
+        with store.claim(space, _EMBEDDED_TOGETHER, last) as claimed:
+            if claimed.last is None:
+                return
+            last, units, written = claimed.last, claimed.units, 0
+            if units:
+                written = embed(units, store, indexing, claimed.ready).written
+                claimed.ready()
+            if not written and len(units) > 1:
+                written = _one_by_one(units, store, indexing)
+        done(written)
+        if units and not written:
+            return
 
 
 def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:

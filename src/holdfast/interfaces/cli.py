@@ -18,9 +18,9 @@ from holdfast import __version__, sample
 from holdfast.arguments import find_zone
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED
 from holdfast.errors import HoldfastError, InputError
+from holdfast.interfaces import cluster, draw, evaluation, pages, transfer, watch, wire
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
-from holdfast.interfaces import draw, evaluation, pages, transfer, watch, wire
 from holdfast.interfaces.options import (
     Answer,
     Call,
@@ -51,7 +51,7 @@ app = typer.Typer(
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
 _INTERRUPTED = 130
 # What these commands have written stays, and the same call goes on from there.
-_RESUMABLE = ("ingest", "reembed", "import")
+_RESUMABLE = ("ingest", "reembed", "import", "migrate", "worker")
 _CHANGES = "--text, --topic, --metadata, --pin, --unpin, --ttl, --valid-from, --valid-to, --link"
 
 
@@ -475,6 +475,7 @@ def backup(call: Call, path: Path) -> Answer:
 app.command("eval")(evaluation.measure)
 command(app, create=True)(watch.watch)
 transfer.register(app)
+cluster.register(app)
 
 
 # ------------------------------------------------------------------------------------------------------ doors

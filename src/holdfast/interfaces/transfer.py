@@ -1,12 +1,18 @@
-"""Commands that say what there is, and carry it in and out: users, sessions, documents, agents, export, import."""
+"""Commands that say what there is, and carry it in and out.
+
+`users`, `sessions`, `documents`, `agents`; `export`, `import`, `migrate`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import inspect
 import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import cast
 
 import typer
 from rich.cells import cell_len
@@ -15,9 +21,14 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.errors import InputError
+from holdfast.arguments import check_store, is_address
+from holdfast.derivation import derivation
+from holdfast.errors import InputError, StoreError, shown
 from holdfast.interfaces import draw
-from holdfast.interfaces.options import Answer, Call, Options, command, err, out
+from holdfast.interfaces.options import Answer, Call, Options, command, declare, err, out
+from holdfast.settings import Settings
+from holdfast.store.copying import Copied, Copyable, copy_store
+from holdfast.store.opening import is_missing, open_store
 from holdfast.types import JSON, Imported, Listed, iso
 
 # Fewer columns tell nothing.
@@ -30,6 +41,8 @@ def register(app: typer.Typer) -> None:
         command(app, name)(run)
     command(app, "export")(_export)
     command(app, "import", create=True)(_import)
+    parameters = inspect.signature(_migrate, eval_str=True).parameters.values()
+    app.command("migrate")(declare(_migrate, "migrate", parameters))
 
 
 # ------------------------------------------------------------------------------------------------------- lists
@@ -170,3 +183,44 @@ def _report(done: Imported) -> RenderableType:
     if not done.complete:
         lines.append(Text("the file is not whole: what could be read is kept", "bold red"))
     return Group(*lines)
+
+
+# ----------------------------------------------------------------------------------------------------- migrate
+
+
+def _migrate(source: str, target: str, as_json: bool = False) -> None:
+    """Copy a whole store into another, a file or a database, and compare the two; again, to go on."""
+    for place in (source, target):
+        if is_address(place):
+            raise InputError(
+                f"{shown(place)} is a server; a store is copied where it lies: name its file or database"
+            )
+    if is_missing(source):
+        raise StoreError(f"{source} does not exist; check --from")
+    settings = Settings.load()
+    how = (settings.store, derivation(settings))
+    with contextlib.ExitStack() as opened, Progress(console=err, disable=as_json, transient=True) as progress:
+        one, other = (cast("Copyable", open_store(check_store("path", place), *how)) for place in (source, target))
+        for store in (one, other):
+            opened.callback(store.close)
+        tasks = {step: progress.add_task(step, total=None) for step in ("copying", "comparing")}
+        done = copy_store(
+            one, other, lambda step, at, of: progress.update(tasks[step], completed=at, total=max(of, 1))
+        )
+    row = {"from": source, "to": target, **dataclasses.asdict(done), "whole": done.whole}
+    Answer(row, lambda: _copied(done), code=0 if done.whole else StoreError.exit_code).show(as_json=as_json)
+
+
+def _copied(done: Copied) -> RenderableType:
+    """Draw what a copy did, and whether the two stores are the same."""
+    held = (done.tenants, "tenant"), (done.units, "unit"), (done.versions, "version"), (done.vectors, "vector")
+    parts = [draw.count(number, what) for number, what in (*held, (done.documents, "document"))]
+    became = [(done.added, "added"), (done.updated, "changed"), (done.known, "known already")]
+    told = ", ".join(f"{count:,} {what}" for count, what in became if count) or "nothing new"
+    lines: list[RenderableType] = [Text(", ".join(parts)), Text(f"units: {told}", "green")]
+    if done.left:
+        lines.append(Text(f"{draw.count(done.left, 'vector')} of other embedders left behind: not searched", "dim"))
+    if done.whole:
+        return Group(*lines, Text("compared unit by unit: all is there as it is here", "green"))
+    lines.append(Text(f"{done.different:,} differ: they were changed there, or went different ways", "bold red"))
+    return Group(*lines, *(draw.indent(Text(name, "dim")) for name in done.differing))

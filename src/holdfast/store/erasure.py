@@ -39,7 +39,7 @@ log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
 _ERASING = "erasing"
 # A copy is nobody's working file; who holds it anyway is waited for by whoever forgets, and by no other write.
-_COPY_PATIENCE_MS = 1000
+COPY_PATIENCE_MS = 1000
 Progress = Callable[[str], None]
 Run = Callable[..., Found]
 # Is told the key, the tenant and the user of every unit that changed.
@@ -73,7 +73,7 @@ class Eraser:
             gone = [*map(doomed_of, rows)]
             summaries = [] if owner else resting_on(self._run, gone)  # of all there is, nothing else is left
             gone += map(doomed_of, summaries)
-            pieces = self._pieces((*rows, *summaries), documents)
+            pieces = pieces_of(self._run, (*rows, *summaries), documents)
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
                 keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "name": one.name}
@@ -121,20 +121,11 @@ class Eraser:
             self._database.find_seen(view, min(missing))  # says what is wrong
         return [known[unit_id] for unit_id in named]
 
-    def _pieces(self, rows: Sequence[Row], documents: Sequence[Document]) -> list[bytes]:
-        """Return what the proof will look for: words of every version, vectors, documents; of many units, of some."""
-        some = rows[:: max(1, len(rows) // _MOST_WINDOWS)]
-        keys = json.dumps([row[0] for row in some])
-        versions = [unit_of(row) for row in (*some, *self._run("versions_of_keys", {"keys": keys}))]
-        texts = [word for one in versions for word in _words(one)]
-        vectors = [data for (data,) in self._run("vectors_of_keys", {"keys": keys})]
-        return windows([*texts, *(one.body.decode("utf-8", "replace") for one in documents)], vectors)
-
     def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
         """Erase from the copies; an error leaves them to the next write or open."""
         try:
             with self._database.in_use():
-                return erase_copies(self._database, pieces, patience_ms=_COPY_PATIENCE_MS)
+                return erase_copies(self._database, pieces, patience_ms=COPY_PATIENCE_MS)
         except StoreError as error:
             return [f"backups ({error}; the next write or open tries again)"], []
 
@@ -237,6 +228,16 @@ def _words(unit: Unit) -> list[str]:
     return [unit.text, *(text for text in other if text and text != unit.text), *given]
 
 
+def pieces_of(run: Run, rows: Sequence[Row], documents: Sequence[Document]) -> list[bytes]:
+    """Return what the proof will look for: words of every version, vectors, documents; of many units, of some."""
+    some = rows[:: max(1, len(rows) // _MOST_WINDOWS)]
+    keys = json.dumps([row[0] for row in some])
+    versions = [unit_of(row) for row in (*some, *run("versions_of_keys", {"keys": keys}))]
+    texts = [word for one in versions for word in _words(one)]
+    vectors = [data for (data,) in run("vectors_of_keys", {"keys": keys})]
+    return windows([*texts, *(one.body.decode("utf-8", "replace") for one in documents)], vectors)
+
+
 def files_of(location: str) -> list[str]:
     """Return the files of a store that exist."""
     return [path for side in ("", *_OF_SQLITE, ".index") if Path(path := f"{location}{side}").exists()]
@@ -244,6 +245,23 @@ def files_of(location: str) -> list[str]:
 
 def back_up(database: Database, path: Path, at: datetime) -> int:
     """Copy the store while it is in use, read the copy back, and record where it lies; return its units.
+
+    Raises:
+        InputError: the path cannot be used.
+    """
+    target = new_file(path)
+    try:
+        # Recorded before it is filled: a copy that an interruption leaves behind is still known to an erasure.
+        with database.transaction():
+            database.run("record_backup", {"path": str(target), "at": iso(at)})
+        return _copy(database, target)
+    except BaseException:
+        _drop_copy(database, target)
+        raise
+
+
+def new_file(path: Path) -> Path:
+    """Create an empty file for a copy, which from here on is ours to remove; return where it really lies.
 
     Raises:
         InputError: the path cannot be used.
@@ -257,15 +275,7 @@ def back_up(database: Database, path: Path, at: datetime) -> int:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
     except OSError as error:
         raise StoreError(f"{target}: {error.strerror}; no copy was made; name another file") from error
-    # From here on the file is ours to remove.
-    try:
-        # Recorded before it is filled: a copy that an interruption leaves behind is still known to an erasure.
-        with database.transaction():
-            database.run("record_backup", {"path": str(target), "at": iso(at)})
-        return _copy(database, target)
-    except BaseException:
-        _drop_copy(database, target)
-        raise
+    return target
 
 
 def _copy(database: Database, target: Path) -> int:
@@ -280,13 +290,18 @@ def _copy(database: Database, target: Path) -> int:
 
 def _drop_copy(database: Database, target: Path) -> None:
     """Leave nothing of a copy that failed."""
-    for side in ("", *_OF_SQLITE):
-        Path(f"{target}{side}").unlink(missing_ok=True)
+    remove_files(target)
     try:
         with database.transaction():
             database.run("forget_backup", {"path": str(target)})
     except StoreError as error:  # why it failed is what the caller has to hear
         log.warning("a copy that is not there stays recorded: %s", error)
+
+
+def remove_files(target: Path) -> None:
+    """Remove a store's file, and what SQLite puts beside it."""
+    for side in ("", *_OF_SQLITE):
+        Path(f"{target}{side}").unlink(missing_ok=True)
 
 
 def note_copies(database: Database, units: list[Doomed], documents: Sequence[Document], owner: View | None) -> None:
@@ -313,7 +328,7 @@ def erase_copies(database: Database, pieces: Sequence[bytes], *, patience_ms: in
             elif identity_of(name, patience_ms) != database.identity:
                 missing.append(f"{name} (another store lies there now, and is left alone)")
             else:
-                _erase_copy(name, noted, pieces, patience_ms)
+                erase_copy(name, noted, pieces, patience_ms)
         except ForeignStoreError:
             missing.append(f"{name} (no Holdfast store lies there now; the file is left alone)")
         except (StoreError, OSError) as error:
@@ -324,7 +339,7 @@ def erase_copies(database: Database, pieces: Sequence[bytes], *, patience_ms: in
     return unreached, missing
 
 
-def _erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patience_ms: int) -> None:
+def erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patience_ms: int) -> None:
     """Erase what is noted from a copy, and prove it.
 
     Raises:

@@ -114,6 +114,11 @@ class SqliteStore:
             self._database.close()
             self._index.clear()
 
+    @property
+    def identity(self) -> str:
+        """Return what tells this store and its copies from all others."""
+        return self._database.identity
+
     # ------------------------------------------------------------------------------------------- reading
 
     @contextmanager
@@ -269,6 +274,16 @@ class SqliteStore:
                 schema_version=schema_version(self._database.connection),
                 location=self._database.name,
             )
+
+    def tenants(self) -> list[str]:
+        """See `Copyable.tenants`."""
+        with self._database.in_use():
+            return [name for (name,) in self._run("tenants", {})]
+
+    @contextmanager
+    def loading(self) -> Iterator[Callable[[Sequence[Mark]], list[Written | None]]]:
+        """See `Copyable.loading`: nothing is derived before it is asked for, so that there is no quicker way."""
+        yield self.mark
 
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""

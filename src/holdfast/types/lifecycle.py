@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -191,6 +191,19 @@ class Kept:
     def unit(self) -> Unit:
         """Return the unit as it stands."""
         return self.versions[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Units that nobody else embeds meanwhile.
+
+    `last` is where who goes through all of them has come to, None when nothing more waits. `ready` is to be called
+    before anything of them is written.
+    """
+
+    units: tuple[Unit, ...] = ()
+    last: tuple[int, str, int] | None = None
+    ready: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

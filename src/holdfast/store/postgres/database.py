@@ -64,7 +64,7 @@ class _Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """A shard, the server that it lies at (None is the one that was opened), and whose rows there are not theirs."""
 
     shard: int
@@ -332,14 +332,14 @@ class PostgresDatabase:
             connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{self.patience_ms}ms",))
             yield connection
 
-    def shards(self) -> list[Place]:
+    def shards(self) -> list[Location]:
         """Return every shard, and where it lies."""
         with self.everywhere() as connection:
             rows = connection.execute(queries()["places"]).fetchall()
-        return [Place(number, server, tuple(left)) for number, server, left in rows]
+        return [Location(number, server, tuple(left)) for number, server, left in rows]
 
     @contextmanager
-    def state_of(self, place: Place) -> Iterator[psycopg.Connection[Any]]:
+    def state_of(self, place: Location) -> Iterator[psycopg.Connection[Any]]:
         """Yield a connection to the server of a shard, in a state of all that is there, with rights to see all of it.
 
         The statements name the shard: here, the leaves of other servers would be asked too.

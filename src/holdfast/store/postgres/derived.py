@@ -42,8 +42,8 @@ def derive_changed(database: PostgresDatabase, derivation: Derivation, keys: Seq
         _remove(database, [*gone, *known], counts)
         _add(database, derivation, _read(database, derivation, stale, fresh), counts)
         change_counts(database, counts)
-        if stale:
-            database.run("insert_waiting", {"keys": json.dumps(stale)})
+        if states:  # also of words that are the same: their vector may be gone
+            database.run("insert_waiting", {"keys": json.dumps([key for key, _, _ in states])})
         if gone:
             database.run("no_longer_waiting", {"keys": json.dumps([*gone])})
 

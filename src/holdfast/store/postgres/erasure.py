@@ -1,8 +1,9 @@
 """Erasing units from a PostgreSQL store for good (C19, law 16).
 
 Rows that are deleted stay in their pages until a table is written anew (VACUUM FULL), and nobody reads it meanwhile.
-Small tables are written anew at once; of large ones that is left to `finish`, at a time that suits. The server's own
-copies are its write-ahead log, its archive and base backups: the answer names them.
+Small tables are written anew at once; of large ones that is left to `finish`, at a time that suits. Backups that the
+engine made are erased from, as far as they lie on this machine. The server's own copies are its write-ahead log, its
+archive and base backups: the answer names them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import psycopg
 from holdfast.errors import ServerError, StoreError
 from holdfast.store.erasure import Doomed, doomed_of, erase, resting_on
 from holdfast.store.marks import Marker
+from holdfast.store.postgres.copies import Copies
 from holdfast.store.postgres.database import NO_SHARD, PostgresDatabase
 from holdfast.store.postgres.schema import partitioned
 from holdfast.store.rows import GLOBAL, ReadUnits, Row, agent_matches, unit_of
@@ -27,7 +29,6 @@ _AT_ONCE_BYTES = 64 * 2**20
 # Shards that hold bytes of what was erased are agreed on under this name and their number.
 _ERASING = "erasing"
 _OUTSIDE = "the server's write-ahead log, its archive, and base backups hold it until they are recycled"
-_SAMPLED = "pages of pg_statistic may hold samples of it: VACUUM FULL pg_catalog.pg_statistic as a superuser"
 # Whoever reads a table keeps it from being written anew, and who waits for that keeps all others from reading it.
 _LOCK_MS = 500
 # A reader that began before the erasure still sees what was erased; most are done in less.
@@ -43,6 +44,7 @@ class PostgresEraser:
         self._database = database
         self._run = database.run
         self._write = write
+        self._copies = Copies(database)
 
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
@@ -54,24 +56,35 @@ class PostgresEraser:
             gone: list[Doomed] = [*map(doomed_of, rows)]
             summaries = [] if owner else resting_on(self._run, gone)
             gone += map(doomed_of, summaries)
+            pieces = self._copies.note((*rows, *summaries), gone, documents, view if owner else None)
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
                 self._run("erase_document", {"user": one.user or GLOBAL, "name": one.name})
             shard = self._database.shard()
             self._database.agree(f"{_ERASING} {shard}", "1")
+        progress("reaching copies")
+        unreached, missing = self._reach_copies(pieces)
         progress("writing the tables anew")
-        held_up, sampled = self._rewrite(shard, most=_AT_ONCE_BYTES)
-        held_up = "; ".join(filter(None, (held_up, *self._rewrite_left(view.tenant))))
+        held_up = "; ".join(
+            filter(None, (self._rewrite(shard, most=_AT_ONCE_BYTES), *self._rewrite_left(view.tenant)))
+        )
         return Erasure(
             units=ReadUnits(rows),
             summaries=tuple(map(unit_of, summaries)),
             uncovered=tuple(uncovered),
-            complete=not held_up,
+            complete=not held_up and not unreached,
             pending=bool(held_up),
             reason=held_up,
             files=(self._database.address.shown,),
-            outside=(_OUTSIDE, *([_SAMPLED] if sampled else [])),
+            outside=(*unreached, *missing, _OUTSIDE),
         )
+
+    def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
+        """Erase from the copies; an error leaves them to whoever finishes."""
+        try:
+            return self._copies.erase(pieces)
+        except StoreError as error:
+            return [f"backups ({error}; the next `holdfast cluster vacuum` tries again)"], []
 
     def preview(self, view: View, ids: Sequence[str], *, owner: bool) -> Erasure:
         """Return what would be erased."""
@@ -105,17 +118,15 @@ class PostgresEraser:
                 "SELECT name FROM agreements WHERE name LIKE %s", (f"{_ERASING} %",)
             ).fetchall()
             left = connection.execute("SELECT DISTINCT shard FROM moves WHERE deleted").fetchall()
+        unreached, _ = self._copies.erase()
         shards = {int(name.partition(" ")[2]) for (name,) in names} | {shard for (shard,) in left}
         held_up = [self._rewrite(shard) for shard in sorted(shards)]
-        return not any(reason for reason, _ in held_up)
+        return not unreached and not any(held_up)
 
-    def _rewrite(self, shard: int, most: int | None = None) -> tuple[str, bool]:
-        """Write the tables of a shard anew.
-
-        Return why that is still to be done, or nothing; and whether the server's statistics could not be.
-        """
+    def _rewrite(self, shard: int, most: int | None = None) -> str:
+        """Write the tables of a shard anew; return why that is still to be done, or nothing."""
         if shard == NO_SHARD:
-            return "", False
+            return ""
         with self._database.everywhere() as connection:
             left = connection.execute(self._database.statement("deleted_moves"), {"shard": shard}).fetchall()
         try:
@@ -126,17 +137,19 @@ class PostgresEraser:
                 size = sum(bytes_ for _, bytes_ in found)
                 if most is not None and size > most:
                     told = f"tables of {size:,} bytes are to be written anew (VACUUM FULL), and all wait meanwhile; "
-                    return f"{told}run `holdfast cluster vacuum` when it suits", False
+                    return f"{told}run `holdfast cluster vacuum` when it suits"
                 if not self._is_past(connection):
-                    return "an older transaction still sees it; end it, and run `holdfast cluster vacuum`", False
-                sampled = _write_anew(connection, [name for name, _ in found])
+                    return "an older transaction still sees it; end it, and run `holdfast cluster vacuum`"
+                connection.execute(f"SET lock_timeout = {_LOCK_MS}")
+                for name, _ in found:
+                    connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
         except (StoreError, ServerError, psycopg.errors.LockNotAvailable) as error:
-            return f"the tables are in use: {error}", False
+            return f"the tables are in use: {error}"
         with self._database.everywhere(writing=True) as connection:
             connection.execute("DELETE FROM agreements WHERE name = %s", (f"{_ERASING} {shard}",))
             for (tenant,) in left:
                 connection.execute(self._database.statement("forget_move"), {"shard": shard, "tenant": tenant})
-        return "", sampled
+        return ""
 
     def _rewrite_left(self, tenant: str) -> Iterator[str]:
         """Write the tables anew that a tenant has left for another server; yield why that is still to be done."""
@@ -144,7 +157,7 @@ class PostgresEraser:
             noted = connection.execute(self._database.statement("moves_of"), {"tenant": tenant}).fetchall()
         for shard, deleted in noted:
             if deleted:
-                yield self._rewrite(shard, most=_AT_ONCE_BYTES)[0]
+                yield self._rewrite(shard, most=_AT_ONCE_BYTES)
             else:
                 yield f"shard {shard} has rows of a move that did not end; run `holdfast cluster move` again"
 
@@ -157,14 +170,3 @@ class PostgresEraser:
                 return True
             connection.execute("SELECT pg_sleep(%s)", (_BETWEEN_SECONDS,))
         return False
-
-
-def _write_anew(connection: psycopg.Connection[Any], tables: Sequence[str]) -> bool:
-    """Write tables anew, and what the server has sampled of them; return whether it did not let us."""
-    connection.execute(f"SET lock_timeout = {_LOCK_MS}")
-    for name in tables:
-        connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
-    [may] = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() or (False,)
-    if may:
-        connection.execute("VACUUM FULL pg_catalog.pg_statistic")
-    return not may

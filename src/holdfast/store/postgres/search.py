@@ -1,12 +1,13 @@
 """Searching in SQL: by words, by vectors and by hypervectors; and the stored numbers behind those scores.
 
-Owners of up to `APPROXIMATE_FROM` units are always searched exactly. Of larger ones, unless the address asks for exact
-search, the best postings of each term are looked at, and the vectors that a graph leads to (HNSW).
+Owners of up to `APPROXIMATE_FROM` units are always searched exactly. Of larger ones, unless the address asks for
+exact search, the best postings of each term are looked at, and the vectors that a graph leads to (HNSW).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -48,18 +49,32 @@ _HALF_MARGIN = 0.001
 _TIES = 16
 # How much of a graph is looked at: candidates held, and rows at most when a filter throws most of them away.
 _HELD, _MOST_HELD, _SCANNED = 200, 1000, 40_000
+_OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
+    AND entries.unit_key = units.key AND entries.anchor_density = %(density)s::real)"""
 _Scored = list[tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The embedding space that a store has agreed on, its number, and whether this leaf has an index of it."""
+
+    name: str | None = None
+    key: int | None = None
+    is_indexed: bool = False
 
 
 class Searcher:
     """Searches what one view may see."""
 
     def __init__(
-        self, database: PostgresDatabase, visible: VisibleRows, statistics: Statistics,
-        space: tuple[str | None, int | None],
-    ) -> None:  # fmt: skip
+        self, database: PostgresDatabase, visible: VisibleRows, statistics: Statistics, space: Callable[[], Space]
+    ) -> None:
         self._database, self._visible, self._statistics = database, visible, statistics
-        self._space_name, self._space = space
+        self._find_space = space
+
+    @cached_property
+    def _space(self) -> Space:
+        return self._find_space()
 
     @cached_property
     def _approximate(self) -> bool:
@@ -125,21 +140,20 @@ class Searcher:
 
     def by_vector(self, query: DenseQuery, depth: int, deadline: Deadline, past: PastUnits | None) -> Proposal:
         """Propose by cosines of the vectors as they are stored, or of one tier of them."""
-        if self._space_name != query.space or self._space is None or not len(query.vector):
+        if self._space.name != query.space or not len(query.vector):
             return Proposal(())
         dims = len(query.vector)
         first = min(query.tier or dims, dims)
         also = ""
         asked: dict[str, Any] = {
-            "space": self._space,
+            "space": self._space.key,
             "dims": dims,
             "query": Half(halve(query.vector[:first]).tobytes()),
         }
         earlier: tuple[Sequence[str], NDArray[np.float64]] = ((), np.zeros(0))
         if query.density is not None:
             asked["density"] = query.density
-            also = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
-                AND entries.unit_key = units.key AND entries.anchor_density = %(density)s::real)"""
+            also = _OF_DENSITY
         if past is not None and past.shard.dense is not None and past.shard.dense.dims == dims:
             eligible = past.eligible
             if query.density is not None:
@@ -148,8 +162,8 @@ class Searcher:
             earlier = ([past.shard.ids[place] for place in places.tolist()], scores)
         cut = "vector" if first == dims else f"subvector(vector, 1, {first})"
         statement = self._database.statement("nearest_exactly")
-        if self._approximate and query.tier is None and query.density is None and self._is_indexed:
-            statement = self._database.statement("nearest_nearly").replace("{space}", str(self._space))
+        if self._approximate and query.tier is None and query.density is None and self._space.is_indexed:
+            statement = self._database.statement("nearest_nearly").replace("{space}", str(self._space.key))
             statement = statement.replace("{indexed}", f"{indexed_vector(dims)} <=> %(query)s")
             self._widen(depth)
         statement = statement.replace("{distance}", f"{cut} <=> %(query)s").replace("{also}", also)
@@ -158,11 +172,6 @@ class Searcher:
             return self._run(statement, {**asked, "most": most, "width": _SLACK * most})
 
         return self._best(ask, depth, deadline, _HALF_MARGIN, earlier)
-
-    @cached_property
-    def _is_indexed(self) -> bool:
-        """Return whether the vectors of the searched space have an index in the leaf of the tenant."""
-        return False
 
     def _widen(self, depth: int) -> None:
         """Let a graph be walked far enough for so many."""
@@ -175,9 +184,9 @@ class Searcher:
     def read_vectors(self, units: Iterable[Known]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors of some units' present words, by id."""
         by_key = {one.key: one for one in units}
-        if not by_key or self._space is None:
+        if not by_key or self._space.key is None:
             return {}
-        rows = self._database.run("vectors_by_key", {"space": self._space, "keys": [*by_key]}).fetchall()
+        rows = self._database.run("vectors_by_key", {"space": self._space.key, "keys": [*by_key]}).fetchall()
         fitting = [row for row in rows if row[3] == by_key[row[0]].version]
         check_vectors(fitting)
         matrix = read_vectors([row[1] for row in fitting], -1 if fitting else 0)
@@ -190,7 +199,7 @@ class Searcher:
         dims, count = query.vectors.shape[1], len(query.vectors)
         asked = {
             **present.values,
-            "space": self._space,
+            "space": self._space.key,
             "dims": dims,
             "vectors": [str(row) for row in halve(query.vectors).tolist()],
             "farthest": min(2.0, 1.0 - query.similar + _HALF_MARGIN),

@@ -10,7 +10,7 @@ import json
 import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -39,15 +39,18 @@ from holdfast.store.contract import (
 )
 from holdfast.store.marks import Marker
 from holdfast.store.postgres.address import read_address
+from holdfast.store.postgres.copies import Copies
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.derived import derive_changed
 from holdfast.store.postgres.erasure import PostgresEraser
 from holdfast.store.postgres.reading import PostgresReading
 from holdfast.store.postgres.schema import bring_up_to_date, migrations, partitioned
 from holdfast.store.postgres.verify import MOST_SHOWN, problems_in
+from holdfast.store.postgres.workers import Place, claimed
 from holdfast.store.rows import GLOBAL, SPACE, unit_keys, unit_of
 from holdfast.store.writing import Writer
 from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
+from holdfast.types.lifecycle import Claimed
 
 log = logging.getLogger("holdfast")
 _DERIVATION = "derivation"
@@ -260,11 +263,12 @@ class PostgresStore:
     def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
         """See `Store.waiting`."""
         start = 0
-        if after is not None:
-            with self._database.snapshot(after.tenant):
+        with self._database.snapshot("" if after is None else after.tenant):
+            name = "listed_units" if self._database.agreed(SPACE) in (None, space) else "waiting_units"
+            if after is not None:
                 row = self._database.find(after.tenant, after.user, after.id)
                 start = 0 if row is None else row[0]
-        rows, away = self._gather("waiting_units", {"space": space, "after": start, "limit": limit})
+        rows, away = self._gather(name, {"space": space, "after": start, "limit": limit})
         if away:
             log.warning("units wait for their vectors on servers that cannot be reached: %s", "; ".join(away))
         return [unit_of(row) for row in sorted(rows)[:limit]]
@@ -284,6 +288,12 @@ class PostgresStore:
                 away.append(str(error))
         return rows, away
 
+    def claim(self, space: str, most: int, after: Place | None = None) -> AbstractContextManager[Claimed]:
+        """Claim some of the units that wait for vectors, so that no other process embeds them meanwhile."""
+        if self._replica:  # the processes of its primary embed them
+            return nullcontext(Claimed())
+        return claimed(self._database, space, most, after)
+
     # ------------------------------------------------------------------------------- documents and erasure
 
     def forget(
@@ -302,8 +312,11 @@ class PostgresStore:
     # ------------------------------------------------------------------------------------------ operating
 
     def backup(self, path: Path, at: datetime) -> int:
-        """See `Store.backup`: a store of one file, with everything in it."""
-        raise NotImplementedError
+        """See `Store.backup`: a SQLite store with everything in it, on the machine of this process.
+
+        Whoever forgets there reaches it; see `Copies`. `holdfast migrate` brings it back.
+        """
+        return Copies(self._database).make(self, self._derivation, path, at)
 
     def stats(self, view: View, *, whole: bool = False) -> Stats:
         """See `Store.stats`."""
@@ -341,6 +354,17 @@ class PostgresStore:
         """Return how old the newest of what a replica has may be; of any other server there is nothing to tell."""
         row = self._database.ask("staleness", {}) if self._replica else None
         return None if row is None or row[0] is None else float(row[0])
+
+    def tenants(self) -> list[str]:
+        """See `Copyable.tenants`."""
+        with self._database.everywhere() as connection:
+            rows = connection.execute(self._database.statement("tenants")).fetchall()
+        return [name for (name,) in rows]
+
+    @contextmanager
+    def loading(self) -> Iterator[Callable[[Sequence[Mark]], list[Written | None]]]:
+        """See `Copyable.loading`."""
+        yield self.mark
 
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""

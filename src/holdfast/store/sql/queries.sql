@@ -386,6 +386,9 @@ LEFT JOIN units ON units.tenant = documents.tenant AND units.user = documents.us
 WHERE documents.tenant = :tenant AND documents.user IN (:user, '')
 GROUP BY documents.key ORDER BY max(event_time) DESC, name LIMIT :limit;
 
+-- name: tenants
+SELECT tenant FROM units UNION SELECT tenant FROM documents ORDER BY tenant;
+
 -- name: note_copy
 INSERT INTO copies (path, kind, tenant, user, id) VALUES (:path, :kind, :tenant, :user, :id);
 

@@ -1,9 +1,6 @@
 -- One leaf of every table, with its indexes; `{shard}` is its number. Runs where the leaf lies.
--- Columns that hold words are not sampled (STATISTICS 0): no plan needs it, and the server would keep what is erased.
 
 CREATE TABLE units_{shard} (LIKE units);
-ALTER TABLE units_{shard} ALTER COLUMN body SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0,
-    ALTER COLUMN gate SET STATISTICS 0, ALTER COLUMN superseded_why SET STATISTICS 0;
 CREATE UNIQUE INDEX ON units_{shard} (tenant, key);
 CREATE UNIQUE INDEX ON units_{shard} (tenant, "user", id);
 CREATE INDEX ON units_{shard} (tenant, "user", event_time, position, id);
@@ -17,30 +14,24 @@ CREATE INDEX ON units_{shard} (tenant, "user", document, id) WHERE document IS N
 CREATE INDEX ON units_{shard} (tenant, "user") WHERE kind = 'summary';
 
 CREATE TABLE versions_{shard} (LIKE versions);
-ALTER TABLE versions_{shard} ALTER COLUMN body SET STATISTICS 0;
 CREATE UNIQUE INDEX ON versions_{shard} (tenant, unit_key, version);
 
 CREATE TABLE vectors_{shard} (LIKE vectors);
-ALTER TABLE vectors_{shard} ALTER COLUMN vector SET STATISTICS 0;
 ALTER TABLE vectors_{shard} ALTER COLUMN vector SET STORAGE PLAIN;  -- compared as it lies: nothing to unpack
 CREATE UNIQUE INDEX ON vectors_{shard} (tenant, unit_key);
 CREATE INDEX ON vectors_{shard} (tenant, "user", space);
 
 CREATE TABLE version_vectors_{shard} (LIKE version_vectors);
-ALTER TABLE version_vectors_{shard} ALTER COLUMN vector SET STATISTICS 0;
 CREATE UNIQUE INDEX ON version_vectors_{shard} (tenant, unit_key, version);
 
 CREATE TABLE absences_{shard} (LIKE absences);
 CREATE INDEX ON absences_{shard} (tenant, unit_key);
 
 CREATE TABLE documents_{shard} (LIKE documents);
-ALTER TABLE documents_{shard} ALTER COLUMN body SET STATISTICS 0, ALTER COLUMN path SET STATISTICS 0;
 CREATE UNIQUE INDEX ON documents_{shard} (tenant, key);
 CREATE UNIQUE INDEX ON documents_{shard} (tenant, "user", name);
 
 CREATE TABLE entries_{shard} (LIKE entries);
-ALTER TABLE entries_{shard} ALTER COLUMN terms SET STATISTICS 0, ALTER COLUMN topic SET STATISTICS 0,
-    ALTER COLUMN claim SET STATISTICS 0, ALTER COLUMN impacts SET STATISTICS 0, ALTER COLUMN tfs SET STATISTICS 0;
 ALTER TABLE entries_{shard} ALTER COLUMN topic SET STORAGE MAIN, ALTER COLUMN claim SET STORAGE MAIN;
 CREATE UNIQUE INDEX ON entries_{shard} (tenant, unit_key);
 CREATE INDEX ON entries_{shard} (tenant, "user");

@@ -243,7 +243,27 @@ UNION ALL
 SELECT vector FROM version_vectors WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: no_longer_waiting
-DELETE FROM waiting WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+-- What somebody else embeds at this moment is left to them.
+DELETE FROM waiting WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = ANY (ARRAY(
+    SELECT unit_key FROM waiting WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys}
+    FOR UPDATE SKIP LOCKED));
+
+-- name: waiting_of_keys
+SELECT {row}
+FROM units AS u
+WHERE u.shard = %(shard)s AND u.tenant = %(tenant)s AND u.key = {keys} AND NOT EXISTS (
+    SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = %(tenant)s AND v.unit_key = u.key
+        AND v.version = u.version AND v.space = (SELECT s.key FROM spaces AS s WHERE s.name = %(space)s))
+ORDER BY u.key;
+
+-- name: drop_waiting
+DELETE FROM waiting AS w WHERE w.shard = %(shard)s AND w.tenant = %(tenant)s AND w.unit_key = ANY (ARRAY(
+    SELECT unit_key FROM waiting WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys}
+    FOR UPDATE SKIP LOCKED)) AND NOT EXISTS (
+    SELECT 1 FROM units AS u WHERE u.shard = %(shard)s AND u.tenant = %(tenant)s AND u.key = w.unit_key AND NOT EXISTS (
+        SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = %(tenant)s AND v.unit_key = u.key
+            AND v.version = u.version AND v.space = (SELECT s.key FROM spaces AS s JOIN agreements AS a ON a.value = s.name
+                WHERE a.name = 'space')));
 
 -- ---------------------------------------------------------------------------------------------------- documents
 
@@ -309,6 +329,30 @@ RETURNING key;
 SELECT {row}
 FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s
 ORDER BY event_time, position, id;
+
+-- name: record_backup
+INSERT INTO backups (host, path, made_at, identity) VALUES (%(host)s, %(path)s, %(at)s, %(identity)s)
+ON CONFLICT (host, path) DO UPDATE SET made_at = excluded.made_at, identity = excluded.identity;
+
+-- name: forget_backup
+DELETE FROM backups WHERE host = %(host)s AND path = %(path)s;
+
+-- name: backups
+SELECT host, path FROM backups LIMIT 1;
+
+-- name: note_copies
+INSERT INTO copies (host, path, kind, tenant, "user", id)
+SELECT host, path, kind, %(tenant)s, "user", id
+FROM backups, unnest(%(kinds)s::text[], %(users)s::text[], %(ids)s::text[]) AS given (kind, "user", id);
+
+-- name: noted_copies
+SELECT DISTINCT host, path, identity FROM copies JOIN backups USING (host, path) ORDER BY host, path;
+
+-- name: notes_of_copy
+SELECT kind, tenant, "user", id FROM copies WHERE host = %(host)s AND path = %(path)s ORDER BY kind, tenant, "user", id;
+
+-- name: forget_notes
+DELETE FROM copies WHERE host = %(host)s AND path = %(path)s;
 
 -- ------------------------------------------------------------------------------------------- whole units, and back
 
@@ -449,6 +493,9 @@ WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') GRO
 
 -- ------------------------------------------------------- the whole store, as who opened it, at the server of a shard
 
+-- name: tenants
+SELECT tenant FROM tenants WHERE tenant != '' ORDER BY tenant;
+
 -- name: all_wait_for
 INSERT INTO waiting (shard, tenant, unit_key)
 SELECT u.shard, u.tenant, u.key FROM units AS u
@@ -464,14 +511,25 @@ WHERE u.shard = %(shard)s AND u.tenant <> ALL(%(left)s::text[]) AND u.key > %(af
         AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s))
 ORDER BY u.key LIMIT %(limit)s;
 
+-- name: listed_units
+-- The same of the space that is searched: whatever has no vector of it is listed.
+SELECT {row}
+FROM units AS u
+WHERE u.shard = %(shard)s AND u.tenant <> ALL(%(left)s::text[]) AND u.key > %(after)s AND EXISTS (
+        SELECT 1 FROM waiting AS w WHERE w.shard = %(shard)s AND w.tenant = u.tenant AND w.unit_key = u.key)
+    AND NOT EXISTS (
+        SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
+            AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s))
+ORDER BY u.key LIMIT %(limit)s;
+
 -- name: whole_store
 SELECT (SELECT count(*) FROM units WHERE shard = %(shard)s AND tenant <> ALL(%(left)s::text[])),
     (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
     WHERE nspname = 'holdfast' AND relkind = 'r'
         AND relname IN (SELECT parent || '_' || %(shard)s::text FROM unnest(%(tables)s::text[]) AS parent)),
-    (SELECT count(*) FROM units AS u
-    WHERE u.shard = %(shard)s AND u.tenant <> ALL(%(left)s::text[]) AND NOT EXISTS (
+    (SELECT count(*) FROM waiting AS w JOIN units AS u ON u.shard = w.shard AND u.tenant = w.tenant AND u.key = w.unit_key
+    WHERE w.shard = %(shard)s AND u.shard = %(shard)s AND w.tenant <> ALL(%(left)s::text[]) AND NOT EXISTS (
         SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
             AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s)));
 

@@ -5,7 +5,10 @@
 -- ------------------------------------------------------------------------------------------- what is known of an owner
 
 -- name: searched_space
-SELECT value, (SELECT key FROM spaces WHERE spaces.name = agreements.value) FROM agreements WHERE name = 'space';
+-- Whether it has an index in this leaf, too (`vector_index`).
+SELECT value, key, coalesce((SELECT indisvalid FROM pg_index
+    WHERE indexrelid = to_regclass('vectors_' || %(shard)s::text || '_space_' || key)), false)
+FROM agreements LEFT JOIN spaces ON spaces.name = value WHERE agreements.name = 'space';
 
 -- name: owner_counts
 SELECT kind::text, name, agent, sum(n)::bigint FROM counts

@@ -38,9 +38,25 @@ CREATE TABLE moves (
     PRIMARY KEY (shard, tenant)
 );
 
+-- Copies that the engine made, files of the machine `host`: an erasure has to reach them too (C19). `identity` tells
+-- whether the file is still that copy.
 CREATE TABLE backups (
-    path    text COLLATE "C" PRIMARY KEY,
-    made_at text NOT NULL
+    host     text COLLATE "C" NOT NULL,
+    path     text COLLATE "C" NOT NULL,
+    made_at  text NOT NULL,
+    identity text NOT NULL,
+    PRIMARY KEY (host, path)
+);
+
+-- What a backup has yet to lose: written with the erasure, gone when the copy has been reached.
+CREATE TABLE copies (
+    host   text COLLATE "C" NOT NULL,
+    path   text COLLATE "C" NOT NULL,
+    kind   text NOT NULL,   -- unit, document or owner
+    tenant text COLLATE "C" NOT NULL,
+    "user" text COLLATE "C" NOT NULL,
+    id     text COLLATE "C" NOT NULL,
+    FOREIGN KEY (host, path) REFERENCES backups ON DELETE CASCADE
 );
 
 CREATE SEQUENCE unit_keys;

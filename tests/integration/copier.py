@@ -1,0 +1,20 @@
+"""Copy one store into another, and wait for a word after every batch: `test_migrate` kills it then."""
+
+import sys
+
+from holdfast import Settings
+from holdfast.derivation import derivation
+from holdfast.store import copying
+from holdfast.store.opening import open_store
+
+
+def say_and_wait(step, done, of):
+    sys.stdout.write(f"{step} {done} {of}\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+
+
+settings = Settings()
+one, other = (open_store(place, settings.store, derivation(settings)) for place in sys.argv[1:3])
+copying._TOGETHER = 100
+copying.copy_store(one, other, say_and_wait)

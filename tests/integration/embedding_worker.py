@@ -1,0 +1,29 @@
+"""Embed what waits in a store, together with others; `test_postgres_workers` kills some of these."""
+
+import sys
+import time
+
+from holdfast import Settings
+from holdfast.derivation import derivation
+from holdfast.embedding import Embedding
+from holdfast.store.copying import view_of
+from holdfast.store.opening import open_store
+from holdfast.testing.embedders import HashEmbedder
+
+
+class Slow(HashEmbedder):
+    """Says which texts it embeds, then waits for a word before it does when it is told to."""
+
+    def embed_documents(self, texts):
+        sys.stdout.write("".join(f"{text}\n" for text in texts) + "\n")
+        sys.stdout.flush()
+        if len(sys.argv) > 2:
+            sys.stdin.readline()
+        return super().embed_documents(texts)
+
+
+settings = Settings()
+store = open_store(sys.argv[1], settings.store, derivation(settings))
+count = lambda: store.stats(view_of("local"), whole=True)  # noqa: E731
+Embedding(store, settings.embedding, settings.gate, Slow(), count, time.perf_counter).share(lambda _: None)
+store.close()
