@@ -9,7 +9,7 @@ archive and base backups: the answer names them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -65,7 +65,9 @@ class PostgresEraser:
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
         progress("writing the tables anew")
-        held_up = self._rewrite(shard, most=_AT_ONCE_BYTES)
+        held_up = "; ".join(
+            filter(None, (self._rewrite(shard, most=_AT_ONCE_BYTES), *self._rewrite_left(view.tenant)))
+        )
         return Erasure(
             units=ReadUnits(rows),
             summaries=tuple(map(unit_of, summaries)),
@@ -115,14 +117,18 @@ class PostgresEraser:
             names = connection.execute(
                 "SELECT name FROM agreements WHERE name LIKE %s", (f"{_ERASING} %",)
             ).fetchall()
+            left = connection.execute("SELECT DISTINCT shard FROM moves WHERE deleted").fetchall()
         unreached, _ = self._copies.erase()
-        held_up = [self._rewrite(int(name.partition(" ")[2])) for (name,) in names]
+        shards = {int(name.partition(" ")[2]) for (name,) in names} | {shard for (shard,) in left}
+        held_up = [self._rewrite(shard) for shard in sorted(shards)]
         return not unreached and not any(held_up)
 
     def _rewrite(self, shard: int, most: int | None = None) -> str:
         """Write the tables of a shard anew; return why that is still to be done, or nothing."""
         if shard == NO_SHARD:
             return ""
+        with self._database.everywhere() as connection:
+            left = connection.execute(self._database.statement("deleted_moves"), {"shard": shard}).fetchall()
         try:
             with self._database.direct(shard) as connection:
                 found = connection.execute(
@@ -141,7 +147,19 @@ class PostgresEraser:
             return f"the tables are in use: {error}"
         with self._database.everywhere(writing=True) as connection:
             connection.execute("DELETE FROM agreements WHERE name = %s", (f"{_ERASING} {shard}",))
+            for (tenant,) in left:
+                connection.execute(self._database.statement("forget_move"), {"shard": shard, "tenant": tenant})
         return ""
+
+    def _rewrite_left(self, tenant: str) -> Iterator[str]:
+        """Write the tables anew that a tenant has left for another server; yield why that is still to be done."""
+        with self._database.everywhere() as connection:
+            noted = connection.execute(self._database.statement("moves_of"), {"tenant": tenant}).fetchall()
+        for shard, deleted in noted:
+            if deleted:
+                yield self._rewrite(shard, most=_AT_ONCE_BYTES)
+            else:
+                yield f"shard {shard} has rows of a move that did not end; run `holdfast cluster move` again"
 
     def _is_past(self, connection: psycopg.Connection[Any]) -> bool:
         """Return whether nobody can see any more what was erased before now."""

@@ -84,14 +84,14 @@ def partitioned() -> tuple[str, ...]:
     return tuple(re.findall(r"^CREATE TABLE (\w+)_\{shard\}", leaf_script(), re.MULTILINE))
 
 
-def connect(conninfo: str) -> psycopg.Connection[Any]:
+def connect(conninfo: str, place: str = "") -> psycopg.Connection[Any]:
     """Connect once.
 
     Raises:
         ServerError: nobody answers there.
         StoreError: the server refuses.
     """
-    place = _shown(conninfo)
+    place = f"{place}, {_shown(conninfo)}" if place else _shown(conninfo)
     try:
         return psycopg.connect(conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS)
     except psycopg.OperationalError as error:
