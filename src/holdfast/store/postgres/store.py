@@ -7,9 +7,10 @@ owner has that owner's lock, so that conversations grow turn by turn, as in a st
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import EmbeddingSpaceError, QuotaError, ReadOnlyStoreError, StoreError, shown
+from holdfast.errors import EmbeddingSpaceError, QuotaError, ReadOnlyStoreError, ServerError, StoreError, shown
 from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import (
@@ -44,13 +45,14 @@ from holdfast.store.postgres.derived import derive_changed
 from holdfast.store.postgres.erasure import PostgresEraser
 from holdfast.store.postgres.reading import PostgresReading
 from holdfast.store.postgres.schema import bring_up_to_date, migrations, partitioned
-from holdfast.store.postgres.verify import problems_in
+from holdfast.store.postgres.verify import MOST_SHOWN, problems_in
 from holdfast.store.postgres.workers import Place, claimed
 from holdfast.store.rows import GLOBAL, SPACE, unit_keys, unit_of
 from holdfast.store.writing import Writer
 from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
 from holdfast.types.lifecycle import Claimed
 
+log = logging.getLogger("holdfast")
 _DERIVATION = "derivation"
 Owners = Mapping[str, set[str]]  # tenant → users
 
@@ -59,7 +61,7 @@ class PostgresStore:
     """Units in one PostgreSQL database. Shared between threads, processes and machines; not across a fork."""
 
     def __init__(self, database: PostgresDatabase, derivation: Derivation, *, replica: bool) -> None:
-        self._database = database
+        self.database = self._database = database
         self._derivation = derivation
         self._replica = replica
         self._eraser = PostgresEraser(database, self._write)
@@ -125,7 +127,7 @@ class PostgresStore:
                 f"{self._database.address.shown} is a replica, which is only read; write to the primary server"
             )
         tenants = sorted(owners) or [""]
-        with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ()))):
+        with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ())), tenants[1:]):
             for tenant in tenants[1:]:
                 self._database.lock(tenant, sorted(owners[tenant]))
             self._database.bind(tenants[0])
@@ -266,14 +268,30 @@ class PostgresStore:
             if after is not None:
                 row = self._database.find(after.tenant, after.user, after.id)
                 start = 0 if row is None else row[0]
-        with self._database.everywhere() as connection:
-            rows = connection.execute(
-                self._database.statement(name), {"space": space, "after": start, "limit": limit}
-            ).fetchall()
-        return [unit_of(row) for row in rows]
+        rows, away = self._gather(name, {"space": space, "after": start, "limit": limit})
+        if away:
+            log.warning("units wait for their vectors on servers that cannot be reached: %s", "; ".join(away))
+        return [unit_of(row) for row in sorted(rows)[:limit]]
+
+    def _gather(self, name: str, values: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
+        """Return the rows of a statement from every server, and why some of them could not be asked."""
+        rows: list[Any] = []
+        away: list[str] = []
+        for place in self._database.shards():
+            asked = {**values, "shard": place.shard, "left": [*place.left]}
+            try:
+                with self._database.state_of(place) as connection:
+                    rows += connection.execute(self._database.statement(name), asked).fetchall()
+            except ServerError as error:
+                if place.server is None:
+                    raise
+                away.append(str(error))
+        return rows, away
 
     def claim(self, space: str, most: int, after: Place | None = None) -> AbstractContextManager[Claimed]:
         """Claim some of the units that wait for vectors, so that no other process embeds them meanwhile."""
+        if self._replica:  # the processes of its primary embed them
+            return nullcontext(Claimed())
         return claimed(self._database, space, most, after)
 
     # ------------------------------------------------------------------------------- documents and erasure
@@ -323,13 +341,19 @@ class PostgresStore:
             space=space,
             schema_version=migrations()[-1][0],
             location=self._database.address.shown,
+            staleness_seconds=self._staleness(),
+            away=store.get("away", ()),
         )
 
     def _whole(self, space: str | None) -> dict[str, Any]:
-        with self._database.everywhere() as connection:
-            values = {"space": space, "tables": [*partitioned()]}
-            row = connection.execute(self._database.statement("whole_store"), values).fetchone()
-        return dict(zip(("units", "bytes", "waiting"), row or (), strict=False))
+        rows, away = self._gather("whole_store", {"space": space, "tables": [*partitioned()]})
+        units, sizes, waiting = (sum(column) for column in zip(*rows, strict=True))
+        return {"units": units, "bytes": sizes, "waiting": waiting, "away": tuple(away)}
+
+    def _staleness(self) -> float | None:
+        """Return how old the newest of what a replica has may be; of any other server there is nothing to tell."""
+        row = self._database.ask("staleness", {}) if self._replica else None
+        return None if row is None or row[0] is None else float(row[0])
 
     def tenants(self) -> list[str]:
         """See `Copyable.tenants`."""
@@ -344,8 +368,16 @@ class PostgresStore:
 
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""
-        with self._database.everywhere() as connection:
-            return problems_in(connection)
+        found: list[Problem] = []
+        for place in self._database.shards():
+            try:
+                with self._database.state_of(place) as connection:
+                    found += problems_in(connection, place.shard)
+            except ServerError as error:
+                if place.server is None:
+                    raise
+                found.append(Problem(f"shard {place.shard} could not be looked at: {error}", "start its server"))
+        return found[:MOST_SHOWN]
 
 
 def _owner_of(mark: Mark) -> tuple[str, set[str]] | None:
