@@ -28,6 +28,7 @@ from holdfast.types import Document, Erasure, View
 _AT_ONCE_BYTES = 64 * 2**20
 # Shards that hold bytes of what was erased are agreed on under this name and their number.
 _ERASING = "erasing"
+_SAMPLED = "pages of pg_statistic may hold names of it: VACUUM FULL pg_catalog.pg_statistic as a superuser"
 _OUTSIDE = "the server's write-ahead log, its archive, and base backups hold it until they are recycled"
 # Whoever reads a table keeps it from being written anew, and who waits for that keeps all others from reading it.
 _LOCK_MS = 500
@@ -45,6 +46,7 @@ class PostgresEraser:
         self._run = database.run
         self._write = write
         self._copies = Copies(database)
+        self._sampled = False  # whether the server kept us from its samples
 
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
@@ -76,7 +78,7 @@ class PostgresEraser:
             pending=bool(held_up),
             reason=held_up,
             files=(self._database.address.shown,),
-            outside=(*unreached, *missing, _OUTSIDE),
+            outside=(*unreached, *missing, _OUTSIDE, *([_SAMPLED] if self._sampled else [])),
         )
 
     def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
@@ -140,9 +142,7 @@ class PostgresEraser:
                     return f"{told}run `holdfast cluster vacuum` when it suits"
                 if not self._is_past(connection):
                     return "an older transaction still sees it; end it, and run `holdfast cluster vacuum`"
-                connection.execute(f"SET lock_timeout = {_LOCK_MS}")
-                for name, _ in found:
-                    connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
+                self._sampled = _write_anew(connection, [name for name, _ in found])
         except (StoreError, ServerError, psycopg.errors.LockNotAvailable) as error:
             return f"the tables are in use: {error}"
         with self._database.everywhere(writing=True) as connection:
@@ -170,3 +170,17 @@ class PostgresEraser:
                 return True
             connection.execute("SELECT pg_sleep(%s)", (_BETWEEN_SECONDS,))
         return False
+
+
+def _write_anew(connection: psycopg.Connection[Any], tables: Sequence[str]) -> bool:
+    """Write tables anew, and what the server has sampled of them; return whether it did not let us do that."""
+    connection.execute(f"SET lock_timeout = {_LOCK_MS}")
+    for name in tables:
+        connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
+    [may] = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() or (False,)
+    if may:
+        # Of a table that has become empty nothing is sampled anew, and the old samples stay.
+        empty = "starelid = ANY (%s::regclass[]) AND pg_relation_size(starelid) = 0"
+        connection.execute(f"DELETE FROM pg_catalog.pg_statistic WHERE {empty}", ([*tables],))  # noqa: S608 - fixed
+        connection.execute("VACUUM FULL pg_catalog.pg_statistic")
+    return not may

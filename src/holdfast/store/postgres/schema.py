@@ -27,14 +27,19 @@ _MIGRATING = 0x484F4C44
 _CONNECT_SECONDS = 10
 # Each time somebody else was faster, and is done by now.
 _ROLE_TRIES = 5
-# All that is no number: names, words, vectors.
+# What no plan needs to know of a leaf: words and vectors. Names are sampled, as plans go by them, until an erasure.
+_NEVER_SAMPLED = (
+    "body metadata gate superseded_why path given_to terms fields tfs impacts lengths acts topic claim vector"
+).split()
 _SAMPLE_NOTHING = """
 DO $$
 DECLARE one record;
 BEGIN
-    FOR one IN SELECT attrelid::regclass AS place, attname FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+    FOR one IN SELECT attrelid::regclass AS place, attname FROM pg_attribute
+            JOIN pg_type ON pg_type.oid = atttypid JOIN pg_class ON pg_class.oid = attrelid
         WHERE attrelid = ANY (string_to_array(current_setting('holdfast.tables'), ',')::regclass[]) AND attnum > 0
-            AND typcategory <> 'N' AND NOT attisdropped
+            AND NOT attisdropped AND (relkind = 'p' AND typcategory <> 'N'
+                OR attname = ANY (string_to_array(current_setting('holdfast.columns'), ',')))
     LOOP
         EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', one.place, one.attname);
     END LOOP;
@@ -177,7 +182,7 @@ def _create(connection: psycopg.Connection[Any], address: Address) -> None:
             connection.execute(script)
             connection.execute("INSERT INTO migrations (number) VALUES (%s)", (number,))
     if last == 0:
-        _sample_nothing(connection, [*partitioned(), "tenants", "backups"])
+        _sample_nothing(connection, partitioned())
         add_leaf(connection, 0)
         for table in partitioned():
             connection.execute(f"ALTER TABLE {table} ATTACH PARTITION {table}_0 FOR VALUES IN (0)")
@@ -209,11 +214,12 @@ def add_leaf(connection: psycopg.Connection[Any], shard: int) -> None:
 
 
 def _sample_nothing(connection: psycopg.Connection[Any], tables: Sequence[str]) -> None:
-    """Let the server keep no samples of what people say or are called: what is erased would live on in them (law 16).
+    """Let the server keep no samples of what people say: what is erased would live on in them (law 16).
 
-    Every plan here goes by an index that begins with the tenant, and needs none.
+    Of parents it keeps none at all: only leaves are read, and only theirs are made anew by an erasure.
     """
     connection.execute("SELECT set_config('holdfast.tables', %s, true)", (",".join(tables),))
+    connection.execute("SELECT set_config('holdfast.columns', %s, true)", (",".join(_NEVER_SAMPLED),))
     connection.execute(_SAMPLE_NOTHING)
 
 
