@@ -298,6 +298,8 @@ def do(memory, verb, given, named):
         return answer.units, answer.summaries, answer.uncovered, answer.documents, answer.rebuilt, answer.dry_run
     if verb == "assemble":
         return answer, answer.text
+    if verb == "get":
+        return answer, answer.access_count
     return answer
 
 
@@ -318,7 +320,7 @@ def difference(one, two, place=""):
     if isinstance(one, np.ndarray):
         return difference(one.tolist(), two.tolist(), place)
     if dataclasses.is_dataclass(one):
-        fields = [field.name for field in dataclasses.fields(one)]
+        fields = [field.name for field in dataclasses.fields(one) if field.name not in NOT_COMPARED]
         pairs = [(getattr(one, name), getattr(two, name), f"{place}.{name}") for name in fields]
     elif isinstance(one, Mapping):
         if list(one) != list(two):
@@ -333,5 +335,7 @@ def difference(one, two, place=""):
     return next(filter(None, (difference(*pair) for pair in pairs)), None)
 
 
+# How often a unit was read is counted apart: `get` tells it, a unit among others has it as of when it was loaded.
+NOT_COMPARED = {"access_count"}
 # Scores of two stores may differ by so much.
 NEARLY = 1e-9

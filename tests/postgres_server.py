@@ -194,9 +194,9 @@ class OwnServer(Server):
         )  # fmt: skip
         return code == 0
 
-    def stop(self):
-        """Stop the server at once, as a crash does."""
-        self.call("pg_ctl", "-D", str(self.data), "-m", "immediate", "-w", "-s", "stop", check=False)
+    def stop(self, mode="immediate"):
+        """Stop the server at once, as a crash does; `fast` ends connections, and loses nothing."""
+        self.call("pg_ctl", "-D", str(self.data), "-m", mode, "-w", "-s", "stop", check=False)
 
     def log(self):
         """Return what the server has written down."""
@@ -253,21 +253,21 @@ class Places:
         self._server = server
         self._options = "&".join(f"{name}={value}" for name, value in options.items())
         self._names = {}
-        self._opened = []
+        self.opened = []
 
     def open(self, place):
         """Open the store of a place, which is made when it is new."""
         if place not in self._names:
             self._names[place] = self._server.create()
         address = self._server.at(self._names[place])
-        self._opened.append(open_store(f"{address}?{self._options}" if self._options else address))
-        return self._opened[-1]
+        self.opened.append(open_store(f"{address}?{self._options}" if self._options else address))
+        return self.opened[-1]
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        for store in self._opened:
+        for store in self.opened:
             store.close()
         for name in self._names.values():
             self._server.drop(name)
@@ -276,3 +276,60 @@ class Places:
 def name_of(address):
     """Return the name of the database at an address."""
     return urlsplit(address).path.lstrip("/")
+
+
+class Cluster:
+    """Servers of stores whose tenants lie on other servers than the one that is opened."""
+
+    def __init__(self, front, others):
+        self.front = front
+        self.others = others
+        self._templates = []
+        self._parts = {}
+
+    def create(self):
+        """Make a store of one database on each server; return the name of the one that is opened."""
+        from psycopg.conninfo import make_conninfo  # noqa: PLC0415 - an extra
+
+        if not self._templates:
+            self._templates = self._prepare()
+        servers = (self.front, *self.others)
+        names = [f"test_{uuid4().hex[:12]}" for _ in servers]
+        for server, name, template in zip(servers, names, self._templates, strict=True):
+            server.run(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        with self.front.connect(names[0]) as connection:
+            for number, (server, name) in enumerate(zip(self.others, names[1:], strict=True), 1):
+                connection.execute(f"ALTER SERVER far_{number} OPTIONS (SET dbname '{name}')")
+                place = make_conninfo(server.at(name))
+                connection.execute("UPDATE holdfast.shards SET address = %s WHERE shard = %s", (place, number))
+        self._parts[names[0]] = names
+        return names[0]
+
+    def _prepare(self):
+        from holdfast.store.postgres import cluster  # noqa: PLC0415 - needs an extra
+
+        names = [server.create() for server in (self.front, *self.others)]
+        store = open_store(self.front.at(names[0]))
+        for number, (server, name) in enumerate(zip(self.others, names[1:], strict=True), 1):
+            cluster.add_server(store.database, f"far_{number}", server.at(name))
+        cluster.take_tenants(store.database, 0, takes=False)
+        store.close()
+        return names
+
+    def parts(self, name):
+        """Return the names of a store's databases: that of the front, and those of the other servers."""
+        return self._parts[name]
+
+    def at(self, name):
+        """Return the address of a store."""
+        return self.front.at(name)
+
+    def drop(self, name):
+        """Take a store away, with what it has on other servers."""
+        for server, part in zip((self.front, *self.others), self._parts.pop(name), strict=True):
+            server.drop(part)
+
+    def close(self):
+        """Leave nothing behind."""
+        for server, name in zip((self.front, *self.others), self._templates, strict=False):
+            server.drop(name)

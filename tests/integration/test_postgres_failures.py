@@ -42,8 +42,8 @@ SECRET = "se:cret/wörd@"
 
 @pytest.fixture(scope="module")
 def own():
-    """Return a server that may be stopped, and whose files may be touched."""
-    server = OwnServer()
+    """Return a server that may be stopped, and whose files may be touched; what it commits survives its end."""
+    server = OwnServer(synchronous_commit="on")
     yield server
     server.close()
 
@@ -252,24 +252,22 @@ def test_starters_that_race_make_one_store_each():
     """On a new server, so that they race for the role too, which all databases share."""
     server = OwnServer()
     try:
-        places = [server.create(empty=True) for _ in range(2)]
+        one, two = (server.create(empty=True) for _ in range(2))
         running = [
             subprocess.Popen(
                 [sys.executable, str(STARTER), server.at(place), f"{number}"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             )
-            for number in range(2)
-            for place in places
+            for number, place in enumerate((one, one, two))
         ]  # fmt: skip
-        assert [one.stdout.readline() for one in running] == ["ready\n"] * 4
-        for one in running:
-            one.stdin.write("go\n")
-            one.stdin.flush()
-        told = [one.communicate() for one in running]
-        assert [(out, errors) for out, errors in told] == [("added\n", "")] * 4
-        for place in places:
+        assert [starter.stdout.readline() for starter in running] == ["ready\n"] * 3
+        for starter in running:
+            starter.stdin.write("go\n")
+            starter.stdin.flush()
+        assert [starter.communicate() for starter in running] == [("added\n", "")] * 3
+        for place, numbers in ((one, (0, 1)), (two, (2,))):
             with opened(path=server.at(place)) as memory:
-                assert {unit.text for unit in memory.list(user="ana")} == {f"starter {n} was here" for n in range(2)}
+                assert {unit.text for unit in memory.list(user="ana")} == {f"starter {n} was here" for n in numbers}
                 assert memory.store.verify() == []
     finally:
         server.close()
@@ -522,7 +520,7 @@ def test_tenants_with_odd_names_are_kept_apart(database):
         assert memory.store.verify() == []
 
 
-@pytest.mark.parametrize("name", ["a\x00b", "\ud800", "", "x" * 300])
+@pytest.mark.parametrize("name", ["a\x00b", "\ud800", "x" * 300])
 def test_a_tenant_that_no_store_can_keep_is_refused_by_name(database, name):
     with opened(path=database) as memory:
         for call in (memory.remember, memory.search):

@@ -110,7 +110,8 @@ class LiveIndex:
         shard.past = {}
         for row in then.values():
             unit = unit_of(row)
-            if unit.user is None and own.shows(unit.id, view):  # a user's own unit hides everyone's of the same id
+            # A user's own unit hides everyone's of the same id.
+            if unit.user is None and view.user != GLOBAL and own.shows(unit.id, view):
                 continue
             lifetimes = self._run("lifetimes", {"key": row[0], **moment}).fetchone()
             if agent_matches(view, unit) and hidden_by(view, unit, *then_by(lifetimes)) is None:

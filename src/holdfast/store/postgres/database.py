@@ -13,15 +13,22 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
-from psycopg_pool import ConnectionPool, PoolTimeout
 
-from holdfast.errors import BusyStoreError, ClosedStoreError, NotFoundError, StoreError, shown
+from holdfast.errors import BusyStoreError, ClosedStoreError, HoldfastError, NotFoundError, StoreError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store.postgres.address import Address
-from holdfast.store.postgres.failures import is_lost, is_worth_another_try, translated
-from holdfast.store.postgres.schema import APP_ROLE, SCHEMA, connect, queries
-from holdfast.store.postgres.values import Half, register
+from holdfast.store.postgres.failures import (
+    explained,
+    explained_far,
+    is_of_another_server,
+    is_worth_another_try,
+    translated,
+)
+from holdfast.store.postgres.pool import Connections
+from holdfast.store.postgres.schema import APP_ROLE, connect, queries
+from holdfast.store.postgres.values import Half
 from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
 from holdfast.types import Deadline, Unit, View
 
@@ -32,23 +39,37 @@ _TRIES = 6
 # A statement that is cancelled costs its answer: on a busy machine it may run longer than the question's budget.
 _LEAST_TIMEOUT_MS = 2000
 _LOCK_NAME = "holdfast"
-# Who waits for a connection looks so often whether there is a server at all; the pool itself gives up so soon, and
-# tries anew for the next who asks.
-_LOOK_SECONDS, _RECONNECT_SECONDS = 1.0, 0.5
+_NOBODY = "\0"  # no tenant's name: NUL is not taken
+_READING, _WRITING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN ISOLATION LEVEL READ COMMITTED"
+# Tenants that are known to have a shard: a name each.
+_MOST_SETTLED = 100_000
 
 
 @dataclass(slots=True)
 class _Open:
     """The transaction that a thread has open."""
 
+    lender: Connections
     connection: psycopg.Connection[Any]
     writing: bool
-    tenant: str = ""
+    tenant: str = _NOBODY
+    # On another server, which knows one tenant's shard alone: that tenant, its shard, and the server.
+    home: tuple[str, int, str] | None = None
     shard: int = NO_SHARD
+    server: str | None = None  # where the shard lies, if not here
     # What was written and is not yet told to the index: key → tenant and user.
     changed: dict[int, tuple[str, str]] = field(default_factory=dict)
     inserts: list[dict[str, Any]] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A shard, the server that it lies at (None is the one that was opened), and whose rows there are not theirs."""
+
+    shard: int
+    server: str | None
+    left: tuple[str, ...] = ()
 
 
 class PostgresDatabase:
@@ -60,28 +81,16 @@ class PostgresDatabase:
         self._process = os.getpid()
         self._closed = False
         self._local = threading.local()
-        self._pool = ConnectionPool(
-            address.conninfo,
-            min_size=0,
-            max_size=address.connections,
-            open=True,
-            configure=self._configure,
-            reconnect_timeout=_RECONNECT_SECONDS,
-            kwargs={"autocommit": True, "connect_timeout": 10},
-        )
-
-    def _configure(self, connection: psycopg.Connection[Any]) -> None:
-        register(connection)
-        connection.execute(
-            sql.SQL("SELECT set_config('search_path', {}, false), set_config('lock_timeout', {}, false)").format(
-                f"{SCHEMA}, public", f"{self.patience_ms}ms"
-            )
-        )
+        self._front = Connections(address.conninfo, address.shown, address.connections, self.patience_ms)
+        self._far: dict[int, Connections] = {}
+        self._far_lock = threading.Lock()
+        self._settled: set[str] = set()
 
     def close(self) -> None:
         """Release the connections; further calls raise `ClosedStoreError`."""
         if self.is_usable():
-            self._pool.close()
+            for one in (self._front, *self._far.values()):
+                one.close()
         self._closed = True
 
     def is_usable(self) -> bool:
@@ -92,9 +101,12 @@ class PostgresDatabase:
 
     @contextmanager
     def snapshot(self, tenant: str) -> Iterator[None]:
-        """Read one state in a block, whatever others write; a block inside a block reads the same state."""
+        """Read one state in a block, whatever others write; a block inside a block reads the same state.
+
+        It is read where the tenant's rows lie: another server is asked itself, and not through this one.
+        """
         outer = self._current()
-        if outer is not None:
+        if outer is not None and (outer.lender is self._front or tenant in ("", outer.tenant)):
             before = outer.tenant
             self.bind(tenant)
             try:
@@ -103,19 +115,26 @@ class PostgresDatabase:
                 if outer.connection.info.transaction_status == TransactionStatus.INTRANS:
                     self.bind(before)
             return
-        with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", tenant, writing=False):
+        with self._begun(outer):
+            self._begin(self._front, _READING, tenant)
+            self._go_where_it_lies(tenant)
             yield
 
     @contextmanager
-    def transaction(self, tenant: str, users: Sequence[str] = ()) -> Iterator[None]:
-        """Run a block as one transaction of a tenant, alone with the units of some of its users."""
+    def transaction(self, tenant: str, users: Sequence[str] = (), others: Sequence[str] = ()) -> Iterator[None]:
+        """Run a block as one transaction of a tenant, alone with the units of some of its users.
+
+        Tenants that it writes for besides are `others`.
+        """
         if self._current() is not None:
             raise StoreError(
                 "nothing is written while this thread reads: an embedder or counter of a question called back "
                 "into its memory; write before or after the question"
             )
-        locks = [_lock_number(tenant, user) for user in sorted({*users})]
-        with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED", tenant, writing=True, locks=locks):
+        self._settle({tenant, *others})
+        locks = [lock_number(tenant, user) for user in sorted({*users})]
+        with self._begun(None):
+            self._begin(self._front, _WRITING, tenant, locks=locks)
             yield
 
     def retry(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work gives
@@ -129,69 +148,101 @@ class PostgresDatabase:
         raise AssertionError
 
     @contextmanager
-    def _begun(self, statement: str, tenant: str, *, writing: bool, locks: Sequence[int] = ()) -> Iterator[None]:
+    def _begun(self, outer: _Open | None) -> Iterator[None]:
+        """Run a block that begins a transaction of this thread, and end it."""
         self._refuse_unusable()
-        with translated(self.address.shown, writing=writing):
-            connection = self._begin(statement)
-            self._local.open = opened = _Open(connection, writing)
+        try:
+            yield
+            self.flush()
+            self._open.connection.execute("COMMIT")
+        except psycopg.Error as error:
+            raise self._explained(error, outer) from error
+        finally:
+            opened, self._local.open = self._current(), outer
+            if opened is not None and opened is not outer:
+                opened.lender.give_back(opened.connection)
+
+    def _explained(self, error: psycopg.Error, outer: _Open | None) -> HoldfastError:
+        """Return an error as ours; one of another server, reached through this one, names that."""
+        opened = self._current()
+        if opened is None or opened is outer:
+            return explained(error, self.address.shown)
+        if opened.server is not None and not opened.connection.closed and is_of_another_server(error):
+            return explained_far(error, f"the server {opened.server}", writing=opened.writing)
+        place = opened.lender.shown if opened.server is None else f"{opened.lender.shown}, {opened.server}"
+        return explained(error, place, writing=opened.writing)
+
+    def _begin(self, lender: Connections, statement: str, tenant: str, *, locks: Sequence[int] = ()) -> None:
+        connection, _ = lender.begin(statement)
+        self._local.open = _Open(lender, connection, statement is _WRITING)
+        self.bind(tenant, locks=locks)
+
+    def _go_where_it_lies(self, tenant: str) -> None:
+        """Read at the server that has the tenant's rows.
+
+        They are there as long as this server says so after the state that is read there has begun: whoever moves a
+        tenant says so first, and deletes then.
+        """
+        for _ in range(_TRIES):
+            opened = self._open
+            if opened.server is None:
+                return
+            home = (tenant, opened.shard, opened.server)
+            self._leave()
+            lender = self._lender(*home[1:])
+            there: _Open | None = _Open(lender, lender.begin(_READING)[0], writing=False, home=home)
             try:
-                self.bind(tenant, locks=locks)
-                yield
-                self.flush()
-                connection.execute("COMMIT")
-            except BaseException:
-                self._roll_back(connection)
-                raise
+                self._local.open = there
+                self.bind(tenant)
+                self._begin(self._front, _READING, tenant)
+                if self._open.shard == home[1]:
+                    self._leave()
+                    self._local.open, there = there, None
+                    return
             finally:
-                self._local.open = None
-                opened.changed.clear()
-                self._pool.putconn(connection)
+                if there is not None:
+                    lender.give_back(there.connection)
+        raise BusyStoreError(f"the tenant {shown(tenant)} is moved again and again; try again")
 
-    def _begin(self, statement: str) -> psycopg.Connection[Any]:
-        return self._first(statement)[0]
+    def _leave(self) -> None:
+        """End a transaction that has only looked."""
+        opened, self._local.open = self._open, None
+        opened.lender.give_back(opened.connection)
 
-    def _first(
-        self, statement: str, values: Mapping[str, Any] | None = None
-    ) -> tuple[psycopg.Connection[Any], psycopg.Cursor[Any]]:
-        """Take a connection and run a first statement on it; one that died since it was last used is replaced."""
-        for _ in range(self.address.connections + 1):
-            connection = self._take()
-            try:
-                cursor = connection.execute(statement, values)
-            except psycopg.OperationalError as error:
-                self._pool.putconn(connection)
-                if not is_lost(error):
-                    raise
-            else:
-                return connection, cursor
-        connect(self.address.conninfo).close()
-        raise BusyStoreError(
-            f"connections to {self.address.shown} die as soon as they are used; see the server's log"
-        )
+    def _lender(self, shard: int, server: str) -> Connections:
+        """Return the connections to another server, where a shard lies."""
+        with self._far_lock:
+            if shard not in self._far:
+                connection, _ = self._front.begin(_READING)
+                try:
+                    conninfo = self._address_of(connection, shard)
+                finally:
+                    self._front.give_back(connection)
+                named = f"the server {server} of the cluster"
+                most = self.address.connections
+                self._far[shard] = Connections(conninfo, named, most, self.patience_ms, named)
+            return self._far[shard]
 
-    def _take(self) -> psycopg.Connection[Any]:
-        """Take a connection from the pool; whoever waits hears soon that the server is away."""
-        slices = max(1, round(self.patience_ms / 1000 / _LOOK_SECONDS))
-        for left in range(slices - 1, -1, -1):
-            try:
-                return self._pool.getconn(min(_LOOK_SECONDS, max(0.05, self.patience_ms / 1000)))
-            except PoolTimeout as error:
-                connect(self.address.conninfo).close()  # says why, when no connection can be had at all
-                if not left and self._pool.get_stats().get("pool_size", 0) < self.address.connections:
-                    raise BusyStoreError(f"{self.address.shown} is only just back; try again") from error
-                if not left:
-                    raise BusyStoreError(
-                        f"all {self.address.connections} connections to {self.address.shown} are in use; raise "
-                        "`pool` in the address, or ask less at a time"
-                    ) from error
-        raise AssertionError
+    def _address_of(self, connection: psycopg.Connection[Any], shard: int) -> str:
+        row = connection.execute(queries()["far_address"], {"shard": shard}).fetchone()
+        there, password = row or (None, None)
+        return self.address.conninfo if there is None else make_conninfo(there, password=password)
 
-    def _roll_back(self, connection: psycopg.Connection[Any]) -> None:
-        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
-            try:
-                connection.execute("ROLLBACK")
-            except psycopg.OperationalError:  # why it failed is what the caller has to hear
-                connection.close()
+    def _settle(self, tenants: set[str]) -> None:
+        """Give new tenants a shard for good, before anything is written for them.
+
+        Another server commits before this one does: were this one to fail in between, nobody would know where the
+        rows of a new tenant are.
+        """
+        new = tenants - self._settled
+        if not new:
+            return
+        with self.everywhere(writing=True) as connection:
+            for tenant in sorted(new):
+                connection.execute(queries()["add_tenant"], {"tenant": tenant})
+        if len(self._settled) > _MOST_SETTLED:
+            self._settled.clear()
+        self._settled |= new
 
     def _current(self) -> _Open | None:
         found: _Open | None = getattr(self._local, "open", None)
@@ -221,23 +272,28 @@ class PostgresDatabase:
         name = sql.Literal(tenant)
         steps = [sql.SQL("SELECT set_config('holdfast.tenant', {}, true)").format(name)]
         if opened.writing:
-            moving = sql.Literal(_lock_number(tenant))
+            moving = sql.Literal(lock_number(tenant))
             steps.append(sql.SQL("SELECT pg_advisory_xact_lock_shared({})").format(moving))
             steps += [sql.SQL("SELECT pg_advisory_xact_lock({})").format(sql.Literal(one)) for one in locks]
         steps.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(APP_ROLE)))
-        steps.append(sql.SQL("SELECT shard FROM tenants WHERE tenant = {}").format(name))
+        if opened.home is None:
+            place = "SELECT shard, server FROM tenants JOIN shards USING (shard) WHERE tenant = {}"
+            steps.append(sql.SQL(place).format(name))
         cursor = opened.connection.execute(sql.SQL("; ").join(steps))
         while cursor.nextset():
             pass
-        row = cursor.fetchone()
+        if opened.home is not None:
+            row = opened.home[1:] if opened.home[0] == tenant else None
+        else:
+            row = cursor.fetchone()
         if row is None and opened.writing:
-            row = opened.connection.execute(queries()["add_tenant"], {"tenant": tenant}).fetchone()
-            row = row or opened.connection.execute(queries()["tenant_shard"], {"tenant": tenant}).fetchone()
-        opened.tenant, opened.shard = tenant, NO_SHARD if row is None else row[0]
+            opened.connection.execute(queries()["add_tenant"], {"tenant": tenant})
+            row = opened.connection.execute(queries()["tenant_shard"], {"tenant": tenant}).fetchone()
+        opened.tenant, (opened.shard, opened.server) = tenant, row or (NO_SHARD, None)
 
     def lock(self, tenant: str, users: Sequence[str]) -> None:
         """Have the units of some more users to itself, until the transaction ends."""
-        self.bind(tenant, locks=[_lock_number(tenant, user) for user in users])
+        self.bind(tenant, locks=[lock_number(tenant, user) for user in users])
 
     @contextmanager
     def as_owner(self) -> Iterator[None]:
@@ -254,26 +310,51 @@ class PostgresDatabase:
         if self._current() is not None:
             raise StoreError("nothing of the whole store is asked inside a question; ask before or after it")
         with translated(self.address.shown, writing=writing):
-            connection = self._begin("BEGIN" if writing else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection, _ = self._front.begin("BEGIN" if writing else _READING)
             try:
                 yield connection
                 connection.execute("COMMIT")
-            except BaseException:
-                self._roll_back(connection)
-                raise
+            except psycopg.Error as error:
+                if connection.closed or not is_of_another_server(error):
+                    raise
+                raise explained_far(error, "a server", writing=writing) from error
             finally:
-                self._pool.putconn(connection)
+                self._front.give_back(connection)
 
     @contextmanager
     def direct(self, shard: int) -> Iterator[psycopg.Connection[Any]]:
         """Yield a connection to the server where a shard lies, outside of any transaction."""
         self._refuse_unusable()
         with self.everywhere() as connection:
-            row = connection.execute("SELECT address FROM shards WHERE shard = %s", (shard,)).fetchone()
-        there = None if row is None else row[0]
-        with connect(there or self.address.conninfo) as connection, translated(there or self.address.shown):
+            conninfo = self._address_of(connection, shard)
+        place = f"the server of shard {shard}"
+        with connect(conninfo, place) as connection, translated(place):
             connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{self.patience_ms}ms",))
             yield connection
+
+    def shards(self) -> list[Location]:
+        """Return every shard, and where it lies."""
+        with self.everywhere() as connection:
+            rows = connection.execute(queries()["places"]).fetchall()
+        return [Location(number, server, tuple(left)) for number, server, left in rows]
+
+    @contextmanager
+    def state_of(self, place: Location) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a connection to the server of a shard, in a state of all that is there, with rights to see all of it.
+
+        The statements name the shard: here, the leaves of other servers would be asked too.
+        """
+        if place.server is None:
+            with self.everywhere() as connection:
+                yield connection
+            return
+        lender = self._lender(place.shard, place.server)
+        with translated(lender.shown):
+            connection, _ = lender.begin(_READING)
+            try:
+                yield connection
+            finally:
+                lender.give_back(connection)
 
     def shard(self) -> int:
         """Return the shard of the bound tenant."""
@@ -323,11 +404,11 @@ class PostgresDatabase:
             return self.run(name, values).fetchone()
         self._refuse_unusable()
         with translated(self.address.shown):
-            connection, cursor = self._first(queries()[name], values)
+            connection, cursor = self._front.begin(queries()[name], values)
             try:
                 return cursor.fetchone()
             finally:
-                self._pool.putconn(connection)
+                self._front.give_back(connection)
 
     def run_many(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement for each of some rows, all on their way before the first answer."""
@@ -429,7 +510,7 @@ def repeated(unit: Unit) -> dict[str, Any]:
     }
 
 
-def _lock_number(*names: str) -> int:
+def lock_number(*names: str) -> int:
     """Return the number of an advisory lock; two names that share one only wait for each other."""
     text = json.dumps([_LOCK_NAME, *names]).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)

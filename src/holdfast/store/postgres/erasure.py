@@ -9,7 +9,7 @@ archive and base backups: the answer names them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -28,8 +28,8 @@ from holdfast.types import Document, Erasure, View
 _AT_ONCE_BYTES = 64 * 2**20
 # Shards that hold bytes of what was erased are agreed on under this name and their number.
 _ERASING = "erasing"
+_SAMPLED = "pages of pg_statistic may hold names of it: VACUUM FULL pg_catalog.pg_statistic as a superuser"
 _OUTSIDE = "the server's write-ahead log, its archive, and base backups hold it until they are recycled"
-_SAMPLED = "pages of pg_statistic may hold samples of it: VACUUM FULL pg_catalog.pg_statistic as a superuser"
 # Whoever reads a table keeps it from being written anew, and who waits for that keeps all others from reading it.
 _LOCK_MS = 500
 # A reader that began before the erasure still sees what was erased; most are done in less.
@@ -46,6 +46,7 @@ class PostgresEraser:
         self._run = database.run
         self._write = write
         self._copies = Copies(database)
+        self._sampled = False  # whether the server kept us from its samples
 
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
@@ -66,7 +67,9 @@ class PostgresEraser:
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
         progress("writing the tables anew")
-        held_up, sampled = self._rewrite(shard, most=_AT_ONCE_BYTES)
+        held_up = "; ".join(
+            filter(None, (self._rewrite(shard, most=_AT_ONCE_BYTES), *self._rewrite_left(view.tenant)))
+        )
         return Erasure(
             units=ReadUnits(rows),
             summaries=tuple(map(unit_of, summaries)),
@@ -75,7 +78,7 @@ class PostgresEraser:
             pending=bool(held_up),
             reason=held_up,
             files=(self._database.address.shown,),
-            outside=(*unreached, *missing, _OUTSIDE, *([_SAMPLED] if sampled else [])),
+            outside=(*unreached, *missing, _OUTSIDE, *([_SAMPLED] if self._sampled else [])),
         )
 
     def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
@@ -116,17 +119,18 @@ class PostgresEraser:
             names = connection.execute(
                 "SELECT name FROM agreements WHERE name LIKE %s", (f"{_ERASING} %",)
             ).fetchall()
+            left = connection.execute("SELECT DISTINCT shard FROM moves WHERE deleted").fetchall()
         unreached, _ = self._copies.erase()
-        held_up = [self._rewrite(int(name.partition(" ")[2])) for (name,) in names]
-        return not unreached and not any(reason for reason, _ in held_up)
+        shards = {int(name.partition(" ")[2]) for (name,) in names} | {shard for (shard,) in left}
+        held_up = [self._rewrite(shard) for shard in sorted(shards)]
+        return not unreached and not any(held_up)
 
-    def _rewrite(self, shard: int, most: int | None = None) -> tuple[str, bool]:
-        """Write the tables of a shard anew.
-
-        Return why that is still to be done, or nothing; and whether the server's statistics could not be.
-        """
+    def _rewrite(self, shard: int, most: int | None = None) -> str:
+        """Write the tables of a shard anew; return why that is still to be done, or nothing."""
         if shard == NO_SHARD:
-            return "", False
+            return ""
+        with self._database.everywhere() as connection:
+            left = connection.execute(self._database.statement("deleted_moves"), {"shard": shard}).fetchall()
         try:
             with self._database.direct(shard) as connection:
                 found = connection.execute(
@@ -135,15 +139,27 @@ class PostgresEraser:
                 size = sum(bytes_ for _, bytes_ in found)
                 if most is not None and size > most:
                     told = f"tables of {size:,} bytes are to be written anew (VACUUM FULL), and all wait meanwhile; "
-                    return f"{told}run `holdfast cluster vacuum` when it suits", False
+                    return f"{told}run `holdfast cluster vacuum` when it suits"
                 if not self._is_past(connection):
-                    return "an older transaction still sees it; end it, and run `holdfast cluster vacuum`", False
-                sampled = _write_anew(connection, [name for name, _ in found])
+                    return "an older transaction still sees it; end it, and run `holdfast cluster vacuum`"
+                self._sampled = _write_anew(connection, [name for name, _ in found])
         except (StoreError, ServerError, psycopg.errors.LockNotAvailable) as error:
-            return f"the tables are in use: {error}", False
+            return f"the tables are in use: {error}"
         with self._database.everywhere(writing=True) as connection:
             connection.execute("DELETE FROM agreements WHERE name = %s", (f"{_ERASING} {shard}",))
-        return "", sampled
+            for (tenant,) in left:
+                connection.execute(self._database.statement("forget_move"), {"shard": shard, "tenant": tenant})
+        return ""
+
+    def _rewrite_left(self, tenant: str) -> Iterator[str]:
+        """Write the tables anew that a tenant has left for another server; yield why that is still to be done."""
+        with self._database.everywhere() as connection:
+            noted = connection.execute(self._database.statement("moves_of"), {"tenant": tenant}).fetchall()
+        for shard, deleted in noted:
+            if deleted:
+                yield self._rewrite(shard, most=_AT_ONCE_BYTES)
+            else:
+                yield f"shard {shard} has rows of a move that did not end; run `holdfast cluster move` again"
 
     def _is_past(self, connection: psycopg.Connection[Any]) -> bool:
         """Return whether nobody can see any more what was erased before now."""
@@ -157,11 +173,14 @@ class PostgresEraser:
 
 
 def _write_anew(connection: psycopg.Connection[Any], tables: Sequence[str]) -> bool:
-    """Write tables anew, and what the server has sampled of them; return whether it did not let us."""
+    """Write tables anew, and what the server has sampled of them; return whether it did not let us do that."""
     connection.execute(f"SET lock_timeout = {_LOCK_MS}")
     for name in tables:
         connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
     [may] = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() or (False,)
     if may:
+        # Of a table that has become empty nothing is sampled anew, and the old samples stay.
+        empty = "starelid = ANY (%s::regclass[]) AND pg_relation_size(starelid) = 0"
+        connection.execute(f"DELETE FROM pg_catalog.pg_statistic WHERE {empty}", ([*tables],))  # noqa: S608 - fixed
         connection.execute("VACUUM FULL pg_catalog.pg_statistic")
     return not may

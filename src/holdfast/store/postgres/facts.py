@@ -78,7 +78,7 @@ class _OwnerFacts(SeenFacts):
         rows = self._facts.ask(self._user, "facts_about", symbols=sorted({*symbols}), most=limit)
         found: dict[Key, StatedFact] = {}
         for far, *key, confidence, sources, further, elsewhere in rows:
-            fact = StatedFact(*key, confidence, tuple(sources))
+            fact = _stated(key, confidence, sources)
             found.setdefault(fact.key, fact)
             self._facts.touched[self._user, far, fact.key] = further
             if not elsewhere:
@@ -90,8 +90,13 @@ class _OwnerFacts(SeenFacts):
     def between(self, left: Collection[str], right: Collection[str]) -> Sequence[StatedFact]:
         """See `Facts.between`."""
         rows = self._facts.ask(self._user, "facts_between", left=sorted({*left}), right=sorted({*right}))
-        return [StatedFact(*key, confidence, tuple(sources)) for *key, confidence, sources in rows]
+        return [_stated(key, confidence, sources) for *key, confidence, sources in rows]
 
     def touched(self, symbol: str, but: Key | None = None) -> bool:
         """See `SeenFacts.touched`."""
         return self._facts.touches(self._user, symbol, but)
+
+
+def _stated(key: Sequence[str], confidence: float, sources: Sequence[str]) -> StatedFact:
+    subject, relation, other = key
+    return StatedFact(subject, relation, other, confidence, tuple(sources))

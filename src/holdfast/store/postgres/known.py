@@ -68,28 +68,26 @@ class Known(NamedTuple):
         )
 
 
-# A unit that the owner does not have, as the columns of a reading show it.
-NOBODY = Known(
-    "",
-    -1,
-    "",
-    0,
-    None,
-    None,
-    None,
-    None,
-    None,
-    None,
-    "",
-    0,
-    0,
-    0,
-    None,
-    0,
-    0,
-    0.0,
-    (),  # type: ignore[arg-type]
-)
+class Nobody(NamedTuple):
+    """A unit that the owner does not have, as the columns of a reading show it."""
+
+    key: int = -1
+    session: None = None
+    scope: None = None
+    kind: None = None
+    covered_by: None = None
+    author: None = None
+    speaker: None = None
+    event_time: int = 0
+    starts: int = 0
+    ends: int = 0
+    decay_rate: None = None
+    length: int = 0
+    said: int = 0
+    anchor_density: float = 0.0
+
+
+NOBODY = Nobody()
 
 
 class KnownUnits:

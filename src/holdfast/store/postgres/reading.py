@@ -41,16 +41,15 @@ from holdfast.store.contract import (
 from holdfast.store.index import CALLED, NAMING
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.facts import find_facts
-from holdfast.store.postgres.known import NOBODY, Known, KnownUnits, Statistics
+from holdfast.store.postgres.known import NOBODY, Known, KnownUnits, Nobody, Statistics
 from holdfast.store.postgres.past import PastUnits, find_past
-from holdfast.store.postgres.search import Searcher
+from holdfast.store.postgres.search import Searcher, Space
 from holdfast.store.postgres.view import VisibleRows, compile_view
 from holdfast.store.reading import TITLE_CHARS, listed
 from holdfast.store.records import read_all
 from holdfast.store.rows import GLOBAL, Row, hidden_by, own_json, then_by, unit_of
 from holdfast.types import Condition, Deadline, Document, Junction, Kept, Listed, Unit, View, iso
 
-_EVERYTHING = None  # LIMIT NULL
 _CALLED, _MENTIONED = "c", "m"  # of the table `names`
 
 
@@ -72,18 +71,18 @@ class PostgresReading:
         return compile_view(self.view)
 
     @cached_property
-    def _space(self) -> tuple[str | None, int | None]:
-        """Return the embedding space that is searched, and its number."""
+    def _space(self) -> Space:
+        """Return the embedding space that is searched."""
         row = self._run("searched_space").fetchone()
-        return (None, None) if row is None else (row[0], row[1])
+        return Space() if row is None else Space(*row)
 
     @cached_property
     def _past(self) -> PastUnits | None:
-        return find_past(self.view, self._database, self._derivation, self._space[1])
+        return find_past(self.view, self._database, self._derivation, self._space.key)
 
     @cached_property
     def _searcher(self) -> Searcher:
-        return Searcher(self._database, self._visible, self._statistics, self._space)
+        return Searcher(self._database, self._visible, self._statistics, lambda: self._space)
 
     # ------------------------------------------------------------------------------------------- proposing
 
@@ -168,7 +167,7 @@ class PostgresReading:
     @evidence.register
     def _(self, query: DenseQuery, ids: Sequence[str]) -> DenseEvidence:
         nothing = DenseEvidence((), np.zeros((0, 0), dtype=np.float32))
-        if self._space[0] != query.space or not ids:
+        if self._space.name != query.space or not ids:
             return nothing
         past, known = {} if self._past is None else self._past.vectors, self._find_known(ids)
         if self._past is not None:
@@ -188,7 +187,7 @@ class PostgresReading:
 
     @evidence.register
     def _(self, query: SimilarityQuery, ids: Sequence[str]) -> SimilarityEvidence:
-        if self._space[0] != query.space:
+        if self._space.name != query.space:
             nothing = tuple(() for _ in ids)
             return SimilarityEvidence(nothing, nothing)
         # Filters and the past are for questions: what is new is compared with all that is there now.
@@ -315,24 +314,22 @@ class PostgresReading:
         asked = {**self._visible.values, "names": [*keys], "kinds": kinds, "most": most}
         rows = self._run("named_units", asked, visible=self._visible.either).fetchall() if keys else []
         for name, unit_id in rows:
-            if unit_id is not None:
+            if unit_id is not None:  # else the name is common
                 found.setdefault(name, set()).add(unit_id)
         if self._past is not None:
-            self._add_past_names(
-                found, keys, {name for name, unit_id in rows if unit_id is None}, mentioned=mentioned
-            )
+            common = {name for name, unit_id in rows if unit_id is None}
+            self._add_past_names(found, {*keys} - common, mentioned=mentioned)
         return {name: tuple(sorted(found[name])) for name in sorted(found)}
 
-    def _add_past_names(
-        self, found: dict[str, set[str]], keys: Sequence[str], common: set[str], *, mentioned: bool
-    ) -> None:
-        """Add earlier versions that a rare name leads to; they do not make it less rare."""
+    def _add_past_names(self, found: dict[str, set[str]], rare: set[str], *, mentioned: bool) -> None:
+        """Add earlier versions that rare names lead to; they do not make them less rare."""
         assert self._past is not None  # noqa: S101 - who calls this has looked
         shard = self._past.shard
-        for key in {*keys} - common:
+        for key in rare:
             for kind in (CALLED, NAMING) if mentioned else (CALLED,):
-                for place in shard.named(kind, key).tolist():
-                    found.setdefault(key, set()).add(shard.ids[place])
+                found.setdefault(key, set()).update(shard.ids[place] for place in shard.named(kind, key).tolist())
+            if not found[key]:
+                del found[key]
 
     def facts(self) -> Facts:
         """See `Reading.facts`."""
@@ -384,6 +381,6 @@ _NUMBERS: dict[str, type] = {
 }  # fmt: skip
 
 
-def _column(rows: Sequence[Known], name: str) -> NDArray[Any]:
+def _column(rows: Sequence[Known | Nobody], name: str) -> NDArray[Any]:
     """Return one thing that is known of some units; None as a number is NaN."""
     return np.array([getattr(row, name) for row in rows], dtype=_NUMBERS.get(name, object))

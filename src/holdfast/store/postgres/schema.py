@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -24,6 +25,26 @@ _OLDEST_SERVER = 150_000
 # Whoever opens a store first brings it up to date; the others wait for that. Any number that no owner's lock has.
 _MIGRATING = 0x484F4C44
 _CONNECT_SECONDS = 10
+# Each time somebody else was faster, and is done by now.
+_ROLE_TRIES = 5
+# What no plan needs to know of a leaf: words and vectors. Names are sampled, as plans go by them, until an erasure.
+_NEVER_SAMPLED = (
+    "body metadata gate superseded_why path given_to terms fields tfs impacts lengths acts topic claim vector"
+).split()
+_SAMPLE_NOTHING = """
+DO $$
+DECLARE one record;
+BEGIN
+    FOR one IN SELECT attrelid::regclass AS place, attname FROM pg_attribute
+            JOIN pg_type ON pg_type.oid = atttypid JOIN pg_class ON pg_class.oid = attrelid
+        WHERE attrelid = ANY (string_to_array(current_setting('holdfast.tables'), ',')::regclass[]) AND attnum > 0
+            AND NOT attisdropped AND (relkind = 'p' AND typcategory <> 'N'
+                OR attname = ANY (string_to_array(current_setting('holdfast.columns'), ',')))
+    LOOP
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', one.place, one.attname);
+    END LOOP;
+END $$
+"""
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
@@ -68,14 +89,14 @@ def partitioned() -> tuple[str, ...]:
     return tuple(re.findall(r"^CREATE TABLE (\w+)_\{shard\}", leaf_script(), re.MULTILINE))
 
 
-def connect(conninfo: str) -> psycopg.Connection[Any]:
+def connect(conninfo: str, place: str = "") -> psycopg.Connection[Any]:
     """Connect once.
 
     Raises:
         ServerError: nobody answers there.
         StoreError: the server refuses.
     """
-    place = _shown(conninfo)
+    place = f"{place}, {_shown(conninfo)}" if place else _shown(conninfo)
     try:
         return psycopg.connect(conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS)
     except psycopg.OperationalError as error:
@@ -161,6 +182,7 @@ def _create(connection: psycopg.Connection[Any], address: Address) -> None:
             connection.execute(script)
             connection.execute("INSERT INTO migrations (number) VALUES (%s)", (number,))
     if last == 0:
+        _sample_nothing(connection, partitioned())
         add_leaf(connection, 0)
         for table in partitioned():
             connection.execute(f"ALTER TABLE {table} ATTACH PARTITION {table}_0 FOR VALUES IN (0)")
@@ -188,6 +210,17 @@ def _need_extension(connection: psycopg.Connection[Any], address: Address) -> No
 def add_leaf(connection: psycopg.Connection[Any], shard: int) -> None:
     """Make the tables of one shard, with their indexes, beside their parents."""
     connection.execute(leaf_script().replace("{shard}", str(shard)))
+    _sample_nothing(connection, [f"{table}_{shard}" for table in partitioned()])
+
+
+def _sample_nothing(connection: psycopg.Connection[Any], tables: Sequence[str]) -> None:
+    """Let the server keep no samples of what people say: what is erased would live on in them (law 16).
+
+    Of parents it keeps none at all: only leaves are read, and only theirs are made anew by an erasure.
+    """
+    connection.execute("SELECT set_config('holdfast.tables', %s, true)", (",".join(tables),))
+    connection.execute("SELECT set_config('holdfast.columns', %s, true)", (",".join(_NEVER_SAMPLED),))
+    connection.execute(_SAMPLE_NOTHING)
 
 
 def _secure(connection: psycopg.Connection[Any], address: Address) -> None:
@@ -208,28 +241,35 @@ def _secure(connection: psycopg.Connection[Any], address: Address) -> None:
 
 
 def _need_role(connection: psycopg.Connection[Any], address: Address) -> None:
+    """Make the role, which all databases of a server share: another one may make it at the same moment."""
+    raced = (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation, psycopg.errors.InternalError_)
+    for tries_left in range(_ROLE_TRIES - 1, -1, -1):
+        try:
+            with connection.transaction():
+                _make_role(connection, address)
+            return
+        except raced:
+            if not tries_left:
+                raise
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ReadOnlyStoreError(
+                f"{address.shown}: this role may not create {APP_ROLE}; let an administrator run CREATE ROLE "
+                f"{APP_ROLE} NOLOGIN; GRANT {APP_ROLE} TO {connection.info.user}"
+            ) from error
+
+
+def _make_role(connection: psycopg.Connection[Any], address: Address) -> None:
     role = sql.Identifier(APP_ROLE)
     known = connection.execute(
         "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = %s", (APP_ROLE,)
     ).fetchone()
-    try:
-        with connection.transaction():
-            if known is None:
-                connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOBYPASSRLS").format(role))
-            [member] = connection.execute("SELECT pg_has_role(current_user, %s, 'SET')", (APP_ROLE,)).fetchone() or (
-                False,
-            )
-            if not member:
-                connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise ReadOnlyStoreError(
-            f"{address.shown}: this role may not create {APP_ROLE}; let an administrator run CREATE ROLE {APP_ROLE} "
-            f"NOLOGIN; GRANT {APP_ROLE} TO {connection.info.user}"
-        ) from error
-    except psycopg.errors.DuplicateObject:  # another database of the server made it just now
-        connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
-    if known is not None and known[0]:
+    if known is None:
+        connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOBYPASSRLS").format(role))
+    elif known[0]:
         raise StoreError(
             f"{address.shown}: the role {shown(APP_ROLE)} passes row security; "
             f"ALTER ROLE {APP_ROLE} NOSUPERUSER NOBYPASSRLS"
         )
+    [may] = connection.execute("SELECT pg_has_role(current_user, %s, 'SET')", (APP_ROLE,)).fetchone() or (False,)
+    if not may:
+        connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))

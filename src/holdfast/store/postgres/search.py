@@ -1,12 +1,13 @@
 """Searching in SQL: by words, by vectors and by hypervectors; and the stored numbers behind those scores.
 
-Owners of up to `APPROXIMATE_FROM` units are always searched exactly. Of larger ones, unless the address asks for exact
-search, the best postings of each term are looked at, and the vectors that a graph leads to (HNSW).
+Owners of up to `APPROXIMATE_FROM` units are always searched exactly. Of larger ones, unless the address asks for
+exact search, the best postings of each term are looked at, and the vectors that a graph leads to (HNSW).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -46,48 +47,78 @@ _SLACK = 2
 _HALF_MARGIN = 0.001
 # Rows that are asked for beyond `depth`, so that a tie at the end is mostly seen whole at the first try.
 _TIES = 16
+# What is found is looked up best first, up to so many times what is asked for: a view that shows fewer is narrow.
+_WALKED = 8
+# Vectors that are read at once to be compared here: some 15 MB.
+_COMPARED_TOGETHER = 20_000
 # How much of a graph is looked at: candidates held, and rows at most when a filter throws most of them away.
-_HELD, _MOST_HELD, _SCANNED = 200, 1000, 40_000
+_HELD, _MOST_HELD, _SCANNED = 100, 1000, 10_000
+_OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
+    AND entries.unit_key = units.key AND entries.anchor_density = %(density)s::real)"""
 _Scored = list[tuple[str, float]]
+_Found = tuple[Sequence[str], NDArray[np.float64]]  # ids, and their scores
+_NOTHING: _Found = ((), np.zeros(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The embedding space that a store has agreed on, its number, and whether this leaf has an index of it."""
+
+    name: str | None = None
+    key: int | None = None
+    is_indexed: bool = False
 
 
 class Searcher:
     """Searches what one view may see."""
 
     def __init__(
-        self, database: PostgresDatabase, visible: VisibleRows, statistics: Statistics,
-        space: tuple[str | None, int | None],
-    ) -> None:  # fmt: skip
+        self, database: PostgresDatabase, visible: VisibleRows, statistics: Statistics, space: Callable[[], Space]
+    ) -> None:
         self._database, self._visible, self._statistics = database, visible, statistics
-        self._space_name, self._space = space
+        self._find_space = space
+        self._is_narrow = "session" in visible.values  # one session has few of an owner's units
+
+    @cached_property
+    def _space(self) -> Space:
+        return self._find_space()
 
     @cached_property
     def _approximate(self) -> bool:
         return self._database.address.search != "exact" and self._statistics.unit_count > APPROXIMATE_FROM
 
-    def _run(self, statement: str, values: Mapping[str, Any]) -> _Scored:
-        statement = statement.replace("{where}", self._visible.either)
-        rows: _Scored = self._database.execute(statement, {**self._visible.values, **values}).fetchall()
+    def _run(self, statement: str, values: Mapping[str, Any], seen: VisibleRows | None = None) -> list[Any]:
+        visible = seen or self._visible
+        statement = statement.replace("{where}", visible.either if seen is None else visible.own)
+        rows: list[Any] = self._database.execute(statement, {**visible.values, **values}).fetchall()
         return rows
 
     def _best(
-        self, ask: Callable[[int], _Scored], depth: int, deadline: Deadline, margin: float,
-        past: tuple[Sequence[str], NDArray[np.float64]] = ((), np.zeros(0)),
-    ) -> Proposal:  # fmt: skip
+        self, ask: Callable[[int], _Scored], depth: int, deadline: Deadline, margin: float, past: _Found = _NOTHING
+    ) -> Proposal:
         """Return the best of what `ask` finds, best first, when it is asked for so many; and of the past."""
+        if depth <= 0 or deadline.expired():
+            return Proposal((), exhausted=deadline.expired())
         found: _Scored = []
-        if deadline.expired():
-            return Proposal((), exhausted=True)
         with self._database.within(deadline) as is_cancelled:
             most = depth + depth // 4 + _TIES
             found = ask(most)
-            while len(found) == most and found[-1][1] >= found[depth - 1][1] - margin:
+            while len(found) >= most and found[-1][1] >= found[depth - 1][1] - margin:
                 most *= 4
                 found = ask(most)
         ids = [*past[0], *(unit_id for unit_id, _ in found)]
         scores = np.concatenate([past[1], np.array([score for _, score in found], dtype=np.float64)])
         best = at_least_top(np.where(np.isnan(scores), 0.0, scores), depth, margin)
         return Proposal(tuple(ids[row] for row in best.tolist()), is_cancelled() or deadline.expired())
+
+    def _walk(self, first: str, otherwise: str, asked: Mapping[str, Any], most: int, candidates: int) -> _Scored:
+        """Look up what is found, best first, so far as is enough for most views; where it is not, ask `otherwise`."""
+        walked = _WALKED * most
+        if not self._is_narrow:
+            found: _Scored = self._run(first, {**asked, "most": most, "walked": walked})
+            if len(found) >= most or candidates <= walked:
+                return found
+        return self._run(otherwise, {**asked, "most": most, "walked": None})
 
     # ------------------------------------------------------------------------------------------------ words
 
@@ -96,7 +127,7 @@ class Searcher:
         units, dfs = self._statistics.unit_count, self._statistics.df(query.terms)
         terms = {term: bm25.idf(units, df) for term, df in zip(query.terms, dfs, strict=True)}
         averages = [total / max(1, units) for total in self._statistics.field_totals]
-        earlier: tuple[Sequence[str], NDArray[np.float64]] = ((), np.zeros(0))
+        earlier = _NOTHING
         if past is not None:
             places, scores, _ = past.shard.propose(query, terms, averages, past.eligible, depth, deadline)
             earlier = ([past.shard.ids[place] for place in places.tolist()], scores)
@@ -109,15 +140,15 @@ class Searcher:
             "base": query.k1 * (1.0 - query.b),
             "slopes": [query.k1 * query.b / average if average > 0.0 else 0.0 for average in averages],
         }
-        name = "words_exactly"
+        exactly = self._database.statement("words_exactly")
+        first, otherwise = (exactly.replace("{among}", one) for one in ("", self._database.statement("among_seen")))
         if self._approximate and any(df > _POSTINGS_EACH for df in dfs):
             users = [*dict.fromkeys((self._visible.values["user"], GLOBAL))]
-            name, asked = "words_nearly", {**asked, "users": users, "each": _POSTINGS_EACH}
-            depth *= _SLACK
-        statement = self._database.statement(name)
+            asked |= {"users": users, "each": _POSTINGS_EACH}
+            first, depth = self._database.statement("words_nearly"), depth * _SLACK
 
         def ask(most: int) -> _Scored:
-            return self._run(statement, {**asked, "most": most}) if held else []
+            return self._walk(first, otherwise, asked, most, sum(dfs)) if held else []
 
         return self._best(ask, depth, deadline, TIE_MARGIN, earlier)
 
@@ -125,21 +156,20 @@ class Searcher:
 
     def by_vector(self, query: DenseQuery, depth: int, deadline: Deadline, past: PastUnits | None) -> Proposal:
         """Propose by cosines of the vectors as they are stored, or of one tier of them."""
-        if self._space_name != query.space or self._space is None or not len(query.vector):
+        if self._space.name != query.space or not len(query.vector):
             return Proposal(())
         dims = len(query.vector)
         first = min(query.tier or dims, dims)
         also = ""
         asked: dict[str, Any] = {
-            "space": self._space,
+            "space": self._space.key,
             "dims": dims,
             "query": Half(halve(query.vector[:first]).tobytes()),
         }
-        earlier: tuple[Sequence[str], NDArray[np.float64]] = ((), np.zeros(0))
+        earlier = _NOTHING
         if query.density is not None:
             asked["density"] = query.density
-            also = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
-                AND entries.unit_key = units.key AND entries.anchor_density = %(density)s::real)"""
+            also = _OF_DENSITY
         if past is not None and past.shard.dense is not None and past.shard.dense.dims == dims:
             eligible = past.eligible
             if query.density is not None:
@@ -147,37 +177,42 @@ class Searcher:
             places, scores = past.shard.dense.propose(query.vector, eligible, depth, query.tier)
             earlier = ([past.shard.ids[place] for place in places.tolist()], scores)
         cut = "vector" if first == dims else f"subvector(vector, 1, {first})"
-        statement = self._database.statement("nearest_exactly")
-        if self._approximate and query.tier is None and query.density is None and self._is_indexed:
-            statement = self._database.statement("nearest_nearly").replace("{space}", str(self._space))
-            statement = statement.replace("{indexed}", f"{indexed_vector(dims)} <=> %(query)s")
+        exactly, seen, nearly = (
+            self._database.statement(name).replace("{distance}", f"{cut} <=> %(query)s").replace("{also}", also)
+            for name in ("nearest_exactly", "nearest_seen", "nearest_nearly")
+        )
+        by_graph = self._by_graph and not self._is_narrow and query.tier is None and query.density is None
+        if by_graph:
+            nearly = self._indexed(nearly, f"{indexed_vector(dims)} <=> %(query)s")
             self._widen(depth)
-        statement = statement.replace("{distance}", f"{cut} <=> %(query)s").replace("{also}", also)
 
         def ask(most: int) -> _Scored:
-            return self._run(statement, {**asked, "most": most, "width": _SLACK * most})
+            found: _Scored = self._run(nearly, {**asked, "most": most}) if by_graph else []
+            if len(found) >= depth:
+                return found
+            return self._walk(exactly, seen, asked, most, self._statistics.unit_count)
 
         return self._best(ask, depth, deadline, _HALF_MARGIN, earlier)
 
-    @cached_property
-    def _is_indexed(self) -> bool:
-        """Return whether the vectors of the searched space have an index in the leaf of the tenant."""
-        return False
+    @property
+    def _by_graph(self) -> bool:
+        return self._approximate and self._space.is_indexed
+
+    def _indexed(self, statement: str, order: str) -> str:
+        """Return a statement with what the index was made with: numbers of ours, which cannot be bound."""
+        return statement.replace("{space}", str(self._space.key)).replace("{indexed}", order)
 
     def _widen(self, depth: int) -> None:
         """Let a graph be walked far enough for so many."""
         held = min(_MOST_HELD, max(_HELD, 2 * depth))
-        self._database.execute(
-            f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {held}; "
-            f"SET LOCAL hnsw.max_scan_tuples = {_SCANNED}"
-        )
+        self._database.run("walk_graphs", {"held": held, "scanned": _SCANNED})
 
     def read_vectors(self, units: Iterable[Known]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors of some units' present words, by id."""
         by_key = {one.key: one for one in units}
-        if not by_key or self._space is None:
+        if not by_key or self._space.key is None:
             return {}
-        rows = self._database.run("vectors_by_key", {"space": self._space, "keys": [*by_key]}).fetchall()
+        rows = self._database.run("vectors_by_key", {"space": self._space.key, "keys": [*by_key]}).fetchall()
         fitting = [row for row in rows if row[3] == by_key[row[0]].version]
         check_vectors(fitting)
         matrix = read_vectors([row[1] for row in fitting], -1 if fitting else 0)
@@ -187,33 +222,54 @@ class Searcher:
         self, query: SimilarityQuery, present: VisibleRows, itself: Sequence[int | None]
     ) -> SimilarityEvidence:
         """Compare vectors with the user's own present units; none is compared with itself, as its key says."""
-        dims, count = query.vectors.shape[1], len(query.vectors)
-        asked = {
-            **present.values,
-            "space": self._space,
-            "dims": dims,
-            "vectors": [str(row) for row in halve(query.vectors).tolist()],
-            "farthest": min(2.0, 1.0 - query.similar + _HALF_MARGIN),
-            # One more, for the unit itself; and a few, because the last one by 16 bits may not be the last.
-            "turns": query.turns + 1 + _TIES,
-            "durable": query.durable + 1 + _TIES,
-        }
-        rows = self._database.run("similar_units", asked, visible=present.own).fetchall()
+        depths = (query.turns, query.durable)
+        find = self._similar_by_graph if self._by_graph else self._similar
+        near: list[list[list[float]]] = [[[] for _ in query.vectors] for _ in depths]
+        rows = find(query, present)
         check_vectors([row[2:] for row in rows])
-        given = tier(query.vectors, dims)
-        near: list[list[list[float]]] = [[[] for _ in range(count)] for _ in range(2)]
         if rows:
-            numbers = np.array([row[0] - 1 for row in rows], dtype=np.intp)
+            dims, numbers = query.vectors.shape[1], np.array([row[0] for row in rows], dtype=np.intp)
             stored = tier(read_vectors([row[3] for row in rows], dims), dims)
-            exact = row_cosines(stored, given[numbers]).tolist()
-            for (number, durable, key, *_), cosine in zip(rows, exact, strict=True):
-                if key != itself[number - 1]:
-                    near[durable][number - 1].append(cosine)
+            exact = row_cosines(stored, tier(query.vectors, dims)[numbers]).tolist()
+            for (number, is_durable, key, *_), cosine in zip(rows, exact, strict=True):
+                if key != itself[number]:
+                    near[is_durable][number].append(cosine)
         kept = (
             tuple(tuple(sorted(cosines, reverse=True)[:depth]) for cosines in some)
-            for some, depth in zip(near, (query.turns, query.durable), strict=True)
+            for some, depth in zip(near, depths, strict=True)
         )
         return SimilarityEvidence(*kept)
+
+    def _similar_by_graph(self, query: SimilarityQuery, present: VisibleRows) -> list[Any]:
+        """Return turns and durable units near to each vector: its number, which of both, key, vector, checksum."""
+        # One more for the unit itself, and a few: the last ones by 16 bits may not be the last.
+        wanted = {"turns": query.turns + 1 + _TIES, "durable": query.durable + 1 + _TIES}
+        self._widen(max(wanted.values()))
+        statement = self._indexed(self._database.statement("similar_nearly"), indexed_vector(query.vectors.shape[1]))
+        given = [str(row) for row in halve(query.vectors).tolist()]
+        return self._run(statement, {**wanted, "vectors": given}, present)
+
+    def _similar(self, query: SimilarityQuery, present: VisibleRows) -> list[Any]:
+        """Return the same of all that there is, which is compared here: SQL would go through it for each vector."""
+        statement = self._database.statement("compared_units")
+        units = {row[0]: row[1:] for row in self._run(statement, {}, present)}
+        keys, given = sorted(units), tier(query.vectors, query.vectors.shape[1]).astype(np.float32)
+        depths, found = (query.turns + 1, query.durable + 1), list[Any]()
+        for start in range(0, len(keys), _COMPARED_TOGETHER):
+            asked = {"space": self._space.key, "keys": keys[start : start + _COMPARED_TOGETHER]}
+            rows = [
+                row
+                for row in self._database.run("vectors_by_key", asked)
+                if row[3] == units[row[0]][0] and len(row[1]) == 2 * given.shape[1]
+            ]
+            stored = read_vectors([row[1] for row in rows], given.shape[1])
+            cosines = stored @ given.T
+            for is_durable, depth in enumerate(depths):
+                mine = np.array([units[row[0]][1 + is_durable] for row in rows], dtype=np.bool_).nonzero()[0]
+                for number in range(len(given)):
+                    best = mine[at_least_top(cosines[mine, number], depth)]
+                    found += [(number, is_durable, *rows[row][:3]) for row in best.tolist()]
+        return found
 
     # ----------------------------------------------------------------------------------------- hypervectors
 

@@ -7,6 +7,7 @@ owner has that owner's lock, so that conversations grow turn by turn, as in a st
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -18,7 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import BusyStoreError, EmbeddingSpaceError, QuotaError, ReadOnlyStoreError, StoreError, shown
+from holdfast.errors import (
+    BusyStoreError,
+    EmbeddingSpaceError,
+    QuotaError,
+    ReadOnlyStoreError,
+    ServerError,
+    StoreError,
+    shown,
+)
 from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import (
@@ -48,13 +57,14 @@ from holdfast.store.postgres.reading import PostgresReading
 from holdfast.store.postgres.schema import bring_up_to_date, migrations, partitioned
 from holdfast.store.postgres.search import APPROXIMATE_FROM
 from holdfast.store.postgres.upkeep import DERIVATION, build_vector_indexes, derive_again, fingerprint_of, set_quota
-from holdfast.store.postgres.verify import problems_in
+from holdfast.store.postgres.verify import MOST_SHOWN, problems_in
 from holdfast.store.postgres.workers import Place, claimed
 from holdfast.store.rows import GLOBAL, SPACE, unit_keys, unit_of
 from holdfast.store.writing import Writer
 from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
 from holdfast.types.lifecycle import Claimed
 
+log = logging.getLogger("holdfast")
 Owners = Mapping[str, set[str]]  # tenant → users
 
 
@@ -62,9 +72,10 @@ class PostgresStore:
     """Units in one PostgreSQL database. Shared between threads, processes and machines; not across a fork."""
 
     def __init__(self, database: PostgresDatabase, derivation: Derivation, *, replica: bool) -> None:
-        self._database = database
+        self.database = self._database = database
         self._derivation = derivation
         self._replica = replica
+        self._has_space = False
         self._eraser = PostgresEraser(database, self._write)
 
     @classmethod
@@ -137,7 +148,7 @@ class PostgresStore:
                 f"{self._database.address.shown} is a replica, which is only read; write to the primary server"
             )
         tenants = sorted(owners) or [""]
-        with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ()))):
+        with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ())), tenants[1:]):
             for tenant in tenants[1:]:
                 self._database.lock(tenant, sorted(owners[tenant]))
             self._database.bind(tenants[0])
@@ -197,6 +208,11 @@ class PostgresStore:
             if (owner := _owner_of(one)) is not None:
                 owners.setdefault(owner[0], set()).update(owner[1])
 
+        kept = (one.kept for one in marks if isinstance(one, Restoration))
+        spaces = ({one.space for one in unit.vectors if one is not None} for unit in kept)
+        if first := next((some for some in spaces if len(some) == 1), None):
+            self._settle_space(first.pop())
+
         def work() -> list[Written | None]:
             with self._write(owners) as marker:
                 return [self._mark(marker, one) for one in marks]
@@ -210,10 +226,6 @@ class PostgresStore:
         owner = _owner_of(mark)
         if owner is not None:
             self._database.bind(owner[0])
-        if isinstance(mark, Restoration):
-            spaces = {one.space for one in mark.kept.vectors if one is not None}
-            if len(spaces) == 1 and self._database.agreed(SPACE) is None:
-                self._agree_first(spaces.pop())
         return marker.write(mark)
 
     def _change_space(self, mark: SpaceChange) -> None:
@@ -227,12 +239,16 @@ class PostgresStore:
             if before != mark.space:
                 self._database.run("all_wait_for", {"space": mark.space})
 
-    def _agree_first(self, space: str) -> str:
-        """Agree on the first space; of two who come at once, the second hears of the first's."""
-        with self._database.as_owner():
-            self._database.run("name_space", {"space": space})
-            self._database.run("agree_first", {"name": SPACE, "value": space})
-            return self._database.agreed(SPACE) or space
+    def _settle_space(self, space: str) -> None:
+        """Agree on the first space; of two who come at once, the second hears of the first's.
+
+        It is committed before vectors of it are: another server commits before this one does.
+        """
+        if not self._has_space and self._database.ask("agreed", {"name": SPACE}) is None:
+            with self._write({}), self._database.as_owner():
+                self._database.run("name_space", {"space": space})
+                self._database.run("agree_first", {"name": SPACE, "value": space})
+        self._has_space = True
 
     # ------------------------------------------------------------------------------------------- vectors
 
@@ -243,6 +259,7 @@ class PostgresStore:
         owners: dict[str, set[str]] = {}
         for unit in (*units, *(one.unit for one in marks)):
             owners.setdefault(unit.tenant, set()).add(unit.user or GLOBAL)
+        self._settle_space(space)
         return int(self._database.retry(partial(self._put_vectors, space, units, vectors, marks, owners)))
 
     def _put_vectors(
@@ -251,7 +268,7 @@ class PostgresStore:
     ) -> int:  # fmt: skip
         written: dict[str, list[int]] = {}
         with self._write(owners) as marker:
-            agreed = self._database.agreed(SPACE) or self._agree_first(space)
+            agreed = self._database.agreed(SPACE)
             if agreed != space:
                 raise EmbeddingSpaceError(
                     f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`"
@@ -278,14 +295,30 @@ class PostgresStore:
             if after is not None:
                 row = self._database.find(after.tenant, after.user, after.id)
                 start = 0 if row is None else row[0]
-        with self._database.everywhere() as connection:
-            rows = connection.execute(
-                self._database.statement(name), {"space": space, "after": start, "limit": limit}
-            ).fetchall()
-        return [unit_of(row) for row in rows]
+        rows, away = self._gather(name, {"space": space, "after": start, "limit": limit})
+        if away:
+            log.warning("units wait for their vectors on servers that cannot be reached: %s", "; ".join(away))
+        return [unit_of(row) for row in sorted(rows)[:limit]]
+
+    def _gather(self, name: str, values: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
+        """Return the rows of a statement from every server, and why some of them could not be asked."""
+        rows: list[Any] = []
+        away: list[str] = []
+        for place in self._database.shards():
+            asked = {**values, "shard": place.shard, "left": [*place.left]}
+            try:
+                with self._database.state_of(place) as connection:
+                    rows += connection.execute(self._database.statement(name), asked).fetchall()
+            except ServerError as error:
+                if place.server is None:
+                    raise
+                away.append(str(error))
+        return rows, away
 
     def claim(self, space: str, most: int, after: Place | None = None) -> AbstractContextManager[Claimed]:
         """Claim some of the units that wait for vectors, so that no other process embeds them meanwhile."""
+        if self._replica:  # the processes of its primary embed them
+            return nullcontext(Claimed())
         return claimed(self._database, space, most, after)
 
     # ------------------------------------------------------------------------------- documents and erasure
@@ -335,13 +368,19 @@ class PostgresStore:
             space=space,
             schema_version=migrations()[-1][0],
             location=self._database.address.shown,
+            staleness_seconds=self._staleness(),
+            away=store.get("away", ()),
         )
 
     def _whole(self, space: str | None) -> dict[str, Any]:
-        with self._database.everywhere() as connection:
-            values = {"space": space, "tables": [*partitioned()]}
-            row = connection.execute(self._database.statement("whole_store"), values).fetchone()
-        return dict(zip(("units", "bytes", "waiting"), row or (), strict=False))
+        rows, away = self._gather("whole_store", {"space": space, "tables": [*partitioned()]})
+        units, sizes, waiting = (sum(column) for column in zip(*rows, strict=True))
+        return {"units": units, "bytes": sizes, "waiting": waiting, "away": tuple(away)}
+
+    def _staleness(self) -> float | None:
+        """Return how old the newest of what a replica has may be; of any other server there is nothing to tell."""
+        row = self._database.ask("staleness", {}) if self._replica else None
+        return None if row is None or row[0] is None else float(row[0])
 
     def tenants(self) -> list[str]:
         """See `Copyable.tenants`."""
@@ -380,8 +419,16 @@ class PostgresStore:
 
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""
-        with self._database.everywhere() as connection:
-            return problems_in(connection)
+        found: list[Problem] = []
+        for place in self._database.shards():
+            try:
+                with self._database.state_of(place) as connection:
+                    found += problems_in(connection, place.shard)
+            except ServerError as error:
+                if place.server is None:
+                    raise
+                found.append(Problem(f"shard {place.shard} could not be looked at: {error}", "start its server"))
+        return found[:MOST_SHOWN]
 
 
 def _owner_of(mark: Mark) -> tuple[str, set[str]] | None:

@@ -5,11 +5,9 @@ They are made by whoever loads or cares for a store; a reading uses those that a
 
 from __future__ import annotations
 
-import re
-
 from holdfast.store.blocks import CARRYING_MODELS, TIERS
 
-# Of how many neighbours a graph is made, and how carefully: pgvector's usual numbers, at which .98 of the nearest are found.
+# Of how many neighbours a graph is made, and how carefully: pgvector's usual numbers.
 _NEIGHBOURS, _CARE = 16, 64
 # pgvector's HNSW takes a halfvec of at most so many dimensions.
 MOST_DIMS = 4000
@@ -40,11 +38,4 @@ def vector_index_statements(shard: int, space: int, dims: int, space_name: str =
         f"USING hnsw (({indexed_vector(dims, one)}) halfvec_cosine_ops) "
         f"WITH (m = {_NEIGHBOURS}, ef_construction = {_CARE}) WHERE space = {space}"
         for one in ([None] if tier is None else [None, tier])
-    ]
-
-
-def drop_index_statements(names: list[str]) -> list[str]:
-    """Return the statements that drop indexes of spaces which are not searched any more."""
-    return [
-        f"DROP INDEX IF EXISTS {name}" for name in names if re.fullmatch(r"vectors_\d+_space_\d+(_first_\d+)?", name)
     ]

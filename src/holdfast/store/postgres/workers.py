@@ -10,20 +10,23 @@ unit that has its vector, or is gone, is dropped by the next one who claims it.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 import psycopg
 
+from holdfast.errors import ServerError
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.schema import SCHEMA
 from holdfast.store.rows import GLOBAL, unit_of
 from holdfast.types import Unit
 from holdfast.types.lifecycle import Claimed
 
+log = logging.getLogger("holdfast")
 # Where somebody who goes through all that waits has come to: shard, tenant and key.
 Place = tuple[int, str, int]
 _START: Place = (-1, "", 0)
@@ -36,8 +39,15 @@ def claimed(database: PostgresDatabase, space: str, most: int, after: Place | No
     with database.everywhere() as connection:
         shards = connection.execute("SELECT shard, server IS NULL FROM shards ORDER BY shard").fetchall()
     for shard, is_here in ((one, here) for one, here in shards if one >= start[0]):
-        with database.direct(shard) as connection:
-            rows = _lock(connection, start if shard == start[0] else (shard, *_START[1:]), most)
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(database.direct(shard))
+                rows = _lock(connection, start if shard == start[0] else (shard, *_START[1:]), most)
+            except ServerError as error:
+                if is_here:
+                    raise
+                log.warning("units wait for their vectors on a server that cannot be reached: %s", error)
+                continue
             if not rows:
                 continue
             by_tenant = {tenant: [key for _, key in some] for tenant, some in groupby(rows, key=itemgetter(0))}

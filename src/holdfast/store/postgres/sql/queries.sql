@@ -15,21 +15,32 @@ ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s::jsonb)));
 ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s::jsonb)::bigint));
 
 -- name: counted
-SELECT shard, tenant, "user", agent, 'u' AS kind, '' AS name, count(*) AS n FROM entries GROUP BY 1, 2, 3, 4
-    UNION ALL SELECT shard, tenant, "user", agent, 's', speaker, count(*) FROM entries GROUP BY 1, 2, 3, 4, 6
-    UNION ALL SELECT shard, tenant, "user", agent, 'f', (field - 1)::text, sum(size)::bigint FROM entries,
-        unnest(lengths) WITH ORDINALITY AS one (size, field) WHERE size > 0 GROUP BY 1, 2, 3, 4, 6
-    UNION ALL SELECT shard, tenant, "user", agent, 't', term, count(DISTINCT unit_key) FROM entries,
-        unnest(terms) AS one (term) GROUP BY 1, 2, 3, 4, 6;
+WITH entry AS (
+    SELECT tenant, "user", agent, speaker, lengths, terms, unit_key FROM entries WHERE shard = %(shard)s
+), counted AS (
+    SELECT tenant, "user", agent, 'u' AS kind, '' AS name, count(*) AS n FROM entry GROUP BY 1, 2, 3
+    UNION ALL SELECT tenant, "user", agent, 's', speaker, count(*) FROM entry GROUP BY 1, 2, 3, 5
+    UNION ALL SELECT tenant, "user", agent, 'f', (field - 1)::text, sum(size)::bigint FROM entry,
+        unnest(lengths) WITH ORDINALITY AS one (size, field) WHERE size > 0 GROUP BY 1, 2, 3, 5
+    UNION ALL SELECT tenant, "user", agent, 't', term, count(DISTINCT unit_key) FROM entry,
+        unnest(terms) AS one (term) GROUP BY 1, 2, 3, 5
+);
 
 -- name: add_tenant
 INSERT INTO tenants (tenant, shard)
-SELECT %(tenant)s, shard FROM shards ORDER BY shard
-OFFSET abs(hashtextextended(%(tenant)s, 0) %% (SELECT count(*) FROM shards)) LIMIT 1
+SELECT %(tenant)s, shard FROM shards WHERE takes_tenants ORDER BY shard
+OFFSET abs(hashtextextended(%(tenant)s, 0) %% (SELECT count(*) FROM shards WHERE takes_tenants)) LIMIT 1
 ON CONFLICT DO NOTHING RETURNING shard;
 
 -- name: tenant_shard
-SELECT shard FROM tenants WHERE tenant = %(tenant)s;
+SELECT shard, server FROM tenants JOIN shards USING (shard) WHERE tenant = %(tenant)s;
+
+-- name: far_address
+-- With the password that the two servers know each other by.
+SELECT address, (SELECT substr(given, length('password=') + 1)
+    FROM pg_user_mappings, unnest(umoptions) AS given
+    WHERE srvname = server AND umuser = 0 AND starts_with(given, 'password='))
+FROM shards WHERE shard = %(shard)s;
 
 -- name: tenant_room
 SELECT most_units, (SELECT coalesce(sum(n), 0)::bigint FROM counts
@@ -503,7 +514,7 @@ WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') GRO
 SELECT scope, count(*) FROM units
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') GROUP BY 1 ORDER BY 1;
 
--- ----------------------------------------------------------------------------- the whole store, as who opened it
+-- ------------------------------------------------------- the whole store, as who opened it, at the server of a shard
 
 -- name: tenants
 SELECT tenant FROM tenants WHERE tenant != '' ORDER BY tenant;
@@ -518,8 +529,8 @@ WHERE NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.shard = u.shard AND v.tenan
 -- name: waiting_units
 SELECT {row}
 FROM units AS u
-WHERE u.key > %(after)s AND NOT EXISTS (
-    SELECT 1 FROM vectors AS v WHERE v.shard = u.shard AND v.tenant = u.tenant AND v.unit_key = u.key
+WHERE u.shard = %(shard)s AND u.tenant <> ALL(%(left)s::text[]) AND u.key > %(after)s AND NOT EXISTS (
+    SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
         AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s))
 ORDER BY u.key LIMIT %(limit)s;
 
@@ -527,28 +538,28 @@ ORDER BY u.key LIMIT %(limit)s;
 -- The same of the space that is searched: whatever has no vector of it is listed.
 SELECT {row}
 FROM units AS u
-WHERE u.key > %(after)s AND EXISTS (
-        SELECT 1 FROM waiting AS w WHERE w.shard = u.shard AND w.tenant = u.tenant AND w.unit_key = u.key)
+WHERE u.shard = %(shard)s AND u.tenant <> ALL(%(left)s::text[]) AND u.key > %(after)s AND EXISTS (
+        SELECT 1 FROM waiting AS w WHERE w.shard = %(shard)s AND w.tenant = u.tenant AND w.unit_key = u.key)
     AND NOT EXISTS (
-        SELECT 1 FROM vectors AS v WHERE v.shard = u.shard AND v.tenant = u.tenant AND v.unit_key = u.key
+        SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
             AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s))
 ORDER BY u.key LIMIT %(limit)s;
 
 -- name: whole_store
-SELECT (SELECT count(*) FROM units),
-    (SELECT coalesce(sum(pg_total_relation_size(part)), 0)::bigint FROM unnest(%(tables)s::text[]) AS parent,
-        pg_partition_tree(parent::regclass) AS tree (part, parent_part, leaf, level) WHERE tree.leaf),
+SELECT (SELECT count(*) FROM units WHERE shard = %(shard)s AND tenant <> ALL(%(left)s::text[])),
+    (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
+    WHERE nspname = 'holdfast' AND relkind = 'r'
+        AND relname IN (SELECT parent || '_' || %(shard)s::text FROM unnest(%(tables)s::text[]) AS parent)),
     (SELECT count(*) FROM waiting AS w JOIN units AS u ON u.shard = w.shard AND u.tenant = w.tenant AND u.key = w.unit_key
-    WHERE NOT EXISTS (
-        SELECT 1 FROM vectors AS v WHERE v.shard = u.shard AND v.tenant = u.tenant AND v.unit_key = u.key
+    WHERE w.shard = %(shard)s AND u.shard = %(shard)s AND w.tenant <> ALL(%(left)s::text[]) AND NOT EXISTS (
+        SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
             AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s)));
 
 -- name: fill_counts
-WITH counted AS (
-    {counted}
-)
+{counted}
 INSERT INTO counts (shard, tenant, "user", agent, kind, name, n)
-SELECT shard, tenant, "user", agent, kind::"char", name, n FROM counted WHERE shard = %(shard)s;
+SELECT %(shard)s, tenant, "user", agent, kind::"char", name, n FROM counted;
 
 -- name: loaded_room
 SELECT most_units - (SELECT count(*) FROM units AS u WHERE u.shard = t.shard AND u.tenant = t.tenant)
@@ -563,44 +574,45 @@ ORDER BY indexname;
 
 -- name: all_bodies
 SELECT {row}
-FROM units ORDER BY key;
+FROM units WHERE shard = %(shard)s ORDER BY key;
 
 -- name: all_versions
-SELECT {version} FROM versions ORDER BY unit_key, version;
+SELECT {version} FROM versions WHERE shard = %(shard)s ORDER BY unit_key, version;
 
 -- name: all_vectors
-SELECT unit_key, vector, checksum FROM vectors
-UNION ALL SELECT unit_key, vector, checksum FROM version_vectors ORDER BY unit_key;
+SELECT unit_key, vector, checksum FROM vectors WHERE shard = %(shard)s
+UNION ALL SELECT unit_key, vector, checksum FROM version_vectors WHERE shard = %(shard)s ORDER BY unit_key;
 
 -- name: odd_fates
 SELECT key FROM units AS u
-WHERE (superseded_by IS NULL) != (superseded_at IS NULL) OR (covered_by IS NULL) != (covered_at IS NULL)
-    OR superseded_by != %(erased)s AND NOT EXISTS (SELECT 1 FROM units AS newer WHERE newer.shard = u.shard
+WHERE u.shard = %(shard)s AND (
+    (superseded_by IS NULL) != (superseded_at IS NULL) OR (covered_by IS NULL) != (covered_at IS NULL)
+    OR superseded_by != %(erased)s AND NOT EXISTS (SELECT 1 FROM units AS newer WHERE newer.shard = %(shard)s
         AND newer.tenant = u.tenant AND newer."user" = u."user" AND newer.id = u.superseded_by)
-    OR covered_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM units AS summary WHERE summary.shard = u.shard
+    OR covered_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM units AS summary WHERE summary.shard = %(shard)s
         AND summary.tenant = u.tenant AND summary.id = u.covered_by AND summary.kind = 'summary'
-        AND summary.body::jsonb #> '{lineage,sources}' ? u.id)
+        AND summary.body::jsonb #> '{lineage,sources}' ? u.id))
 ORDER BY key;
 
 -- name: stale_entries
-SELECT coalesce(u.key, e.unit_key) FROM units AS u
-FULL JOIN entries AS e ON e.shard = u.shard AND e.tenant = u.tenant AND e.unit_key = u.key
+SELECT coalesce(u.key, e.unit_key) FROM (SELECT tenant, key, checksum FROM units WHERE shard = %(shard)s) AS u
+FULL JOIN (SELECT tenant, unit_key, content FROM entries WHERE shard = %(shard)s) AS e
+    ON e.tenant = u.tenant AND e.unit_key = u.key
 WHERE u.checksum IS DISTINCT FROM e.content ORDER BY 1;
 
 -- name: wrong_counts
-WITH counted AS (
-    {counted}
-)
+{counted}
 SELECT coalesce(c.tenant, k.tenant), coalesce(c."user", k."user"), count(*) FROM counted AS k
-FULL JOIN counts AS c ON c.shard = k.shard AND c.tenant = k.tenant AND c."user" = k."user" AND c.agent = k.agent
-    AND c.kind = k.kind::"char" AND c.name = k.name
+FULL JOIN (SELECT tenant, "user", agent, kind, name, n FROM counts WHERE shard = %(shard)s) AS c
+    ON c.tenant = k.tenant AND c."user" = k."user" AND c.agent = k.agent AND c.kind = k.kind::"char" AND c.name = k.name
 WHERE c.n IS DISTINCT FROM k.n GROUP BY 1, 2 ORDER BY 1, 2;
 
 -- name: wrong_postings
 SELECT coalesce(e.unit_key, p.unit_key)
-FROM (SELECT unit_key, shard, tenant, cardinality(terms) AS n FROM entries WHERE cardinality(terms) > 0) AS e
-FULL JOIN (SELECT unit_key, shard, tenant, count(*) AS n FROM postings GROUP BY 1, 2, 3) AS p
-    ON p.shard = e.shard AND p.tenant = e.tenant AND p.unit_key = e.unit_key
+FROM (SELECT unit_key, tenant, cardinality(terms) AS n FROM entries
+    WHERE shard = %(shard)s AND cardinality(terms) > 0) AS e
+FULL JOIN (SELECT unit_key, tenant, count(*) AS n FROM postings WHERE shard = %(shard)s GROUP BY 1, 2) AS p
+    ON p.tenant = e.tenant AND p.unit_key = e.unit_key
 WHERE e.n IS DISTINCT FROM p.n ORDER BY 1;
 
 -- name: leaves
@@ -616,3 +628,47 @@ SELECT count(*) FROM (
     UNION ALL SELECT xmin FROM pg_replication_slots
     UNION ALL SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
 ) AS seen WHERE oldest IS NOT NULL AND age(oldest) > age(%(now)s::text::xid);
+
+-- ------------------------------------------------------------------------------------------- more than one server
+
+-- name: places
+SELECT shard, server, ARRAY(SELECT tenant FROM moves WHERE moves.shard = shards.shard AND NOT deleted)
+FROM shards ORDER BY shard;
+
+-- name: note_move
+INSERT INTO moves (shard, tenant) VALUES (%(shard)s, %(tenant)s)
+ON CONFLICT (shard, tenant) DO UPDATE SET deleted = false;
+
+-- name: note_deleted
+UPDATE moves SET deleted = true WHERE shard = %(shard)s AND tenant = %(tenant)s;
+
+-- name: forget_move
+DELETE FROM moves WHERE shard = %(shard)s AND tenant = %(tenant)s;
+
+-- name: deleted_moves
+SELECT tenant FROM moves WHERE shard = %(shard)s AND deleted;
+
+-- name: moves_of
+SELECT shard, deleted FROM moves WHERE tenant = %(tenant)s ORDER BY shard;
+
+-- name: all_shards
+SELECT shard, server, ARRAY(SELECT tenant FROM tenants WHERE tenants.shard = shards.shard ORDER BY tenant), takes_tenants
+FROM shards ORDER BY shard;
+
+-- name: shard_contents
+-- Runs where the shard lies. Rows that a tenant has left behind are not counted.
+SELECT (SELECT coalesce(sum(n), 0)::bigint FROM {counts} WHERE kind = 'u' AND tenant = ANY(%(tenants)s::text[])),
+    (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
+    WHERE nspname = 'holdfast' AND relkind = 'r'
+        AND relname IN (SELECT parent || '_' || %(shard)s::text FROM unnest(%(tables)s::text[]) AS parent));
+
+-- name: replicas_behind
+-- Servers that follow this one and have not come as far.
+SELECT count(*) FROM pg_stat_replication WHERE state <> 'backup' AND replay_lsn < %(written)s::pg_lsn;
+
+-- name: staleness
+-- Nothing, while all that has come over a connection that lasts is read already; else since when nothing was.
+SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() AND EXISTS (SELECT 1 FROM pg_stat_wal_receiver)
+    THEN 0.0 ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END::float8
+WHERE pg_is_in_recovery();

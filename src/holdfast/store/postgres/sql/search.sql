@@ -5,7 +5,10 @@
 -- ------------------------------------------------------------------------------------------- what is known of an owner
 
 -- name: searched_space
-SELECT value, (SELECT key FROM spaces WHERE spaces.name = agreements.value) FROM agreements WHERE name = 'space';
+-- Whether it has an index in this leaf, too (`vector_index`).
+SELECT value, key, coalesce((SELECT indisvalid FROM pg_index
+    WHERE indexrelid = to_regclass('vectors_' || %(shard)s::text || '_space_' || key)), false)
+FROM agreements LEFT JOIN spaces ON spaces.name = value WHERE agreements.name = 'space';
 
 -- name: owner_counts
 SELECT kind::text, name, agent, sum(n)::bigint FROM counts
@@ -39,12 +42,18 @@ scored AS MATERIALIZED (
     SELECT unit_key, sum(asked.idf * (%(weights)s::float8[])[field + 1] * (%(boosts)s::float8[])[role + 1] * tf
         / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length)) AS score
     FROM asked JOIN postings ON postings.shard = %(shard)s AND postings.tenant = %(tenant)s
-        AND postings."user" IN (%(user)s, '') AND postings.term = asked.term
+        AND postings."user" IN (%(user)s, '') AND postings.term = asked.term {among}
     GROUP BY unit_key
 )
-SELECT seen.id, best.score FROM (SELECT unit_key, score FROM scored WHERE score > 0 ORDER BY score DESC) AS best
+SELECT seen.id, best.score
+FROM (SELECT unit_key, score FROM scored WHERE score > 0 ORDER BY score DESC LIMIT %(walked)s::bigint) AS best
 CROSS JOIN LATERAL (SELECT units.id FROM units WHERE units.key = best.unit_key AND {where} LIMIT 1) AS seen
 LIMIT %(most)s::bigint;
+
+-- name: among_seen
+-- What stands for `among` when a view hides most of what is found. Not a join: what may be seen is hashed, whatever a plan
+-- expects of it.
+AND (unit_key IN (SELECT units.key FROM units WHERE {where})) IS TRUE;
 
 -- name: words_nearly
 -- Of each term the postings of highest impact alone.
@@ -63,7 +72,8 @@ scored AS MATERIALIZED (
     ) AS high
     GROUP BY unit_key
 )
-SELECT seen.id, best.score FROM (SELECT unit_key, score FROM scored WHERE score > 0 ORDER BY score DESC) AS best
+SELECT seen.id, best.score
+FROM (SELECT unit_key, score FROM scored WHERE score > 0 ORDER BY score DESC LIMIT %(walked)s::bigint) AS best
 CROSS JOIN LATERAL (SELECT units.id FROM units WHERE units.key = best.unit_key AND {where} LIMIT 1) AS seen
 LIMIT %(most)s::bigint;
 
@@ -74,47 +84,65 @@ SELECT seen.id, 1 - near.distance FROM (
     SELECT unit_key, version, {distance} AS distance FROM vectors
     WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = %(space)s
         AND vector_dims(vector) = %(dims)s
-    ORDER BY distance
+    ORDER BY distance LIMIT %(walked)s::bigint
 ) AS near
 CROSS JOIN LATERAL (
     SELECT units.id FROM units WHERE units.key = near.unit_key AND units.version = near.version AND {where} {also} LIMIT 1
 ) AS seen
 LIMIT %(most)s::bigint;
 
--- name: nearest_nearly
-SELECT seen.id, 1 - near.distance FROM (
-    SELECT unit_key, version, {distance} AS distance FROM (
-        SELECT unit_key, version, vector FROM vectors
-        WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
-        ORDER BY {indexed} LIMIT %(width)s::bigint
-    ) AS first
-    ORDER BY distance
+-- name: nearest_seen
+-- The same for a view that hides most units: from those that it shows.
+SELECT units.id, 1 - near.distance FROM units CROSS JOIN LATERAL (
+    SELECT {distance} AS distance FROM vectors
+    WHERE vectors.shard = %(shard)s AND vectors.tenant = %(tenant)s AND vectors.unit_key = units.key
+        AND vectors.version = units.version AND vectors.space = %(space)s AND vector_dims(vectors.vector) = %(dims)s
+    LIMIT 1
 ) AS near
-CROSS JOIN LATERAL (
-    SELECT units.id FROM units WHERE units.key = near.unit_key AND units.version = near.version AND {where} {also} LIMIT 1
-) AS seen
-LIMIT %(most)s::bigint;
+WHERE {where} {also}
+ORDER BY near.distance LIMIT %(most)s::bigint;
+
+-- name: nearest_nearly
+-- What the graph leads to, as far as the view shows it, until there are enough. Not EXISTS, which would be hashed: only
+-- the rows that the graph comes by are looked up.
+SELECT units.id, 1 - near.distance FROM (
+    SELECT unit_key, {distance} AS distance FROM vectors
+    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
+        AND (SELECT true FROM units
+            WHERE units.key = vectors.unit_key AND units.version = vectors.version AND {where} LIMIT 1)
+    ORDER BY {indexed} LIMIT %(most)s::bigint
+) AS near
+JOIN units ON units.shard = %(shard)s AND units.tenant = %(tenant)s AND units.key = near.unit_key
+ORDER BY near.distance;
+
+-- name: walk_graphs
+SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %(held)s::text, true),
+    set_config('hnsw.max_scan_tuples', %(scanned)s::text, true);
 
 -- name: vectors_by_key
 SELECT unit_key, vector, checksum, version FROM vectors
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND space = %(space)s AND unit_key = ANY(%(keys)s::bigint[]);
 
--- name: similar_units
--- For each vector what is nearest of the user's own: turns, and durable units.
-WITH own AS MATERIALIZED (
-    SELECT unit_key, vector, vectors.checksum, kind = 'turn' AS is_turn, scope = 'user' AS is_durable
-    FROM units JOIN vectors ON vectors.shard = %(shard)s AND vectors.tenant = %(tenant)s
-        AND vectors.unit_key = units.key AND vectors.version = units.version
-    WHERE {where} AND (kind = 'turn' OR scope = 'user') AND vectors.space = %(space)s
-        AND vector_dims(vector) = %(dims)s
-),
-asked AS MATERIALIZED (SELECT number, text::halfvec AS asked FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS given (text, number))
-SELECT number, near.durable, unit_key, vector, checksum FROM asked
+-- name: compared_units
+-- The user's own turns and durable units.
+SELECT key, version, kind = 'turn', scope = 'user' FROM units WHERE {where} AND (kind = 'turn' OR scope = 'user');
+
+-- name: similar_nearly
+-- For each vector what the graph leads to of the user's own: turns, and durable units.
+SELECT number - 1, is_durable, unit_key, vector, checksum
+FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS given (text, number)
 CROSS JOIN LATERAL (
-    (SELECT false AS durable, unit_key, vector, checksum FROM own WHERE is_turn AND vector <=> asked <= %(farthest)s::float8
-        ORDER BY vector <=> asked LIMIT %(turns)s::bigint)
-    UNION ALL (SELECT true, unit_key, vector, checksum FROM own WHERE is_durable
-        ORDER BY vector <=> asked LIMIT %(durable)s::bigint)
+    (SELECT false AS is_durable, unit_key, vector, checksum FROM vectors
+    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND space = {space}
+        AND (SELECT true FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version
+            AND kind = 'turn' AND {where} LIMIT 1)
+    ORDER BY {indexed} <=> text::halfvec LIMIT %(turns)s::bigint)
+    UNION ALL
+    (SELECT true, unit_key, vector, checksum FROM vectors
+    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND space = {space}
+        AND (SELECT true FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version
+            AND scope = 'user' AND {where} LIMIT 1)
+    ORDER BY {indexed} <=> text::halfvec LIMIT %(durable)s::bigint)
 ) AS near;
 
 -- ------------------------------------------------------------------------------------------------------ hypervectors
@@ -147,17 +175,20 @@ SELECT "user", id, strpos(body, '"expires_at"') = 0 OR body::json ->> 'expires_a
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND document = %(name)s ORDER BY id;
 
 -- name: units_beside
+-- The session is compared once more, so that no index but that of sessions fits.
 SELECT here.id, before.id, after.id FROM units AS here
 LEFT JOIN LATERAL (
     SELECT units.id FROM units
     WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
-        AND (units.event_time, units.position, units.key) < (here.event_time, here.position, here.key) AND {where}
+        AND (units.session, units.event_time, units.position, units.key)
+            < (here.session, here.event_time, here.position, here.key) AND {where}
     ORDER BY units.event_time DESC, units.position DESC, units.key DESC LIMIT 1
 ) AS before ON true
 LEFT JOIN LATERAL (
     SELECT units.id FROM units
     WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
-        AND (units.event_time, units.position, units.key) > (here.event_time, here.position, here.key) AND {where}
+        AND (units.session, units.event_time, units.position, units.key)
+            > (here.session, here.event_time, here.position, here.key) AND {where}
     ORDER BY units.event_time, units.position, units.key LIMIT 1
 ) AS after ON true
 WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here.key = ANY(%(keys)s::bigint[])

@@ -17,8 +17,9 @@ CREATE TABLE spaces (
 -- Where leaves lie: here, or at a server that `server` names (postgres_fdw).
 CREATE TABLE shards (
     shard   smallint PRIMARY KEY,
-    server  text,
-    address text   -- of that server, without a password; for what cannot be done through a foreign table
+    server  text UNIQUE,
+    address text,   -- of that server, without a password; for what cannot be done through a foreign table
+    takes_tenants boolean NOT NULL DEFAULT true
 );
 
 -- Which shard has a tenant's rows, and how much it may keep; no row before its first write.
@@ -26,6 +27,15 @@ CREATE TABLE tenants (
     tenant     text COLLATE "C" PRIMARY KEY,
     shard      smallint NOT NULL REFERENCES shards,
     most_units bigint
+);
+
+-- Rows of a tenant in a shard that is not its own: of a move that did not end, or that it has left. When they are
+-- deleted, their bytes are there until the tables are written anew.
+CREATE TABLE moves (
+    shard   smallint NOT NULL REFERENCES shards,
+    tenant  text COLLATE "C" NOT NULL,
+    deleted boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (shard, tenant)
 );
 
 -- Copies that the engine made, files of the machine `host`: an erasure has to reach them too (C19). `identity` tells
@@ -236,5 +246,26 @@ CREATE TABLE waiting (
     tenant   text COLLATE "C" NOT NULL,
     unit_key bigint NOT NULL
 ) PARTITION BY LIST (shard);
+
+-- What a reading needs of the store besides its tenant's rows is known at every server that has tenants.
+CREATE FUNCTION tell_shards() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    far smallint;
+BEGIN
+    IF TG_TABLE_NAME = 'agreements' AND coalesce(NEW.name, OLD.name) <> 'space' THEN
+        RETURN NULL;
+    END IF;
+    FOR far IN SELECT shard FROM holdfast.shards WHERE server IS NOT NULL LOOP
+        -- Before an insertion too: a server that failed has forgotten what the others have.
+        EXECUTE format('DELETE FROM holdfast.%I WHERE name = $1', TG_TABLE_NAME || '_' || far)
+            USING coalesce(OLD.name, NEW.name);
+        IF TG_OP <> 'DELETE' THEN
+            EXECUTE format('INSERT INTO holdfast.%I SELECT ($1).*', TG_TABLE_NAME || '_' || far) USING NEW;
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER tell_shards AFTER INSERT OR UPDATE OR DELETE ON spaces FOR EACH ROW EXECUTE FUNCTION tell_shards();
+CREATE TRIGGER tell_shards AFTER INSERT OR UPDATE OR DELETE ON agreements FOR EACH ROW EXECUTE FUNCTION tell_shards();
 
 INSERT INTO shards (shard) VALUES (0);
