@@ -1,11 +1,13 @@
 """What is loaded at once is what would have been written bit by bit; an interrupted load is noticed and finished."""
 
+import sys
 from dataclasses import replace
 
 import pytest
 
 from holdfast import BusyStoreError, NotFoundError, QuotaError, Settings, StoreError
 from holdfast.derivation import derivation
+from holdfast.interfaces import cli
 from holdfast.store.copying import copy_store
 from holdfast.store.postgres import bulk
 from holdfast.store.postgres.schema import partitioned
@@ -186,3 +188,28 @@ def test_everything_is_derived_again_in_another_way(source, database, postgres, 
     before = tables(postgres, database)
     back.derive_again()
     assert (back.verify(), tables(postgres, database)) == ([], before)
+
+
+def test_the_commands_of_upkeep_say_what_they_did(source, database, opened, monkeypatch, capsys):
+    store = opened(database)
+    copy_store(source, store)
+
+    def run(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["holdfast", "cluster", *arguments, "--db", database])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        assert (ended.value.code or 0) == code, said
+        return said.out + said.err
+
+    assert "no owner has so many vectors" in run("index")
+    assert f"{UNITS + 6} units derived again" in run("reindex")
+    store.forget(Asker(store).view, ["u050"])
+    assert "nothing is left" in run("vacuum")
+    assert "at most 3 units" in run("quota", "local", "3")
+    with pytest.raises(QuotaError):
+        Asker(store).put(draft("more", "one more"))
+    assert "any number" in run("quota", "local")
+    Asker(store).put(draft("more", "one more"))
+    assert "no tenant" in run("quota", "nobody", "3", code=3)
+    assert store.verify() == []

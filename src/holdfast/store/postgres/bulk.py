@@ -127,7 +127,7 @@ class _Loading:
             return self._mark(marks)
         with self._database.transaction(tenant):
             shard, known = self._database.shard(), self._known(kept)
-            space = self._database.run("searched_space").fetchone()
+            space = self._database.run("space_key").fetchone()
             unknown = [one for one in kept if (one.unit.user, one.unit.id) not in known]
             keys = [key for (key,) in self._database.run("next_keys", {"count": len(unknown)})]
         if shard not in self._shards:

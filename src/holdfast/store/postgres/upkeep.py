@@ -44,7 +44,7 @@ def build_vector_indexes(
     Where fewer than `least` vectors lie nothing is searched by it. `concurrently` takes longer, and nobody waits.
     """
     with database.everywhere() as connection:
-        space = connection.execute(database.statement("searched_space")).fetchone()
+        space = connection.execute(database.statement("space_key")).fetchone()
     if space is None:
         return []
     with database.direct(shard) as connection:

@@ -556,6 +556,9 @@ SELECT (SELECT count(*) FROM units WHERE shard = %(shard)s AND tenant <> ALL(%(l
         SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
             AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s)));
 
+-- name: space_key
+SELECT a.value, s.key FROM agreements AS a JOIN spaces AS s ON s.name = a.value WHERE a.name = 'space';
+
 -- name: fill_counts
 {counted}
 INSERT INTO counts (shard, tenant, "user", agent, kind, name, n)
