@@ -20,14 +20,12 @@ from typing import Any
 import psycopg
 
 from holdfast.errors import ServerError
-from holdfast.errors import ServerError
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.schema import SCHEMA
 from holdfast.store.rows import GLOBAL, unit_of
 from holdfast.types import Unit
 from holdfast.types.lifecycle import Claimed
 
-log = logging.getLogger("holdfast")
 log = logging.getLogger("holdfast")
 # Where somebody who goes through all that waits has come to: shard, tenant and key.
 Place = tuple[int, str, int]
