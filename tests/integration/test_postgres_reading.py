@@ -41,7 +41,8 @@ FILTERS = (
     {"n": {"gte": 2}}, {"n": {"in": [2.5, "2", None, True]}}, {"n": {"ne": 2}}, {"mood": {"in": []}}, {"n": True},
     {"deep.list": {"contains": "x"}}, {"deep.0": "zero"}, {"deep.list.0": "x"}, {"list": {"contains": True}},
     {"text": {"contains": "boat"}}, {"role": {"ne": "Narrative"}}, {"agent": None}, {"session": {"in": ["s0"]}},
-    {"pinned": True}, {"authority": {"gt": 0}}, {"version": {"gt": 1}}, {"valid_to": None}, {"expires_at": {"ne": None}},
+    {"pinned": True}, {"authority": {"gt": 0}}, {"version": {"gt": 1}}, {"valid_to": None},
+    {"expires_at": {"ne": None}},
     {"or": [{"mood": "ü"}, {"not": {"n": {"lt": 2}}}]}, {"position": "x"}, {"id": {"gt": "u5"}}, {"scope": "user"},
 )  # fmt: skip
 
