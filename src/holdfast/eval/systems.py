@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import import_module
 from itertools import groupby, product
 from typing import Any, Literal
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +54,22 @@ class Product:
         """Open an empty memory; messages are remembered when a question may see them."""
         moment = [haystack.messages[0].at]
         wanted = None if self.settings.embedding.embedder == "none" else embedder
-        store = replace(self.settings.store, tenant=f"eval {uuid4()}")  # each haystack is one, in a database
-        settings = replace(self.settings.unhurried(), store=store)
+        settings = self.settings.unhurried()
         if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
             settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
-        path = store.path if is_postgres(store.path) else ":memory:"
-        with Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory:
+        with (
+            _place(settings.store.path) as path,
+            Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory,
+        ):
             yield ProductReader(memory, haystack, self.profile, moment, self.compacted)
+
+
+def _place(path: str) -> AbstractContextManager[str]:
+    """Return where an empty memory is opened: in this process, or in a database beside the one that settings name."""
+    if not is_postgres(path):
+        return nullcontext(":memory:")
+    made: AbstractContextManager[str] = import_module("holdfast.store.postgres.scratch").scratch_database(path)
+    return made
 
 
 @dataclass(slots=True)
