@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import import_module
@@ -29,7 +29,6 @@ from holdfast.language.tokens import estimate
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.settings import PROFILES, AssemblySettings, Settings, Unread
-from holdfast.store.postgres.address import is_postgres
 from holdfast.types import Compaction, Unit
 
 # ---------------------------------------------------------------------------------------------- the product
@@ -62,14 +61,6 @@ class Product:
             Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory,
         ):
             yield ProductReader(memory, haystack, self.profile, moment, self.compacted)
-
-
-def _place(path: str) -> AbstractContextManager[str]:
-    """Return where an empty memory is opened: in this process, or in a database beside the one that settings name."""
-    if not is_postgres(path):
-        return nullcontext(":memory:")
-    made: AbstractContextManager[str] = import_module("holdfast.store.postgres.scratch").scratch_database(path)
-    return made
 
 
 @dataclass(slots=True)
