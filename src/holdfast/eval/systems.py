@@ -57,7 +57,7 @@ class Product:
         if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
             settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
         with (
-            _place(settings.store.path) as path,
+            empty_place(settings.store.path) as path,
             Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory,
         ):
             yield ProductReader(memory, haystack, self.profile, moment, self.compacted)
