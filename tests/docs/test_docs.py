@@ -22,7 +22,7 @@ PICTURE = ROOT / "docs" / "img" / "pipeline.svg"
 EVERY_PAGE = [*pages(), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 # What the pages may grow to, counted as `wc -w` does: a page that nobody finishes helps nobody.
-MOST_WORDS = 22_000
+MOST_WORDS = 23_300
 # Pages of the doors are counted apart, as the doors themselves: each is read by whoever uses that one.
 MOST_WORDS_OF_DOORS = 3_200
 MOST_WORDS_OF_A_GUIDE = 900

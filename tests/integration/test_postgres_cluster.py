@@ -1,13 +1,16 @@
 """A store on more than one server: where a question goes, tenants that move, servers that are away, and replicas."""
 
 import contextlib
+import json
 import re
+import sys
 import threading
 
 import pytest
 
 from builders import opened, patient
 from holdfast.errors import InputError, NotFoundError, ReadOnlyStoreError, ServerError, StoreError
+from holdfast.interfaces import cli
 from holdfast.testing.builders import Asker, draft, view, words
 from holdfast.testing.embedders import HashEmbedder
 from postgres_server import Replica, name_of, open_store
@@ -440,3 +443,32 @@ def test_a_replica_answers_and_says_how_stale_it_is(followed):
             catch_up(primary, replica)
             assert copy.get("second", **owner).text == "the second boat"
     primary.drop(name)
+
+
+# ---------------------------------------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def command(address, monkeypatch, capsys):
+    """Return a function that runs `holdfast cluster`; it gives the code and what it printed."""
+
+    def run(*arguments, db=address):
+        monkeypatch.setattr(sys, "argv", ["holdfast", "cluster", *arguments, "--db", db, "--json"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code or 0, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_servers_are_added_listed_and_given_tenants_on_the_command_line(cluster, store, command, tmp_path):
+    put(store, "tenant 1", 1, 2)
+    with spare(cluster.others[0]) as far:
+        assert command("add", "west", far) == (0, {"shard": 4, "server": "west"})
+        code, moved = command("move", "tenant 1", "west")
+        assert (code, moved["left"], moved["shard"], moved["remains"]) == (0, 1, 4, "")
+        code, listed = command("list")
+        assert [(one["server"], one["tenants"], one["units"]) for one in listed if one["units"]] == [("west", 1, 2)]
+        assert command("move", "tenant 1", "front")[1]["shard"] == FRONT
+    assert command("move", "tenant 1", "nowhere")[0] == InputError.exit_code
+    assert command("list", db=str(tmp_path / "a.db"))[0] == InputError.exit_code

@@ -64,6 +64,7 @@ class PostgresStore:
         self.database = self._database = database
         self._derivation = derivation
         self._replica = replica
+        self._has_space = False
         self._eraser = PostgresEraser(database, self._write)
 
     @classmethod
@@ -187,6 +188,11 @@ class PostgresStore:
             if (owner := _owner_of(one)) is not None:
                 owners.setdefault(owner[0], set()).update(owner[1])
 
+        kept = (one.kept for one in marks if isinstance(one, Restoration))
+        spaces = ({one.space for one in unit.vectors if one is not None} for unit in kept)
+        if first := next((some for some in spaces if len(some) == 1), None):
+            self._settle_space(first.pop())
+
         def work() -> list[Written | None]:
             with self._write(owners) as marker:
                 return [self._mark(marker, one) for one in marks]
@@ -200,10 +206,6 @@ class PostgresStore:
         owner = _owner_of(mark)
         if owner is not None:
             self._database.bind(owner[0])
-        if isinstance(mark, Restoration):
-            spaces = {one.space for one in mark.kept.vectors if one is not None}
-            if len(spaces) == 1 and self._database.agreed(SPACE) is None:
-                self._agree_first(spaces.pop())
         return marker.write(mark)
 
     def _change_space(self, mark: SpaceChange) -> None:
@@ -217,12 +219,16 @@ class PostgresStore:
             if before != mark.space:
                 self._database.run("all_wait_for", {"space": mark.space})
 
-    def _agree_first(self, space: str) -> str:
-        """Agree on the first space; of two who come at once, the second hears of the first's."""
-        with self._database.as_owner():
-            self._database.run("name_space", {"space": space})
-            self._database.run("agree_first", {"name": SPACE, "value": space})
-            return self._database.agreed(SPACE) or space
+    def _settle_space(self, space: str) -> None:
+        """Agree on the first space; of two who come at once, the second hears of the first's.
+
+        It is committed before vectors of it are: another server commits before this one does.
+        """
+        if not self._has_space and self._database.ask("agreed", {"name": SPACE}) is None:
+            with self._write({}), self._database.as_owner():
+                self._database.run("name_space", {"space": space})
+                self._database.run("agree_first", {"name": SPACE, "value": space})
+        self._has_space = True
 
     # ------------------------------------------------------------------------------------------- vectors
 
@@ -233,6 +239,7 @@ class PostgresStore:
         owners: dict[str, set[str]] = {}
         for unit in (*units, *(one.unit for one in marks)):
             owners.setdefault(unit.tenant, set()).add(unit.user or GLOBAL)
+        self._settle_space(space)
         return int(self._database.retry(partial(self._put_vectors, space, units, vectors, marks, owners)))
 
     def _put_vectors(
@@ -241,7 +248,7 @@ class PostgresStore:
     ) -> int:  # fmt: skip
         written: dict[str, list[int]] = {}
         with self._write(owners) as marker:
-            agreed = self._database.agreed(SPACE) or self._agree_first(space)
+            agreed = self._database.agreed(SPACE)
             if agreed != space:
                 raise EmbeddingSpaceError(
                     f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`"

@@ -256,9 +256,9 @@ BEGIN
         RETURN NULL;
     END IF;
     FOR far IN SELECT shard FROM holdfast.shards WHERE server IS NOT NULL LOOP
-        IF TG_OP <> 'INSERT' THEN
-            EXECUTE format('DELETE FROM holdfast.%I WHERE name = $1', TG_TABLE_NAME || '_' || far) USING OLD.name;
-        END IF;
+        -- Before an insertion too: a server that failed has forgotten what the others have.
+        EXECUTE format('DELETE FROM holdfast.%I WHERE name = $1', TG_TABLE_NAME || '_' || far)
+            USING coalesce(OLD.name, NEW.name);
         IF TG_OP <> 'DELETE' THEN
             EXECUTE format('INSERT INTO holdfast.%I SELECT ($1).*', TG_TABLE_NAME || '_' || far) USING NEW;
         END IF;
