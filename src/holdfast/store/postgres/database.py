@@ -39,6 +39,7 @@ _TRIES = 6
 # A statement that is cancelled costs its answer: on a busy machine it may run longer than the question's budget.
 _LEAST_TIMEOUT_MS = 2000
 _LOCK_NAME = "holdfast"
+EVERYONE = ""  # in place of a tenant, for what is the whole store's: it has no rows, and no shard
 _NOBODY = "\0"  # no tenant's name: NUL is not taken
 _READING, _WRITING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN ISOLATION LEVEL READ COMMITTED"
 # Tenants that are known to have a shard: a name each.
@@ -106,7 +107,7 @@ class PostgresDatabase:
         It is read where the tenant's rows lie: another server is asked itself, and not through this one.
         """
         outer = self._current()
-        if outer is not None and (outer.lender is self._front or tenant in ("", outer.tenant)):
+        if outer is not None and (outer.lender is self._front or tenant in (EVERYONE, outer.tenant)):
             before = outer.tenant
             self.bind(tenant)
             try:
@@ -234,7 +235,7 @@ class PostgresDatabase:
         Another server commits before this one does: were this one to fail in between, nobody would know where the
         rows of a new tenant are.
         """
-        new = tenants - self._settled
+        new = tenants - self._settled - {EVERYONE}
         if not new:
             return
         with self.everywhere(writing=True) as connection:
@@ -286,7 +287,7 @@ class PostgresDatabase:
             row = opened.home[1:] if opened.home[0] == tenant else None
         else:
             row = cursor.fetchone()
-        if row is None and opened.writing:
+        if row is None and opened.writing and tenant != EVERYONE:
             opened.connection.execute(queries()["add_tenant"], {"tenant": tenant})
             row = opened.connection.execute(queries()["tenant_shard"], {"tenant": tenant}).fetchone()
         opened.tenant, (opened.shard, opened.server) = tenant, row or (NO_SHARD, None)
