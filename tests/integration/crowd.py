@@ -53,7 +53,7 @@ PROFILES = ("fast", "balanced", "thinking", "hybrid")
 VERBS = {"crowd": crowd, "tenants": tenants, "embed": embed}
 
 if __name__ == "__main__":
-    address, verb, name, *numbers = sys.argv[1:]
+    address, verb, *numbers, name = sys.argv[1:]
     # However many wait for each other on however slow a machine: waiting is no failure here.
     given = {"embedding.embedder": "none", "store.busy_timeout_ms": 600_000}
     settings = Settings.load(given).unhurried()

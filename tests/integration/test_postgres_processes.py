@@ -6,39 +6,38 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from meddler import QUESTION
 from test_one_state import both, meddling_processes, meddling_threads
 
-from builders import opened, waiting
+from builders import make_view, opened, waiting
 from conftest import EXAMPLES
+from holdfast.store.contract import DenseQuery, look
 from holdfast.testing.embedders import HashEmbedder
 
+WORKER = Path(__file__).with_name("embedding_worker.py")
 CROWD = Path(__file__).with_name("crowd.py")
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
 LONG = EXAMPLES >= 1_000
 # Processes, rounds of each, tenants, searches beside writers, kills: a few seconds, or as many as are promised.
-PROCESSES, ROUNDS, TENANTS, SEARCHES, KILLS = (8, 60, 50, 300, 40) if LONG else (4, 6, 8, 20, 3)
-EMBEDDER = HashEmbedder(64)
+PROCESSES, ROUNDS, TENANTS, SEARCHES, KILLS = (8, 60, 50, 300, 40) if LONG else (4, 5, 6, 20, 2)
+EMBEDDER, UNITS = HashEmbedder(64), 60
 # More than a question has statements for.
 MOST_WRITES = 200
 
 
 @contextlib.contextmanager
-def crowd(address, verb, *numbers, count=PROCESSES):
-    """Start processes on one store, and let them begin together."""
+def started(program, *numbers, count):
+    """Start a program of this folder several times; whatever happens, none is left."""
     running = [
         subprocess.Popen(
-            [sys.executable, str(CROWD), address, verb, f"one{number}", *map(str, numbers)],
+            [sys.executable, str(program), *map(str, numbers), *([f"one{number}"] if program == CROWD else [])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for number in range(count)
     ]  # fmt: skip
     try:
-        assert [one.stdout.readline() for one in running] == ["ready\n"] * count
-        for one in running:
-            one.stdin.write("go\n")
-            one.stdin.flush()
         yield running
     finally:
         for one in running:
@@ -46,6 +45,17 @@ def crowd(address, verb, *numbers, count=PROCESSES):
             one.wait()
             for pipe in (one.stdin, one.stdout, one.stderr):
                 pipe.close()
+
+
+@contextlib.contextmanager
+def crowd(address, verb, *numbers, count=PROCESSES):
+    """Start processes on one store, and let them begin together."""
+    with started(CROWD, address, verb, *numbers, count=count) as running:
+        assert [one.stdout.readline() for one in running] == ["ready\n"] * count
+        for one in running:
+            one.stdin.write("go\n")
+            one.stdin.flush()
+        yield running
 
 
 def reports(running):
@@ -154,3 +164,29 @@ def test_processes_killed_while_they_write_and_embed_lose_nothing(database):
         for unit in memory.list(user="ana", limit=20):
             assert memory.search(unit.text, user="ana", limit=50)
         assert memory.store.verify() == []
+
+
+def test_workers_killed_at_any_moment_while_others_write_leave_no_unit_without_its_vector(database):
+    with opened(path=database) as memory, opened(path=database, embedder=EMBEDDER) as reader:
+        memory.remember([{"text": f"marble {n}", "id": f"m{n}"} for n in range(UNITS)], user="ana")
+        for kill in range(KILLS):
+            with started(WORKER, database, count=2) as workers:
+                for number, worker in enumerate(workers):
+                    for _ in range(1 + (kill * 37 + number * 11) % UNITS):  # each time elsewhere
+                        worker.stdout.readline()
+                    memory.update(f"m{kill % UNITS}", user="ana", text=f"marble {kill} of kill {kill} and {number}")
+                    worker.kill()
+            for n in range(0, UNITS, 2):  # something to do for the next ones
+                memory.update(f"m{n}", user="ana", text=f"marble {n} after {kill}")
+        last = subprocess.run([sys.executable, str(WORKER), database], capture_output=True, check=True)
+        assert last.stderr == b""
+        assert waiting(reader, EMBEDDER.space) == 0
+        units = reader.list(user="ana", limit=None)
+        assert len(units) == UNITS
+        query = DenseQuery(EMBEDDER.space, EMBEDDER.embed_query("marble"))
+        ids = [unit.id for unit in units]
+        found = look(reader.store, make_view(), lambda reading: reading.evidence(query, ids))
+        told = dict(zip(found.ids, found.vectors, strict=True))
+        for unit in units:  # of its present words
+            assert np.allclose(told[unit.id], EMBEDDER.embed_query(unit.text), atol=1e-3), unit.text
+        assert reader.store.verify() == []
