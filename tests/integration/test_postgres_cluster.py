@@ -251,7 +251,7 @@ def test_a_question_is_answered_where_the_rows_are(memory):
 
     memory.store.database.execute = explain
     assert found(memory, "tenant 1")
-    for word in ("postings", "<=>", "<~>"):  # by words, by vectors, by hypervectors
+    for word in ("postings", "<=>"):  # by words, by vectors
         assert any(word in statement for statement in plans), word
     assert not any("Foreign" in plan for plan in plans.values())
 
