@@ -12,8 +12,12 @@ from holdfast.store.contract import Derivation, Store
 from holdfast.store.postgres.address import is_postgres
 
 
-def open_store(location: str | Path, settings: StoreSettings, derivation: Derivation) -> Store:
+def open_store(
+    location: str | Path, settings: StoreSettings, derivation: Derivation, *, mending: bool = False
+) -> Store:
     """Open or create the store at a path (`:memory:` keeps nothing) or an address, `postgresql://…`.
+
+    `mending` opens also a database that was loaded or derived in part, or derived in another way.
 
     Raises:
         StoreError: it cannot be used; the message says why and what to do.
@@ -30,7 +34,8 @@ def open_store(location: str | Path, settings: StoreSettings, derivation: Deriva
         raise MissingExtraError(
             f"a store on PostgreSQL needs {error.name}; pip install 'holdfast[postgres]'"
         ) from error
-    store: Store = back_end.open(location, settings, derivation)
+    more = {"mending": mending} if is_postgres(location) else {}
+    store: Store = back_end.open(location, settings, derivation, **more)
     return store
 
 
