@@ -29,6 +29,7 @@ from holdfast.language.tokens import estimate
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.settings import PROFILES, AssemblySettings, Settings, Unread
+from holdfast.store.opening import empty_place
 from holdfast.types import Compaction, Unit
 
 # ---------------------------------------------------------------------------------------------- the product
