@@ -19,13 +19,9 @@ _ANALYSIS_VERSION = 7
 
 def derivation(settings: Settings) -> Derivation:
     """Return the derivation the settings describe."""
-
-    def hypervectors(unit: Unit, analysis: Analysis) -> UnitHypervectors:
-        return encode_unit(unit, analysis, settings.hyper)
-
-    return Derivation(
+    return Derivation(  # of nothing but what another process can be given
         analyse=partial(analyse, settings=settings.analysis),
-        hypervectors=hypervectors,
+        hypervectors=partial(encode_unit, settings=settings.hyper),
         fingerprint=json.dumps([_ANALYSIS_VERSION, asdict(settings.analysis)]),
         tokens=symbol_tokens,
     )

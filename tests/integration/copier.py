@@ -15,6 +15,7 @@ def say_and_wait(step, done, of):
 
 
 settings = Settings()
-one, other = (open_store(place, settings.store, derivation(settings)) for place in sys.argv[1:3])
+one = open_store(sys.argv[1], settings.store, derivation(settings))
+other = open_store(sys.argv[2], settings.store, derivation(settings), mending=True)
 copying._TOGETHER = 100
 copying.copy_store(one, other, say_and_wait)

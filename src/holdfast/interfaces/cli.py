@@ -51,7 +51,7 @@ app = typer.Typer(
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
 _INTERRUPTED = 130
 # What these commands have written stays, and the same call goes on from there.
-_RESUMABLE = ("ingest", "reembed", "import", "migrate", "worker")
+_RESUMABLE = ("ingest", "reembed", "import", "migrate", "worker", "reindex")
 _CHANGES = "--text, --topic, --metadata, --pin, --unpin, --ttl, --valid-from, --valid-to, --link"
 
 

@@ -35,7 +35,8 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     command(app, "worker")(_worker)
     group = typer.Typer(help="Servers of a store on PostgreSQL, and which tenants lie where.", no_args_is_help=True)
-    for name, run in {"add": _add, "list": _list, "move": _move}.items():
+    servers = {"add": _add, "list": _list, "move": _move}
+    for name, run in (servers | {"index": _index, "reindex": _reindex, "vacuum": _vacuum, "quota": _quota}).items():
         command(group, name)(run)
     app.add_typer(group, name="cluster")
 
@@ -119,20 +120,55 @@ def _move(call: Call, tenant: str, server: str) -> Answer:
     return Answer(dataclasses.asdict(done), lambda: Text(told), Text(done.remains, "yellow"), code=code)
 
 
+# ------------------------------------------------------------------------------------------------------- upkeep
+
+
+def _index(call: Call, offline: bool = False) -> Answer:
+    """Finish a load that was interrupted, and build what the vectors of large owners are found by."""
+    with _opened(call, mending=True) as (store, _):
+        built = store.build_indexes(concurrently=not offline)
+    told = ", ".join(built) or "no owner has so many vectors that an index is worth it"
+    return Answer({"indexes": built}, lambda: Text(told))
+
+
+def _reindex(call: Call) -> Answer:
+    """Derive all that is searched again, for another version or other settings; nobody opens the store meanwhile."""
+    with _opened(call, mending=True) as (store, _), Progress(console=err, disable=call.as_json) as progress:
+        task = progress.add_task("deriving", total=None)
+        done = store.derive_again(lambda at, of: progress.update(task, completed=at, total=max(of, 1)))
+    return Answer({"units": done}, lambda: Text(f"{draw.count(done, 'unit')} derived again"))
+
+
+def _vacuum(call: Call) -> Answer:
+    """Take the bytes of what was erased out of the tables, and of backups on this machine; others wait meanwhile."""
+    with _opened(call) as (store, _):
+        done = store.finish_erasing()
+    told = "nothing is left of what was erased" if done else "something is held up; run it again when nobody reads"
+    return Answer({"complete": done}, lambda: Text(told), code=0 if done else BusyStoreError.exit_code)
+
+
+def _quota(call: Call, tenant: str, most: int | None = None) -> Answer:
+    """Let a tenant keep at most so many units; without a number, as many as it likes."""
+    with _opened(call) as (store, _):
+        store.set_quota(tenant, most)
+    told = "any number of units" if most is None else f"at most {draw.count(most, 'unit')}"
+    return Answer({"tenant": tenant, "most": most}, lambda: Text(f"{tenant} may keep {told}"))
+
+
 @contextlib.contextmanager
-def _opened(call: Call) -> Iterator[tuple[Any, Any]]:
+def _opened(call: Call, *, mending: bool = False) -> Iterator[tuple[Any, Any]]:
     """Open a store on PostgreSQL; yield it with what can be done to its servers."""
     place = str(call.database or call.settings.store.path)
     if not is_postgres(place):
         raise InputError(f"{place} is no PostgreSQL database, and lies in one place; --db postgresql://…")
-    with contextlib.closing(_open(call)) as store:
+    with contextlib.closing(_open(call, mending=mending)) as store:
         yield store, import_module("holdfast.store.postgres.cluster")  # needs an extra, as the store does
 
 
-def _open(call: Call) -> Store:
+def _open(call: Call, *, mending: bool = False) -> Store:
     place = call.database or call.settings.store.path
     if call.is_remote:
         raise InputError(f"{place} is a server, which cares for its store itself; name the store's file or database")
     if is_missing(place):
         raise StoreError(f"{place} does not exist; check --db")
-    return open_store(place, call.settings.store, derivation(call.settings))
+    return open_store(place, call.settings.store, derivation(call.settings), mending=mending)

@@ -200,7 +200,10 @@ def _migrate(source: str, target: str, as_json: bool = False) -> None:
     settings = Settings.load()
     how = (settings.store, derivation(settings))
     with contextlib.ExitStack() as opened, Progress(console=err, disable=as_json, transient=True) as progress:
-        one, other = (cast("Copyable", open_store(check_store("path", place), *how)) for place in (source, target))
+        one, other = (
+            cast("Copyable", open_store(check_store("path", place), *how, mending=place is target))
+            for place in (source, target)
+        )
         for store in (one, other):
             opened.callback(store.close)
         tasks = {step: progress.add_task(step, total=None) for step in ("copying", "comparing")}

@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,10 @@ def bind(a: Hypervector, b: Hypervector) -> Hypervector:
 
 def turn(vector: Hypervector, by: int) -> Hypervector:
     """Return the vector shifted cyclically by whole words: unlike the original, and undone by the opposite turn."""
-    return np.roll(vector, by)
+    return np.roll(vector, by, axis=-1)
 
 
-def bundle(vectors: Sequence[Hypervector], keys: Sequence[str]) -> Hypervector:
+def bundle(vectors: Sequence[Hypervector] | NDArray[np.uint64], keys: Sequence[str]) -> Hypervector:
     """Return the majority of each bit.
 
     An even number of vectors can tie. Ties take the bits of `random` of all sorted keys: equal bags stay equal,
@@ -51,8 +52,8 @@ def bundle(vectors: Sequence[Hypervector], keys: Sequence[str]) -> Hypervector:
     """
     if len(vectors) == 1:
         return vectors[0]
-    bits = np.unpackbits(np.stack(vectors).view(np.uint8).reshape(len(vectors), -1), axis=1)
-    twice = 2 * bits.sum(axis=0, dtype=np.int64)
+    bits = np.unpackbits(np.asarray(vectors).view(np.uint8).reshape(len(vectors), -1), axis=1)
+    twice = 2 * bits.sum(axis=0, dtype=np.uint32).astype(np.int64)
     majority = twice > len(vectors)
     if len(vectors) % 2 == 0:
         ties = twice == len(vectors)
@@ -70,16 +71,15 @@ def ngrams(tokens: Sequence[str], *, positional: bool) -> Hypervector | None:
     """Return the bundle of a text's unigrams (bound to their place when `positional`) and bigrams."""
     if not tokens:
         return None
-    words = [random(token) for token in tokens]
+    words = np.stack([random(token) for token in tokens])
     if positional:
         keys = [f"{i % _POSITIONS}@{token}" for i, token in enumerate(tokens)]
-        parts = [bind(random(f"position:{i % _POSITIONS}"), word) for i, word in enumerate(words)]
+        parts = bind(np.stack([random(f"position:{i % _POSITIONS}") for i in range(len(tokens))]), words)
     else:
-        keys, parts = list(tokens), list(words)
-    for i in range(len(tokens) - 1):
-        keys.append(f"{tokens[i]}\x1e{tokens[i + 1]}")
-        parts.append(bind(turn(words[i], _BIGRAM_TURN), words[i + 1]))
-    return bundle(parts, keys)
+        keys, parts = list(tokens), words
+    keys += [f"{first}\x1e{second}" for first, second in pairwise(tokens)]
+    pairs = bind(turn(words[:-1], _BIGRAM_TURN), words[1:])
+    return bundle(np.concatenate((parts, pairs)), keys)
 
 
 def hamming(matrix: NDArray[np.uint64], query: Hypervector) -> NDArray[np.int64]:

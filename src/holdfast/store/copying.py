@@ -38,8 +38,11 @@ class Copyable(Store, Protocol):
         """Return the names of all that have something here, or had."""
         ...
 
-    def loading(self) -> AbstractContextManager[Write]:
-        """Return how much is written at once; at the end of the block it is as if it had been written bit by bit."""
+    def loading(self, units: int) -> AbstractContextManager[Write]:
+        """Return how about so many units are written at once.
+
+        At the end of the block it is as if they had been written bit by bit; not before.
+        """
         ...
 
 
@@ -79,10 +82,11 @@ def copy_store(source: Copyable, target: Copyable, progress: Progress = lambda _
     if here == there:
         raise InputError(f"{here} would be copied into itself; name another place")
     space = _agree_on_space(source, target)
-    copying = _Copying(target, space, source.stats(view_of(""), whole=True).store_units or 0, progress)
+    units = source.stats(view_of(""), whole=True).store_units or 0
+    copying = _Copying(target, space, units, progress)
     report, tenants = Copied(), source.tenants()
     with source.reading(view_of("")):  # what is read inside is of one state
-        with target.loading() as write:
+        with target.loading(units) as write:
             for tenant in tenants:
                 with source.reading(view_of(tenant)) as reading:
                     report = copying.copy(report, reading, write)

@@ -281,7 +281,7 @@ class SqliteStore:
             return [name for (name,) in self._run("tenants", {})]
 
     @contextmanager
-    def loading(self) -> Iterator[Callable[[Sequence[Mark]], list[Written | None]]]:
+    def loading(self, _units: int) -> Iterator[Callable[[Sequence[Mark]], list[Written | None]]]:
         """See `Copyable.loading`: nothing is derived before it is asked for, so that there is no quicker way."""
         yield self.mark
 

@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import EmbeddingSpaceError, QuotaError, ReadOnlyStoreError, ServerError, StoreError, shown
+from holdfast.errors import (
+    BusyStoreError,
+    EmbeddingSpaceError,
+    QuotaError,
+    ReadOnlyStoreError,
+    ServerError,
+    StoreError,
+    shown,
+)
 from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import (
@@ -37,14 +45,18 @@ from holdfast.store.contract import (
     SpaceChange,
     Supersession,
 )
+from holdfast.store.copying import Write
 from holdfast.store.marks import Marker
+from holdfast.store.postgres import bulk
 from holdfast.store.postgres.address import read_address
 from holdfast.store.postgres.copies import Copies
-from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.store.postgres.database import EVERYONE, PostgresDatabase
 from holdfast.store.postgres.derived import derive_changed
 from holdfast.store.postgres.erasure import PostgresEraser
 from holdfast.store.postgres.reading import PostgresReading
 from holdfast.store.postgres.schema import bring_up_to_date, migrations, partitioned
+from holdfast.store.postgres.search import APPROXIMATE_FROM
+from holdfast.store.postgres.upkeep import DERIVATION, build_vector_indexes, derive_again, fingerprint_of, set_quota
 from holdfast.store.postgres.verify import MOST_SHOWN, problems_in
 from holdfast.store.postgres.workers import Place, claimed
 from holdfast.store.rows import GLOBAL, SPACE, unit_keys, unit_of
@@ -53,7 +65,6 @@ from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View
 from holdfast.types.lifecycle import Claimed
 
 log = logging.getLogger("holdfast")
-_DERIVATION = "derivation"
 Owners = Mapping[str, set[str]]  # tenant → users
 
 
@@ -68,8 +79,12 @@ class PostgresStore:
         self._eraser = PostgresEraser(database, self._write)
 
     @classmethod
-    def open(cls, location: str, settings: StoreSettings, derivation: Derivation) -> PostgresStore:
+    def open(
+        cls, location: str, settings: StoreSettings, derivation: Derivation, *, mending: bool = False
+    ) -> PostgresStore:
         """Open or create the store at an address; see `read_address`.
+
+        `mending` opens also one that was loaded or derived in part, or derived in another way, to put that right.
 
         Raises:
             StoreError: the database cannot be used; the message says what to do.
@@ -79,26 +94,31 @@ class PostgresStore:
         replica = bring_up_to_date(address)
         store = cls(PostgresDatabase(address, settings), derivation, replica=replica)
         try:
-            store._agree_on_derivation()
+            store._agree_on_derivation(mending=mending)
         except BaseException:
             store.close()
             raise
         return store
 
-    def _agree_on_derivation(self) -> None:
+    def _agree_on_derivation(self, *, mending: bool) -> None:
         """Refuse a store whose index was derived in another way: half of it would be found by other words."""
-        mine = f"{zlib.crc32(self._derivation.fingerprint.encode()):08x}"
+        mine, place = fingerprint_of(self._derivation), self._database.address.shown
         with self._database.everywhere(writing=not self._replica) as connection:
-            row = connection.execute("SELECT value FROM agreements WHERE name = %s", (_DERIVATION,)).fetchone()
-            if row is None and not self._replica:
-                connection.execute(
-                    "INSERT INTO agreements (name, value) VALUES (%s, %s) ON CONFLICT DO NOTHING", (_DERIVATION, mine)
-                )
-                row = connection.execute("SELECT value FROM agreements WHERE name = %s", (_DERIVATION,)).fetchone()
+            if not self._replica:
+                connection.execute(self._database.statement("agree_first"), {"name": DERIVATION, "value": mine})
+            row = connection.execute(self._database.statement("agreed"), {"name": DERIVATION}).fetchone()
+            unfinished = bulk.unfinished(connection)
+        if mending:
+            return
         if row is not None and row[0] != mine:
             raise StoreError(
-                f"{self._database.address.shown} was indexed by another version or with other `analysis` settings; "
-                "use those, or derive the index again: `holdfast cluster reindex`"
+                f"{place} was indexed by another version or with other `analysis` settings, or not to its end; use "
+                "those, or derive the index again: `holdfast cluster reindex`"
+            )
+        if unfinished:
+            raise BusyStoreError(
+                f"{place} is being loaded; wait for it, or, if that was interrupted, load again or run `holdfast "
+                "cluster index`"
             )
 
     def close(self) -> None:
@@ -127,7 +147,7 @@ class PostgresStore:
             raise ReadOnlyStoreError(
                 f"{self._database.address.shown} is a replica, which is only read; write to the primary server"
             )
-        tenants = sorted(owners) or [""]
+        tenants = sorted(owners) or [EVERYONE]
         with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ())), tenants[1:]):
             for tenant in tenants[1:]:
                 self._database.lock(tenant, sorted(owners[tenant]))
@@ -270,7 +290,7 @@ class PostgresStore:
     def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
         """See `Store.waiting`."""
         start = 0
-        with self._database.snapshot("" if after is None else after.tenant):
+        with self._database.snapshot(EVERYONE if after is None else after.tenant):
             name = "listed_units" if self._database.agreed(SPACE) in (None, space) else "waiting_units"
             if after is not None:
                 row = self._database.find(after.tenant, after.user, after.id)
@@ -368,10 +388,34 @@ class PostgresStore:
             rows = connection.execute(self._database.statement("tenants")).fetchall()
         return [name for (name,) in rows]
 
-    @contextmanager
-    def loading(self) -> Iterator[Callable[[Sequence[Mark]], list[Written | None]]]:
-        """See `Copyable.loading`."""
-        yield self.mark
+    def loading(self, units: int, processes: int | None = None) -> AbstractContextManager[Write]:
+        """See `Copyable.loading`: many units, into shards that hold nothing yet, go by COPY; see `bulk`.
+
+        Then `processes` derive what is searched, as many as there are processors unless it is said how many.
+        """
+        if self._replica or units < bulk.WORTH_IT:
+            return nullcontext(self.mark)
+        return bulk.bulk_load(self._database, self._derivation, self.mark, processes)
+
+    # --------------------------------------------------------------------------------------------- upkeep
+
+    def build_indexes(self, *, least: int = APPROXIMATE_FROM, concurrently: bool = False) -> list[str]:
+        """Finish loads that were interrupted, and build what large owners' vectors are found by; return its names."""
+        with self._database.everywhere() as connection:
+            unfinished = bulk.unfinished(connection)
+            shards = [shard for (shard,) in connection.execute("SELECT shard FROM shards ORDER BY shard")]
+        for shard in unfinished:
+            bulk.finish_load(self._database, shard)
+        built = [build_vector_indexes(self._database, one, least=least, concurrently=concurrently) for one in shards]
+        return [name for names in built for name in names]
+
+    def derive_again(self, progress: Callable[[int, int], None] = lambda _done, _of: None) -> int:
+        """Derive what is searched from every unit anew; see `upkeep.derive_again`."""
+        return derive_again(self._database, self._derivation, progress)
+
+    def set_quota(self, tenant: str, most: int | None) -> None:
+        """Let a tenant keep at most so many units; see `upkeep.set_quota`."""
+        set_quota(self._database, tenant, most)
 
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""

@@ -14,6 +14,18 @@ ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s::jsonb)));
 -- name: keys
 ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s::jsonb)::bigint));
 
+-- name: counted
+WITH entry AS (
+    SELECT tenant, "user", agent, speaker, lengths, terms, unit_key FROM entries WHERE shard = %(shard)s
+), counted AS (
+    SELECT tenant, "user", agent, 'u' AS kind, '' AS name, count(*) AS n FROM entry GROUP BY 1, 2, 3
+    UNION ALL SELECT tenant, "user", agent, 's', speaker, count(*) FROM entry GROUP BY 1, 2, 3, 5
+    UNION ALL SELECT tenant, "user", agent, 'f', (field - 1)::text, sum(size)::bigint FROM entry,
+        unnest(lengths) WITH ORDINALITY AS one (size, field) WHERE size > 0 GROUP BY 1, 2, 3, 5
+    UNION ALL SELECT tenant, "user", agent, 't', term, count(DISTINCT unit_key) FROM entry,
+        unnest(terms) AS one (term) GROUP BY 1, 2, 3, 5
+);
+
 -- name: add_tenant
 INSERT INTO tenants (tenant, shard)
 SELECT %(tenant)s, shard FROM shards WHERE takes_tenants ORDER BY shard
@@ -72,6 +84,14 @@ FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = {keys};
 
 -- name: taken_ids
 SELECT id FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND id = {ids};
+
+-- name: stored_states
+SELECT id, checksum, superseded_by, covered_by, gate, access_count FROM units
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND id = {ids};
+
+-- name: next_units
+SELECT key, "user" FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key > %(after)s
+ORDER BY key LIMIT %(limit)s;
 
 -- name: insert_unit
 INSERT INTO units (shard, tenant, key, "user", id, version, session, position, event_time, body, checksum, document,
@@ -406,6 +426,9 @@ WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
 UPDATE entries SET content = %(after)s
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = %(key)s AND content = %(before)s;
 
+-- name: forget_derivation
+UPDATE entries SET content = -1 WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+
 -- name: insert_entry
 INSERT INTO entries (shard, tenant, unit_key, "user", content, author, speaker, role, agent, event_us, starts_us, ends_us,
     decay_rate, length, said, stating, anchor_density, lengths, terms, fields, tfs, impacts, topic, claim, acts)
@@ -533,6 +556,25 @@ SELECT (SELECT count(*) FROM units WHERE shard = %(shard)s AND tenant <> ALL(%(l
         SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
             AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s)));
 
+-- name: space_key
+SELECT a.value, s.key FROM agreements AS a JOIN spaces AS s ON s.name = a.value WHERE a.name = 'space';
+
+-- name: fill_counts
+{counted}
+INSERT INTO counts (shard, tenant, "user", agent, kind, name, n)
+SELECT %(shard)s, tenant, "user", agent, kind::"char", name, n FROM counted;
+
+-- name: loaded_room
+SELECT most_units - (SELECT count(*) FROM units AS u WHERE u.shard = t.shard AND u.tenant = t.tenant)
+FROM tenants AS t WHERE tenant = %(tenant)s AND most_units IS NOT NULL;
+
+-- name: set_quota
+UPDATE tenants SET most_units = %(most)s WHERE tenant = %(tenant)s;
+
+-- name: leaf_indexes
+SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'holdfast' AND tablename = ANY (%(tables)s::text[])
+ORDER BY indexname;
+
 -- name: all_bodies
 SELECT {row}
 FROM units WHERE shard = %(shard)s ORDER BY key;
@@ -562,16 +604,7 @@ FULL JOIN (SELECT tenant, unit_key, content FROM entries WHERE shard = %(shard)s
 WHERE u.checksum IS DISTINCT FROM e.content ORDER BY 1;
 
 -- name: wrong_counts
-WITH entry AS (
-    SELECT tenant, "user", agent, speaker, lengths, terms, unit_key FROM entries WHERE shard = %(shard)s
-), counted AS (
-    SELECT tenant, "user", agent, 'u' AS kind, '' AS name, count(*) AS n FROM entry GROUP BY 1, 2, 3
-    UNION ALL SELECT tenant, "user", agent, 's', speaker, count(*) FROM entry GROUP BY 1, 2, 3, 5
-    UNION ALL SELECT tenant, "user", agent, 'f', (field - 1)::text, sum(size)::bigint FROM entry,
-        unnest(lengths) WITH ORDINALITY AS one (size, field) WHERE size > 0 GROUP BY 1, 2, 3, 5
-    UNION ALL SELECT tenant, "user", agent, 't', term, count(DISTINCT unit_key) FROM entry,
-        unnest(terms) AS one (term) GROUP BY 1, 2, 3, 5
-)
+{counted}
 SELECT coalesce(c.tenant, k.tenant), coalesce(c."user", k."user"), count(*) FROM counted AS k
 FULL JOIN (SELECT tenant, "user", agent, kind, name, n FROM counts WHERE shard = %(shard)s) AS c
     ON c.tenant = k.tenant AND c."user" = k."user" AND c.agent = k.agent AND c.kind = k.kind::"char" AND c.name = k.name
