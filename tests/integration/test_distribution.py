@@ -21,7 +21,7 @@ CARRIED = re.compile(
     r"|language/\w+\.toml"
     r"|models/\w+/(?:LICENSE|PROVENANCE\.json|model\.onnx|tokenizer\.json|embeddings\.npy)"
     r"|sample/(?:handbook/\w+\.md|\w+\.jsonl?)"
-    r"|store/sql/(?:queries|migrations/\d{4}_\w+)\.sql"
+    r"|store/(?:postgres/)?sql/(?:queries|search|leaf|migrations/\d{4}_\w+)\.sql"
     r"|(?:\w+/)*(?:templates|static)/[\w./-]+\.(?:html|css|js|svg|txt)"
     r")"
 )

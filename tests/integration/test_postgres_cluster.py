@@ -1,6 +1,7 @@
 """A store on more than one server: where a question goes, tenants that move, servers that are away, and replicas."""
 
 import contextlib
+import dataclasses
 import json
 import re
 import sys
@@ -8,15 +9,19 @@ import threading
 
 import pytest
 
-from builders import opened, patient
+from builders import opened
 from holdfast.errors import InputError, NotFoundError, ReadOnlyStoreError, ServerError, StoreError
 from holdfast.interfaces import cli
-from holdfast.testing.builders import Asker, draft, view, words
+from holdfast.settings import Settings
+from holdfast.testing.builders import Asker, draft, view
 from holdfast.testing.embedders import HashEmbedder
-from postgres_server import Replica, name_of, open_store
+from postgres_server import Cluster, Replica, name_of, open_store
 
 pytest.importorskip("psycopg", reason="psycopg is not installed, so the store on PostgreSQL is not tested")
+import psycopg
+
 from holdfast.store.postgres import cluster as servers
+from holdfast.store.postgres import schema
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.pool import Connections
 from holdfast.store.postgres.schema import APP_ROLE, partitioned
@@ -154,6 +159,38 @@ def test_new_tenants_are_spread_over_those_that_take_them(store):
         servers.take_tenants(store.database, 9, takes=True)
 
 
+def test_a_server_that_wants_a_password_is_asked_with_it(cluster, address, store):
+    far = cluster.others[0]
+    far.run("CREATE ROLE guarded_far SUPERUSER LOGIN PASSWORD 'p w''%1'")
+    name = far.create(empty=True)
+    try:
+        with pytest.raises(StoreError, match="refuses the password"):
+            servers.add_server(store.database, "west", far.at(name, "guarded_far", "wrong"))
+        shard = servers.add_server(store.database, "west", far.at(name, "guarded_far", "p w'%1"))
+        servers.move_tenant(store.database, "tenant 1", shard)
+        put(store, "tenant 1", 1)
+        assert scan(store, "tenant 1") == ["u1"]
+        assert servers.list_shards(store.database)[shard].units == 1
+        told = cluster.front.run("SELECT address FROM holdfast.shards", name_of(address))
+        assert not any("p w" in (one or "") for (one,) in told)
+    finally:
+        far.drop(name)
+        far.run("DROP ROLE guarded_far")
+
+
+def test_a_newer_schema_reaches_the_other_servers_first(cluster, address, store, monkeypatch):
+    newer = (*schema.migrations(), (9999, "ALTER TABLE units ADD COLUMN mood text"))
+    monkeypatch.setattr(schema, "migrations", lambda: newer)
+    put(store, "tenant 1", 1)
+    with cluster.front.connect(name_of(address)) as connection:
+        connection.execute("SET search_path = holdfast, public")
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            connection.execute("SELECT mood FROM units")
+        open_store(address).close()
+        connection.execute("UPDATE units SET mood = 'calm' WHERE shard = 1")
+        assert connection.execute("SELECT mood FROM units").fetchall() == [("calm",)]
+
+
 # --------------------------------------------------------------------------------------- where a question goes
 
 
@@ -203,23 +240,30 @@ def explained(server, name, asked):
     lender.close()
 
 
-def test_a_question_is_answered_where_the_rows_are(cluster, address, memory):
+def test_a_question_is_answered_where_the_rows_are(memory):
     tell(memory, "tenant 1")
-    store = memory.store
-    plans = []
-    with store.reading(view("ana", tenant="tenant 1")) as reading:
-        run = store.database.execute
+    plans, run = {}, memory.store.database.execute
 
-        def explain(statement, values=NOTHING):
-            if statement.lstrip().startswith(("SELECT", "WITH")):
-                plans.append("\n".join(line for (line,) in run("EXPLAIN " + statement, values)))
-            return run(statement, values)
+    def explain(statement, values=NOTHING):
+        if re.match(r"\W*(SELECT|WITH)", re.sub("--.*", "", statement)):
+            plans[statement] = "\n".join(line for (line,) in run("EXPLAIN " + statement, values))
+        return run(statement, values)
 
-        store.database.execute = explain
-        assert reading.propose(words("boat", "porto"), 9, patient()).ids
-        del store.database.execute
-    assert plans
-    assert not any("Foreign" in plan for plan in plans)
+    memory.store.database.execute = explain
+    assert found(memory, "tenant 1")
+    for word in ("postings", "<=>"):  # by words, by vectors
+        assert any(word in statement for statement in plans), word
+    assert not any("Foreign" in plan for plan in plans.values())
+
+
+def test_a_reading_inside_a_reading_may_be_of_another_server(store):
+    for number, tenant in enumerate(TENANTS):
+        put(store, tenant, number)
+    with store.reading(view("ana", tenant="tenant 1")) as outer:
+        for number, tenant in enumerate(TENANTS):
+            with store.reading(view("ana", tenant=tenant)) as inner:
+                assert [unit.id for unit in inner.scan(order="oldest", limit=9)] == [f"u{number}"]
+            assert [unit.id for unit in outer.scan(order="oldest", limit=9)] == ["u1"]
 
 
 # ------------------------------------------------------------------------------------------------ moving tenants
@@ -377,6 +421,31 @@ def test_a_server_that_is_away_keeps_its_own_tenants_waiting_and_nobody_else(clu
     assert memory.get("more", user="ana", tenant="tenant 2").text == "more"
 
 
+def test_a_connection_that_is_lost_in_the_middle_names_its_server(cluster, address, store):
+    put(store, "tenant 2", 1)
+    part, far = cluster.parts(name_of(address))[2], cluster.others[1]
+
+    def cut():
+        far.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{part}'")
+
+    def write():
+        with store.database.transaction("tenant 2", ["ana"]):
+            store.database.find("tenant 2", "ana", "u1")
+            cut()
+            store.database.find("tenant 2", "ana", "u1")
+
+    def read():
+        with store.reading(view("ana", tenant="tenant 2")) as reading:
+            cut()
+            reading.scan(order="oldest", limit=9)
+
+    for work in (write, read):
+        with pytest.raises(ServerError, match="server far_2 of the cluster"):
+            work()
+    put(store, "tenant 2", 2)
+    assert scan(store, "tenant 2") == ["u1", "u2"]
+
+
 def test_shards_are_listed_whoever_is_away(cluster, address, store):
     put(store, "tenant 2", 1, 2)
     away = cluster.others[1]
@@ -443,6 +512,36 @@ def test_a_replica_answers_and_says_how_stale_it_is(followed):
             catch_up(primary, replica)
             assert copy.get("second", **owner).text == "the second boat"
     primary.drop(name)
+
+
+def test_a_replica_of_the_front_never_misses_a_tenant_that_moves(cluster, followed):
+    primary, replica = followed
+    group = Cluster(primary, cluster.others[:2])
+    name = group.create()
+    settings = Settings()
+    settings = dataclasses.replace(settings, store=dataclasses.replace(settings.store, busy_timeout_ms=200))
+    store = open_store(group.at(name), settings)
+    put(store, "acme", 1)
+    here = store.database.shards()
+    [shard] = [one.number for one in servers.list_shards(store.database) if one.tenants]
+    catch_up(primary, replica)
+    copy = open_store(replica.at(name), settings)
+    replica.run("SELECT pg_wal_replay_pause()")
+    moved = servers.move_tenant(store.database, "acme", 3 - shard)
+    assert "replica" in moved.remains
+    assert scan(store, "acme") == scan(copy, "acme") == ["u1"]
+    replica.run("SELECT pg_wal_replay_resume()")
+    catch_up(primary, replica)
+    assert scan(copy, "acme") == ["u1"]
+    with pytest.raises(ReadOnlyStoreError):
+        put(copy, "acme", 2)
+    while servers.move_tenant(store.database, "acme", 3 - shard).remains:
+        catch_up(primary, replica)
+    assert (scan(copy, "acme"), len(here)) == (["u1"], 3)
+    copy.close()
+    store.close()
+    group.drop(name)
+    group.close()
 
 
 # ---------------------------------------------------------------------------------------------- the command line

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from meddler import QUESTION
 from test_one_state import both, meddling_processes, meddling_threads
 
 from builders import make_view, opened, waiting
-from conftest import EXAMPLES
 from holdfast.store.contract import DenseQuery, look
 from holdfast.testing.embedders import HashEmbedder
 
 WORKER = Path(__file__).with_name("embedding_worker.py")
 CROWD = Path(__file__).with_name("crowd.py")
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
-LONG = EXAMPLES >= 1_000
+LONG = settings.default.max_examples >= 1_000
 # Processes, rounds of each, tenants, searches beside writers, kills: a few seconds, or as many as are promised.
 PROCESSES, ROUNDS, TENANTS, SEARCHES, KILLS = (8, 60, 50, 300, 40) if LONG else (4, 5, 6, 20, 2)
 EMBEDDER, UNITS = HashEmbedder(64), 60

@@ -9,19 +9,18 @@ import itertools
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_filters import filters, remembered
 
 from builders import opened
-from conftest import EXAMPLES
 from histories import small_memory
 from holdfast.store.filters import matches, parse_filter
 from holdfast.testing.embedders import HashEmbedder
 from operations import Clock, History, difference, do
 
 # A few hundred calls, and in the long run thousands, in longer histories.
-MANY = 1_000
+MANY, EXAMPLES = 1_000, settings.default.max_examples
 LENGTH, HISTORIES = (60, 5) if EXAMPLES < MANY else (600, 10)
 
 

@@ -14,7 +14,6 @@ from datetime import datetime
 from importlib import import_module
 from itertools import groupby, product
 from typing import Any, Literal
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ from holdfast.language.tokens import estimate
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.settings import PROFILES, AssemblySettings, Settings, Unread
-from holdfast.store.postgres.address import is_postgres
+from holdfast.store.opening import empty_place
 from holdfast.types import Compaction, Unit
 
 # ---------------------------------------------------------------------------------------------- the product
@@ -55,12 +54,13 @@ class Product:
         """Open an empty memory; messages are remembered when a question may see them."""
         moment = [haystack.messages[0].at]
         wanted = None if self.settings.embedding.embedder == "none" else embedder
-        store = replace(self.settings.store, tenant=f"eval {uuid4()}")  # each haystack is one, in a database
-        settings = replace(self.settings.unhurried(), store=store)
+        settings = self.settings.unhurried()
         if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
             settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
-        path = store.path if is_postgres(store.path) else ":memory:"
-        with Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory:
+        with (
+            empty_place(settings.store.path) as path,
+            Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory,
+        ):
             yield ProductReader(memory, haystack, self.profile, moment, self.compacted)
 
 

@@ -296,6 +296,8 @@ def stats(found: Stats) -> RenderableType:
         "whole store": f"{units}, {size}, schema {found.schema_version}",
         "vectors": f"{found.space}; {count(found.waiting or 0, 'unit')} without" if found.space else "",
         "place": found.location,
+        "replica": "" if found.staleness_seconds is None else f"at most {found.staleness_seconds:.1f} seconds behind",
+        "away": "; ".join(found.away),
     })  # fmt: skip
 
 

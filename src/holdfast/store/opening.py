@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 
@@ -41,3 +42,11 @@ def open_store(
 def is_missing(location: str | Path) -> bool:
     """Return whether a location names a file that does not exist; of a database only its server knows."""
     return not is_postgres(str(location)) and str(location) != ":memory:" and not Path(location).exists()
+
+
+def empty_place(path: str) -> AbstractContextManager[str]:
+    """Return where a store is empty, for a while: in this process, or in a database beside the one of an address."""
+    if not is_postgres(path):
+        return nullcontext(":memory:")
+    made: AbstractContextManager[str] = import_module("holdfast.store.postgres.scratch").scratch_database(path)
+    return made

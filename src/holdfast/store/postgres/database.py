@@ -39,6 +39,7 @@ _TRIES = 6
 # A statement that is cancelled costs its answer: on a busy machine it may run longer than the question's budget.
 _LEAST_TIMEOUT_MS = 2000
 _LOCK_NAME = "holdfast"
+EVERYONE = ""  # in place of a tenant, for what is the whole store's: it has no rows, and no shard
 _NOBODY = "\0"  # no tenant's name: NUL is not taken
 _READING, _WRITING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN ISOLATION LEVEL READ COMMITTED"
 # Tenants that are known to have a shard: a name each.
@@ -61,6 +62,12 @@ class _Open:
     changed: dict[int, tuple[str, str]] = field(default_factory=dict)
     inserts: list[dict[str, Any]] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
+
+    def bind(self, tenant: str, row: tuple[int, str | None] | None) -> None:
+        """Note the tenant, and where it lies."""
+        if self.home is not None:
+            row = self.home[1:] if self.home[0] == tenant else None
+        self.tenant, (self.shard, self.server) = tenant, row or (NO_SHARD, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ class PostgresDatabase:
         It is read where the tenant's rows lie: another server is asked itself, and not through this one.
         """
         outer = self._current()
-        if outer is not None and (outer.lender is self._front or tenant in ("", outer.tenant)):
+        if outer is not None and (outer.lender is self._front or tenant in (EVERYONE, outer.tenant)):
             before = outer.tenant
             self.bind(tenant)
             try:
@@ -172,10 +179,18 @@ class PostgresDatabase:
         place = opened.lender.shown if opened.server is None else f"{opened.lender.shown}, {opened.server}"
         return explained(error, place, writing=opened.writing)
 
-    def _begin(self, lender: Connections, statement: str, tenant: str, *, locks: Sequence[int] = ()) -> None:
-        connection, _ = lender.begin(statement)
-        self._local.open = _Open(lender, connection, statement is _WRITING)
-        self.bind(tenant, locks=locks)
+    def _begin(
+        self, lender: Connections, statement: str, tenant: str, *, locks: Sequence[int] = (),
+        home: tuple[str, int, str] | None = None,
+    ) -> None:  # fmt: skip
+        if statement is _WRITING:
+            self._local.open = _Open(lender, lender.begin(statement)[0], writing=True)
+            self.bind(tenant, locks=locks)
+            return
+        steps = [sql.SQL(statement), *_binding(tenant, looking=home is None)]
+        connection, cursor = lender.begin(sql.SQL("; ").join(steps))
+        self._local.open = opened = _Open(lender, connection, writing=False, home=home)
+        opened.bind(tenant, _last(cursor))
 
     def _go_where_it_lies(self, tenant: str) -> None:
         """Read at the server that has the tenant's rows.
@@ -189,19 +204,15 @@ class PostgresDatabase:
                 return
             home = (tenant, opened.shard, opened.server)
             self._leave()
-            lender = self._lender(*home[1:])
-            there: _Open | None = _Open(lender, lender.begin(_READING)[0], writing=False, home=home)
-            try:
-                self._local.open = there
-                self.bind(tenant)
-                self._begin(self._front, _READING, tenant)
-                if self._open.shard == home[1]:
-                    self._leave()
-                    self._local.open, there = there, None
-                    return
-            finally:
-                if there is not None:
-                    lender.give_back(there.connection)
+            self._begin(self._lender(*home[1:]), _READING, tenant, home=home)
+            with translated(self.address.shown):
+                connection, cursor = self._front.begin(sql.SQL("; ").join(_binding(tenant, looking=True)))
+                now = _last(cursor)
+                self._front.give_back(connection)
+            if now is not None and now[0] == home[1]:
+                return
+            self._leave()
+            self._begin(self._front, _READING, tenant)
         raise BusyStoreError(f"the tenant {shown(tenant)} is moved again and again; try again")
 
     def _leave(self) -> None:
@@ -234,7 +245,7 @@ class PostgresDatabase:
         Another server commits before this one does: were this one to fail in between, nobody would know where the
         rows of a new tenant are.
         """
-        new = tenants - self._settled
+        new = tenants - self._settled - {EVERYONE}
         if not new:
             return
         with self.everywhere(writing=True) as connection:
@@ -269,27 +280,17 @@ class PostgresDatabase:
         if opened.tenant == tenant and not locks:
             return
         self.flush()
-        name = sql.Literal(tenant)
-        steps = [sql.SQL("SELECT set_config('holdfast.tenant', {}, true)").format(name)]
+        locking: list[sql.Composed] = []
         if opened.writing:
             moving = sql.Literal(lock_number(tenant))
-            steps.append(sql.SQL("SELECT pg_advisory_xact_lock_shared({})").format(moving))
-            steps += [sql.SQL("SELECT pg_advisory_xact_lock({})").format(sql.Literal(one)) for one in locks]
-        steps.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(APP_ROLE)))
-        if opened.home is None:
-            place = "SELECT shard, server FROM tenants JOIN shards USING (shard) WHERE tenant = {}"
-            steps.append(sql.SQL(place).format(name))
-        cursor = opened.connection.execute(sql.SQL("; ").join(steps))
-        while cursor.nextset():
-            pass
-        if opened.home is not None:
-            row = opened.home[1:] if opened.home[0] == tenant else None
-        else:
-            row = cursor.fetchone()
-        if row is None and opened.writing:
+            locking.append(sql.SQL("SELECT pg_advisory_xact_lock_shared({})").format(moving))
+            locking += [sql.SQL("SELECT pg_advisory_xact_lock({})").format(sql.Literal(one)) for one in locks]
+        steps = _binding(tenant, looking=opened.home is None, first=locking)
+        row = _last(opened.connection.execute(sql.SQL("; ").join(steps)))
+        if row is None and opened.writing and tenant != EVERYONE:
             opened.connection.execute(queries()["add_tenant"], {"tenant": tenant})
             row = opened.connection.execute(queries()["tenant_shard"], {"tenant": tenant}).fetchone()
-        opened.tenant, (opened.shard, opened.server) = tenant, row or (NO_SHARD, None)
+        opened.bind(tenant, row)
 
     def lock(self, tenant: str, users: Sequence[str]) -> None:
         """Have the units of some more users to itself, until the transaction ends."""
@@ -493,6 +494,24 @@ class PostgresDatabase:
             found.setdefault(tenant, []).append(key)
         opened.changed.clear()
         return found
+
+
+def _binding(tenant: str, *, looking: bool, first: Sequence[sql.Composed] = ()) -> list[sql.Composed]:
+    """Return the statements that make those behind them one tenant's; the last looks up where it lies."""
+    name = sql.Literal(tenant)
+    steps = [sql.SQL("SELECT set_config('holdfast.tenant', {}, true)").format(name), *first]
+    steps.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(APP_ROLE)))
+    if looking:
+        place = "SELECT shard, server FROM tenants JOIN shards USING (shard) WHERE tenant = {}"
+        steps.append(sql.SQL(place).format(name))
+    return steps
+
+
+def _last(cursor: psycopg.Cursor[Any]) -> tuple[int, str | None] | None:
+    """Return the row that the last of some statements has found."""
+    while cursor.nextset():
+        pass
+    return cursor.fetchone() if cursor.description else None
 
 
 def repeated(unit: Unit) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from holdfast.errors import ForeignStoreError, NewerStoreError, ReadOnlyStoreError, StoreError, shown
 from holdfast.store.postgres.address import Address
@@ -177,6 +177,8 @@ def _create(connection: psycopg.Connection[Any], address: Address) -> None:
         "(number integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
     )
     [last] = connection.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchone() or (0,)
+    if last:
+        _bring_shards_up_to_date(connection)
     for number, script in migrations():
         if number > last:
             connection.execute(script)
@@ -187,6 +189,14 @@ def _create(connection: psycopg.Connection[Any], address: Address) -> None:
         for table in partitioned():
             connection.execute(f"ALTER TABLE {table} ATTACH PARTITION {table}_0 FOR VALUES IN (0)")
     _secure(connection, address)
+
+
+def _bring_shards_up_to_date(connection: psycopg.Connection[Any]) -> None:
+    """Bring the other servers of a store up to date first: what this one asks for has to be there."""
+    far = connection.execute("SELECT shard FROM shards WHERE server IS NOT NULL ORDER BY shard").fetchall()
+    for (shard,) in far:
+        place, password = connection.execute(queries()["far_address"], {"shard": shard}).fetchone() or ("", None)
+        bring_up_to_date(Address(make_conninfo(place, password=password), f"the server of shard {shard}"))
 
 
 def _need_extension(connection: psycopg.Connection[Any], address: Address) -> None:

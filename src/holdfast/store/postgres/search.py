@@ -134,6 +134,7 @@ class Searcher:
         held = {term: idf for (term, idf), df in zip(terms.items(), dfs, strict=True) if df}
         asked: dict[str, Any] = {
             "terms": [*held],
+            "users": [*dict.fromkeys((self._visible.values["user"], GLOBAL))],
             "idfs": [idf * (query.k1 + 1.0) for idf in held.values()],
             "weights": [*query.weights],
             "boosts": [query.role_boost if role in query.boosted_roles else 1.0 for role in ROLES],
@@ -143,8 +144,7 @@ class Searcher:
         exactly = self._database.statement("words_exactly")
         first, otherwise = (exactly.replace("{among}", one) for one in ("", self._database.statement("among_seen")))
         if self._approximate and any(df > _POSTINGS_EACH for df in dfs):
-            users = [*dict.fromkeys((self._visible.values["user"], GLOBAL))]
-            asked |= {"users": users, "each": _POSTINGS_EACH}
+            asked["each"] = _POSTINGS_EACH
             first, depth = self._database.statement("words_nearly"), depth * _SLACK
 
         def ask(most: int) -> _Scored:
@@ -184,12 +184,11 @@ class Searcher:
         by_graph = self._by_graph and not self._is_narrow and query.tier is None and query.density is None
         if by_graph:
             nearly = self._indexed(nearly, f"{indexed_vector(dims)} <=> %(query)s")
-            self._widen(depth)
 
         def ask(most: int) -> _Scored:
-            found: _Scored = self._run(nearly, {**asked, "most": most}) if by_graph else []
+            found: _Scored = self._run_graph(nearly, {**asked, "most": most}, depth) if by_graph else []
             if len(found) >= depth:
-                return found
+                return sorted(found, key=lambda one: -one[1])
             return self._walk(exactly, seen, asked, most, self._statistics.unit_count)
 
         return self._best(ask, depth, deadline, _HALF_MARGIN, earlier)
@@ -202,10 +201,15 @@ class Searcher:
         """Return a statement with what the index was made with: numbers of ours, which cannot be bound."""
         return statement.replace("{space}", str(self._space.key)).replace("{indexed}", order)
 
-    def _widen(self, depth: int) -> None:
-        """Let a graph be walked far enough for so many."""
+    def _run_graph(
+        self, statement: str, values: Mapping[str, Any], depth: int, seen: VisibleRows | None = None
+    ) -> list[Any]:
+        """Run a statement that goes by the index of vectors, far enough for so many."""
         held = min(_MOST_HELD, max(_HELD, 2 * depth))
         self._database.run("walk_graphs", {"held": held, "scanned": _SCANNED})
+        rows = self._run(statement, values, seen)
+        self._database.run("sort_again")
+        return rows
 
     def read_vectors(self, units: Iterable[Known]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors of some units' present words, by id."""
@@ -244,10 +248,9 @@ class Searcher:
         """Return turns and durable units near to each vector: its number, which of both, key, vector, checksum."""
         # One more for the unit itself, and a few: the last ones by 16 bits may not be the last.
         wanted = {"turns": query.turns + 1 + _TIES, "durable": query.durable + 1 + _TIES}
-        self._widen(max(wanted.values()))
         statement = self._indexed(self._database.statement("similar_nearly"), indexed_vector(query.vectors.shape[1]))
         given = [str(row) for row in halve(query.vectors).tolist()]
-        return self._run(statement, {**wanted, "vectors": given}, present)
+        return self._run_graph(statement, {**wanted, "vectors": given}, max(wanted.values()), present)
 
     def _similar(self, query: SimilarityQuery, present: VisibleRows) -> list[Any]:
         """Return the same of all that there is, which is compared here: SQL would go through it for each vector."""

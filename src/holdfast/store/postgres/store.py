@@ -50,7 +50,7 @@ from holdfast.store.marks import Marker
 from holdfast.store.postgres import bulk
 from holdfast.store.postgres.address import read_address
 from holdfast.store.postgres.copies import Copies
-from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.store.postgres.database import EVERYONE, PostgresDatabase
 from holdfast.store.postgres.derived import derive_changed
 from holdfast.store.postgres.erasure import PostgresEraser
 from holdfast.store.postgres.reading import PostgresReading
@@ -147,7 +147,7 @@ class PostgresStore:
             raise ReadOnlyStoreError(
                 f"{self._database.address.shown} is a replica, which is only read; write to the primary server"
             )
-        tenants = sorted(owners) or [""]
+        tenants = sorted(owners) or [EVERYONE]
         with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ())), tenants[1:]):
             for tenant in tenants[1:]:
                 self._database.lock(tenant, sorted(owners[tenant]))
@@ -290,7 +290,7 @@ class PostgresStore:
     def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
         """See `Store.waiting`."""
         start = 0
-        with self._database.snapshot("" if after is None else after.tenant):
+        with self._database.snapshot(EVERYONE if after is None else after.tenant):
             name = "listed_units" if self._database.agreed(SPACE) in (None, space) else "waiting_units"
             if after is not None:
                 row = self._database.find(after.tenant, after.user, after.id)

@@ -37,12 +37,19 @@ ORDER BY units."user";  -- everyone's first, so that a user's own of the same id
 -- ------------------------------------------------------------------------------------------------------------- words
 
 -- name: words_exactly
-WITH asked AS (SELECT term, idf FROM unnest(%(terms)s::text[], %(idfs)s::float8[]) AS given (term, idf)),
+WITH asked AS (
+    SELECT term, idf, owner FROM unnest(%(terms)s::text[], %(idfs)s::float8[]) AS given (term, idf)
+    CROSS JOIN unnest(%(users)s::text[]) AS owners (owner)
+),
 scored AS MATERIALIZED (
     SELECT unit_key, sum(asked.idf * (%(weights)s::float8[])[field + 1] * (%(boosts)s::float8[])[role + 1] * tf
         / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length)) AS score
-    FROM asked JOIN postings ON postings.shard = %(shard)s AND postings.tenant = %(tenant)s
-        AND postings."user" IN (%(user)s, '') AND postings.term = asked.term {among}
+    FROM asked CROSS JOIN LATERAL (
+        SELECT unit_key, field, role, tf, length FROM postings
+        WHERE postings.shard = %(shard)s AND postings.tenant = %(tenant)s AND postings."user" = asked.owner
+            AND postings.term = asked.term {among}
+        OFFSET 0  -- term by term, and nothing else of an owner
+    ) AS found
     GROUP BY unit_key
 )
 SELECT seen.id, best.score
@@ -112,12 +119,15 @@ SELECT units.id, 1 - near.distance FROM (
             WHERE units.key = vectors.unit_key AND units.version = vectors.version AND {where} LIMIT 1)
     ORDER BY {indexed} LIMIT %(most)s::bigint
 ) AS near
-JOIN units ON units.shard = %(shard)s AND units.tenant = %(tenant)s AND units.key = near.unit_key
-ORDER BY near.distance;
+JOIN units ON units.shard = %(shard)s AND units.tenant = %(tenant)s AND units.key = near.unit_key;
 
 -- name: walk_graphs
+-- The graph is chosen because the other way sorts: what it costs to compare all, no plan knows without samples of users.
 SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %(held)s::text, true),
-    set_config('hnsw.max_scan_tuples', %(scanned)s::text, true);
+    set_config('hnsw.max_scan_tuples', %(scanned)s::text, true), set_config('enable_sort', 'off', true);
+
+-- name: sort_again
+SELECT set_config('enable_sort', 'on', true);
 
 -- name: vectors_by_key
 SELECT unit_key, vector, checksum, version FROM vectors
@@ -164,11 +174,12 @@ FROM entries WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = ANY(
 -- ------------------------------------------------------------------------------------- statements, documents, columns
 
 -- name: stating_units
-SELECT units.event_time, units.position, units.id
-FROM entries JOIN units ON units.key = entries.unit_key
+SELECT seen.event_time, seen.position, seen.id FROM entries CROSS JOIN LATERAL (
+    SELECT units.event_time, units.position, units.id FROM units WHERE units.key = entries.unit_key AND {where} LIMIT 1
+) AS seen
 WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s AND entries."user" IN (%(user)s, '')
-    AND entries.stating > 0 AND entries.stating & %(stating)s::smallint > 0 AND {where}
-ORDER BY units.event_time DESC, units.position DESC, units.id DESC LIMIT %(most)s::bigint;
+    AND entries.stating > 0 AND entries.stating & %(stating)s::smallint > 0
+ORDER BY seen.event_time DESC, seen.position DESC, seen.id DESC LIMIT %(most)s::bigint;
 
 -- name: parts_of_document
 SELECT "user", id, strpos(body, '"expires_at"') = 0 OR body::json ->> 'expires_at' IS NULL FROM units
@@ -276,7 +287,9 @@ led AS MATERIALIZED (
     GROUP BY asked.name
 )
 SELECT led.name, units.id FROM led CROSS JOIN LATERAL unnest(led.keys) AS led_to (key)
-JOIN units ON units.key = led_to.key AND {where}
+CROSS JOIN LATERAL (
+    SELECT units.id FROM units WHERE units.key = led_to.key AND {where} LIMIT 1
+) AS units
 WHERE cardinality(led.keys) <= %(most)s::bigint
 UNION ALL SELECT name, NULL FROM led WHERE cardinality(keys) > %(most)s::bigint;
 
@@ -325,7 +338,9 @@ SELECT owner, best.symbol FROM unnest(%(users)s::text[]) AS owners (owner) CROSS
         GROUP BY symbol ORDER BY count(DISTINCT token) = max(tokens) DESC, count(DISTINCT token) DESC, symbol
     ) AS found
     CROSS JOIN LATERAL (
-        SELECT 1 FROM symbols AS here JOIN units ON units.key = here.unit_key AND {where}
+        SELECT 1 FROM symbols AS here CROSS JOIN LATERAL (
+            SELECT units.id FROM units WHERE units.key = here.unit_key AND {where} LIMIT 1
+        ) AS units
         WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here."user" = owner
             AND here.token = found.token AND here.symbol = found.symbol LIMIT 1
     ) AS seen
@@ -340,30 +355,42 @@ WITH stated AS (
         array_agg(units.id ORDER BY units.id) AS sources
     FROM unnest(%(symbols)s::text[]) AS asked (symbol) JOIN facts ON facts.shard = %(shard)s
         AND facts.tenant = %(tenant)s AND facts."user" IN (%(user)s, '') AND facts.object = symbol
-    JOIN units ON units.key = facts.unit_key AND {where}
+    CROSS JOIN LATERAL (
+        SELECT units.id FROM units WHERE units.key = facts.unit_key AND {where} LIMIT 1
+    ) AS units
     GROUP BY symbol, facts."user", subject, relation, object
     UNION ALL
     SELECT symbol, 'subject', object, facts."user", subject, relation, object, max(confidence),
         array_agg(units.id ORDER BY units.id)
     FROM unnest(%(symbols)s::text[]) AS asked (symbol) JOIN facts ON facts.shard = %(shard)s
         AND facts.tenant = %(tenant)s AND facts."user" IN (%(user)s, '') AND facts.subject = symbol
-    JOIN units ON units.key = facts.unit_key AND {where}
+    CROSS JOIN LATERAL (
+        SELECT units.id FROM units WHERE units.key = facts.unit_key AND {where} LIMIT 1
+    ) AS units
     GROUP BY symbol, facts."user", subject, relation, object
 ),
 joined AS (
     SELECT stated.*,
-        EXISTS (SELECT 1 FROM facts AS more JOIN units ON units.key = more.unit_key AND {where}
+        EXISTS (SELECT 1 FROM facts AS more CROSS JOIN LATERAL (
+            SELECT units.id FROM units WHERE units.key = more.unit_key AND {where} LIMIT 1
+        ) AS units
             WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = stated."user"
                 AND more.subject = far AND (more.subject, more.relation, more.object)
                     <> (stated.subject, stated.relation, stated.object))
-        OR EXISTS (SELECT 1 FROM facts AS more JOIN units ON units.key = more.unit_key AND {where}
+        OR EXISTS (SELECT 1 FROM facts AS more CROSS JOIN LATERAL (
+            SELECT units.id FROM units WHERE units.key = more.unit_key AND {where} LIMIT 1
+        ) AS units
             WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = stated."user"
                 AND more.object = far AND (more.subject, more.relation, more.object)
                     <> (stated.subject, stated.relation, stated.object)) AS further,
-        EXISTS (SELECT 1 FROM facts AS more JOIN units ON units.key = more.unit_key AND {where}
+        EXISTS (SELECT 1 FROM facts AS more CROSS JOIN LATERAL (
+            SELECT units.id FROM units WHERE units.key = more.unit_key AND {where} LIMIT 1
+        ) AS units
             WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = ANY(%(users)s::text[])
                 AND more."user" <> stated."user" AND more.subject = far)
-        OR EXISTS (SELECT 1 FROM facts AS more JOIN units ON units.key = more.unit_key AND {where}
+        OR EXISTS (SELECT 1 FROM facts AS more CROSS JOIN LATERAL (
+            SELECT units.id FROM units WHERE units.key = more.unit_key AND {where} LIMIT 1
+        ) AS units
             WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = ANY(%(users)s::text[])
                 AND more."user" <> stated."user" AND more.object = far)
         OR far = ANY(%(earlier)s::text[]) AS elsewhere
@@ -385,7 +412,9 @@ SELECT found."user", subject, relation, object, max(confidence), array_agg(units
     UNION SELECT "user", subject, relation, object, confidence, unit_key FROM facts
     WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '')
         AND object = ANY(%(left)s::text[]) AND subject = ANY(%(right)s::text[])
-) AS found JOIN units ON units.key = found.unit_key AND {where}
+) AS found CROSS JOIN LATERAL (
+    SELECT units.id FROM units WHERE units.key = found.unit_key AND {where} LIMIT 1
+) AS units
 GROUP BY found."user", subject, relation, object ORDER BY subject, relation, object;
 
 -- name: symbol_touched
@@ -397,4 +426,6 @@ SELECT EXISTS (
         UNION ALL SELECT unit_key FROM facts WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(owner)s
             AND object = %(symbol)s
             AND (subject, relation, object) IS DISTINCT FROM (%(subject)s::text, %(relation)s::text, %(object)s::text)
-    ) AS found JOIN units ON units.key = found.unit_key AND {where});
+    ) AS found CROSS JOIN LATERAL (
+        SELECT units.id FROM units WHERE units.key = found.unit_key AND {where} LIMIT 1
+    ) AS units);

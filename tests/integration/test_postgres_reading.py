@@ -1,0 +1,246 @@
+"""Two stores that were told the same answer the same, method by method; the one in SQLite is the oracle."""
+
+import random
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from holdfast import HoldfastError
+from holdfast.derivation import derivation
+from holdfast.kernels import bm25
+from holdfast.kernels import hypervectors as hv
+from holdfast.kernels.vectors import cosines
+from holdfast.settings import Settings
+from holdfast.store import contract
+from holdfast.store.filters import parse_filter
+from holdfast.store.sqlite import SqliteStore
+from holdfast.testing.builders import NOON, SPACE, draft, no_deadline, view
+from holdfast.types import ACTS, FACTS, INSTRUCTIONS, ROLES, Unit
+from postgres_server import open_store
+
+DIMS, UNITS = 80, 90
+PEOPLE, TOWNS, THINGS = (
+    ("Mara", "Tomas", "Ines"),
+    ("Porto", "Lisbon", "Kestrel Quay"),
+    ("boat", "ferry", "lamp", "mill"),
+)
+SAID = (
+    "I live in {town}", "{who} works at {town}", "my {thing} is called {who}", "the {thing} depends on the {other}",
+    "always answer in English, please", "To mend the {thing}, first dry the {other}, then call {who}.", "ok",
+    "{who} is the sister of {thing} and {town} causes {other}", "Die Brücke über den Fluß {n} 🚢 {town}",
+)  # fmt: skip
+METADATA = (
+    {}, {"mood": "good"}, {"mood": "ü"}, {"n": 2}, {"n": 2.5}, {"n": True}, {"n": "2"}, {"n": None}, {"n": 1e300},
+    {"deep": {"list": ["x", 1, None], "0": "zero"}}, {"deep": {"list": "x"}}, {"list": [1, "a", True]},
+)  # fmt: skip
+FILTERS = (
+    {"mood": "good"}, {"mood": {"gt": "g"}}, {"mood": {"gt": "g\0"}}, {"mood": {"lt": "good\0"}}, {"mood": "a\0"},
+    {"n": {"gte": 2}}, {"n": {"in": [2.5, "2", None, True]}}, {"n": {"ne": 2}}, {"mood": {"in": []}}, {"n": True},
+    {"deep.list": {"contains": "x"}}, {"deep.0": "zero"}, {"deep.list.0": "x"}, {"list": {"contains": True}},
+    {"text": {"contains": "boat"}}, {"role": {"ne": "Narrative"}}, {"agent": None}, {"session": {"in": ["s0"]}},
+    {"pinned": True}, {"authority": {"gt": 0}}, {"version": {"gt": 1}}, {"valid_to": None},
+    {"expires_at": {"ne": None}},
+    {"or": [{"mood": "ü"}, {"not": {"n": {"lt": 2}}}]}, {"position": "x"}, {"id": {"gt": "u5"}}, {"scope": "user"},
+)  # fmt: skip
+
+
+class Telling:
+    """Draws what is told and asked."""
+
+    def __init__(self, seed):
+        self.chance, self.vectors = random.Random(seed), np.random.default_rng(seed)
+
+    def maybe(self, share, **given):
+        return given if self.chance.random() < share else {}
+
+    def text(self):
+        pick = self.chance.choice
+        return pick(SAID).format(
+            who=pick(PEOPLE), town=pick(TOWNS), thing=pick(THINGS), other=pick(THINGS), n=self.chance.randint(0, 9)
+        )
+
+    def draft(self, now):
+        minutes, pick = self.chance.randint(0, 600), self.chance.choice
+        soon = NOON + timedelta(minutes=self.chance.randint(-100, 900))
+        given = (
+            self.maybe(0.4, session=f"s{self.chance.randrange(2)}") | self.maybe(0.3, agent=pick(("cook", "clerk")))
+            | self.maybe(0.3, author="assistant") | self.maybe(0.4, speaker=pick(PEOPLE))
+            | self.maybe(0.3, role=pick(ROLES)) | self.maybe(0.2, utility_acts=(pick(ACTS),))
+            | self.maybe(0.1, expires_at=soon) | self.maybe(0.1, pinned=True) | self.maybe(0.1, valid_from=soon)
+            | self.maybe(0.1, valid_to=soon) | self.maybe(0.3, topic=self.text()) | self.maybe(0.1, authority=0.5)
+        )  # fmt: skip
+        user, name = pick(("ana", "ben", None)), f"u{self.chance.randrange(UNITS // 2)}"
+        return draft(
+            name, self.text(), minutes=minutes, user=user, recorded_time=now, metadata=pick(METADATA), **given
+        )
+
+    def view(self, end):
+        then, pick = end - timedelta(minutes=self.chance.randint(0, 120)), self.chance.choice
+        return view(
+            pick(("ana", "ben", "nobody", "")), now=end, reference_time=pick((end, then)),
+            **self.maybe(0.3, agent=pick(("cook", "clerk"))), **self.maybe(0.2, session="s0", only_session=True),
+            **self.maybe(0.3, current_only=False), **self.maybe(0.4, as_of=then),
+            **self.maybe(0.5, filters=parse_filter(pick(FILTERS))),
+        )  # fmt: skip
+
+    def row(self):
+        return self.vectors.normal(size=DIMS).astype(np.float32)
+
+
+def tell(telling, stores):
+    """Write the same into all stores; what one refuses, the others do."""
+    for step in range(UNITS):
+        now = NOON + timedelta(minutes=step * 2)
+        chance = telling.chance.random()
+        if chance < 0.8:
+            drafts = [telling.draft(now) for _ in range(telling.chance.randint(1, 3))]
+            if len({(one.unit.user, one.unit.id) for one in drafts}) == len(drafts):
+                do(stores, lambda store: store.put(drafts))  # noqa: B023 - called at once
+        elif chance < 0.9:
+            pair = [f"u{telling.chance.randrange(UNITS // 2)}" for _ in range(2)]
+            mark = contract.Supersession(view(telling.chance.choice(("ana", "ben"))), *pair, now)
+            do(stores, lambda store: store.mark([mark]))  # noqa: B023
+        else:
+            waiting = stores[0].waiting(SPACE, 20)
+            rows = np.array([telling.row() for _ in waiting]).reshape(-1, DIMS)
+            do(stores, lambda store: store.put_vectors(SPACE, waiting, rows))  # noqa: B023
+
+
+def do(stores, act):
+    """Do the same in all stores; what one refuses, all refuse."""
+    outcomes = []
+    for store in stores:
+        try:
+            act(store)
+            outcomes.append(None)
+        except HoldfastError as error:
+            outcomes.append(type(error))
+    assert len({*outcomes}) == 1, outcomes
+
+
+def plain(value):
+    """Return an answer as something that can be compared to the bit."""
+    if isinstance(value, np.ndarray):
+        return [repr(one) for one in value.tolist()]
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if is_dataclass(value) and not isinstance(value, Unit):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    return value
+
+
+def best(reading, query, depth):
+    """Return what is really best of what is proposed, and how good it is."""
+    evidence = reading.evidence(query, reading.propose(query, depth, no_deadline()).ids)
+    if isinstance(query, contract.LexicalQuery):
+        boosts = np.where([role in query.boosted_roles for role in evidence.roles], query.role_boost, 1.0)
+        scores = bm25.scores(
+            evidence.tf, evidence.lengths, evidence.idfs, evidence.averages, np.array(query.weights), boosts,
+            query.k1, query.b,
+        )  # fmt: skip
+    else:
+        scores = cosines(evidence.vectors, query.vector, query.tier or DIMS) if evidence.ids else np.zeros(0)
+    return sorted((-score, name) for score, name in zip(scores.tolist(), evidence.ids, strict=True) if score > 0)[
+        :depth
+    ]
+
+
+def questions(telling):
+    unit = draft("x", telling.text())
+    terms = tuple(dict.fromkeys(term for field in unit.analyse(unit.unit).terms for term in field))
+    roles = frozenset(telling.chance.sample(ROLES, telling.chance.choice((0, 2))))
+    words = contract.LexicalQuery(terms, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), 1.2, 0.75, roles, 1.3)
+    tier, density = telling.chance.choice((None, 64)), telling.chance.choice((None, None, 0.0))
+    near = contract.DenseQuery(SPACE, telling.row(), tier, density)
+    heard = contract.HyperQuery(hv.bag(sorted(roles)), hv.ngrams(terms, positional=False), hv.random(ACTS[0]))
+    return words, near, heard
+
+
+def see(reading, asked, names, rows, depth):
+    """Return all that a reading has to say."""
+    words, near, heard = asked
+    facts, tokens = reading.facts(), ("boat", "porto", "mara", "lamp", "lisbon")
+    symbols = facts.symbols_with(tokens, 50)
+    similar = contract.SimilarityQuery(SPACE, rows, 5, 3)
+    listed = (
+        contract.StatementQuery(FACTS | INSTRUCTIONS), contract.DocumentQuery("A"),
+        contract.TimeQuery(NOON, NOON + timedelta(minutes=200)),
+    )  # fmt: skip
+    return {
+        "scan": [[*reading.scan(order=order, limit=limit)] for order in ("newest", "oldest") for limit in (None, 5)],
+        "units": reading.units(names),
+        "history": [reading.history(name) for name in names[:5]],
+        "columns": dict(reading.columns(names, get_args(contract.ColumnName))),
+        "evidence": [reading.evidence(one, names) for one in asked],
+        "similar": reading.evidence(similar, names[:2]) if reading.view.as_of is None else None,
+        "best": [best(reading, one, depth) for one in (words, near)],
+        "heard": sorted(reading.propose(heard, depth, no_deadline()).ids),
+        "listed": [reading.propose(one, depth, no_deadline()).ids for one in listed],
+        "named": [reading.named(["mara", "porto", "boat"], most, mentioned=True) for most in (2, 90)],
+        "names": [reading.names(kind) for kind in ("speaker", "user", "session", "agent")],
+        "symbols": [facts.symbols_with(tokens, limit) for limit in (2, 50)],
+        "about": [facts.about(symbols, limit) for limit in (1, 2, 50)],
+        "between": facts.between(symbols[:3], symbols[2:]),
+    }
+
+
+@pytest.fixture(params=[8, 0], ids=["as most views are", "as narrow views are"])
+def _walked(request, monkeypatch):
+    monkeypatch.setattr("holdfast.store.postgres.search._WALKED", request.param)
+
+
+@pytest.mark.usefixtures("_walked")
+@pytest.mark.parametrize("seed", range(2))
+def test_every_answer_is_the_same(database, seed):
+    telling, settings = Telling(seed), Settings()
+    lite = SqliteStore.open(":memory:", settings.store, derivation(settings))
+    server = open_store(f"{database}?search=exact")
+    tell(telling, (lite, server))
+    end = NOON + timedelta(minutes=2 * UNITS)
+    for _ in range(12):
+        asked, seen = questions(telling), telling.view(end)
+        names = (*(f"u{telling.chance.randrange(UNITS // 2)}" for _ in range(20)), "nobody")
+        rows, depth = np.array([telling.row() for _ in range(2)]), telling.chance.choice((1, 3, 64))
+        with lite.reading(seen) as left, server.reading(seen) as right:
+            answers = [plain(see(reading, asked, names, rows, depth)) for reading in (left, right)]
+        for part in answers[0]:
+            assert answers[0][part] == answers[1][part], (part, seen)
+    lite.close()
+    server.close()
+
+
+def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, monkeypatch):
+    import psycopg  # noqa: PLC0415 - an extra
+
+    from holdfast.store.postgres.vector_index import vector_index_statements  # noqa: PLC0415
+
+    exact, nearly = open_store(f"{database}?search=exact"), open_store(database)
+    telling = Telling(7)
+    tell(telling, (exact,))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("SET search_path = holdfast, public")
+        [space] = connection.execute("SELECT key FROM spaces WHERE name = %s", (SPACE,)).fetchone()
+        for statement in vector_index_statements(0, space, DIMS):
+            connection.execute(statement)
+    monkeypatch.setattr("holdfast.store.postgres.search.APPROXIMATE_FROM", 0)
+    monkeypatch.setattr("holdfast.store.postgres.search._POSTINGS_EACH", 40)
+    similar = contract.SimilarityQuery(SPACE, np.array([telling.row()]), 3, 2)
+    for fields_ in (
+        {},
+        {"agent": "cook"},
+        {"session": "s0", "only_session": True},
+        {"filters": parse_filter({"n": 2})},
+    ):
+        seen = view("ana", current_only=False, **fields_)
+        words, near, _ = questions(telling)
+        near = contract.DenseQuery(SPACE, near.vector)
+        with exact.reading(seen) as left, nearly.reading(seen) as right:
+            assert [best(right, one, 5) for one in (words, near)] == [best(left, one, 5) for one in (words, near)]
+            assert right.evidence(similar, ["nobody"]) == left.evidence(similar, ["nobody"])
+    exact.close()
+    nearly.close()
