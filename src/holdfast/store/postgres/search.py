@@ -31,7 +31,7 @@ from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.known import Known, Statistics
 from holdfast.store.postgres.past import PastUnits
 from holdfast.store.postgres.values import Bits, Half
-from holdfast.store.postgres.vector_index import indexed_vector
+from holdfast.store.postgres.vector_index import indexed_tier, indexed_vector
 from holdfast.store.postgres.view import VisibleRows
 from holdfast.store.rows import GLOBAL, check_vectors, read_vectors
 from holdfast.types import ROLES, Deadline
@@ -53,6 +53,8 @@ _WALKED = 8
 _COMPARED_TOGETHER = 20_000
 # How much of a graph is looked at: candidates held, and rows at most when a filter throws most of them away.
 _HELD, _MOST_HELD, _SCANNED = 100, 1000, 10_000
+# What a graph of the first dimensions hands on to be compared by all: of the ten best by all, .998 are among 300.
+_HANDED_ON, _FOR_EACH = 300, 4
 _OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
     AND entries.unit_key = units.key AND entries.anchor_density = %(density)s::real)"""
 _Scored = list[tuple[str, float]]
@@ -182,11 +184,14 @@ class Searcher:
             for name in ("nearest_exactly", "nearest_seen", "nearest_nearly")
         )
         by_graph = self._by_graph and not self._is_narrow and query.tier is None and query.density is None
+        tier = indexed_tier(query.space, dims)
         if by_graph:
-            nearly = self._indexed(nearly, f"{indexed_vector(dims)} <=> %(query)s")
+            asked["first"] = Half(halve(query.vector[: tier or dims]).tobytes())
+            nearly = self._indexed(nearly, f"{indexed_vector(dims, tier)} <=> %(first)s")
 
         def ask(most: int) -> _Scored:
-            found: _Scored = self._run_graph(nearly, {**asked, "most": most}, depth) if by_graph else []
+            width = most if tier is None else max(_HANDED_ON, _FOR_EACH * most)
+            found: _Scored = self._run_graph(nearly, {**asked, "most": width}, width) if by_graph else []
             if len(found) >= depth:
                 return sorted(found, key=lambda one: -one[1])
             return self._walk(exactly, seen, asked, most, self._statistics.unit_count)
@@ -247,9 +252,12 @@ class Searcher:
     def _similar_by_graph(self, query: SimilarityQuery, present: VisibleRows) -> list[Any]:
         """Return turns and durable units near to each vector: its number, which of both, key, vector, checksum."""
         # One more for the unit itself, and a few: the last ones by 16 bits may not be the last.
-        wanted = {"turns": query.turns + 1 + _TIES, "durable": query.durable + 1 + _TIES}
-        statement = self._indexed(self._database.statement("similar_nearly"), indexed_vector(query.vectors.shape[1]))
-        given = [str(row) for row in halve(query.vectors).tolist()]
+        dims = query.vectors.shape[1]
+        first = indexed_tier(query.space, dims)
+        each = 1 if first is None else _FOR_EACH
+        wanted = {"turns": each * (query.turns + 1 + _TIES), "durable": each * (query.durable + 1 + _TIES)}
+        statement = self._indexed(self._database.statement("similar_nearly"), indexed_vector(dims, first))
+        given = [str(row) for row in halve(query.vectors[:, : first or dims]).tolist()]
         return self._run_graph(statement, {**wanted, "vectors": given}, max(wanted.values()), present)
 
     def _similar(self, query: SimilarityQuery, present: VisibleRows) -> list[Any]:

@@ -41,7 +41,7 @@ def build_vector_indexes(
 ) -> list[str]:
     """Build what large owners' vectors are found by in the space that is searched; return what was there or built.
 
-    Where fewer than `least` vectors lie nothing is searched by it. `concurrently` takes longer, and nobody waits.
+    Where no owner has `least` units nothing is searched by it. `concurrently` takes longer, and nobody waits.
     """
     with database.everywhere() as connection:
         space = connection.execute(database.statement("space_key")).fetchone()
@@ -49,16 +49,12 @@ def build_vector_indexes(
         return []
     with database.direct(shard) as connection:
         connection.execute(f"SET search_path = {SCHEMA}, public; SET maintenance_work_mem = '{_GRAPH}'")
-        leaf = {"space": space[1], "least": least}
-        table = sql.Identifier(f"vectors_{shard}")
-        found = connection.execute(
-            sql.SQL(
-                "SELECT max(dims), count(*) FROM (SELECT vector_dims(vector) AS dims FROM {} WHERE space = %(space)s "
-                "LIMIT %(least)s) AS first"
-            ).format(table),
-            leaf,
-        ).fetchone()
-        if found is None or found[0] is None or found[1] < least:
+        vectors, counts = (sql.Identifier(f"{table}_{shard}") for table in ("vectors", "counts"))
+        largest = sql.SQL("SELECT max(n) FROM {} WHERE kind = 'u'").format(counts)
+        [most] = connection.execute(largest).fetchone() or (None,)
+        asked = sql.SQL("SELECT vector_dims(vector) FROM {} WHERE space = %s LIMIT 1").format(vectors)
+        found = connection.execute(asked, (space[1],)).fetchone()
+        if found is None or (most or 0) < least:
             return []
         statements = vector_index_statements(shard, space[1], found[0], space[0])
         for statement in statements:

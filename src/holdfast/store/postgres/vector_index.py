@@ -13,9 +13,18 @@ _NEIGHBOURS, _CARE = 16, 64
 MOST_DIMS = 4000
 
 
-def index_name(shard: int, space: int, tier: int | None = None) -> str:
-    """Return what the index over the vectors of a leaf is called, or the one over their first dimensions."""
-    return f"vectors_{shard}_space_{space}" + ("" if tier is None else f"_first_{tier}")
+def indexed_tier(space: str, dims: int) -> int | None:
+    """Return how many of its first dimensions a space is indexed by; None for all of them.
+
+    Those of a model that was trained so carry most (C10): a graph of them is a third as large, and made sooner. What
+    it leads to is compared by all.
+    """
+    return TIERS[0] if space.startswith(CARRYING_MODELS) and dims > TIERS[0] else None
+
+
+def index_name(shard: int, space: int) -> str:
+    """Return what the index over the vectors of a leaf is called."""
+    return f"vectors_{shard}_space_{space}"
 
 
 def indexed_vector(dims: int, tier: int | None = None) -> str:
@@ -26,16 +35,10 @@ def indexed_vector(dims: int, tier: int | None = None) -> str:
 
 
 def vector_index_statements(shard: int, space: int, dims: int, space_name: str = "") -> list[str]:
-    """Return the statements that make the indexes of a leaf for one space; each may run alone, and again.
-
-    A model whose first dimensions carry is found by those: its index is a sixth as large.
-    """
+    """Return the statements that make the index of a leaf for one space; each may run again."""
     if dims > MOST_DIMS:
         return []
-    tier = TIERS[0] if space_name.startswith(CARRYING_MODELS) and dims > TIERS[0] else None
-    return [
-        f"CREATE INDEX IF NOT EXISTS {index_name(shard, space, one)} ON vectors_{shard} "
-        f"USING hnsw (({indexed_vector(dims, one)}) halfvec_cosine_ops) "
-        f"WITH (m = {_NEIGHBOURS}, ef_construction = {_CARE}) WHERE space = {space}"
-        for one in ([None] if tier is None else [None, tier])
-    ]
+    what = indexed_vector(dims, indexed_tier(space_name, dims))
+    how = f"WITH (m = {_NEIGHBOURS}, ef_construction = {_CARE}) WHERE space = {space}"
+    where = f"{index_name(shard, space)} ON vectors_{shard} USING hnsw"
+    return [f"CREATE INDEX IF NOT EXISTS {where} (({what}) halfvec_cosine_ops) {how}"]
