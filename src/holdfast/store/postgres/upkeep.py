@@ -101,7 +101,7 @@ def derive_again(
     with database.everywhere(writing=True) as connection:
         connection.execute(database.statement("agree"), {"name": DERIVATION, "value": _AGAIN})
         tenants = [name for (name,) in connection.execute(database.statement("tenants"))]
-        [count] = connection.execute("SELECT count(*) FROM units").fetchone() or (0,)
+        [count] = connection.execute(database.statement("all_units")).fetchone() or (0,)
     done = 0
     for tenant in tenants:
         for number in _derive_tenant(database, derivation, tenant):

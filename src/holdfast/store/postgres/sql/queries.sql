@@ -675,3 +675,6 @@ SELECT count(*) FROM pg_stat_replication WHERE state <> 'backup' AND replay_lsn 
 SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() AND EXISTS (SELECT 1 FROM pg_stat_wal_receiver)
     THEN 0.0 ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END::float8
 WHERE pg_is_in_recovery();
+
+-- name: all_units
+SELECT count(*) FROM units;
