@@ -103,11 +103,13 @@ class PostgresStore:
     def _agree_on_derivation(self, *, mending: bool) -> None:
         """Refuse a store whose index was derived in another way: half of it would be found by other words."""
         mine, place = fingerprint_of(self._derivation), self._database.address.shown
-        with self._database.everywhere(writing=not self._replica) as connection:
-            if not self._replica:
-                connection.execute(self._database.statement("agree_first"), {"name": DERIVATION, "value": mine})
+        with self._database.everywhere() as connection:
             row = connection.execute(self._database.statement("agreed"), {"name": DERIVATION}).fetchone()
             unfinished = bulk.unfinished(connection)
+        if row is None and not self._replica:
+            with self._database.everywhere(writing=True) as connection:
+                connection.execute(self._database.statement("agree_first"), {"name": DERIVATION, "value": mine})
+                row = connection.execute(self._database.statement("agreed"), {"name": DERIVATION}).fetchone()
         if mending:
             return
         if row is not None and row[0] != mine:
