@@ -97,7 +97,8 @@ def made_up(count: int, tenant: str, seed: int = synthetic.SEED) -> Iterator[tup
             session, place = divmod(number, synthetic.MESSAGES_PER_SESSION)
             at = synthetic.BEGIN + session * synthetic.BETWEEN_SESSIONS + place * synthetic.BETWEEN_MESSAGES
             unit = Unit(
-                id=f"u{number}", text=turn.text, claim=turn.text, tenant=tenant, user=USER, scope="user", session=f"session-{session}",
+                id=f"u{number}", text=turn.text, claim=turn.text, tenant=tenant, user=USER, scope="user",
+                session=f"session-{session}",
                 position=place, author="assistant" if place % 2 else "user",
                 speaker="" if place % 2 else synthetic.SPEAKER, event_time=at, recorded_time=at,
             )  # fmt: skip

@@ -191,7 +191,9 @@ class Searcher:
 
         def ask(most: int) -> _Scored:
             width = most if tier is None else max(_HANDED_ON, _FOR_EACH * most)
-            found: _Scored = self._run_graph(nearly, {**asked, "most": width}, width) if by_graph else []
+            # A graph holds twice what is asked of it; of what is handed on, that is enough by itself.
+            depth_there = depth if tier is None else width // 2
+            found: _Scored = self._run_graph(nearly, {**asked, "most": width}, depth_there) if by_graph else []
             if len(found) >= depth:
                 return sorted(found, key=lambda one: -one[1])
             return self._walk(exactly, seen, asked, most, self._statistics.unit_count)
