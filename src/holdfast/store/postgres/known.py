@@ -97,23 +97,30 @@ class KnownUnits:
         self._database = database
         self._owner = {"user": view.user, "agent": view.agent}
         self._rows: dict[str, Known | None] = {}
+        # What units hold of the terms that were last asked for: whoever is read is read with it.
+        self._terms: tuple[str, ...] = ()
+        self._held: dict[str, Sequence[int]] = {}
+
+    def expect(self, terms: Sequence[str]) -> None:
+        """Say which terms will be counted, so that whatever is read from now on is not read again for them."""
+        if self._terms != (*terms,):
+            self._terms, self._held = (*terms,), {}
 
     def find(self, ids: Sequence[str]) -> Mapping[str, Known | None]:
         """Return what is known, with a row or None for each of `ids` at least."""
         missing = [unit_id for unit_id in dict.fromkeys(ids) if unit_id not in self._rows]
         if missing:
-            self._read(missing, ())
+            self._read(missing)
         return self._rows
 
-    def _read(self, ids: Sequence[str], terms: Sequence[str]) -> dict[str, Sequence[int]]:
+    def _read(self, ids: Sequence[str]) -> None:
         # No id holds NUL, and PostgreSQL refuses to be asked for one that does.
-        asked = {**self._owner, "ids": [one for one in ids if "\0" not in one], "terms": [*terms]}
+        asked = {**self._owner, "ids": [one for one in ids if "\0" not in one], "terms": [*self._terms]}
         self._rows |= dict.fromkeys(ids)
-        found: dict[str, Sequence[int]] = {}
+        self._held |= dict.fromkeys(ids, ())
         for *row, held in self._database.run("known_units", asked):
             known = Known(*row)
-            self._rows[known.id], found[known.id] = known, held
-        return found
+            self._rows[known.id], self._held[known.id] = known, held or ()
 
     def count(self, ids: Sequence[str], terms: Sequence[str]) -> NDArray[np.int64]:
         """Return how often each of `ids` holds each term, per field: ids × fields × terms."""
@@ -121,8 +128,10 @@ class KnownUnits:
         if not ids or not terms:
             self.find(ids)
             return tf
-        found = self._read(ids, terms)
-        held = [found.get(unit_id, ()) for unit_id in ids]
+        self.expect(terms)
+        if missing := [unit_id for unit_id in ids if unit_id not in self._held]:
+            self._read(missing)
+        held = [self._held[unit_id] for unit_id in ids]
         packed = np.array([one for some in held for one in some], dtype=np.int64)
         rows = np.repeat(np.arange(len(ids)), [len(some) for some in held])
         places = packed >> _BELOW

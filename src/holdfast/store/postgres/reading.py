@@ -93,6 +93,7 @@ class PostgresReading:
 
     @propose.register
     def _(self, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
+        self._known.expect(query.terms)
         return self._searcher.by_words(query, depth, deadline, self._past)
 
     @propose.register
