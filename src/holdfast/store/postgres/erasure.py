@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 
@@ -63,7 +64,7 @@ class PostgresEraser:
             for one in documents:
                 self._run("erase_document", {"user": one.user or GLOBAL, "name": one.name})
             shard = self._database.shard()
-            self._database.agree(f"{_ERASING} {shard}", "1")
+            self._database.agree(f"{_ERASING} {shard}", uuid4().hex)
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
         progress("writing the tables anew")
@@ -129,8 +130,10 @@ class PostgresEraser:
         """Write the tables of a shard anew; return why that is still to be done, or nothing."""
         if shard == NO_SHARD:
             return ""
+        mark = {"name": f"{_ERASING} {shard}"}
         with self._database.everywhere() as connection:
             left = connection.execute(self._database.statement("deleted_moves"), {"shard": shard}).fetchall()
+            [marked] = connection.execute(self._database.statement("agreed"), mark).fetchone() or (None,)
         try:
             with self._database.direct(shard) as connection:
                 found = connection.execute(
@@ -146,7 +149,8 @@ class PostgresEraser:
         except (StoreError, ServerError, psycopg.errors.LockNotAvailable) as error:
             return f"the tables are in use: {error}"
         with self._database.everywhere(writing=True) as connection:
-            connection.execute("DELETE FROM agreements WHERE name = %s", (f"{_ERASING} {shard}",))
+            # What was erased meanwhile has marked it anew.
+            connection.execute("DELETE FROM agreements WHERE name = %s AND value = %s", (mark["name"], marked))
             for (tenant,) in left:
                 connection.execute(self._database.statement("forget_move"), {"shard": shard, "tenant": tenant})
         return ""
