@@ -57,9 +57,10 @@ from holdfast.store.postgres.reading import PostgresReading
 from holdfast.store.postgres.schema import bring_up_to_date, migrations, partitioned
 from holdfast.store.postgres.search import APPROXIMATE_FROM
 from holdfast.store.postgres.upkeep import DERIVATION, build_vector_indexes, derive_again, fingerprint_of, set_quota
+from holdfast.store.postgres.values import Half
 from holdfast.store.postgres.verify import MOST_SHOWN, problems_in
 from holdfast.store.postgres.workers import Place, claimed
-from holdfast.store.rows import GLOBAL, SPACE, unit_keys, unit_of
+from holdfast.store.rows import GLOBAL, SPACE, unit_of
 from holdfast.store.writing import Writer
 from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
 from holdfast.types.lifecycle import Claimed
@@ -268,26 +269,39 @@ class PostgresStore:
         self, space: str, units: Sequence[Unit], vectors: NDArray[np.float32], marks: Sequence[Promotion],
         owners: Owners,
     ) -> int:  # fmt: skip
-        written: dict[str, list[int]] = {}
+        written = 0
         with self._write(owners) as marker:
             agreed = self._database.agreed(SPACE)
             if agreed != space:
                 raise EmbeddingSpaceError(
                     f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`"
                 )
-            for unit, vector in zip(units, halve(vectors), strict=True):
-                data = vector.tobytes()
-                self._database.bind(unit.tenant)
-                row = {**unit_keys(unit), "space": space, "vector": data, "checksum": zlib.crc32(data)}
-                written.setdefault(unit.tenant, []).extend(
-                    key for (key,) in self._database.run("put_vector", row).fetchall()
-                )
-            for tenant, keys in written.items():
+            pairs = [*zip(units, halve(vectors), strict=True)]
+            for tenant in dict.fromkeys(unit.tenant for unit in units):
                 self._database.bind(tenant)
-                self._database.run("no_longer_waiting", {"keys": json.dumps(keys)})
+                mine = [(unit, vector.tobytes()) for unit, vector in pairs if unit.tenant == tenant]
+                written += self._write_vectors(space, mine)
             for one in marks:
                 self._mark(marker, one)
-        return sum(map(len, written.values()))
+        return written
+
+    def _write_vectors(self, space: str, pairs: Sequence[tuple[Unit, bytes]]) -> int:
+        """Write the vectors of units of the bound tenant that are still as they were read; return how many."""
+        data = {(unit.user or GLOBAL, unit.id, unit.version): vector for unit, vector in pairs}
+        users, ids, versions = (list(one) for one in zip(*data, strict=True))
+        known = self._database.run("fitting_units", {"users": users, "ids": ids, "versions": versions}).fetchall()
+        rows = [
+            {
+                "key": key, "user": user, "version": version, "space": space,
+                "vector": Half(vector := data[user, name, version]), "checksum": zlib.crc32(vector),
+            }
+            for key, user, name, version in known
+        ]  # fmt: skip
+        keys = {"keys": json.dumps([row["key"] for row in rows])}
+        self._database.run("erase_vectors", keys)
+        self._database.run_many("insert_vector", rows)
+        self._database.run("no_longer_waiting", keys)
+        return len(rows)
 
     def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
         """See `Store.waiting`."""

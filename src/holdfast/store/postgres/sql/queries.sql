@@ -242,6 +242,17 @@ SELECT %(shard)s, %(tenant)s, key, "user", (SELECT key FROM spaces WHERE name = 
 FROM one WHERE (SELECT count(*) FROM gone) >= 0  -- after the old one is gone
 RETURNING unit_key;
 
+-- name: fitting_units
+SELECT key, u."user", u.id, u.version
+FROM unnest(%(users)s::text[], %(ids)s::text[], %(versions)s::integer[]) AS given ("user", id, version)
+JOIN units AS u ON u.shard = %(shard)s AND u.tenant = %(tenant)s AND u."user" = given."user" AND u.id = given.id
+    AND u.version = given.version;
+
+-- name: insert_vector
+INSERT INTO vectors (shard, tenant, unit_key, "user", space, version, vector, checksum)
+VALUES (%(shard)s, %(tenant)s, %(key)s, %(user)s, (SELECT key FROM spaces WHERE name = %(space)s), %(version)s, %(vector)s,
+    %(checksum)s);
+
 -- name: insert_version_vector
 INSERT INTO version_vectors (shard, tenant, unit_key, version, space, vector, checksum)
 VALUES (%(shard)s, %(tenant)s, %(key)s, %(version)s, (SELECT key FROM spaces WHERE name = %(space)s), %(vector)s,
