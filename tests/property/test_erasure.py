@@ -439,7 +439,7 @@ def test_what_is_no_store_in_the_place_of_a_backup_holds_no_erasure_up(tmp_path,
 
 
 def test_only_who_forgets_waits_for_a_backup_that_somebody_holds(tmp_path, monkeypatch):
-    monkeypatch.setattr(eraser, "_COPY_PATIENCE_MS", 1)
+    monkeypatch.setattr(eraser, "COPY_PATIENCE_MS", 1)
     waits, connected = [], eraser.open_connection
 
     def watching(path, settings):
@@ -500,7 +500,7 @@ def test_forgetting_in_a_copy_does_not_look_for_the_copy(tmp_path):
 
 
 def test_a_backup_that_somebody_reads_is_not_called_complete(tmp_path, monkeypatch):
-    monkeypatch.setattr(eraser, "_COPY_PATIENCE_MS", 50)
+    monkeypatch.setattr(eraser, "COPY_PATIENCE_MS", 50)
     memory = small_memory(tmp_path / "memory.db")
     tale = Tale(memory, 5)
     keys = tale.turns("s", [9] * 8)
