@@ -365,7 +365,7 @@ class PostgresDatabase:
     def within(self, deadline: Deadline) -> Iterator[Callable[[], bool]]:
         """Give the statements of a block as long as a question has left; those that take longer are cancelled.
 
-        The yielded function says afterwards whether that happened.
+        The yielded function says afterwards whether that happened. A plan may sort again, if the block forbade that.
         """
         opened, cancelled = self._open, False
         left = max(_LEAST_TIMEOUT_MS, int(deadline.timeout_ms - deadline.elapsed_ms()))
@@ -376,7 +376,10 @@ class PostgresDatabase:
             cancelled = True
             opened.connection.execute("ROLLBACK TO SAVEPOINT budget; RELEASE SAVEPOINT budget")
             return
-        opened.connection.execute("RELEASE SAVEPOINT budget; SET LOCAL statement_timeout = 0")
+        # Not by going back to the savepoint: whoever says ROLLBACK to psycopg loses all prepared statements.
+        opened.connection.execute(
+            "RELEASE SAVEPOINT budget; SET LOCAL statement_timeout = 0; SET LOCAL enable_sort = on"
+        )
 
     # ------------------------------------------------------------------------------------------ statements
 

@@ -41,6 +41,11 @@ class Known(NamedTuple):
     anchor_density: float
     lengths: Sequence[int]
 
+    @property
+    def is_turn_of_session(self) -> bool:
+        """Return whether turns may stand beside it."""
+        return self.kind == "turn" and self.session is not None
+
     @classmethod
     def of(cls, key: int, unit: Unit, analysis: Analysis) -> Known:
         """Return the same of a unit that no table has: an earlier version."""
@@ -118,9 +123,9 @@ class KnownUnits:
         asked = {**self._owner, "ids": [one for one in ids if "\0" not in one], "terms": [*self._terms]}
         self._rows |= dict.fromkeys(ids)
         self._held |= dict.fromkeys(ids, ())
-        for *row, held in self._database.run("known_units", asked):
-            known = Known(*row)
-            self._rows[known.id], self._held[known.id] = known, held or ()
+        for row in self._database.run("known_units", asked).fetchall():
+            known = Known._make(row[:-1])
+            self._rows[known.id], self._held[known.id] = known, row[-1] or ()
 
     def count(self, ids: Sequence[str], terms: Sequence[str]) -> NDArray[np.int64]:
         """Return how often each of `ids` holds each term, per field: ids × fields × terms."""

@@ -7,9 +7,10 @@ the kernels in their last digits, so that whatever lies within a margin of the l
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, singledispatchmethod
+from operator import attrgetter
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -65,6 +66,9 @@ class PostgresReading:
         self._known = KnownUnits(view, database)
         self._statistics = Statistics(view, database)
         self._units: dict[str, Unit] = {}
+        # The turns before and after a turn, as far as they were asked for; and units that are known to be visible.
+        self._beside: tuple[dict[str, str | None], dict[str, str | None]] = ({}, {})
+        self._visible_ids: set[str] = set()
 
     @cached_property
     def _visible(self) -> VisibleRows:
@@ -78,6 +82,8 @@ class PostgresReading:
 
     @cached_property
     def _past(self) -> PastUnits | None:
+        if self.view.as_of is None:
+            return None
         return find_past(self.view, self._database, self._derivation, self._space.key)
 
     @cached_property
@@ -94,11 +100,17 @@ class PostgresReading:
     @propose.register
     def _(self, query: LexicalQuery, depth: int, deadline: Deadline) -> Proposal:
         self._known.expect(query.terms)
-        return self._searcher.by_words(query, depth, deadline, self._past)
+        return self._note(self._searcher.by_words(query, depth, deadline, self._past))
 
     @propose.register
     def _(self, query: DenseQuery, depth: int, deadline: Deadline) -> Proposal:
-        return self._searcher.by_vector(query, depth, deadline, self._past)
+        return self._note(self._searcher.by_vector(query, depth, deadline, self._past))
+
+    def _note(self, proposal: Proposal) -> Proposal:
+        """Remember that what is proposed is visible: as it is, or as it was."""
+        if self._past is None:
+            self._visible_ids.update(proposal.ids)
+        return proposal
 
     @propose.register
     def _(self, query: HyperQuery, depth: int, deadline: Deadline) -> Proposal:
@@ -219,18 +231,25 @@ class PostgresReading:
     def neighbour_columns(self, ids: Sequence[str]) -> Columns:
         """Return the visible turns around each turn, of the present."""
         present = self._known.find(ids)
-        turns = {
-            one.key for unit_id in ids if (one := present[unit_id]) and one.kind == "turn" and one.session is not None
-        }
-        beside: dict[str, tuple[str | None, str | None]] = {}
-        if turns:
-            asked = {**self._visible.values, "keys": [*turns]}
-            rows = self._run("units_beside", asked, visible=self._visible.either)
-            beside = {unit_id: (before, after) for unit_id, before, after in rows}
-        around = np.empty((2, len(ids)), dtype=object)  # of None
-        for row, unit_id in enumerate(ids):
-            around[:, row] = beside.get(unit_id, (None, None))
-        return {"before": around[0], "after": around[1]}
+        turns = {one.id: one.key for unit_id in ids if (one := present[unit_id]) and one.is_turn_of_session}
+        before, after = self._beside
+        asked = [[unit_id for unit_id in turns if unit_id not in side] for side in self._beside]
+        if any(asked):
+            keys = [[turns[unit_id] for unit_id in some] for some in asked]
+            given = {**self._visible.values, "with_before": keys[0], "with_after": keys[1]}
+            rows = self._run("units_beside", given, visible=self._visible.either).fetchall()
+            found = {unit_id: sides for unit_id, *sides in rows}
+            for number, side in enumerate(self._beside):
+                side |= {unit_id: found[unit_id][number] for unit_id in asked[number]}
+            self._turn_round(asked)
+        return {"before": _objects(map(before.get, ids)), "after": _objects(map(after.get, ids))}
+
+    def _turn_round(self, asked: Sequence[Sequence[str]]) -> None:
+        """Note that a visible turn stands on the other side of the turn beside it."""
+        for side, other, some in zip(self._beside, self._beside[::-1], asked, strict=True):
+            pairs = [(unit_id, side[unit_id]) for unit_id in some if unit_id in self._visible_ids]
+            other |= {beside: unit_id for unit_id, beside in pairs if beside is not None}
+            self._visible_ids.update(beside for _, beside in pairs if beside is not None)
 
     def document_column(self, ids: Sequence[str]) -> Columns:
         """Return the document that each unit is part of."""
@@ -382,6 +401,10 @@ _NUMBERS: dict[str, type] = {
 }  # fmt: skip
 
 
+def _objects(values: Iterable[object]) -> NDArray[Any]:
+    return np.array([*values], dtype=object)
+
+
 def _column(rows: Sequence[Known | Nobody], name: str) -> NDArray[Any]:
     """Return one thing that is known of some units; None as a number is NaN."""
-    return np.array([getattr(row, name) for row in rows], dtype=_NUMBERS.get(name, object))
+    return np.array([*map(attrgetter(name), rows)], dtype=_NUMBERS.get(name, object))

@@ -196,6 +196,7 @@ class Searcher:
             found: _Scored = self._run_graph(nearly, {**asked, "most": width}, depth_there) if by_graph else []
             if len(found) >= depth:
                 return sorted(found, key=lambda one: -one[1])
+            self._database.run("sort_again")
             return self._walk(exactly, seen, asked, most, self._statistics.unit_count)
 
         return self._best(ask, depth, deadline, _HALF_MARGIN, earlier)
@@ -211,12 +212,10 @@ class Searcher:
     def _run_graph(
         self, statement: str, values: Mapping[str, Any], depth: int, seen: VisibleRows | None = None
     ) -> list[Any]:
-        """Run a statement that goes by the index of vectors, far enough for so many."""
+        """Run a statement that goes by the index of vectors, far enough for so many; others are to sort again."""
         held = min(_MOST_HELD, max(_HELD, 2 * depth))
         self._database.run("walk_graphs", {"held": held, "scanned": _SCANNED})
-        rows = self._run(statement, values, seen)
-        self._database.run("sort_again")
-        return rows
+        return self._run(statement, values, seen)
 
     def read_vectors(self, units: Iterable[Known]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors of some units' present words, by id."""
@@ -260,7 +259,9 @@ class Searcher:
         wanted = {"turns": each * (query.turns + 1 + _TIES), "durable": each * (query.durable + 1 + _TIES)}
         statement = self._indexed(self._database.statement("similar_nearly"), indexed_vector(dims, first))
         given = [str(row) for row in halve(query.vectors[:, : first or dims]).tolist()]
-        return self._run_graph(statement, {**wanted, "vectors": given}, max(wanted.values()), present)
+        found = self._run_graph(statement, {**wanted, "vectors": given}, max(wanted.values()), present)
+        self._database.run("sort_again")
+        return found
 
     def _similar(self, query: SimilarityQuery, present: VisibleRows) -> list[Any]:
         """Return the same of all that there is, which is compared here: SQL would go through it for each vector."""

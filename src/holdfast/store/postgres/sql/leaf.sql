@@ -6,7 +6,7 @@ CREATE TABLE units_{shard} (LIKE units);
 CREATE UNIQUE INDEX ON units_{shard} (tenant, key);
 CREATE UNIQUE INDEX ON units_{shard} (tenant, "user", id);
 CREATE INDEX ON units_{shard} (tenant, "user", event_time, position);
-CREATE INDEX ON units_{shard} (tenant, "user", session, event_time, position) WHERE session IS NOT NULL;
+CREATE INDEX ON units_{shard} (tenant, "user", session, event_time, position, key) WHERE session IS NOT NULL;
 CREATE INDEX ON units_{shard} (tenant, "user", agent, key) WHERE document IS NULL AND kind = 'turn' AND session IS NULL;
 CREATE INDEX ON units_{shard} (tenant, "user", session, agent, key) WHERE document IS NULL AND kind = 'turn';
 CREATE INDEX ON units_{shard} (tenant, "user", access_count) WHERE access_count > 0;

@@ -25,7 +25,7 @@ GROUP BY name;
 -- `found` packs how often a field holds one of the terms: the term's place · 16 + the field in the upper half of a number.
 SELECT units.id, units.key, units."user", units.version, units.session, units.scope, units.kind, units.covered_by,
     author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, anchor_density, lengths,
-    CASE WHEN cardinality(%(terms)s::text[]) > 0 THEN ARRAY(
+    CASE WHEN terms && %(terms)s::text[] THEN ARRAY(
         SELECT ((array_position(%(terms)s::text[], held.term)::bigint - 1) * 16 + held.field << 32) | held.tf
         FROM unnest(terms, fields, tfs) AS held (term, field, tf) WHERE held.term = ANY(%(terms)s::text[])
     ) END AS found
@@ -110,16 +110,13 @@ WHERE {where} {also}
 ORDER BY near.distance LIMIT %(most)s::bigint;
 
 -- name: nearest_nearly
--- What the graph leads to, as far as the view shows it, until there are enough. Not EXISTS, which would be hashed: only
--- the rows that the graph comes by are looked up.
-SELECT units.id, 1 - near.distance FROM (
-    SELECT unit_key, {distance} AS distance FROM vectors
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
-        AND (SELECT true FROM units
-            WHERE units.key = vectors.unit_key AND units.version = vectors.version AND {where} LIMIT 1)
-    ORDER BY {indexed} LIMIT %(most)s::bigint
-) AS near
-JOIN units ON units.shard = %(shard)s AND units.tenant = %(tenant)s AND units.key = near.unit_key;
+-- What the graph leads to, as far as the view shows it, until there are enough: only the rows that the graph comes by are
+-- looked up.
+SELECT seen.id, 1 - ({distance}) FROM vectors CROSS JOIN LATERAL (
+    SELECT units.id FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version AND {where} LIMIT 1
+) AS seen
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
+ORDER BY {indexed} LIMIT %(most)s::bigint;
 
 -- name: walk_graphs
 -- The graph is chosen because the other way sorts: what it costs to compare all, no plan knows without samples of users.
@@ -193,6 +190,7 @@ LEFT JOIN LATERAL (
     WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
         AND (units.session, units.event_time, units.position, units.key)
             < (here.session, here.event_time, here.position, here.key) AND {where}
+        AND here.key = ANY(%(with_before)s::bigint[])
     ORDER BY units.event_time DESC, units.position DESC, units.key DESC LIMIT 1
 ) AS before ON true
 LEFT JOIN LATERAL (
@@ -200,10 +198,11 @@ LEFT JOIN LATERAL (
     WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
         AND (units.session, units.event_time, units.position, units.key)
             > (here.session, here.event_time, here.position, here.key) AND {where}
+        AND here.key = ANY(%(with_after)s::bigint[])
     ORDER BY units.event_time, units.position, units.key LIMIT 1
 ) AS after ON true
-WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here.key = ANY(%(keys)s::bigint[])
-    AND here.kind = 'turn' AND here.session IS NOT NULL;
+WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s
+    AND here.key = ANY(%(with_before)s::bigint[] || %(with_after)s::bigint[]);
 
 -- name: documents_by_id
 SELECT id, document FROM units
