@@ -183,14 +183,15 @@ SELECT "user", id, strpos(body, '"expires_at"') = 0 OR body::json ->> 'expires_a
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND document = %(name)s ORDER BY id;
 
 -- name: units_beside
--- The session is compared once more, so that no index but that of sessions fits.
+-- The session is compared once more, so that no index but that of sessions fits. An array that is selected is cast once,
+-- and not for every row.
 SELECT here.id, before.id, after.id FROM units AS here
 LEFT JOIN LATERAL (
     SELECT units.id FROM units
     WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
         AND (units.session, units.event_time, units.position, units.key)
             < (here.session, here.event_time, here.position, here.key) AND {where}
-        AND here.key = ANY(%(with_before)s::bigint[])
+        AND here.key = ANY((SELECT %(with_before)s::bigint[])::bigint[])
     ORDER BY units.event_time DESC, units.position DESC, units.key DESC LIMIT 1
 ) AS before ON true
 LEFT JOIN LATERAL (
@@ -198,7 +199,7 @@ LEFT JOIN LATERAL (
     WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
         AND (units.session, units.event_time, units.position, units.key)
             > (here.session, here.event_time, here.position, here.key) AND {where}
-        AND here.key = ANY(%(with_after)s::bigint[])
+        AND here.key = ANY((SELECT %(with_after)s::bigint[])::bigint[])
     ORDER BY units.event_time, units.position, units.key LIMIT 1
 ) AS after ON true
 WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s
