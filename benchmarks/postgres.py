@@ -244,7 +244,9 @@ def show(results: dict) -> str:
             f"{one['recall@10 of exact']:.3f}" if "recall@10 of exact" in one else "–",
             " / ".join(f"{rates[key]:.0f}" for key in rates) or "–", f"{one['bytes/unit']:,}",
         ])  # fmt: skip
-    return Table("PostgreSQL beside one file", HEAD, rows).markdown()
+    machine = results["machine"]
+    told = f"Measured on {machine['cores']} cores of an {machine['cpu']} with {machine['memory_gib']} GiB of memory"
+    return f"{Table('PostgreSQL beside one file', HEAD, rows).markdown()}\n\n{told}, server and processes together."
 
 
 def main() -> None:

@@ -389,6 +389,26 @@ def test_a_unit_that_is_forgotten_is_gone_from_where_its_tenant_was(cluster, add
             assert b"Xylophonkiste" not in path.read_bytes(), (server.port, path.name)
 
 
+def test_tables_of_another_server_are_marked_before_anything_is_erased_there(cluster, address, memory, monkeypatch):
+    owner = {"user": "ana", "tenant": "tenant 1"}
+    memory.remember("the word is Xylophonkiste", id="x", **owner)
+
+    def fail(*_given):
+        raise StoreError("this server fails before it commits, and the other one has")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgresDatabase, "agree", fail)
+        with pytest.raises(StoreError, match="before it commits"):
+            memory.forget(ids=["x"], **owner)
+    marks = "SELECT name FROM holdfast.agreements WHERE name LIKE 'erasing%'"
+    assert cluster.front.run(marks, name_of(address)) == [("erasing 1",)]
+    assert memory.store.finish_erasing()
+    assert cluster.front.run(marks, name_of(address)) == []
+    [place] = memory.forget(ids=["x"], **owner).files
+    assert place.startswith("postgresql://")
+    assert place.endswith(", far_1")
+
+
 # --------------------------------------------------------------------------------------------- a server is away
 
 

@@ -176,8 +176,7 @@ class PostgresDatabase:
             return explained(error, self.address.shown)
         if opened.server is not None and not opened.connection.closed and is_of_another_server(error):
             return explained_far(error, f"the server {opened.server}", writing=opened.writing)
-        place = opened.lender.shown if opened.server is None else f"{opened.lender.shown}, {opened.server}"
-        return explained(error, place, writing=opened.writing)
+        return explained(error, self.place(), writing=opened.writing)
 
     def _begin(
         self, lender: Connections, statement: str, tenant: str, *, locks: Sequence[int] = (),
@@ -360,6 +359,11 @@ class PostgresDatabase:
     def shard(self) -> int:
         """Return the shard of the bound tenant."""
         return self._open.shard
+
+    def place(self) -> str:
+        """Return where the rows of the bound tenant lie, for people."""
+        opened = self._open
+        return opened.lender.shown if opened.server is None else f"{opened.lender.shown}, {opened.server}"
 
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[Callable[[], bool]]:

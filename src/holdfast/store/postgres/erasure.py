@@ -54,6 +54,7 @@ class PostgresEraser:
     ) -> Erasure:
         """Erase in one transaction, then write tables anew where that is quick; see `Store.forget`."""
         progress("erasing")
+        self._mark_ahead(view.tenant)
         with self._write({view.tenant: {view.user, GLOBAL}}):
             rows = self._doomed(view, ids, owner=owner)
             gone: list[Doomed] = [*map(doomed_of, rows)]
@@ -63,7 +64,7 @@ class PostgresEraser:
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
                 self._run("erase_document", {"user": one.user or GLOBAL, "name": one.name})
-            shard = self._database.shard()
+            shard, place = self._database.shard(), self._database.place()
             self._database.agree(f"{_ERASING} {shard}", uuid4().hex)
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
@@ -78,9 +79,20 @@ class PostgresEraser:
             complete=not held_up and not unreached,
             pending=bool(held_up),
             reason=held_up,
-            files=(self._database.address.shown,),
+            files=(place,),
             outside=(*unreached, *missing, _OUTSIDE, *([_SAMPLED] if self._sampled else [])),
         )
+
+    def _mark_ahead(self, tenant: str) -> None:
+        """Mark a shard of another server before anything is deleted there, because that server commits first.
+
+        Were this one to fail in between, nobody would write those tables anew.
+        """
+        with self._database.everywhere(writing=True) as connection:
+            row = connection.execute(self._database.statement("tenant_shard"), {"tenant": tenant}).fetchone()
+            if row is not None and row[1] is not None:
+                mark = {"name": f"{_ERASING} {row[0]}", "value": uuid4().hex}
+                connection.execute(self._database.statement("agree"), mark)
 
     def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
         """Erase from the copies; an error leaves them to whoever finishes."""

@@ -55,6 +55,8 @@ _COMPARED_TOGETHER = 20_000
 _HELD, _MOST_HELD, _SCANNED = 100, 1000, 10_000
 # What a graph of the first dimensions hands on to be compared by all: of the ten best by all, .998 are among 300.
 _HANDED_ON, _FOR_EACH = 300, 4
+# Hypervectors that are compared before the clock is looked at: some 20 ms. No key is as large as the other number.
+_HEARD_TOGETHER, _BEYOND = 10_000, 2**63 - 1
 _OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
     AND entries.unit_key = units.key AND entries.anchor_density = %(density)s::real)"""
 _Scored = list[tuple[str, float]]
@@ -293,17 +295,31 @@ class Searcher:
             return Proposal((), deadline.expired())
         floor = hv.noise_floor(self._statistics.unit_count)
         heard = np.flatnonzero(hv.shifted(hv.similarity(np.arange(hv.BITS + 1))) >= floor)
-        asked = {**self._visible.values, "text": Bits.of(query.text), "farthest": int(heard.max(initial=-1))}
+        asked = {"text": Bits.of(query.text), "farthest": int(heard.max(initial=-1))}
         rows: list[Any] = []
         with self._database.within(deadline) as is_cancelled:
-            rows = self._database.run("heard_units", asked, visible=self._visible.either).fetchall()
+            for owner in dict.fromkeys((self._visible.values["user"], GLOBAL)):
+                rows += self._hear({**asked, "owner": owner}, deadline)
         distances = np.full((len(rows), len(HYPER_FIELDS)), MISSING_FIELD, dtype=np.int64)
         _fill(query, distances, [(row, *found[1:]) for row, found in enumerate(rows)])
         near = np.where(distances == MISSING_FIELD, 0.0, hv.shifted(hv.similarity(distances)))
         scores = near @ np.array(query.weights)
         best = np.flatnonzero(scores > 0.0)
         best = best[at_least_top(scores[best], depth)]
-        return Proposal(tuple(rows[row][0] for row in best.tolist()), is_cancelled())
+        is_late = is_cancelled() or (self._approximate and deadline.expired())
+        return Proposal(tuple(rows[row][0] for row in best.tolist()), is_late)
+
+    def _hear(self, asked: Mapping[str, Any], deadline: Deadline) -> list[Any]:
+        """Return what is near of one owner's units, the newest of a large owner as far as there is time."""
+        together = _HEARD_TOGETHER if self._approximate else None
+        found, before, looked = list[Any](), _BEYOND, together
+        while looked == together:
+            given = {**asked, "before": before, "together": together}
+            (_, before, looked, *_), *rows = self._run(self._database.statement("heard_units"), given)
+            found += rows
+            if deadline.expired():
+                break
+        return found
 
     def fill_distances(self, query: HyperQuery, rows: Mapping[int, int], distances: NDArray[np.int64]) -> None:
         """Write the distances of units, by key, into their rows."""

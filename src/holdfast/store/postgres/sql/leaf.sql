@@ -36,7 +36,7 @@ CREATE UNIQUE INDEX ON documents_{shard} (tenant, "user", name);
 CREATE TABLE entries_{shard} (LIKE entries);
 ALTER TABLE entries_{shard} ALTER COLUMN topic SET STORAGE MAIN, ALTER COLUMN claim SET STORAGE MAIN;
 CREATE UNIQUE INDEX ON entries_{shard} (tenant, unit_key);
-CREATE INDEX ON entries_{shard} (tenant, "user");
+CREATE INDEX ON entries_{shard} (tenant, "user", unit_key);
 CREATE INDEX ON entries_{shard} (tenant, "user", stating) WHERE stating > 0;
 
 CREATE TABLE postings_{shard} (LIKE postings);

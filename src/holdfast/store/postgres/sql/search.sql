@@ -155,14 +155,19 @@ CROSS JOIN LATERAL (
 -- ------------------------------------------------------------------------------------------------------ hypervectors
 
 -- name: heard_units
-SELECT seen.id, near.topic, near.claim, near.role, near.acts FROM (
+-- Of one owner's units before a key, the newest first: the last key that was looked at and how many were, then what is near.
+WITH block AS MATERIALIZED (
     SELECT unit_key, role, acts, (topic <~> %(text)s::bit(4096))::integer AS topic,
         (claim <~> %(text)s::bit(4096))::integer AS claim
-    FROM entries WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '')
-    OFFSET 0
-) AS near
-CROSS JOIN LATERAL (SELECT units.id FROM units WHERE units.key = near.unit_key AND {where} LIMIT 1) AS seen
-WHERE least(near.topic, near.claim) <= %(farthest)s;
+    FROM entries
+    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(owner)s AND unit_key < %(before)s::bigint
+    ORDER BY unit_key DESC LIMIT %(together)s::bigint
+)
+SELECT NULL, min(unit_key), count(*), NULL, NULL FROM block
+UNION ALL
+SELECT seen.id, topic::bigint, claim::bigint, role, acts FROM block
+CROSS JOIN LATERAL (SELECT units.id FROM units WHERE units.key = block.unit_key AND {where} LIMIT 1) AS seen
+WHERE least(topic, claim) <= %(farthest)s;
 
 -- name: hyper_distances
 SELECT unit_key, (topic <~> %(text)s::bit(4096))::integer, (claim <~> %(text)s::bit(4096))::integer, role, acts
