@@ -17,8 +17,8 @@ from holdfast.settings import Settings
 from holdfast.store import contract
 from holdfast.store.filters import parse_filter
 from holdfast.store.sqlite import SqliteStore
-from holdfast.testing.builders import NOON, SPACE, draft, no_deadline, view
-from holdfast.types import ACTS, FACTS, INSTRUCTIONS, ROLES, Unit
+from holdfast.testing.builders import NOON, SPACE, draft, no_deadline, sounds, view
+from holdfast.types import ACTS, FACTS, INSTRUCTIONS, ROLES, Deadline, Unit
 from postgres_server import open_store
 
 DIMS, UNITS = 80, 90
@@ -244,3 +244,28 @@ def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, 
             assert right.evidence(similar, ["nobody"]) == left.evidence(similar, ["nobody"])
     exact.close()
     nearly.close()
+
+
+def test_hypervectors_of_a_large_owner_are_compared_newest_first_as_long_as_there_is_time(database, monkeypatch):
+    store = open_store(database)
+    told = [draft(f"u{n}", "the red boat lies in Porto", user=None if n % 3 == 0 else "ana") for n in range(20)]
+    store.put(told)
+    monkeypatch.setattr("holdfast.store.postgres.search.APPROXIMATE_FROM", 0)
+    monkeypatch.setattr("holdfast.store.postgres.search._HEARD_TOGETHER", 4)
+    query, looks = sounds("red", "boat", "lies", "porto"), []
+
+    def clock():
+        looks.append(None)
+        return 0.0 if len(looks) < 4 else 99.0
+
+    with store.reading(view("ana")) as reading:
+        found = reading.propose(query, 64, no_deadline())
+        assert ({*found.ids}, found.exhausted) == ({one.unit.id for one in told}, False)
+        found = reading.propose(query, 64, Deadline.start(clock, 1.0))
+        assert found.exhausted
+        own = [name for name in found.ids if int(name[1:]) % 3]
+        assert 0 < len(own) < 13
+        assert {*own} == {
+            *sorted((one.unit.id for one in told if one.unit.user), key=lambda name: -int(name[1:]))[: len(own)]
+        }
+    store.close()
