@@ -225,6 +225,7 @@ def _reopen(console: Console, database: Path, settings: Settings, before: list[l
     console.print(f"{len(before)} questions, {hits} hits: the same ids and the same scores, bit for bit: {same}.")
     console.print("\nNext: [bold]holdfast remember[/] something of yours, then [bold]holdfast search[/] for it.")
     console.print(
+        "To look at it in a browser: [bold]holdfast inspect[/]. "
         'For other programs: [bold]holdfast serve[/], then Memory.open("http://127.0.0.1:8377") or any client; '
         "[bold]holdfast mcp[/] for agents. They need pip install 'holdfast\\[server,remote,mcp]'."
     )
