@@ -17,7 +17,7 @@ from holdfast.settings import Settings
 from holdfast.store import contract
 from holdfast.store.filters import parse_filter
 from holdfast.store.sqlite import SqliteStore
-from holdfast.testing.builders import NOON, SPACE, draft, no_deadline, sounds, view
+from holdfast.testing.builders import NOON, SPACE, draft, no_deadline, sounds, view, words
 from holdfast.types import ACTS, FACTS, INSTRUCTIONS, ROLES, Deadline, Unit
 from postgres_server import open_store
 
@@ -244,6 +244,20 @@ def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, 
             assert right.evidence(similar, ["nobody"]) == left.evidence(similar, ["nobody"])
     exact.close()
     nearly.close()
+
+
+def test_what_a_rare_word_leads_to_is_read_for_frequent_ones_too(database, monkeypatch):
+    store = open_store(database)
+    store.put([draft(f"b{n}", "boat") for n in range(60)])
+    store.put([draft(f"z{n}", "zebra") for n in range(20)])
+    store.put(
+        [draft("both", "zebra near boat"), *(draft(f"l{n}", "lamp table chair window door roof") for n in range(200))]
+    )
+    monkeypatch.setattr("holdfast.store.postgres.search.APPROXIMATE_FROM", 0)
+    monkeypatch.setattr("holdfast.store.postgres.search._POSTINGS_EACH", 25)
+    with store.reading(view("ana")) as reading:
+        assert best(reading, words("zebra", "boat"), 1)[0][1] == "both"
+    store.close()
 
 
 def test_hypervectors_of_a_large_owner_are_compared_newest_first_as_long_as_there_is_time(database, monkeypatch):

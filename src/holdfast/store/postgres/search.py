@@ -40,6 +40,8 @@ from holdfast.types import ROLES, Deadline
 APPROXIMATE_FROM = 20_000
 # Of each term so many postings are looked at, the best of a fixed order.
 _POSTINGS_EACH = 2000
+# Of what those bring up, so many are read whole.
+_READ = 1000
 # What is found by part of its terms may rise when all are counted: twice as many are handed on.
 _SLACK = 2
 # SQL compares 16-bit floats: the question, too, is rounded to 11 bits, which turns it by at most 2^-11; twice that
@@ -148,7 +150,7 @@ class Searcher:
         exactly = self._database.statement("words_exactly")
         first, otherwise = (exactly.replace("{among}", one) for one in ("", self._database.statement("among_seen")))
         if self._approximate and any(df > _POSTINGS_EACH for df in dfs):
-            asked["each"] = _POSTINGS_EACH
+            asked |= {"each": _POSTINGS_EACH, "read": _READ}
             first, depth = self._database.statement("words_nearly"), depth * _SLACK
 
         def ask(most: int) -> _Scored:

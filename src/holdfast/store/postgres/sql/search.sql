@@ -63,14 +63,16 @@ LIMIT %(most)s::bigint;
 AND (unit_key IN (SELECT units.key FROM units WHERE {where})) IS TRUE;
 
 -- name: words_nearly
--- Of each term the postings of highest impact alone.
+-- Of each term the postings of highest impact alone. What that brings up holds other terms, too, by postings that were not
+-- read: so far as it counts, all of its terms are.
 WITH asked AS (
     SELECT term, idf, owner FROM unnest(%(terms)s::text[], %(idfs)s::float8[]) AS given (term, idf)
     CROSS JOIN unnest(%(users)s::text[]) AS owners (owner)
 ),
-scored AS MATERIALIZED (
-    SELECT unit_key, sum(asked.idf * (%(weights)s::float8[])[field + 1] * (%(boosts)s::float8[])[role + 1] * tf
-        / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length)) AS score
+found AS MATERIALIZED (
+    SELECT unit_key, (%(boosts)s::float8[])[min(role) + 1] AS boost,
+        sum(asked.idf * (%(weights)s::float8[])[field + 1] * tf
+            / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length)) AS score
     FROM asked CROSS JOIN LATERAL (
         SELECT unit_key, field, role, tf, length FROM postings
         WHERE postings.shard = %(shard)s AND postings.tenant = %(tenant)s AND postings."user" = asked.owner
@@ -78,6 +80,18 @@ scored AS MATERIALIZED (
         ORDER BY impact DESC LIMIT %(each)s::bigint
     ) AS high
     GROUP BY unit_key
+),
+scored AS MATERIALIZED (
+    SELECT unit_key, boost * (
+        SELECT sum((%(idfs)s::float8[])[array_position(%(terms)s::text[], held.term)] * (%(weights)s::float8[])[field + 1]
+            * tf / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * lengths[field + 1]))
+        FROM unnest(terms, fields, tfs) AS held (term, field, tf) WHERE held.term = ANY(%(terms)s::text[])
+    ) AS score
+    FROM (SELECT unit_key, boost FROM found ORDER BY boost * score DESC LIMIT %(read)s::bigint) AS best
+    CROSS JOIN LATERAL (
+        SELECT terms, fields, tfs, lengths FROM entries
+        WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s AND entries.unit_key = best.unit_key LIMIT 1
+    ) AS entry
 )
 SELECT seen.id, best.score
 FROM (SELECT unit_key, score FROM scored WHERE score > 0 ORDER BY score DESC LIMIT %(walked)s::bigint) AS best
