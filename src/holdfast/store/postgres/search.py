@@ -39,7 +39,7 @@ from holdfast.types import ROLES, Deadline
 # Below this many units exact search takes a few milliseconds.
 APPROXIMATE_FROM = 20_000
 # Of each term so many postings are looked at, the best of a fixed order.
-_POSTINGS_EACH = 2000
+_POSTINGS_EACH = 4000
 # Of what those bring up, so many are read whole.
 _READ = 1000
 # What is found by part of its terms may rise when all are counted: twice as many are handed on.
@@ -55,8 +55,9 @@ _WALKED = 8
 _COMPARED_TOGETHER = 20_000
 # How much of a graph is looked at: candidates held, and rows at most when a filter throws most of them away.
 _HELD, _MOST_HELD, _SCANNED = 100, 1000, 10_000
-# What a graph of the first dimensions hands on to be compared by all: of the ten best by all, .998 are among 300.
-_HANDED_ON, _FOR_EACH = 300, 4
+# What a graph of the first dimensions hands on to be compared by all. With these numbers, of the ten hits of an exact
+# search .96 are found among a million units (benchmarks/postgres.py); with half as many postings, .91 or less.
+_HANDED_ON, _FOR_EACH = 500, 4
 # Hypervectors that are compared before the clock is looked at: some 20 ms. No key is as large as the other number.
 _HEARD_TOGETHER, _BEYOND = 10_000, 2**63 - 1
 _OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
@@ -117,12 +118,14 @@ class Searcher:
         best = at_least_top(np.where(np.isnan(scores), 0.0, scores), depth, margin)
         return Proposal(tuple(ids[row] for row in best.tolist()), is_cancelled() or deadline.expired())
 
-    def _walk(self, first: str, otherwise: str, asked: Mapping[str, Any], most: int, candidates: int) -> _Scored:
+    def _walk(
+        self, first: str, otherwise: str, asked: Mapping[str, Any], most: int, candidates: int, enough: int
+    ) -> _Scored:
         """Look up what is found, best first, so far as is enough for most views; where it is not, ask `otherwise`."""
         walked = _WALKED * most
         if not self._is_narrow:
             found: _Scored = self._run(first, {**asked, "most": most, "walked": walked})
-            if len(found) >= most or candidates <= walked:
+            if len(found) >= enough or candidates <= walked:
                 return found
         return self._run(otherwise, {**asked, "most": most, "walked": None})
 
@@ -154,7 +157,8 @@ class Searcher:
             first, depth = self._database.statement("words_nearly"), depth * _SLACK
 
         def ask(most: int) -> _Scored:
-            return self._walk(first, otherwise, asked, most, sum(dfs)) if held else []
+            enough = depth if "each" in asked else most  # what is read in part has no end where ties could be seen
+            return self._walk(first, otherwise, asked, most, sum(dfs), enough) if held else []
 
         return self._best(ask, depth, deadline, TIE_MARGIN, earlier)
 
@@ -201,7 +205,7 @@ class Searcher:
             if len(found) >= depth:
                 return sorted(found, key=lambda one: -one[1])
             self._database.run("sort_again")
-            return self._walk(exactly, seen, asked, most, self._statistics.unit_count)
+            return self._walk(exactly, seen, asked, most, self._statistics.unit_count, most)
 
         return self._best(ask, depth, deadline, _HALF_MARGIN, earlier)
 
