@@ -184,7 +184,7 @@ def measure(
     seeds = enumerate(tenants, synthetic.SEED)
     pairs = (pair for seed, tenant in seeds for pair in made_up(of_each, tenant, seed))
     with opened(address, {}) as memory:
-        if memory.stats(tenant=tenants[0], whole=True).store_units == total:
+        if memory.stats(user=USER, tenant=tenants[0], whole=True).store_units == total:
             tell(f"{total:,} units of {len(tenants):,} tenants are there")
             loaded = before["load"]
         else:

@@ -22,9 +22,9 @@ PICTURE = ROOT / "docs" / "img" / "pipeline.svg"
 EVERY_PAGE = [*pages(), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 # What the pages may grow to, counted as `wc -w` does: a page that nobody finishes helps nobody.
-MOST_WORDS = 23_300
-# Pages of the doors are counted apart, as the doors themselves: each is read by whoever uses that one.
-MOST_WORDS_OF_DOORS = 3_200
+MOST_WORDS = 22_100
+# Pages of the doors and of more than one machine are counted apart, as their code is: each is read by whoever uses that.
+MOST_WORDS_OF_DOORS, MOST_WORDS_OF_SCALE = 3_200, 1_750
 MOST_WORDS_OF_A_GUIDE = 900
 MOST_WORDS_OF_THE_README = 700
 # A setting as prose names it; the group must be one of ours.
@@ -94,6 +94,7 @@ def test_the_pages_stay_short_enough_to_be_read():
     words = {name(page): len(page.read_text(encoding="utf-8").split()) for page in pages()}
     records = [page for page in words if page.startswith("docs/doors/transcripts/")]
     doors = {page: words.pop(page) for page in [*words] if page.startswith("docs/doors/")}
+    assert words.pop("docs/scale.md") <= MOST_WORDS_OF_SCALE
     assert words["README.md"] <= MOST_WORDS_OF_THE_README
     assert {page: n for page, n in words.items() if "guides/" in page and n > MOST_WORDS_OF_A_GUIDE} == {}
     assert sum(words.values()) <= MOST_WORDS, sorted(words.items(), key=lambda item: -item[1])

@@ -246,6 +246,29 @@ def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, 
     nearly.close()
 
 
+def test_neighbours_are_the_same_however_a_reading_has_come_to_ask_for_them(database):
+    store, sides = open_store(database), ("before", "after")
+    store.put([draft(name, f"lamp {name}", session="s", minutes=i) for i, name in enumerate("abcdef")])
+    store.put([draft("new", "c, put differently", session="t", supersedes=("c",))])
+
+    def beside(reading, names):
+        known = reading.columns(names, sides)
+        return [tuple(known[side][row] for side in sides) for row in range(len(names))]
+
+    for seen in (view("ana"), view("ana", as_of=NOON + timedelta(days=9))):
+        alone = {}
+        for name in "abcdef":
+            with store.reading(seen) as reading:
+                [alone[name]] = beside(reading, [name])
+        # c is hidden, and beside nobody
+        assert (alone["b"], alone["c"], alone["d"]) == (("a", "d"), ("b", "d"), ("b", "e"))
+        with store.reading(seen) as reading:
+            proposed = reading.propose(words("lamp"), 9, no_deadline()).ids
+            for some in (("c",), ("b",), proposed, tuple("fca"), tuple("abcdef")):
+                assert beside(reading, some) == [alone[name] for name in some]
+    store.close()
+
+
 def test_what_a_rare_word_leads_to_is_read_for_frequent_ones_too(database, monkeypatch):
     store = open_store(database)
     store.put([draft(f"b{n}", "boat") for n in range(60)])

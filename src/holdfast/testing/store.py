@@ -168,27 +168,6 @@ class StoreContract(builders.StoreSuite):
         ana.revise("b", text="b again")
         assert beside(ana, "a", "b") == [(None, "b"), ("a", "between")]
 
-    def test_neighbours_are_the_same_however_a_reading_has_come_to_ask_for_them(self, tmp_path: Path) -> None:
-        ana = self.open(tmp_path)
-        ana.put(*(draft(name, f"lamp {name}", session="s", minutes=i) for i, name in enumerate("abcdef")))
-        ana.put(draft("new", "c, put differently", session="t", supersedes=("c",)))
-        sides: tuple[contract.ColumnName, ...] = ("before", "after")
-        for moment in (None, NOON + timedelta(days=9)):
-            asker = ana.by(as_of=moment)
-            alone = {name: [asker.column(side, name)[0] for side in sides] for name in "abcdef"}
-            assert alone["c"] == ["b", "d"]  # it is hidden, and beside nobody
-            assert (alone["b"], alone["d"]) == (["a", "d"], ["b", "e"])
-
-            def ask(reading: contract.Reading, alone: dict[str, list[str | None]] = alone) -> None:
-                proposed = reading.propose(words("lamp"), 9, builders.no_deadline()).ids
-                for some in (("c",), ("b",), proposed, tuple("fca"), tuple("abcdef")):
-                    known = reading.columns(some, sides)
-                    assert [[known[side][row] for side in sides] for row in range(len(some))] == [
-                        alone[name] for name in some
-                    ]
-
-            asker.look(ask)
-
     def test_speakers_sessions_and_facts_are_those_the_owner_may_see(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
         given = (("zeta", "Tomas"), ("alpha", "Mara"), ("mid", None))
