@@ -23,7 +23,7 @@ EVERY_PAGE = [*pages(), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 # What the pages may grow to, counted as `wc -w` does: a page that nobody finishes helps nobody.
 MOST_WORDS = 22_100
-# Pages of the doors and of more than one machine are counted apart, as their code is: each is read by whoever uses that.
+# Pages of the doors and of more than one machine are counted apart, as their code is: each has its own readers.
 MOST_WORDS_OF_DOORS, MOST_WORDS_OF_SCALE = 3_200, 1_750
 MOST_WORDS_OF_A_GUIDE = 900
 MOST_WORDS_OF_THE_README = 700
