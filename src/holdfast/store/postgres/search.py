@@ -56,7 +56,7 @@ _COMPARED_TOGETHER = 20_000
 # How much of a graph is looked at: candidates held, and rows at most when a filter throws most of them away.
 _HELD, _MOST_HELD, _SCANNED = 100, 1000, 10_000
 # What a graph of the first dimensions hands on to be compared by all. Of the ten hits of an exact search of a million
-# units these numbers find .959, with twice the postings and 500 handed on .965, without reading units whole .93.
+# units these numbers find .959 (200 questions); with twice the postings and 500 handed on .965.
 _HANDED_ON, _FOR_EACH = 300, 4
 # Hypervectors that are compared before the clock is looked at: some 20 ms. No key is as large as the other number.
 _HEARD_TOGETHER, _BEYOND = 10_000, 2**63 - 1
