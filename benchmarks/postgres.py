@@ -36,6 +36,7 @@ from holdfast.eval.report import Table
 from holdfast.kernels.vectors import halve
 from holdfast.store.blocks import CARRYING_MODELS
 from holdfast.store.contract import Restoration, SpaceChange
+from holdfast.store.postgres.search import APPROXIMATE_FROM
 from holdfast.types import Kept, StoredVector, Unit
 
 OUT = RESULTS / "postgres.json"
@@ -198,7 +199,8 @@ def measure(
         ask(memory, tenants, asked[:20])
         times, found = ask(memory, tenants, asked)
         stats = memory.stats(user=USER, tenant=tenants[0], whole=True)
-    held = [len({*mine} & {*true}) / max(1, len(true)) for mine, true in zip(found, best, strict=False)]
+    held = [len({*mine} & {*true}) / len(true) for mine, true in zip(found, best, strict=False) if true]
+    of_exact = {"recall@10 of exact": round(float(np.mean(held)), 4)} if of_each > APPROXIMATE_FROM else {}
     rates = {}
     for processes in PROCESSES:
         with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
@@ -211,7 +213,7 @@ def measure(
         "load": loaded,
         "search": percentiles(times),
         "exact search": percentiles(exact_seconds),
-        "recall@10 of exact": round(float(np.mean(held)), 4),
+        **of_exact,
         "questions/s": rates,
         "bytes/unit": round((stats.store_bytes or 0) / total),
         "tables": sizes(address, total),
