@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,13 +14,13 @@ from holdfast.store.index import microseconds, said_code
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.types import FIELDS, Analysis, Unit, View
 
-# How `known_units` packs what a unit holds: the place of a term and a field above, how often below.
+# How statements pack what a unit holds: the place of a term and a field above, how often below.
 _BELOW = 32
 _FIELD_BITS = 4
 
 
 class Known(NamedTuple):
-    """One unit in the order of the columns of `known_units`."""
+    """One unit in the order of the columns that statements call `known`."""
 
     id: str
     key: int
@@ -93,6 +94,9 @@ class Nobody(NamedTuple):
 
 
 NOBODY = Nobody()
+_COLUMNS = len(Known._fields)
+# What follows those in every statement: what a unit holds of some terms.
+KNOWN_COLUMNS = _COLUMNS + 1
 
 
 class KnownUnits:
@@ -103,13 +107,13 @@ class KnownUnits:
         self._owner = {"user": view.user, "agent": view.agent}
         self._rows: dict[str, Known | None] = {}
         # What units hold of the terms that were last asked for: whoever is read is read with it.
-        self._terms: tuple[str, ...] = ()
+        self.terms: tuple[str, ...] = ()
         self._held: dict[str, Sequence[int]] = {}
 
     def expect(self, terms: Sequence[str]) -> None:
         """Say which terms will be counted, so that whatever is read from now on is not read again for them."""
-        if self._terms != (*terms,):
-            self._terms, self._held = (*terms,), {}
+        if self.terms != (*terms,):
+            self.terms, self._held = (*terms,), {}
 
     def find(self, ids: Sequence[str]) -> Mapping[str, Known | None]:
         """Return what is known, with a row or None for each of `ids` at least."""
@@ -120,12 +124,16 @@ class KnownUnits:
 
     def _read(self, ids: Sequence[str]) -> None:
         # No id holds NUL, and PostgreSQL refuses to be asked for one that does.
-        asked = {**self._owner, "ids": [one for one in ids if "\0" not in one], "terms": [*self._terms]}
+        asked = {**self._owner, "ids": [one for one in ids if "\0" not in one], "terms": [*self.terms]}
         self._rows |= dict.fromkeys(ids)
         self._held |= dict.fromkeys(ids, ())
-        for row in self._database.run("known_units", asked).fetchall():
-            known = Known._make(row[:-1])
-            self._rows[known.id], self._held[known.id] = known, row[-1] or ()
+        self.learn(self._database.run("known_units", asked).fetchall())
+
+    def learn(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Take note of units, visible ones or all: the columns that statements call `known`, and maybe more."""
+        for row in rows:
+            known = Known._make(row[:_COLUMNS])
+            self._rows[known.id], self._held[known.id] = known, row[_COLUMNS] or ()
 
     def count(self, ids: Sequence[str], terms: Sequence[str]) -> NDArray[np.int64]:
         """Return how often each of `ids` holds each term, per field: ids × fields × terms."""
@@ -144,12 +152,27 @@ class KnownUnits:
         return tf
 
 
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The embedding space that a store has agreed on, its number, and whether this leaf has an index of it."""
+
+    name: str | None = None
+    key: int | None = None
+    is_indexed: bool = False
+
+
 class Statistics:
     """The exact statistics of the owner, or of one agent of it; whatever a view hides counts."""
 
     def __init__(self, view: View, database: PostgresDatabase) -> None:
         self._view, self._database = view, database
         self._df: dict[str, int] = {}
+
+    @cached_property
+    def space(self) -> Space:
+        """Return the embedding space that is searched."""
+        rows = [row for row in self._counts if row[0] == "space"]
+        return Space(rows[0][1], rows[0][3], rows[0][2] == "true") if rows else Space()
 
     @cached_property
     def _counts(self) -> list[tuple[str, str, str, int]]:

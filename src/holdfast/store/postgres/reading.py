@@ -42,9 +42,10 @@ from holdfast.store.contract import (
 from holdfast.store.index import CALLED, NAMING
 from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.facts import find_facts
-from holdfast.store.postgres.known import NOBODY, Known, KnownUnits, Nobody, Statistics
+from holdfast.store.postgres.known import NOBODY, Known, KnownUnits, Nobody, Space, Statistics
 from holdfast.store.postgres.past import PastUnits, find_past
-from holdfast.store.postgres.search import Searcher, Space
+from holdfast.store.postgres.search import Searcher
+from holdfast.store.postgres.values import Keys
 from holdfast.store.postgres.view import VisibleRows, compile_view
 from holdfast.store.reading import TITLE_CHARS, listed
 from holdfast.store.records import read_all
@@ -52,6 +53,7 @@ from holdfast.store.rows import GLOBAL, Row, hidden_by, own_json, then_by, unit_
 from holdfast.types import Condition, Deadline, Document, Junction, Kept, Listed, Unit, View, iso
 
 _CALLED, _MENTIONED = "c", "m"  # of the table `names`
+_BESIDE = 3  # columns of `units_beside` before those of the turn that it found
 
 
 class PostgresReading:
@@ -74,11 +76,9 @@ class PostgresReading:
     def _visible(self) -> VisibleRows:
         return compile_view(self.view)
 
-    @cached_property
+    @property
     def _space(self) -> Space:
-        """Return the embedding space that is searched."""
-        row = self._run("searched_space").fetchone()
-        return Space() if row is None else Space(*row)
+        return self._statistics.space
 
     @cached_property
     def _past(self) -> PastUnits | None:
@@ -88,7 +88,7 @@ class PostgresReading:
 
     @cached_property
     def _searcher(self) -> Searcher:
-        return Searcher(self._database, self._visible, self._statistics, lambda: self._space)
+        return Searcher(self._database, self.view, self._visible, self._statistics, self._known)
 
     # ------------------------------------------------------------------------------------------- proposing
 
@@ -232,24 +232,24 @@ class PostgresReading:
         """Return the visible turns around each turn, of the present."""
         present = self._known.find(ids)
         turns = {one.id: one.key for unit_id in ids if (one := present[unit_id]) and one.is_turn_of_session}
+        if asked := [unit_id for unit_id in turns if any(unit_id not in side for side in self._beside)]:
+            self._read_beside({unit_id: turns[unit_id] for unit_id in asked})
         before, after = self._beside
-        asked = [[unit_id for unit_id in turns if unit_id not in side] for side in self._beside]
-        if any(asked):
-            keys = [[turns[unit_id] for unit_id in some] for some in asked]
-            given = {**self._visible.values, "with_before": keys[0], "with_after": keys[1]}
-            rows = self._run("units_beside", given, visible=self._visible.either).fetchall()
-            found = {unit_id: sides for unit_id, *sides in rows}
-            for number, side in enumerate(self._beside):
-                side |= {unit_id: found[unit_id][number] for unit_id in asked[number]}
-            self._turn_round(asked)
         return {"before": _objects(map(before.get, ids)), "after": _objects(map(after.get, ids))}
 
-    def _turn_round(self, asked: Sequence[Sequence[str]]) -> None:
-        """Note that a visible turn stands on the other side of the turn beside it."""
-        for side, other, some in zip(self._beside, self._beside[::-1], asked, strict=True):
-            pairs = [(unit_id, side[unit_id]) for unit_id in some if unit_id in self._visible_ids]
-            other |= {beside: unit_id for unit_id, beside in pairs if beside is not None}
-            self._visible_ids.update(beside for _, beside in pairs if beside is not None)
+    def _read_beside(self, turns: Mapping[str, int]) -> None:
+        """Read the visible turns around some turns; one that is visible stands on the other side of those."""
+        given = {**self._visible.values, "keys": Keys(turns.values()), "terms": [*self._known.terms]}
+        rows = self._run("units_beside", given, visible=self._visible.either).fetchall()
+        for known in self._beside:
+            known.update(dict.fromkeys(turns))
+        for unit_id, side, beyond, beside, *_ in rows:
+            self._beside[side][unit_id] = beside
+            self._beside[side].setdefault(beside, beyond)
+            if unit_id in self._visible_ids:
+                self._beside[1 - side][beside] = unit_id
+            self._visible_ids.add(beside)
+        self._known.learn(row[_BESIDE:] for row in rows)
 
     def document_column(self, ids: Sequence[str]) -> Columns:
         """Return the document that each unit is part of."""

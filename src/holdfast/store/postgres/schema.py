@@ -61,8 +61,11 @@ def queries() -> dict[str, str]:
         parts = _NAME.split(path.read_text(encoding="utf-8"))[1:] if path.is_file() else []
         found |= {name: body.strip().rstrip(";") for name, body in zip(parts[::2], parts[1::2], strict=True)}
     row, version, given = found.pop("row"), found.pop("version"), found.pop("ids")
-    keys, counted = found.pop("keys"), found.pop("counted")
-    filled = {"{row}": row, "{version}": version, "{ids}": given, "{keys}": keys, "{counted}": counted}
+    keys, counted, known, entry = (found.pop(name) for name in ("keys", "counted", "known", "entry"))
+    filled = {
+        "{row}": row, "{version}": version, "{ids}": given, "{keys}": keys, "{counted}": counted, "{known}": known,
+        "{entry}": entry,
+    }  # fmt: skip
     for mark, text in filled.items():
         found = {name: body.replace(mark, text) for name, body in found.items()}
     return found

@@ -7,7 +7,6 @@ exact search, the best postings of each term are looked at, and the vectors that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,13 +27,13 @@ from holdfast.store.contract import (
     SimilarityQuery,
 )
 from holdfast.store.postgres.database import PostgresDatabase
-from holdfast.store.postgres.known import Known, Statistics
+from holdfast.store.postgres.known import KNOWN_COLUMNS, Known, KnownUnits, Space, Statistics
 from holdfast.store.postgres.past import PastUnits
-from holdfast.store.postgres.values import Bits, Half
+from holdfast.store.postgres.values import Bits, Half, Keys
 from holdfast.store.postgres.vector_index import indexed_tier, indexed_vector
 from holdfast.store.postgres.view import VisibleRows
 from holdfast.store.rows import GLOBAL, check_vectors, read_vectors
-from holdfast.types import ROLES, Deadline
+from holdfast.types import ROLES, Deadline, View
 
 # Below this many units exact search takes a few milliseconds.
 APPROXIMATE_FROM = 20_000
@@ -67,28 +66,20 @@ _Found = tuple[Sequence[str], NDArray[np.float64]]  # ids, and their scores
 _NOTHING: _Found = ((), np.zeros(0))
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
-    """The embedding space that a store has agreed on, its number, and whether this leaf has an index of it."""
-
-    name: str | None = None
-    key: int | None = None
-    is_indexed: bool = False
-
-
 class Searcher:
     """Searches what one view may see."""
 
     def __init__(
-        self, database: PostgresDatabase, visible: VisibleRows, statistics: Statistics, space: Callable[[], Space]
+        self, database: PostgresDatabase, view: View, visible: VisibleRows, statistics: Statistics, known: KnownUnits
     ) -> None:
-        self._database, self._visible, self._statistics = database, visible, statistics
-        self._find_space = space
-        self._is_narrow = "session" in visible.values  # one session has few of an owner's units
+        self._database, self._visible, self._statistics, self._known = database, visible, statistics, known
+        self._is_narrow = view.only_session  # one session has few of an owner's units
+        self._is_filtered = view.filters is not None or view.as_of is not None
+        self._vectors: dict[str, NDArray[np.float32]] = {}  # that came with what was found, by id
 
-    @cached_property
+    @property
     def _space(self) -> Space:
-        return self._find_space()
+        return self._statistics.space
 
     @cached_property
     def _approximate(self) -> bool:
@@ -124,10 +115,24 @@ class Searcher:
         """Look up what is found, best first, so far as is enough for most views; where it is not, ask `otherwise`."""
         walked = _WALKED * most
         if not self._is_narrow:
-            found: _Scored = self._run(first, {**asked, "most": most, "walked": walked})
+            found = self._find(first, {**asked, "most": most, "walked": walked})
             if len(found) >= enough or candidates <= walked:
                 return found
-        return self._run(otherwise, {**asked, "most": most, "walked": None})
+        return self._find(otherwise, {**asked, "most": most, "walked": None})
+
+    def _find(self, statement: str, values: Mapping[str, Any]) -> _Scored:
+        """Return the ids and scores of what a statement finds; whatever else it tells is not asked for again."""
+        rows = self._run(statement, values)
+        self._known.learn(rows)
+        if rows and len(rows[0]) > KNOWN_COLUMNS + 1:
+            self._keep_vectors([(row[0], row[1], *row[KNOWN_COLUMNS:-1]) for row in rows])
+        return [(row[0], row[-1]) for row in rows]
+
+    def _keep_vectors(self, rows: Sequence[tuple[str, int, bytes, int]]) -> None:
+        """Keep vectors that were read, with their ids, keys and checksums."""
+        check_vectors([row[1:] for row in rows])
+        matrix = read_vectors([data for _, _, data, _ in rows], -1 if rows else 0)
+        self._vectors |= {row[0]: vector for row, vector in zip(rows, matrix, strict=True)}
 
     # ------------------------------------------------------------------------------------------------ words
 
@@ -140,11 +145,10 @@ class Searcher:
         if past is not None:
             places, scores, _ = past.shard.propose(query, terms, averages, past.eligible, depth, deadline)
             earlier = ([past.shard.ids[place] for place in places.tolist()], scores)
-        held = {term: idf for (term, idf), df in zip(terms.items(), dfs, strict=True) if df}
         asked: dict[str, Any] = {
-            "terms": [*held],
+            "terms": [*terms],
             "users": [*dict.fromkeys((self._visible.values["user"], GLOBAL))],
-            "idfs": [idf * (query.k1 + 1.0) for idf in held.values()],
+            "idfs": [idf * (query.k1 + 1.0) for idf in terms.values()],
             "weights": [*query.weights],
             "boosts": [query.role_boost if role in query.boosted_roles else 1.0 for role in ROLES],
             "base": query.k1 * (1.0 - query.b),
@@ -153,12 +157,12 @@ class Searcher:
         exactly = self._database.statement("words_exactly")
         first, otherwise = (exactly.replace("{among}", one) for one in ("", self._database.statement("among_seen")))
         if self._approximate and any(df > _POSTINGS_EACH for df in dfs):
-            asked |= {"each": _POSTINGS_EACH, "read": _READ}
+            asked |= {"each": _POSTINGS_EACH, "read": _READ, "roles": [*ROLES]}
             first, depth = self._database.statement("words_nearly"), depth * _SLACK
 
         def ask(most: int) -> _Scored:
             enough = depth if "each" in asked else most  # what is read in part has no end where ties could be seen
-            return self._walk(first, otherwise, asked, most, sum(dfs), enough) if held else []
+            return self._walk(first, otherwise, asked, most, sum(dfs), enough) if any(dfs) else []
 
         return self._best(ask, depth, deadline, TIE_MARGIN, earlier)
 
@@ -173,6 +177,7 @@ class Searcher:
         also = ""
         asked: dict[str, Any] = {
             "space": self._space.key,
+            "terms": [*self._known.terms],
             "dims": dims,
             "query": Half(halve(query.vector[:first]).tobytes()),
         }
@@ -193,18 +198,24 @@ class Searcher:
         )
         by_graph = self._by_graph and not self._is_narrow and query.tier is None and query.density is None
         tier = indexed_tier(query.space, dims)
+        led: list[str] = []
         if by_graph:
             asked["first"] = Half(halve(query.vector[: tier or dims]).tobytes())
             nearly = self._indexed(nearly, f"{indexed_vector(dims, tier)} <=> %(first)s")
+            # Where a view hides little, what it hides is left out afterwards.
+            through = self._database.statement("through_seen")
+            led = [nearly.replace("{through}", one) for one in (("", through)[self._is_filtered :])]
 
         def ask(most: int) -> _Scored:
             width = most if tier is None else max(_HANDED_ON, _FOR_EACH * most)
-            # A graph holds twice what is asked of it; of what is handed on, that is enough by itself.
-            depth_there = depth if tier is None else width // 2
-            found: _Scored = self._run_graph(nearly, {**asked, "most": width}, depth_there) if by_graph else []
-            if len(found) >= depth:
-                return sorted(found, key=lambda one: -one[1])
-            self._database.run("sort_again")
+            for statement in led:
+                # A graph holds twice what is asked of it; of what is handed on, that is enough by itself.
+                self._set_out(depth if tier is None else width // 2)
+                found = self._find(statement, {**asked, "most": most, "width": width, "walked": _WALKED * most})
+                if len(found) >= depth:
+                    return found
+            if led:
+                self._database.run("sort_again")
             return self._walk(exactly, seen, asked, most, self._statistics.unit_count, most)
 
         return self._best(ask, depth, deadline, _HALF_MARGIN, earlier)
@@ -221,20 +232,23 @@ class Searcher:
         self, statement: str, values: Mapping[str, Any], depth: int, seen: VisibleRows | None = None
     ) -> list[Any]:
         """Run a statement that goes by the index of vectors, far enough for so many; others are to sort again."""
+        self._set_out(depth)
+        return self._run(statement, values, seen)
+
+    def _set_out(self, depth: int) -> None:
+        """Let the statement that follows go by the index of vectors, far enough for so many."""
         held = min(_MOST_HELD, max(_HELD, 2 * depth))
         self._database.run("walk_graphs", {"held": held, "scanned": _SCANNED})
-        return self._run(statement, values, seen)
 
     def read_vectors(self, units: Iterable[Known]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors of some units' present words, by id."""
-        by_key = {one.key: one for one in units}
-        if not by_key or self._space.key is None:
-            return {}
-        rows = self._database.run("vectors_by_key", {"space": self._space.key, "keys": [*by_key]}).fetchall()
-        fitting = [row for row in rows if row[3] == by_key[row[0]].version]
-        check_vectors(fitting)
-        matrix = read_vectors([row[1] for row in fitting], -1 if fitting else 0)
-        return {by_key[row[0]].id: vector for row, vector in zip(fitting, matrix, strict=True)}
+        wanted = [*units]
+        by_key = {one.key: one for one in wanted if one.id not in self._vectors}
+        if by_key and self._space.key is not None:
+            asked = {"space": self._space.key, "keys": Keys(by_key)}
+            rows = self._database.run("vectors_by_key", asked).fetchall()
+            self._keep_vectors([(by_key[row[0]].id, *row[:3]) for row in rows if row[3] == by_key[row[0]].version])
+        return {one.id: self._vectors[one.id] for one in wanted if one.id in self._vectors}
 
     def by_similarity(
         self, query: SimilarityQuery, present: VisibleRows, itself: Sequence[int | None]
@@ -278,7 +292,7 @@ class Searcher:
         keys, given = sorted(units), tier(query.vectors, query.vectors.shape[1]).astype(np.float32)
         depths, found = (query.turns + 1, query.durable + 1), list[Any]()
         for start in range(0, len(keys), _COMPARED_TOGETHER):
-            asked = {"space": self._space.key, "keys": keys[start : start + _COMPARED_TOGETHER]}
+            asked = {"space": self._space.key, "keys": Keys(keys[start : start + _COMPARED_TOGETHER])}
             rows = [
                 row
                 for row in self._database.run("vectors_by_key", asked)

@@ -16,7 +16,9 @@ from holdfast.kernels.hypervectors import Hypervector
 _HEAD = np.dtype(">i2").itemsize * 2
 
 
-_BIT = 1560  # PostgreSQL's number of the type `bit`
+# PostgreSQL's numbers of types.
+_BIT, _BIGINT, _BIGINTS = 1560, 20, 1016
+_KEY = np.dtype([("bytes", ">i4"), ("key", ">i8")])
 
 
 class Bits(bytes):
@@ -28,6 +30,10 @@ class Bits(bytes):
         return None if vector is None else cls(vector.astype("<u8").tobytes())
 
 
+class Keys(list[int]):
+    """Keys of units that are to be written as one array: a list goes number by number."""
+
+
 class Half(bytes):
     """A vector of 16-bit floats, little endian, that is to be written as a halfvec."""
 
@@ -35,6 +41,7 @@ class Half(bytes):
 def register(connection: psycopg.Connection[Any]) -> None:
     """Let a connection read halfvec as bytes, and write `Half`; without pgvector there is nothing to register."""
     connection.adapters.register_dumper(Bits, _BitsDumper)
+    connection.adapters.register_dumper(Keys, _KeysDumper)
     info = TypeInfo.fetch(connection, "halfvec")
     if info is None:
         return
@@ -50,6 +57,17 @@ class _BitsDumper(Dumper):
 
     def dump(self, obj: Bits) -> Buffer | None:
         return (8 * len(obj)).to_bytes(4, "big") + obj
+
+
+class _KeysDumper(Dumper):
+    format = Format.BINARY
+    oid = _BIGINTS
+
+    def dump(self, obj: Keys) -> Buffer | None:
+        rows = np.empty(len(obj), dtype=_KEY)
+        rows["bytes"], rows["key"] = _KEY["key"].itemsize, obj
+        # How many dimensions, whether there is a NULL, of what; of the one dimension its length and first number.
+        return np.array([1, 0, _BIGINT, len(obj), 1], dtype=">i4").tobytes() + rows.tobytes()
 
 
 class _HalfDumper(Dumper):

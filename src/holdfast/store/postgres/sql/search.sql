@@ -4,16 +4,15 @@
 
 -- ------------------------------------------------------------------------------------------- what is known of an owner
 
--- name: searched_space
--- Whether it has an index in this leaf, too (`vector_index`).
-SELECT value, key, coalesce((SELECT indisvalid FROM pg_index
-    WHERE indexrelid = to_regclass('vectors_' || %(shard)s::text || '_space_' || key)), false)
-FROM agreements LEFT JOIN spaces ON spaces.name = value WHERE agreements.name = 'space';
-
 -- name: owner_counts
+-- And, as a row of its own, the embedding space that is searched: whether it has an index in this leaf, and its number.
 SELECT kind::text, name, agent, sum(n)::bigint FROM counts
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND kind IN ('u', 'f', 's') AND n > 0
-GROUP BY kind, name, agent;
+GROUP BY kind, name, agent
+UNION ALL
+SELECT 'space', value, coalesce((SELECT indisvalid FROM pg_index
+    WHERE indexrelid = to_regclass('vectors_' || %(shard)s::text || '_space_' || key)), false)::text, key
+FROM agreements LEFT JOIN spaces ON spaces.name = value WHERE agreements.name = 'space';
 
 -- name: term_counts
 SELECT name, sum(n)::bigint FROM counts
@@ -21,15 +20,26 @@ WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND
     AND name = ANY(%(terms)s::text[]) AND (%(agent)s::text IS NULL OR agent IN (%(agent)s, ''))
 GROUP BY name;
 
--- name: known_units
--- `found` packs how often a field holds one of the terms: the term's place · 16 + the field in the upper half of a number.
-SELECT units.id, units.key, units."user", units.version, units.session, units.scope, units.kind, units.covered_by,
+-- name: known
+-- Not a statement: what a reading knows of a unit (`Known`), from `units` and `entries`. The last column packs how often
+-- a field holds one of the terms: the term's place · 16 + the field in the upper half of a number.
+units.id, units.key, units."user", units.version, units.session, units.scope, units.kind, units.covered_by,
     author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, anchor_density, lengths,
     CASE WHEN terms && %(terms)s::text[] THEN ARRAY(
         SELECT ((array_position(%(terms)s::text[], held.term)::bigint - 1) * 16 + held.field << 32) | held.tf
         FROM unnest(terms, fields, tfs) AS held (term, field, tf) WHERE held.term = ANY(%(terms)s::text[])
-    ) END AS found
-FROM units JOIN entries ON entries.shard = %(shard)s AND entries.tenant = %(tenant)s AND entries.unit_key = units.key
+    ) END;
+
+-- name: entry
+-- Not a statement: the row of `entries` of a row of `units`.
+CROSS JOIN LATERAL (
+    SELECT author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, anchor_density, lengths, terms,
+        fields, tfs FROM entries
+    WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s AND entries.unit_key = units.key LIMIT 1
+) AS entry;
+
+-- name: known_units
+SELECT {known} FROM units {entry}
 WHERE units.shard = %(shard)s AND units.tenant = %(tenant)s AND units."user" IN (%(user)s, '')
     AND units.id = ANY(%(ids)s::text[]) AND (%(agent)s::text IS NULL OR units.agent IN (%(agent)s, ''))
 ORDER BY units."user";  -- everyone's first, so that a user's own of the same id takes its place
@@ -52,9 +62,9 @@ scored AS MATERIALIZED (
     ) AS found
     GROUP BY unit_key
 )
-SELECT seen.id, best.score
+SELECT {known}, best.score
 FROM (SELECT unit_key, score FROM scored WHERE score > 0 ORDER BY score DESC LIMIT %(walked)s::bigint) AS best
-CROSS JOIN LATERAL (SELECT units.id FROM units WHERE units.key = best.unit_key AND {where} LIMIT 1) AS seen
+CROSS JOIN LATERAL (SELECT units.* FROM units WHERE units.key = best.unit_key AND {where} LIMIT 1) AS units {entry}
 LIMIT %(most)s::bigint;
 
 -- name: among_seen
@@ -70,8 +80,7 @@ WITH asked AS (
     CROSS JOIN unnest(%(users)s::text[]) AS owners (owner)
 ),
 found AS MATERIALIZED (
-    SELECT unit_key, (%(boosts)s::float8[])[min(role) + 1] AS boost,
-        sum(asked.idf * (%(weights)s::float8[])[field + 1] * tf
+    SELECT unit_key, (%(boosts)s::float8[])[min(role) + 1] * sum(asked.idf * (%(weights)s::float8[])[field + 1] * tf
             / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length)) AS score
     FROM asked CROSS JOIN LATERAL (
         SELECT unit_key, field, role, tf, length FROM postings
@@ -82,55 +91,66 @@ found AS MATERIALIZED (
     GROUP BY unit_key
 ),
 scored AS MATERIALIZED (
-    SELECT unit_key, boost * (
+    SELECT unit_key, (%(boosts)s::float8[])[array_position(%(roles)s::text[], role)] * (
         SELECT sum((%(idfs)s::float8[])[array_position(%(terms)s::text[], held.term)] * (%(weights)s::float8[])[field + 1]
             * tf / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * lengths[field + 1]))
         FROM unnest(terms, fields, tfs) AS held (term, field, tf) WHERE held.term = ANY(%(terms)s::text[])
     ) AS score
-    FROM (SELECT unit_key, boost FROM found ORDER BY boost * score DESC LIMIT %(read)s::bigint) AS best
-    CROSS JOIN LATERAL (
-        SELECT terms, fields, tfs, lengths FROM entries
-        WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s AND entries.unit_key = best.unit_key LIMIT 1
-    ) AS entry
+    FROM entries
+    WHERE shard = %(shard)s AND tenant = %(tenant)s
+        AND unit_key = ANY(ARRAY(SELECT unit_key FROM found ORDER BY score DESC LIMIT %(read)s::bigint))
 )
-SELECT seen.id, best.score
+SELECT {known}, best.score
 FROM (SELECT unit_key, score FROM scored WHERE score > 0 ORDER BY score DESC LIMIT %(walked)s::bigint) AS best
-CROSS JOIN LATERAL (SELECT units.id FROM units WHERE units.key = best.unit_key AND {where} LIMIT 1) AS seen
+CROSS JOIN LATERAL (SELECT units.* FROM units WHERE units.key = best.unit_key AND {where} LIMIT 1) AS units {entry}
 LIMIT %(most)s::bigint;
 
 -- ----------------------------------------------------------------------------------------------------------- vectors
 
 -- name: nearest_exactly
-SELECT seen.id, 1 - near.distance FROM (
-    SELECT unit_key, version, {distance} AS distance FROM vectors
+SELECT {known}, near.vector, near.checksum, 1 - near.distance FROM (
+    SELECT unit_key, version, vector, checksum, {distance} AS distance FROM vectors
     WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = %(space)s
         AND vector_dims(vector) = %(dims)s
     ORDER BY distance LIMIT %(walked)s::bigint
 ) AS near
 CROSS JOIN LATERAL (
-    SELECT units.id FROM units WHERE units.key = near.unit_key AND units.version = near.version AND {where} {also} LIMIT 1
-) AS seen
+    SELECT units.* FROM units WHERE units.key = near.unit_key AND units.version = near.version AND {where} {also} LIMIT 1
+) AS units {entry}
 LIMIT %(most)s::bigint;
 
 -- name: nearest_seen
 -- The same for a view that hides most units: from those that it shows.
-SELECT units.id, 1 - near.distance FROM units CROSS JOIN LATERAL (
-    SELECT {distance} AS distance FROM vectors
-    WHERE vectors.shard = %(shard)s AND vectors.tenant = %(tenant)s AND vectors.unit_key = units.key
+SELECT {known}, units.vector, units.vector_checksum, 1 - units.distance FROM (
+    SELECT units.*, vector, vectors.checksum AS vector_checksum, {distance} AS distance FROM units
+    JOIN vectors ON vectors.shard = %(shard)s AND vectors.tenant = %(tenant)s AND vectors.unit_key = units.key
         AND vectors.version = units.version AND vectors.space = %(space)s AND vector_dims(vectors.vector) = %(dims)s
-    LIMIT 1
-) AS near
-WHERE {where} {also}
-ORDER BY near.distance LIMIT %(most)s::bigint;
+    WHERE {where} {also}
+    ORDER BY distance LIMIT %(most)s::bigint
+) AS units {entry}
+ORDER BY units.distance;
 
 -- name: nearest_nearly
--- What the graph leads to, as far as the view shows it, until there are enough: only the rows that the graph comes by are
--- looked up.
-SELECT seen.id, 1 - ({distance}) FROM vectors CROSS JOIN LATERAL (
-    SELECT units.id FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version AND {where} LIMIT 1
-) AS seen
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
-ORDER BY {indexed} LIMIT %(most)s::bigint;
+-- What the graph leads to, compared by all dimensions.
+SELECT {known}, near.vector, near.checksum, 1 - near.distance FROM (
+    SELECT * FROM (
+        SELECT unit_key, version, vector, checksum, {distance} AS distance FROM vectors {through}
+        WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
+        ORDER BY {indexed} LIMIT %(width)s::bigint
+    ) AS led
+    ORDER BY distance LIMIT %(walked)s::bigint
+) AS near
+CROSS JOIN LATERAL (
+    SELECT units.* FROM units WHERE units.key = near.unit_key AND units.version = near.version AND {where} LIMIT 1
+) AS units {entry}
+LIMIT %(most)s::bigint;
+
+-- name: through_seen
+-- What stands for `through` when a view hides much: the graph goes on until there are enough that the view shows, and only
+-- the rows that it comes by are looked up.
+CROSS JOIN LATERAL (
+    SELECT 1 FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version AND {where} LIMIT 1
+) AS seen;
 
 -- name: walk_graphs
 -- The graph is chosen because the other way sorts: what it costs to compare all, no plan knows without samples of users.
@@ -202,27 +222,28 @@ SELECT "user", id, strpos(body, '"expires_at"') = 0 OR body::json ->> 'expires_a
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND document = %(name)s ORDER BY id;
 
 -- name: units_beside
--- The session is compared once more, so that no index but that of sessions fits. An array that is selected is cast once,
--- and not for every row.
-SELECT here.id, before.id, after.id FROM units AS here
-LEFT JOIN LATERAL (
-    SELECT units.id FROM units
-    WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
-        AND (units.session, units.event_time, units.position, units.key)
-            < (here.session, here.event_time, here.position, here.key) AND {where}
-        AND here.key = ANY((SELECT %(with_before)s::bigint[])::bigint[])
-    ORDER BY units.event_time DESC, units.position DESC, units.key DESC LIMIT 1
-) AS before ON true
-LEFT JOIN LATERAL (
-    SELECT units.id FROM units
-    WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
-        AND (units.session, units.event_time, units.position, units.key)
-            > (here.session, here.event_time, here.position, here.key) AND {where}
-        AND here.key = ANY((SELECT %(with_after)s::bigint[])::bigint[])
-    ORDER BY units.event_time, units.position, units.key LIMIT 1
-) AS after ON true
-WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s
-    AND here.key = ANY(%(with_before)s::bigint[] || %(with_after)s::bigint[]);
+-- The turn before and the turn after each, and the one beyond that. The session is compared once more, so that no index
+-- but that of sessions fits.
+SELECT here.id, units.side, units.beyond, {known} FROM units AS here CROSS JOIN LATERAL (
+    (SELECT 0 AS side, near.*, lead(near.id) OVER () AS beyond FROM (
+        SELECT units.id, units.key, units."user", units.version, units.session, units.scope, units.kind, units.covered_by
+        FROM units
+        WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
+            AND (units.session, units.event_time, units.position, units.key)
+                < (here.session, here.event_time, here.position, here.key) AND {where}
+        ORDER BY units.event_time DESC, units.position DESC, units.key DESC LIMIT 2
+    ) AS near LIMIT 1)
+    UNION ALL
+    (SELECT 1, near.*, lead(near.id) OVER () FROM (
+        SELECT units.id, units.key, units."user", units.version, units.session, units.scope, units.kind, units.covered_by
+        FROM units
+        WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
+            AND (units.session, units.event_time, units.position, units.key)
+                > (here.session, here.event_time, here.position, here.key) AND {where}
+        ORDER BY units.event_time, units.position, units.key LIMIT 2
+    ) AS near LIMIT 1)
+) AS units {entry}
+WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here.key = ANY(%(keys)s::bigint[]);
 
 -- name: documents_by_id
 SELECT id, document FROM units
