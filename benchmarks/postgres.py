@@ -42,7 +42,7 @@ from holdfast.types import Kept, StoredVector, Unit
 OUT = RESULTS / "postgres.json"
 SIZES, TENANTS, OF_EACH = "10000,100000,1000000", 1000, 1000
 USER = "ana"
-QUESTIONS, EXACT_QUESTIONS, BEST = 200, 50, 10
+QUESTIONS, EXACT_QUESTIONS, BEST = 200, 200, 10
 PROCESSES, ASKED_SECONDS = (1, 2, 4), 20.0
 # The embedded store analyses all of its units when it opens one that it did not close: a million take too long here.
 MOST_EMBEDDED = 100_000

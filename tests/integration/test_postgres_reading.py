@@ -1,5 +1,7 @@
 """Two stores that were told the same answer the same, method by method; the one in SQLite is the oracle."""
 
+import functools
+import operator
 import random
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
@@ -228,7 +230,7 @@ def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, 
         for statement in vector_index_statements(0, space, DIMS):
             connection.execute(statement)
     monkeypatch.setattr("holdfast.store.postgres.search.APPROXIMATE_FROM", 0)
-    monkeypatch.setattr("holdfast.store.postgres.search._POSTINGS_EACH", 40)
+    read_few_postings(monkeypatch, 40)
     similar = contract.SimilarityQuery(SPACE, np.array([telling.row()]), 3, 2)
     for fields_ in (
         {},
@@ -269,18 +271,64 @@ def test_neighbours_are_the_same_however_a_reading_has_come_to_ask_for_them(data
     store.close()
 
 
-def test_what_a_rare_word_leads_to_is_read_for_frequent_ones_too(database, monkeypatch):
-    store = open_store(database)
-    store.put([draft(f"b{n}", "boat") for n in range(60)])
-    store.put([draft(f"z{n}", "zebra") for n in range(20)])
-    store.put(
-        [draft("both", "zebra near boat"), *(draft(f"l{n}", "lamp table chair window door roof") for n in range(200))]
-    )
+def read_few_postings(monkeypatch, total, of_each=5):
+    """Let owners of any size be searched by so many postings, those of rare terms first."""
     monkeypatch.setattr("holdfast.store.postgres.search.APPROXIMATE_FROM", 0)
-    monkeypatch.setattr("holdfast.store.postgres.search._POSTINGS_EACH", 25)
+    for name, number in (("_POSTINGS", total), ("_OF_RARE", total), ("_OF_EACH", of_each)):
+        monkeypatch.setattr(f"holdfast.store.postgres.search.{name}", number)
+
+
+@pytest.mark.parametrize("frequent", [("boat",), ("boat", "roof"), ("boat", "roof", "door", "chair")])
+def test_what_a_rare_word_leads_to_is_found_by_frequent_ones_too(database, monkeypatch, frequent):
+    # `both` is longer than others with its words, so that its postings come last; few units are read whole.
+    store = open_store(database)
+    store.put([draft(f"f{n}", " ".join(frequent)) for n in range(60)])
+    store.put([draft(f"z{n}", "zebra lamp") for n in range(20)])
+    both = draft("both", f"zebra lamp {' '.join(frequent)}")
+    store.put([both, *(draft(f"l{n}", "lamp table window mountain") for n in range(200))])
+    read_few_postings(monkeypatch, 25)
+    monkeypatch.setattr("holdfast.store.postgres.search._READ", 3)
     with store.reading(view("ana")) as reading:
-        assert best(reading, words("zebra", "boat"), 1)[0][1] == "both"
+        assert best(reading, words("zebra", *frequent), 1)[0][1] == "both"
     store.close()
+
+
+def test_a_term_that_stands_in_two_fields_counts_in_both_where_postings_are_not_all_read(database, monkeypatch):
+    store = open_store(database)
+    store.put([draft(f"b{n}", "boat in the harbour", topic="Lake") for n in range(30)])
+    titled = draft("titled", "The boat lies in the harbour", topic="Boat")
+    store.put([titled, *(draft(f"l{n}", "lamp", topic="Lamp") for n in range(60))])
+    read_few_postings(monkeypatch, 10, of_each=10)
+    with store.reading(view("ana")) as reading:
+        proposed = reading.propose(words("boat", "harbour"), 1, no_deadline()).ids
+        assert "titled" in proposed
+        assert len(proposed) < 10
+    store.close()
+
+
+def test_a_question_as_long_as_a_page_is_searched_by_its_rarest_terms(database, monkeypatch):
+    store, many = open_store(database), [f"word{n}" for n in range(40)]
+    store.put([draft(f"p{n}", " ".join(many)) for n in range(12)])
+    store.put([draft("rare", f"zebra {' '.join(many)}")])
+    read_few_postings(monkeypatch, 20)
+    with store.reading(view("ana")) as reading:
+        assert best(reading, words("zebra", *many), 1)[0][1] == "rare"
+    store.close()
+
+
+def test_terms_set_bits_that_a_signed_number_of_64_holds():
+    from holdfast.store.postgres.derived import term_bits  # noqa: PLC0415 - an extra
+
+    terms = [f"term{n}" for n in range(1000)]
+    assert term_bits([]) == (0, 0)
+    assert term_bits(terms) == (-1, -1)  # all of them
+    single = [term_bits([term]) for term in terms]
+    assert len({*single}) == 128
+    assert all((low == 0) != (high == 0) and (low or high).bit_count() == 1 for low, high in single)
+    assert all(-(2**63) <= number < 2**63 for pair in single for number in pair)
+    assert term_bits(terms[:9]) == tuple(
+        functools.reduce(operator.or_, half) for half in zip(*single[:9], strict=True)
+    )
 
 
 def test_hypervectors_of_a_large_owner_are_compared_newest_first_as_long_as_there_is_time(database, monkeypatch):

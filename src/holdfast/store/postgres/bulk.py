@@ -63,7 +63,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
         "decay_rate", "length", "said", "stating", "anchor_density", "lengths", "terms", "fields", "tfs", "impacts",
         "topic", "claim", "acts",
     ),
-    "postings": ("user", "term", "impact", "unit_key", "field", "tf", "length", "role"),
+    "postings": ("user", "term", "impact", "unit_key", "field", "tf", "length", "role", "low", "high"),
     "names": ("user", "name", "kind", "unit_key"),
     "facts": ("user", "unit_key", "subject", "relation", "object", "confidence"),
     "symbols": ("user", "token", "symbol", "unit_key", "tokens"),

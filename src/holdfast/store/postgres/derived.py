@@ -6,6 +6,7 @@ It is written in the transaction of the units themselves, so that the two never 
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -22,6 +23,8 @@ from holdfast.types import ROLES, Analysis, Unit
 # Postings are ordered by BM25's part for a field of this many words: the order holds, whatever is written later.
 _USUAL_LENGTH = 24.0
 _K1, _B = 1.2, 0.75
+# A turn has about 15 terms: with so many bits it seems to hold one in nine of those that it does not.
+_BITS = 128
 # So many are read or written together.
 TOGETHER = 500
 
@@ -115,7 +118,7 @@ def _add(database: PostgresDatabase, derivation: Derivation, units: Sequence[Ana
             database.run(statement, given)
 
 
-_POSTING = ("users", "terms", "impacts", "keys", "fields", "tfs", "lengths", "roles")
+_POSTING = ("users", "terms", "impacts", "keys", "fields", "tfs", "lengths", "roles", "lows", "highs")
 _NAME = ("users", "names", "kinds", "keys")
 _FACT = ("users", "keys", "subjects", "relations", "objects", "confidences")
 _SYMBOL = ("users", "tokens", "symbols", "keys", "sizes")
@@ -167,8 +170,18 @@ def _impact(tf: int, length: int) -> float:
 def postings_of(entry: Mapping[str, Any]) -> Iterable[tuple[Any, ...]]:
     """Yield the postings of an entry."""
     user, key, lengths, role = entry["user"], entry["key"], entry["lengths"], ROLES.index(entry["role"])
+    low, high = term_bits(entry["terms"])
     for term, field, tf, impact in zip(entry["terms"], entry["fields"], entry["tfs"], entry["impacts"], strict=True):
-        yield user, term, impact, key, field, tf, lengths[field], role
+        yield user, term, impact, key, field, tf, lengths[field], role, low, high
+
+
+def term_bits(terms: Iterable[str]) -> tuple[int, int]:
+    """Return the bits that some terms set, of 128, as two signed numbers of 64: the lower and the higher ones."""
+    bits = 0
+    for term in terms:
+        bits |= 1 << zlib.crc32(term.encode()) % _BITS
+    low, high = (half.to_bytes(_BITS // 16) for half in (bits % (1 << _BITS // 2), bits >> _BITS // 2))
+    return int.from_bytes(low, signed=True), int.from_bytes(high, signed=True)
 
 
 def names_of(key: int, user: str, analysis: Analysis) -> Iterable[tuple[str, str, str, int]]:

@@ -146,9 +146,10 @@ class PostgresReading:
 
     def _find_known(self, ids: Sequence[str]) -> dict[str, Known]:
         """Return those of `ids` that are somewhere, each once: as they were, when the view looks back."""
-        past, present = {} if self._past is None else self._past.known, self._known.find(ids)
-        found = ((unit_id, past.get(unit_id) or present[unit_id]) for unit_id in ids)
-        return {unit_id: known for unit_id, known in found if known is not None}
+        present = self._known.find(ids)
+        if self._past is not None:
+            present = {**present, **self._past.known}
+        return {unit_id: known for unit_id in ids if (known := present[unit_id]) is not None}
 
     @singledispatchmethod
     def evidence(self, query: Any, ids: Sequence[str]) -> Any:  # noqa: ANN401 - see the overloads of `Reading`

@@ -27,6 +27,7 @@ from holdfast.store.contract import (
     SimilarityQuery,
 )
 from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.store.postgres.derived import term_bits
 from holdfast.store.postgres.known import KNOWN_COLUMNS, Known, KnownUnits, Space, Statistics
 from holdfast.store.postgres.past import PastUnits
 from holdfast.store.postgres.values import Bits, Half, Keys
@@ -37,12 +38,12 @@ from holdfast.types import ROLES, Deadline, View
 
 # Below this many units exact search takes a few milliseconds.
 APPROXIMATE_FROM = 20_000
-# Of each term so many postings are looked at, the best of a fixed order.
-_POSTINGS_EACH = 2000
+# So many postings are looked at, those of the rarest terms first, but some of each term.
+_POSTINGS, _OF_RARE, _OF_EACH = 10_000, 8000, 500
+# Terms that are looked for: of a question that is a page long, the rarest.
+_MOST_TERMS = 16
 # Of what those bring up, so many are read whole.
-_READ = 1000
-# What is found by part of its terms may rise when all are counted: twice as many are handed on.
-_SLACK = 2
+_READ = 400
 # SQL compares 16-bit floats: the question, too, is rounded to 11 bits, which turns it by at most 2^-11; twice that
 # for the two units compared, and a bit for sums of 32-bit floats.
 _HALF_MARGIN = 0.001
@@ -54,9 +55,11 @@ _WALKED = 8
 _COMPARED_TOGETHER = 20_000
 # How much of a graph is looked at: candidates held, and rows at most when a filter throws most of them away.
 _HELD, _MOST_HELD, _SCANNED = 100, 1000, 10_000
-# What a graph of the first dimensions hands on to be compared by all. Of the ten hits of an exact search of a million
-# units these numbers find .959 (200 questions); with twice the postings and 500 handed on .965.
-_HANDED_ON, _FOR_EACH = 300, 4
+# What a graph of the first dimensions hands on to be compared by all: at least so many, and so many for each one that
+# is asked for; more for units like a new one, of which few are asked for. Of the ten hits of an exact search of a
+# million units all these numbers together find .982 (200 questions); .979 with 200 handed on, .985 with 1,000 units
+# read whole, .989 with 16,000 postings.
+_HANDED_ON, _FOR_EACH, _FOR_SIMILAR = 300, 2, 4
 # Hypervectors that are compared before the clock is looked at: some 20 ms. No key is as large as the other number.
 _HEARD_TOGETHER, _BEYOND = 10_000, 2**63 - 1
 _OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
@@ -156,13 +159,16 @@ class Searcher:
         }
         exactly = self._database.statement("words_exactly")
         first, otherwise = (exactly.replace("{among}", one) for one in ("", self._database.statement("among_seen")))
-        if self._approximate and any(df > _POSTINGS_EACH for df in dfs):
-            asked |= {"each": _POSTINGS_EACH, "read": _READ, "roles": [*ROLES]}
-            first, depth = self._database.statement("words_nearly"), depth * _SLACK
+        nearly: dict[str, Any] = {}
+        if self._approximate and sum(dfs) > _POSTINGS:
+            nearly = _allot([*terms], asked["idfs"], dfs)
+            first = self._database.statement("words_nearly").replace("{guess}", _guess(sum(nearly["cut"])))
 
         def ask(most: int) -> _Scored:
-            enough = depth if "each" in asked else most  # what is read in part has no end where ties could be seen
-            return self._walk(first, otherwise, asked, most, sum(dfs), enough) if any(dfs) else []
+            if not any(dfs):
+                return []
+            enough = depth if nearly else most  # what is read in part has no end where ties could be seen
+            return self._walk(first, otherwise, {**asked, **nearly}, most, sum(dfs), enough)
 
         return self._best(ask, depth, deadline, TIE_MARGIN, earlier)
 
@@ -277,7 +283,7 @@ class Searcher:
         # One more for the unit itself, and a few: the last ones by 16 bits may not be the last.
         dims = query.vectors.shape[1]
         first = indexed_tier(query.space, dims)
-        each = 1 if first is None else _FOR_EACH
+        each = 1 if first is None else _FOR_SIMILAR
         wanted = {"turns": each * (query.turns + 1 + _TIES), "durable": each * (query.durable + 1 + _TIES)}
         statement = self._indexed(self._database.statement("similar_nearly"), indexed_vector(dims, first))
         given = [str(row) for row in halve(query.vectors[:, : first or dims]).tolist()]
@@ -346,6 +352,35 @@ class Searcher:
         text = Bits.of(query.text)
         found = self._database.run("hyper_distances", {"text": text, "keys": [*rows]}).fetchall() if rows else []
         _fill(query, distances, [(rows[key], *rest) for key, *rest in found])
+
+
+def _allot(terms: Sequence[str], idfs: Sequence[float], dfs: Sequence[int]) -> dict[str, Any]:
+    """Return how `words_nearly` is asked: the rarest terms, how many postings of each, and what the others set."""
+    rarest = sorted((df, place) for place, df in enumerate(dfs) if df)[:_MOST_TERMS]
+    limits, left = list[int](), _POSTINGS
+    for df, _ in rarest:
+        limits.append(min(_OF_RARE, max(_OF_EACH, left)))
+        left -= min(df, limits[-1])
+    places = [place for _, place in rarest]
+    asked: dict[str, Any] = {
+        "rarest": [terms[place] for place in places],
+        "idfs": [idfs[place] for place in places],
+        "limits": limits,
+        "cut": [df > most for (df, _), most in zip(rarest, limits, strict=True)],
+        "roles": [*ROLES],
+        "read": _READ,
+    }
+    for number, place in enumerate(place for place, cut in zip(places, asked["cut"], strict=True) if cut):
+        low, high = term_bits([terms[place]])
+        asked |= {f"low_{number}": low, f"high_{number}": high, f"idf_{number}": idfs[place]}
+    return asked
+
+
+def _guess(cut: int) -> str:
+    """Return what the terms weigh that a unit seems to hold, of those whose postings are not all read, so many."""
+    held = "((min(low) & %(low_{0})s::bigint) | (min(high) & %(high_{0})s::bigint) <> 0)"
+    parts = (f"CASE WHEN {held} THEN %(idf_{{0}})s::float8 ELSE 0 END".format(number) for number in range(cut))
+    return " + ".join(parts) or "0"
 
 
 def _fill(query: HyperQuery, distances: NDArray[np.int64], found: Sequence[tuple[Any, ...]]) -> None:

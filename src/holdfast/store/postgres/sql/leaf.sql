@@ -40,7 +40,8 @@ CREATE INDEX ON entries_{shard} (tenant, "user", unit_key);
 CREATE INDEX ON entries_{shard} (tenant, "user", stating) WHERE stating > 0;
 
 CREATE TABLE postings_{shard} (LIKE postings);
-CREATE INDEX ON postings_{shard} (tenant, "user", term, impact DESC) INCLUDE (unit_key, shard, field, role, tf, length);
+CREATE INDEX ON postings_{shard} (tenant, "user", term, impact DESC)
+    INCLUDE (unit_key, low, high, shard, field, role, tf, length);
 
 CREATE TABLE counts_{shard} (LIKE counts) WITH (fillfactor = 70);  -- rows that change again and again stay on their page
 CREATE UNIQUE INDEX ON counts_{shard} (tenant, "user", kind, name, agent);

@@ -448,9 +448,10 @@ VALUES (%(shard)s, %(tenant)s, %(key)s, %(user)s, %(content)s, %(author)s, %(spe
     %(lengths)s, %(terms)s, %(fields)s, %(tfs)s, %(impacts)s, %(topic)s::bit(4096), %(claim)s::bit(4096), %(acts)s);
 
 -- name: insert_postings
-INSERT INTO postings (shard, tenant, "user", term, impact, unit_key, field, tf, length, role)
+INSERT INTO postings (shard, tenant, "user", term, impact, unit_key, field, tf, length, role, low, high)
 SELECT %(shard)s, %(tenant)s, * FROM unnest(%(users)s::text[], %(terms)s::text[], %(impacts)s::real[], %(keys)s::bigint[],
-    %(fields)s::smallint[], %(tfs)s::integer[], %(lengths)s::integer[], %(roles)s::smallint[]);
+    %(fields)s::smallint[], %(tfs)s::integer[], %(lengths)s::integer[], %(roles)s::smallint[], %(lows)s::bigint[],
+    %(highs)s::bigint[]);
 
 -- name: insert_names
 INSERT INTO names (shard, tenant, "user", name, kind, unit_key)

@@ -73,28 +73,43 @@ LIMIT %(most)s::bigint;
 AND (unit_key IN (SELECT units.key FROM units WHERE {where})) IS TRUE;
 
 -- name: words_nearly
--- Of each term the postings of highest impact alone. What that brings up holds other terms, too, by postings that were not
--- read: so far as it counts, all of its terms are.
+-- Of each term the postings of highest impact, all of them or not (`cut`). What a unit holds of the others is guessed by the
+-- bits of its terms: a term that it seems to hold stands there once, in the same field. The best by that are read, and
+-- scored by all terms; of a term that stands in more than two fields, by the first two.
 WITH asked AS (
-    SELECT term, idf, owner FROM unnest(%(terms)s::text[], %(idfs)s::float8[]) AS given (term, idf)
+    SELECT term, idf, most, CASE WHEN cut THEN idf ELSE 0 END AS guessed, owner
+    FROM unnest(%(rarest)s::text[], %(idfs)s::float8[], %(limits)s::bigint[], %(cut)s::boolean[])
+        AS given (term, idf, most, cut)
     CROSS JOIN unnest(%(users)s::text[]) AS owners (owner)
 ),
 found AS MATERIALIZED (
-    SELECT unit_key, (%(boosts)s::float8[])[min(role) + 1] * sum(asked.idf * (%(weights)s::float8[])[field + 1] * tf
-            / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length)) AS score
-    FROM asked CROSS JOIN LATERAL (
-        SELECT unit_key, field, role, tf, length FROM postings
-        WHERE postings.shard = %(shard)s AND postings.tenant = %(tenant)s AND postings."user" = asked.owner
-            AND postings.term = asked.term
-        ORDER BY impact DESC LIMIT %(each)s::bigint
-    ) AS high
+    SELECT unit_key, sum(weight * (idf * tf / (tf + norm) - guessed / (1 + norm)))
+        + max(weight / (1 + norm)) * ({guess}) AS score
+    FROM (
+        SELECT unit_key, low, high, idf, guessed, tf, %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length AS norm,
+            (%(weights)s::float8[])[field + 1] * (%(boosts)s::float8[])[role + 1] AS weight
+        FROM asked CROSS JOIN LATERAL (
+            SELECT unit_key, low, high, field, role, tf, length FROM postings
+            WHERE postings.shard = %(shard)s AND postings.tenant = %(tenant)s AND postings."user" = asked.owner
+                AND postings.term = asked.term
+            ORDER BY impact DESC LIMIT asked.most
+        ) AS best OFFSET 0
+    ) AS posting
     GROUP BY unit_key
 ),
 scored AS MATERIALIZED (
     SELECT unit_key, (%(boosts)s::float8[])[array_position(%(roles)s::text[], role)] * (
-        SELECT sum((%(idfs)s::float8[])[array_position(%(terms)s::text[], held.term)] * (%(weights)s::float8[])[field + 1]
-            * tf / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * lengths[field + 1]))
-        FROM unnest(terms, fields, tfs) AS held (term, field, tf) WHERE held.term = ANY(%(terms)s::text[])
+        SELECT sum(idf * (
+            (%(weights)s::float8[])[fields[place] + 1] * tfs[place]
+                / (tfs[place] + %(base)s::float8 + (%(slopes)s::float8[])[fields[place] + 1] * lengths[fields[place] + 1])
+            + coalesce((%(weights)s::float8[])[fields[again] + 1] * tfs[again]
+                / (tfs[again] + %(base)s::float8 + (%(slopes)s::float8[])[fields[again] + 1] * lengths[fields[again] + 1]), 0)))
+        FROM (
+            SELECT idf, place, array_position(terms, term, place + 1) AS again FROM (
+                SELECT idf, term, array_position(terms, given.term) AS place
+                FROM unnest(%(rarest)s::text[], %(idfs)s::float8[]) AS given (term, idf) OFFSET 0
+            ) AS first WHERE place IS NOT NULL OFFSET 0
+        ) AS held
     ) AS score
     FROM entries
     WHERE shard = %(shard)s AND tenant = %(tenant)s

@@ -181,7 +181,8 @@ CREATE TABLE entries (
 ) PARTITION BY LIST (shard);
 
 -- One row for each term and field of a unit. `impact` orders the postings of a term: the term-frequency part of BM25 for
--- a fixed average length, so that it holds whatever is written later.
+-- a fixed average length, so that it holds whatever is written later. `low` and `high` are 128 bits, one of which each term
+-- of the unit sets: they tell which other terms it may hold.
 CREATE TABLE postings (
     shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
@@ -192,7 +193,9 @@ CREATE TABLE postings (
     field    smallint NOT NULL,
     role     smallint NOT NULL,   -- of the unit, its place in ROLES: some questions prefer some
     tf       integer NOT NULL,
-    length   integer NOT NULL
+    length   integer NOT NULL,
+    low      bigint NOT NULL,
+    high     bigint NOT NULL
 ) PARTITION BY LIST (shard);
 
 -- Exact statistics of an owner and agent. kind: 't' df of a term, 's' units of a speaker, 'f' terms in a field (its
