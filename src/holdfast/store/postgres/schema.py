@@ -29,7 +29,8 @@ _CONNECT_SECONDS = 10
 _ROLE_TRIES = 5
 # What no plan needs to know of a leaf: words and vectors. Names are sampled, as plans go by them, until an erasure.
 _NEVER_SAMPLED = (
-    "body metadata gate superseded_why path given_to terms fields tfs impacts lengths acts topic claim vector low high"
+    "body metadata gate superseded_why path given_to terms fields tfs impacts lengths acts topic claim vector low "
+    "high"
 ).split()
 _SAMPLE_NOTHING = """
 DO $$
