@@ -174,7 +174,12 @@ def load(memory: Memory, pairs: Iterator[tuple[Unit, np.ndarray]], total: int, t
         written = perf_counter() - began
         tell("indexes")
     took = perf_counter() - began
-    return {"units/s": round(total / took), "rows s": round(written, 1), "indexes s": round(took - written, 1)}
+    return {
+        "units/s": round(total / took),
+        "rows s": round(written, 1),
+        "indexes s": round(took - written, 1),
+        "commit": commit(),
+    }
 
 
 def measure(
@@ -279,17 +284,18 @@ def main() -> None:
     def tell(what: str) -> None:
         print(f"{datetime.now(UTC):%H:%M:%S} {what}", file=sys.stderr, flush=True)
 
-    results = {"machine": describe_machine(), "commit": commit(), "server": SERVER, "parts": {}}
+    made = {"machine": describe_machine(), "commit": commit()}
+    results = {**made, "server": SERVER, "parts": {}}
     if given.out.exists():
         results["parts"] = json.loads(given.out.read_text(encoding="utf-8"))["parts"]
     with tempfile.TemporaryDirectory() as folder:
         for size in [int(one) for one in given.sizes.split(",") if one]:
             if size <= MOST_EMBEDDED:
-                results["parts"][f"one file, {size:,} units"] = measure_embedded(Path(folder), size, tell)
+                results["parts"][f"one file, {size:,} units"] = made | measure_embedded(Path(folder), size, tell)
             with server(given.keep) as address:
                 place, name = database(address, f"units_{size}"), f"PostgreSQL, {size:,} units"
                 before = results["parts"].get(name, {})
-                results["parts"][name] = measure(place, ["acme"], size, given.seconds, tell, before)
+                results["parts"][name] = made | measure(place, ["acme"], size, given.seconds, tell, before)
             given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         if given.tenants:
             with server(given.keep) as address:
@@ -297,7 +303,7 @@ def main() -> None:
                 name = f"PostgreSQL, {given.tenants:,} tenants of {given.of_each:,}"
                 place = database(address, "tenants")
                 before = results["parts"].get(name, {})
-                results["parts"][name] = measure(place, names, given.of_each, given.seconds, tell, before)
+                results["parts"][name] = made | measure(place, names, given.of_each, given.seconds, tell, before)
             given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(show(results))
 
