@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 
+import psycopg
 import pytest
 
 from holdfast import BusyStoreError, NotFoundError, QuotaError, Settings, StoreError
@@ -165,6 +166,11 @@ def test_an_index_over_vectors_is_built_where_many_lie(source, database, postgre
     [name] = store.build_indexes(least=10, concurrently=True)
     assert any(f"INDEX {name} " in text and "hnsw" in text for text in indexes(postgres, database))
     assert store.build_indexes(least=10) == [name]
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("ANALYZE holdfast.vectors_0")
+        sampled = "SELECT count(*) FROM pg_statistic WHERE starelid = %s::regclass"
+        assert connection.execute(sampled, (f"holdfast.{name}",)).fetchone() == (0,)  # law 16
+        assert connection.execute(sampled, ("holdfast.vectors_0",)).fetchone() > (0,)
 
 
 def test_everything_is_derived_again_in_another_way(source, database, postgres, opened):

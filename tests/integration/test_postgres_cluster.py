@@ -99,6 +99,15 @@ def spare(server):
     server.drop(name)
 
 
+def test_a_server_of_the_cluster_is_not_a_store_of_its_own(cluster, store):
+    with spare(cluster.others[0]) as far:
+        servers.add_server(store.database, "west", far)
+        with pytest.raises(
+            StoreError, match="one shard of a store, number 4; open the store by the address of its front"
+        ):
+            open_store(far)
+
+
 def test_a_server_that_is_added_twice_is_one(cluster, store):
     with spare(cluster.others[0]) as far:
         assert servers.add_server(store.database, "west", far) == servers.add_server(store.database, "west", far) == 4

@@ -21,18 +21,23 @@ from holdfast.errors import (
     InputError,
     NewerStoreError,
     NotFoundError,
+    QuotaError,
     ReadOnlyStoreError,
     ServerError,
     StoreError,
 )
 from holdfast.settings import StoreSettings
-from holdfast.testing.builders import analyse_default
+from holdfast.testing.builders import analyse_default, no_deadline, words
 from holdfast.testing.embedders import HashEmbedder
+from holdfast.types import Deadline
 from postgres_server import OwnServer, Replica, free_port, name_of
 
 pytest.importorskip("psycopg", reason="psycopg is not installed, so the store on PostgreSQL is not tested")
 
+import psycopg
+
 from holdfast.store.postgres import schema
+from holdfast.store.postgres.store import PostgresStore
 
 STARTER = Path(__file__).with_name("starter.py")
 # For what has to wait in vain.
@@ -361,15 +366,90 @@ def test_a_connection_that_is_ended_inside_a_write(postgres, database):
         assert memory.get("a", user="ana").version == 2
 
 
-def test_a_statement_that_an_administrator_cancels(postgres, database):
+def test_who_waits_too_long_for_a_locked_table_is_told_so(postgres, database):
     with opened(IMPATIENT, path=database) as memory:
         memory.remember("a blue boat", user="ana", id="a")
-        # A lock that the question has to wait for: there is time to cancel it.
         with postgres.connect(name_of(database)) as other, other.transaction():
             other.execute("LOCK TABLE holdfast.units IN ACCESS EXCLUSIVE MODE")
             with refused(BusyStoreError, name_of(database), "try again"):
                 memory.get("a", user="ana")
         assert memory.get("a", user="ana").version == 1
+
+
+def test_a_statement_that_takes_longer_than_its_question_has_is_cancelled_and_the_reading_goes_on(
+    database, monkeypatch
+):
+    monkeypatch.setattr("holdfast.store.postgres.database._LEAST_TIMEOUT_MS", 1)
+    with opened(path=database) as memory:
+        memory.remember("a blue boat", user="ana", id="a")
+        slowly = schema.queries()["words_exactly"].replace("SELECT -- ", "SELECT pg_sleep(30), -- ")
+        assert "pg_sleep" in slowly
+        with memory.store.reading(make_view()) as reading:
+            blue, hurry = words("blue"), Deadline.start(lambda: 0.0, 50.0)
+            with monkeypatch.context() as patched:
+                patched.setitem(schema.queries(), "words_exactly", slowly)
+                cancelled = reading.propose(blue, 5, hurry)
+            assert (cancelled.ids, cancelled.exhausted) == ((), True)
+            assert reading.propose(blue, 5, no_deadline()).ids == ("a",)  # of the same state
+            assert [*reading.units(["a"])] == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["SerializationFailure", "DeadlockDetected"])
+def test_a_write_that_ran_into_another_one_is_done_again_once(database, monkeypatch, kind):
+    tries = []
+    with opened(path=database) as memory:
+        memory.remember("a blue boat", user="ana", id="a")
+        write = PostgresStore._refuse_beyond_quota
+
+        def in_the_way(self, tenant):
+            write(self, tenant)
+            tries.append(tenant)
+            if len(tries) == 1:
+                raise getattr(psycopg.errors, kind)("others write the same")
+
+        monkeypatch.setattr(PostgresStore, "_refuse_beyond_quota", in_the_way)
+        memory.remember("a red boat", user="ana", id="b")
+        memory.update("a", "a green boat", user="ana")
+        assert len(tries) == 3
+        assert whole(memory) == [("b", 1, "a red boat", 1), ("a", 2, "a green boat", 2)]
+
+
+def test_statements_of_questions_are_prepared(postgres, database):
+    with opened(path=database) as memory:
+        memory.remember("a blue boat", user="ana", id="a")
+        for _ in range(7):
+            memory.search("where is the boat?", user="ana")
+        database_ = memory.store.database
+        with database_.snapshot("local"):
+            prepared = database_.execute("SELECT statement FROM pg_prepared_statements").fetchall()
+    assert any("FROM postings" in statement for (statement,) in prepared)
+
+
+def test_two_writers_at_one_moment_do_not_pass_the_quota_of_their_tenant(database, monkeypatch):
+    both, check = threading.Barrier(2), PostgresStore._refuse_beyond_quota
+
+    def together(self, tenant):
+        both.wait(30)  # each has written, and neither has committed
+        check(self, tenant)
+
+    def write(memory, user, refused_):
+        try:
+            memory.remember("a blue boat", user=user)
+        except QuotaError:
+            refused_.append(user)
+
+    with opened(path=database) as memory:
+        memory.remember("a red boat", user="zoe")
+        memory.store.set_quota("local", 2)
+        monkeypatch.setattr(PostgresStore, "_refuse_beyond_quota", together)
+        refused_ = []
+        writers = [threading.Thread(target=write, args=(memory, user, refused_)) for user in ("ana", "ben")]
+        for one in writers:
+            one.start()
+        for one in writers:
+            one.join()
+        assert len(refused_) == 1
+        assert memory.store.verify() == []
 
 
 def test_who_waits_too_long_for_another_writer_is_told_so(database):

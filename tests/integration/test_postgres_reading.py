@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import get_args
 
 import numpy as np
+import psycopg
 import pytest
 
 from holdfast import HoldfastError
@@ -17,6 +18,7 @@ from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.vectors import cosines
 from holdfast.settings import Settings
 from holdfast.store import contract
+from holdfast.store.blocks import CARRYING_MODELS
 from holdfast.store.filters import parse_filter
 from holdfast.store.sqlite import SqliteStore
 from holdfast.testing.builders import NOON, SPACE, draft, no_deadline, sounds, view, words
@@ -217,8 +219,6 @@ def test_every_answer_is_the_same(database, seed):
 
 
 def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, monkeypatch):
-    import psycopg  # noqa: PLC0415 - an extra
-
     from holdfast.store.postgres.vector_index import vector_index_statements  # noqa: PLC0415
 
     exact, nearly = open_store(f"{database}?search=exact"), open_store(database)
@@ -246,6 +246,35 @@ def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, 
             assert right.evidence(similar, ["nobody"]) == left.evidence(similar, ["nobody"])
     exact.close()
     nearly.close()
+
+
+@pytest.mark.parametrize("space", ["made-up/192", f"{CARRYING_MODELS[0]}/192/made-up"])
+def test_a_graph_is_walked_on_until_enough_is_seen(database, space, monkeypatch):
+    """A view that shows one in fifty finds as many as it asks for, by an index of all dimensions or of the first."""
+    store, exact = open_store(database), open_store(f"{database}?search=exact")
+    told = [draft(f"u{n}", f"lamp {n}", metadata={"n": n % 50}) for n in range(1500)]
+    store.put(told)
+    rows = np.random.default_rng(7).normal(size=(1500, 192)).astype(np.float32) / np.arange(1, 193)
+    store.put_vectors(space, [one.unit for one in told], rows)
+    assert store.build_indexes(least=1000)
+    monkeypatch.setattr("holdfast.store.postgres.search.APPROXIMATE_FROM", 1000)
+
+    def walks():
+        with psycopg.connect(database) as connection:
+            connection.execute("SELECT pg_stat_force_next_flush()")
+            asked = "SELECT sum(idx_scan) FROM pg_stat_user_indexes WHERE indexrelname LIKE 'vectors\\_0\\_space%'"
+            return connection.execute(asked).fetchone()[0] or 0
+
+    for shown in ({}, {"filters": parse_filter({"n": 7})}):
+        before, found = walks(), []
+        for one in (store, exact):
+            with one.reading(view("ana", **shown)) as reading:
+                found.append({*reading.propose(contract.DenseQuery(space, rows[7]), 15, no_deadline()).ids})
+        assert len(found[0]) >= 15
+        assert len(found[0] & found[1]) >= 0.9 * len(found[1])
+        assert walks() > before
+    store.close()
+    exact.close()
 
 
 def test_neighbours_are_the_same_however_a_reading_has_come_to_ask_for_them(database):
@@ -290,6 +319,39 @@ def test_what_a_rare_word_leads_to_is_found_by_frequent_ones_too(database, monke
     monkeypatch.setattr("holdfast.store.postgres.search._READ", 3)
     with store.reading(view("ana")) as reading:
         assert best(reading, words("zebra", *frequent), 1)[0][1] == "both"
+    store.close()
+
+
+def test_an_agent_of_few_units_finds_them_behind_many_of_another_agent(database):
+    store = open_store(database)
+    others = [draft(f"b{n}", "red lamp", agent="clerk") for n in range(300)]
+    mine = [draft(f"a{n}", "the lamp in the cellar was red, and it broke", agent="cook") for n in range(5)]
+    store.put([*others, *mine])
+    rows = np.tile(np.eye(1, DIMS, dtype=np.float32), (305, 1))
+    rows[300:, 1] = 0.5  # farther away than the others
+    store.put_vectors(SPACE, [one.unit for one in (*others, *mine)], rows)
+    assert store.build_indexes(least=306) == []
+    assert store.build_indexes(least=305)  # an owner is as large as all of its agents together
+    with store.reading(view("ana", agent="cook")) as reading:
+        for query in (words("red", "lamp"), contract.DenseQuery(SPACE, rows[0])):
+            assert {*reading.propose(query, 10, no_deadline()).ids} == {one.unit.id for one in mine}
+    store.close()
+
+
+@pytest.mark.parametrize("fields_", [{"session": "s", "only_session": True}, {"filters": parse_filter({"n": 1})}])
+def test_a_narrow_view_is_searched_by_all_terms_where_postings_are_not_all_read(database, monkeypatch, fields_):
+    store = open_store(database)
+    store.put([draft(f"o{n}", "project plan") for n in range(100)])
+    told = [
+        draft(f"s{n}", "project zebra" if n == 40 else "project", session="s", metadata={"n": 1}) for n in range(60)
+    ]
+    store.put(told)
+    read_few_postings(monkeypatch, 20)
+    monkeypatch.setattr("holdfast.store.postgres.search._READ", 5)
+    with store.reading(view("ana", **fields_)) as reading:
+        assert "s40" in reading.propose(words("project", "zebra"), 1, no_deadline()).ids
+        assert best(reading, words("project", "zebra"), 1)[0][1] == "s40"
+        assert "s40" in reading.propose(words("absent", "project", "zebra"), 1, no_deadline()).ids
     store.close()
 
 

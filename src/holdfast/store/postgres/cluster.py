@@ -20,13 +20,12 @@ from holdfast.errors import BusyStoreError, HoldfastError, InputError, NotFoundE
 from holdfast.store.postgres.address import Address, read_address
 from holdfast.store.postgres.database import PostgresDatabase, lock_number
 from holdfast.store.postgres.failures import translated
-from holdfast.store.postgres.schema import SCHEMA, add_leaf, bring_up_to_date, connect, partitioned, queries
+from holdfast.store.postgres.schema import SCHEMA, SHARD, add_leaf, bring_up_to_date, connect, partitioned, queries
 
 # Servers are added one at a time. Any number that no owner's lock has.
 _ADDING = 0x484F4C45
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 # In the other server's own agreements: which shard of whom it has.
-_SHARD = "shard"
 # Rows on their way between two servers, together: a few megabytes of long texts or of vectors.
 _FETCHED, _SENT = 500, 200
 # How often replicas are looked at, while they are waited for.
@@ -100,11 +99,11 @@ def _prepare(here: psycopg.Connection[Any], other: psycopg.Connection[Any], ther
     if not elsewhere:
         raise StoreError(f"{there.shown} is the store itself, or is being added somewhere; give another database")
     taken = {number for (number,) in here.execute("SELECT shard FROM shards")}
-    row = other.execute("SELECT value FROM agreements WHERE name = %s", (_SHARD,)).fetchone()
+    row = other.execute("SELECT value FROM agreements WHERE name = %s", (SHARD,)).fetchone()
     shard = max(taken) + 1 if row is None or int(row[0]) in taken else int(row[0])
     with other.transaction():
         _refuse_used(other, there)
-        other.execute(queries()["agree"], {"name": _SHARD, "value": str(shard)})
+        other.execute(queries()["agree"], {"name": SHARD, "value": str(shard)})
         [made] = other.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.units_{shard}",)).fetchone() or (None,)
         other.execute("ALTER TABLE spaces ALTER COLUMN key DROP IDENTITY IF EXISTS")  # they come with their keys
         if made is None:

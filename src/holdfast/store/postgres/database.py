@@ -38,6 +38,8 @@ NO_SHARD = -1
 _TRIES = 6
 # A statement that is cancelled costs its answer: on a busy machine it may run longer than the question's budget.
 _LEAST_TIMEOUT_MS = 2000
+# What a view shows of a large owner is looked up in a hash table, which is not made where it might not fit.
+_ROOM = "SET LOCAL work_mem = '128MB'"
 _LOCK_NAME = "holdfast"
 EVERYONE = ""  # in place of a tenant, for what is the whole store's: it has no rows, and no shard
 _NOBODY = "\0"  # no tenant's name: NUL is not taken
@@ -373,7 +375,7 @@ class PostgresDatabase:
         """
         opened, cancelled = self._open, False
         left = max(_LEAST_TIMEOUT_MS, int(deadline.timeout_ms - deadline.elapsed_ms()))
-        opened.connection.execute(f"SAVEPOINT budget; SET LOCAL statement_timeout = {min(left, 2**31 - 1)}")
+        opened.connection.execute(f"SAVEPOINT budget; SET LOCAL statement_timeout = {min(left, 2**31 - 1)}; {_ROOM}")
         try:
             yield lambda: cancelled
         except psycopg.errors.QueryCanceled:
@@ -382,7 +384,8 @@ class PostgresDatabase:
             return
         # Not by going back to the savepoint: whoever says ROLLBACK to psycopg loses all prepared statements.
         opened.connection.execute(
-            "RELEASE SAVEPOINT budget; SET LOCAL statement_timeout = 0; SET LOCAL enable_sort = on"
+            "RELEASE SAVEPOINT budget; SET LOCAL statement_timeout = 0; SET LOCAL enable_sort = on; "
+            "SET LOCAL work_mem TO DEFAULT"
         )
 
     # ------------------------------------------------------------------------------------------ statements

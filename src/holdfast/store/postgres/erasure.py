@@ -30,7 +30,8 @@ _AT_ONCE_BYTES = 64 * 2**20
 # Shards that hold bytes of what was erased are agreed on under this name and their number.
 _ERASING = "erasing"
 _SAMPLED = "pages of pg_statistic may hold names of it: VACUUM FULL pg_catalog.pg_statistic as a superuser"
-_OUTSIDE = "the server's write-ahead log, its archive, and base backups hold it until they are recycled"
+_OUTSIDE = "the server's write-ahead log, its archive, base backups, replicas and logs hold it until it is recycled"
+_UNSEEN = "earlier transactions of other roles may still see it: GRANT pg_read_all_stats TO the owner of the store"
 # Whoever reads a table keeps it from being written anew, and who waits for that keeps all others from reading it.
 _LOCK_MS = 500
 # A reader that began before the erasure still sees what was erased; most are done in less.
@@ -47,7 +48,7 @@ class PostgresEraser:
         self._run = database.run
         self._write = write
         self._copies = Copies(database)
-        self._sampled = False  # whether the server kept us from its samples
+        self._untold: tuple[str, ...] = ()  # what the server kept us from
 
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
@@ -80,7 +81,7 @@ class PostgresEraser:
             pending=bool(held_up),
             reason=held_up,
             files=(place,),
-            outside=(*unreached, *missing, _OUTSIDE, *([_SAMPLED] if self._sampled else [])),
+            outside=(*unreached, *missing, _OUTSIDE, *self._untold),
         )
 
     def _mark_ahead(self, tenant: str) -> None:
@@ -157,7 +158,7 @@ class PostgresEraser:
                     return f"{told}run `holdfast cluster vacuum` when it suits"
                 if not self._is_past(connection):
                     return "an older transaction still sees it; end it, and run `holdfast cluster vacuum`"
-                self._sampled = _write_anew(connection, [name for name, _ in found])
+                self._untold = _write_anew(connection, [name for name, _ in found])
         except (StoreError, ServerError, psycopg.errors.LockNotAvailable) as error:
             return f"the tables are in use: {error}"
         with self._database.everywhere(writing=True) as connection:
@@ -188,15 +189,22 @@ class PostgresEraser:
         return False
 
 
-def _write_anew(connection: psycopg.Connection[Any], tables: Sequence[str]) -> bool:
-    """Write tables anew, and what the server has sampled of them; return whether it did not let us do that."""
+def _write_anew(connection: psycopg.Connection[Any], tables: Sequence[str]) -> tuple[str, ...]:
+    """Write tables anew, and what the server has sampled of them; return what it did not let us do."""
     connection.execute(f"SET lock_timeout = {_LOCK_MS}")
     for name in tables:
         connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
     [may] = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() or (False,)
     if may:
-        # Of a table that has become empty nothing is sampled anew, and the old samples stay.
-        empty = "starelid = ANY (%s::regclass[]) AND pg_relation_size(starelid) = 0"
-        connection.execute(f"DELETE FROM pg_catalog.pg_statistic WHERE {empty}", ([*tables],))  # noqa: S608 - fixed
+        # Of a table that has become empty nothing is sampled anew, and the old samples stay; so do those of vectors
+        # that were made before their index said that there are to be none.
+        empty = "starelid = ANY (%(tables)s::regclass[]) AND pg_relation_size(starelid) = 0"
+        indexes = (
+            "SELECT indexrelid FROM pg_index WHERE indrelid = ANY (%(tables)s::regclass[]) AND indexprs IS NOT NULL"
+        )
+        stale = f"DELETE FROM pg_catalog.pg_statistic WHERE {empty} OR starelid IN ({indexes})"  # noqa: S608 - fixed
+        connection.execute(stale, {"tables": [*tables]})
         connection.execute("VACUUM FULL pg_catalog.pg_statistic")
-    return not may
+        return ()
+    [sees] = connection.execute("SELECT pg_has_role('pg_read_all_stats', 'USAGE')").fetchone() or (False,)
+    return (_SAMPLED,) if sees else (_SAMPLED, _UNSEEN)

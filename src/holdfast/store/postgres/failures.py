@@ -22,7 +22,7 @@ _Remedy = tuple[type[StoreError | ServerError], str]
 _AWAY = "it cannot be reached, or went away; its tenants wait, others do not: start it, or check its address"
 # SQLSTATEs of a connection that is lost, or that its server ends.
 _LOST = ("08", "57P0")
-_NO_RIGHT = "the role has no right to do this; open the store once as its owner, or grant holdfast_app to the role"
+_NO_RIGHT = "the role has no right to do this; log in as the owner of the store's tables, or as a member of that role"
 _CROWDED = "the server takes no more connections; lower `pool`, or raise its max_connections"
 _TRANSLATION: dict[type[psycopg.Error], _Remedy] = {
     errors.SerializationFailure: (BusyStoreError, "others write the same; try again"),

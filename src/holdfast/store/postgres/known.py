@@ -166,7 +166,7 @@ class Statistics:
 
     def __init__(self, view: View, database: PostgresDatabase) -> None:
         self._view, self._database = view, database
-        self._df: dict[str, int] = {}
+        self._df: dict[str, tuple[int, int]] = {}  # of the agent, and of all
 
     @cached_property
     def space(self) -> Space:
@@ -192,6 +192,11 @@ class Statistics:
         return sum(n for _, n in self._seen("u"))
 
     @cached_property
+    def units_of_all_agents(self) -> int:
+        """Return how many units a search goes through, whichever agent asks."""
+        return sum(n for kind, _, _, n in self._counts if kind == "u")
+
+    @cached_property
     def field_totals(self) -> tuple[int, ...]:
         """Return how many terms each field has."""
         totals = [0] * len(FIELDS)
@@ -206,7 +211,15 @@ class Statistics:
 
     def df(self, terms: Sequence[str]) -> tuple[int, ...]:
         """Return how many units hold each term."""
+        return tuple(seen for seen, _ in self._find_df(terms))
+
+    def df_of_all_agents(self, terms: Sequence[str]) -> tuple[int, ...]:
+        """Return the same of what a search goes through, whichever agent asks."""
+        return tuple(every for _, every in self._find_df(terms))
+
+    def _find_df(self, terms: Sequence[str]) -> list[tuple[int, int]]:
         if missing := [term for term in dict.fromkeys(terms) if term not in self._df]:
             asked = {"user": self._view.user, "agent": self._view.agent, "terms": missing}
-            self._df |= dict.fromkeys(missing, 0) | dict(self._database.run("term_counts", asked).fetchall())
-        return tuple(self._df[term] for term in terms)
+            rows = self._database.run("term_counts", asked).fetchall()
+            self._df |= dict.fromkeys(missing, (0, 0)) | {name: (seen, every) for name, seen, every in rows}
+        return [self._df[term] for term in terms]

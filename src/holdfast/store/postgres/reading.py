@@ -240,13 +240,19 @@ class PostgresReading:
 
     def _read_beside(self, turns: Mapping[str, int]) -> None:
         """Read the visible turns around some turns; one that is visible stands on the other side of those."""
-        given = {**self._visible.values, "keys": Keys(turns.values()), "terms": [*self._known.terms]}
+        # Where a view hides much, one more turn may be far away.
+        is_near = self.view.filters is None and not self.view.hide_covered
+        given = {
+            **self._visible.values, "keys": Keys(turns.values()), "terms": [*self._known.terms],
+            "turns": 1 + is_near,
+        }  # fmt: skip
         rows = self._run("units_beside", given, visible=self._visible.either).fetchall()
         for known in self._beside:
             known.update(dict.fromkeys(turns))
         for unit_id, side, beyond, beside, *_ in rows:
             self._beside[side][unit_id] = beside
-            self._beside[side].setdefault(beside, beyond)
+            if is_near:
+                self._beside[side].setdefault(beside, beyond)
             if unit_id in self._visible_ids:
                 self._beside[1 - side][beside] = unit_id
             self._visible_ids.add(beside)

@@ -17,11 +17,12 @@ from holdfast.store.postgres.address import Address
 from holdfast.store.postgres.failures import explained, translated
 
 SCHEMA = "holdfast"
+SHARD = "shard"  # agreed on at a server that has one shard of a store: its number there
 # What tenants' transactions run as: it has no right to pass row security, and nobody logs in as it.
 APP_ROLE = "holdfast_app"
 # halfvec and Hamming distances came with 0.7, scans that go on behind a filter with 0.8.
 _OLDEST_VECTOR = (0, 8)
-_OLDEST_SERVER = 150_000
+_OLDEST_SERVER = 160_000
 # Whoever opens a store first brings it up to date; the others wait for that. Any number that no owner's lock has.
 _MIGRATING = 0x484F4C44
 _CONNECT_SECONDS = 10
@@ -142,7 +143,7 @@ def bring_up_to_date(address: Address) -> bool:
     with connect(address.conninfo) as connection, translated(address.shown):
         if connection.info.server_version < _OLDEST_SERVER:
             found = connection.info.server_version // 10_000
-            raise StoreError(f"{address.shown} runs PostgreSQL {found}; 15 is the oldest that fits")
+            raise StoreError(f"{address.shown} runs PostgreSQL {found}; 16 is the oldest that fits")
         [replica] = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
         if _check(connection, address) or replica:
             return bool(replica)

@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg.types.numeric import Int8
 
 from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top, halve, row_cosines, tier
+from holdfast.store.blocks import ROUNDING
 from holdfast.store.contract import (
+    ALL,
     HYPER_FIELDS,
     MISSING_FIELD,
     DenseQuery,
@@ -86,7 +89,7 @@ class Searcher:
 
     @cached_property
     def _approximate(self) -> bool:
-        return self._database.address.search != "exact" and self._statistics.unit_count > APPROXIMATE_FROM
+        return self._database.address.search != "exact" and self._statistics.units_of_all_agents > APPROXIMATE_FROM
 
     def _run(self, statement: str, values: Mapping[str, Any], seen: VisibleRows | None = None) -> list[Any]:
         visible = seen or self._visible
@@ -160,15 +163,17 @@ class Searcher:
         exactly = self._database.statement("words_exactly")
         first, otherwise = (exactly.replace("{among}", one) for one in ("", self._database.statement("among_seen")))
         nearly: dict[str, Any] = {}
-        if self._approximate and sum(dfs) > _POSTINGS:
-            nearly = _allot([*terms], asked["idfs"], dfs)
+        held = self._statistics.df_of_all_agents(query.terms)
+        if self._approximate and sum(held) > _POSTINGS:
+            nearly = _allot([*terms], asked["idfs"], held)
             first = self._database.statement("words_nearly").replace("{guess}", _guess(sum(nearly["cut"])))
 
         def ask(most: int) -> _Scored:
             if not any(dfs):
                 return []
-            enough = depth if nearly else most  # what is read in part has no end where ties could be seen
-            return self._walk(first, otherwise, {**asked, **nearly}, most, sum(dfs), enough)
+            if nearly:  # what is read in part has no end where ties could be seen
+                return self._walk(first, otherwise, {**asked, **nearly}, most, ALL, depth)
+            return self._walk(first, otherwise, asked, most, sum(held), most)
 
         return self._best(ask, depth, deadline, TIE_MARGIN, earlier)
 
@@ -222,9 +227,10 @@ class Searcher:
                     return found
             if led:
                 self._database.run("sort_again")
-            return self._walk(exactly, seen, asked, most, self._statistics.unit_count, most)
+            return self._walk(exactly, seen, asked, most, self._statistics.units_of_all_agents, most)
 
-        return self._best(ask, depth, deadline, _HALF_MARGIN, earlier)
+        # What is of the past is compared by fewer bits.
+        return self._best(ask, depth, deadline, max(_HALF_MARGIN, ROUNDING if earlier[0] else 0.0), earlier)
 
     @property
     def _by_graph(self) -> bool:
@@ -364,7 +370,7 @@ def _allot(terms: Sequence[str], idfs: Sequence[float], dfs: Sequence[int]) -> d
     places = [place for _, place in rarest]
     asked: dict[str, Any] = {
         "rarest": [terms[place] for place in places],
-        "idfs": [idfs[place] for place in places],
+        "rare_idfs": [idfs[place] for place in places],
         "limits": limits,
         "cut": [df > most for (df, _), most in zip(rarest, limits, strict=True)],
         "roles": [*ROLES],
@@ -372,7 +378,8 @@ def _allot(terms: Sequence[str], idfs: Sequence[float], dfs: Sequence[int]) -> d
     }
     for number, place in enumerate(place for place, cut in zip(places, asked["cut"], strict=True) if cut):
         low, high = term_bits([terms[place]])
-        asked |= {f"low_{number}": low, f"high_{number}": high, f"idf_{number}": idfs[place]}
+        # Of one type, however large: a statement is prepared for the types that it is given.
+        asked |= {f"low_{number}": Int8(low), f"high_{number}": Int8(high), f"idf_{number}": idfs[place]}
     return asked
 
 

@@ -50,11 +50,11 @@ from holdfast.store.marks import Marker
 from holdfast.store.postgres import bulk
 from holdfast.store.postgres.address import read_address
 from holdfast.store.postgres.copies import Copies
-from holdfast.store.postgres.database import EVERYONE, PostgresDatabase
+from holdfast.store.postgres.database import EVERYONE, PostgresDatabase, lock_number
 from holdfast.store.postgres.derived import derive_changed
 from holdfast.store.postgres.erasure import PostgresEraser
 from holdfast.store.postgres.reading import PostgresReading
-from holdfast.store.postgres.schema import bring_up_to_date, migrations, partitioned
+from holdfast.store.postgres.schema import SHARD, bring_up_to_date, migrations, partitioned
 from holdfast.store.postgres.search import APPROXIMATE_FROM
 from holdfast.store.postgres.upkeep import DERIVATION, build_vector_indexes, derive_again, fingerprint_of, set_quota
 from holdfast.store.postgres.values import Half
@@ -106,7 +106,12 @@ class PostgresStore:
         mine, place = fingerprint_of(self._derivation), self._database.address.shown
         with self._database.everywhere() as connection:
             row = connection.execute(self._database.statement("agreed"), {"name": DERIVATION}).fetchone()
+            shard = connection.execute(self._database.statement("agreed"), {"name": SHARD}).fetchone()
             unfinished = bulk.unfinished(connection)
+        if shard is not None:
+            raise StoreError(
+                f"{place} has one shard of a store, number {shard[0]}; open the store by the address of its front"
+            )
         if row is None and not self._replica:
             with self._database.everywhere(writing=True) as connection:
                 connection.execute(self._database.statement("agree_first"), {"name": DERIVATION, "value": mine})
@@ -166,6 +171,10 @@ class PostgresStore:
                 self._refuse_beyond_quota(tenant)
 
     def _refuse_beyond_quota(self, tenant: str) -> None:
+        if self._database.run("tenant_room").fetchone() is None:
+            return
+        # What others of the tenant write at this moment counts, too.
+        self._database.run("lock_quota", {"number": lock_number("quota", tenant)})
         row = self._database.run("tenant_room").fetchone()
         if row is not None and row[1] > row[0]:
             raise QuotaError(

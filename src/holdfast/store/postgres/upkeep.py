@@ -50,7 +50,8 @@ def build_vector_indexes(
     with database.direct(shard) as connection:
         connection.execute(f"SET search_path = {SCHEMA}, public; SET maintenance_work_mem = '{_GRAPH}'")
         vectors, counts = (sql.Identifier(f"{table}_{shard}") for table in ("vectors", "counts"))
-        largest = sql.SQL("SELECT max(n) FROM {} WHERE kind = 'u'").format(counts)
+        owners = sql.SQL("SELECT sum(n) AS n FROM {} WHERE kind = 'u' GROUP BY tenant, \"user\"").format(counts)
+        largest = sql.SQL("SELECT max(n) FROM ({}) AS owners").format(owners)
         [most] = connection.execute(largest).fetchone() or (None,)
         asked = sql.SQL("SELECT vector_dims(vector) FROM {} WHERE space = %s LIMIT 1").format(vectors)
         found = connection.execute(asked, (space[1],)).fetchone()
@@ -60,11 +61,18 @@ def build_vector_indexes(
         for statement in statements:
             _drop_invalid(connection, statement)
             _build(connection, statement, concurrently=concurrently)
+            _sample_nothing_of(connection, _index_of(statement))
     return [_index_of(one) for one in statements]
 
 
 def _index_of(statement: str) -> str:
     return statement.partition(" IF NOT EXISTS ")[2].partition(" ")[0]
+
+
+def _sample_nothing_of(connection: psycopg.Connection[Any], name: str) -> None:
+    """Let the server keep no samples of vectors, which would outlive an erasure (law 16)."""
+    index = sql.Identifier(SCHEMA, name)
+    connection.execute(sql.SQL("ALTER INDEX {} ALTER COLUMN 1 SET STATISTICS 0").format(index))
 
 
 def _drop_invalid(connection: psycopg.Connection[Any], statement: str) -> None:

@@ -47,6 +47,9 @@ SELECT most_units, (SELECT coalesce(sum(n), 0)::bigint FROM counts
     WHERE shard = %(shard)s AND counts.tenant = tenants.tenant AND kind = 'u')
 FROM tenants WHERE tenant = %(tenant)s AND most_units IS NOT NULL;
 
+-- name: lock_quota
+SELECT pg_advisory_xact_lock(%(number)s::bigint);
+
 -- name: agreed
 SELECT value FROM agreements WHERE name = %(name)s;
 
@@ -626,9 +629,10 @@ WHERE c.n IS DISTINCT FROM k.n GROUP BY 1, 2 ORDER BY 1, 2;
 SELECT coalesce(e.unit_key, p.unit_key)
 FROM (SELECT unit_key, tenant, cardinality(terms) AS n FROM entries
     WHERE shard = %(shard)s AND cardinality(terms) > 0) AS e
-FULL JOIN (SELECT unit_key, tenant, count(*) AS n FROM postings WHERE shard = %(shard)s GROUP BY 1, 2) AS p
+FULL JOIN (SELECT unit_key, tenant, count(*) AS n, min(low) <> max(low) OR min(high) <> max(high) AS differ FROM postings
+    WHERE shard = %(shard)s GROUP BY 1, 2) AS p
     ON p.tenant = e.tenant AND p.unit_key = e.unit_key
-WHERE e.n IS DISTINCT FROM p.n ORDER BY 1;
+WHERE e.n IS DISTINCT FROM p.n OR p.differ ORDER BY 1;
 
 -- name: leaves
 SELECT format('%%I.%%I', nspname, relname), pg_total_relation_size(c.oid)
@@ -640,6 +644,7 @@ ORDER BY 1;
 -- name: older_readers
 SELECT count(*) FROM (
     SELECT backend_xmin AS oldest FROM pg_stat_activity WHERE pid != pg_backend_pid() AND datname = current_database()
+    UNION ALL SELECT backend_xmin FROM pg_stat_replication
     UNION ALL SELECT xmin FROM pg_replication_slots
     UNION ALL SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
 ) AS seen WHERE oldest IS NOT NULL AND age(oldest) > age(%(now)s::text::xid);

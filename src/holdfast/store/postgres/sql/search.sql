@@ -15,9 +15,11 @@ SELECT 'space', value, coalesce((SELECT indisvalid FROM pg_index
 FROM agreements LEFT JOIN spaces ON spaces.name = value WHERE agreements.name = 'space';
 
 -- name: term_counts
-SELECT name, sum(n)::bigint FROM counts
+-- Units that the agent may see, and of all agents.
+SELECT name, coalesce(sum(n) FILTER (WHERE %(agent)s::text IS NULL OR agent IN (%(agent)s, '')), 0)::bigint, sum(n)::bigint
+FROM counts
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND kind = 't'
-    AND name = ANY(%(terms)s::text[]) AND (%(agent)s::text IS NULL OR agent IN (%(agent)s, ''))
+    AND name = ANY(%(terms)s::text[])
 GROUP BY name;
 
 -- name: known
@@ -78,7 +80,7 @@ AND (unit_key IN (SELECT units.key FROM units WHERE {where})) IS TRUE;
 -- scored by all terms; of a term that stands in more than two fields, by the first two.
 WITH asked AS (
     SELECT term, idf, most, CASE WHEN cut THEN idf ELSE 0 END AS guessed, owner
-    FROM unnest(%(rarest)s::text[], %(idfs)s::float8[], %(limits)s::bigint[], %(cut)s::boolean[])
+    FROM unnest(%(rarest)s::text[], %(rare_idfs)s::float8[], %(limits)s::bigint[], %(cut)s::boolean[])
         AS given (term, idf, most, cut)
     CROSS JOIN unnest(%(users)s::text[]) AS owners (owner)
 ),
@@ -107,7 +109,7 @@ scored AS MATERIALIZED (
         FROM (
             SELECT idf, place, array_position(terms, term, place + 1) AS again FROM (
                 SELECT idf, term, array_position(terms, given.term) AS place
-                FROM unnest(%(rarest)s::text[], %(idfs)s::float8[]) AS given (term, idf) OFFSET 0
+                FROM unnest(%(rarest)s::text[], %(rare_idfs)s::float8[]) AS given (term, idf) OFFSET 0
             ) AS first WHERE place IS NOT NULL OFFSET 0
         ) AS held
     ) AS score
@@ -137,11 +139,14 @@ LIMIT %(most)s::bigint;
 -- name: nearest_seen
 -- The same for a view that hides most units: from those that it shows.
 SELECT {known}, units.vector, units.vector_checksum, 1 - units.distance FROM (
-    SELECT units.*, vector, vectors.checksum AS vector_checksum, {distance} AS distance FROM units
-    JOIN vectors ON vectors.shard = %(shard)s AND vectors.tenant = %(tenant)s AND vectors.unit_key = units.key
-        AND vectors.version = units.version AND vectors.space = %(space)s AND vector_dims(vectors.vector) = %(dims)s
+    SELECT units.*, near.* FROM units CROSS JOIN LATERAL (
+        SELECT vector, checksum AS vector_checksum, {distance} AS distance FROM vectors
+        WHERE vectors.shard = %(shard)s AND vectors.tenant = %(tenant)s AND vectors.unit_key = units.key
+            AND vectors.version = units.version AND vectors.space = %(space)s AND vector_dims(vectors.vector) = %(dims)s
+        LIMIT 1
+    ) AS near
     WHERE {where} {also}
-    ORDER BY distance LIMIT %(most)s::bigint
+    ORDER BY near.distance LIMIT %(most)s::bigint
 ) AS units {entry}
 ORDER BY units.distance;
 
@@ -237,8 +242,8 @@ SELECT "user", id, strpos(body, '"expires_at"') = 0 OR body::json ->> 'expires_a
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND document = %(name)s ORDER BY id;
 
 -- name: units_beside
--- The turn before and the turn after each, and the one beyond that. The session is compared once more, so that no index
--- but that of sessions fits.
+-- The turn before and the turn after each, and, when two are asked for, the one beyond that. The session is compared once
+-- more, so that no index but that of sessions fits.
 SELECT here.id, units.side, units.beyond, {known} FROM units AS here CROSS JOIN LATERAL (
     (SELECT 0 AS side, near.*, lead(near.id) OVER () AS beyond FROM (
         SELECT units.id, units.key, units."user", units.version, units.session, units.scope, units.kind, units.covered_by
@@ -246,7 +251,7 @@ SELECT here.id, units.side, units.beyond, {known} FROM units AS here CROSS JOIN 
         WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
             AND (units.session, units.event_time, units.position, units.key)
                 < (here.session, here.event_time, here.position, here.key) AND {where}
-        ORDER BY units.event_time DESC, units.position DESC, units.key DESC LIMIT 2
+        ORDER BY units.event_time DESC, units.position DESC, units.key DESC LIMIT %(turns)s::bigint
     ) AS near LIMIT 1)
     UNION ALL
     (SELECT 1, near.*, lead(near.id) OVER () FROM (
@@ -255,7 +260,7 @@ SELECT here.id, units.side, units.beyond, {known} FROM units AS here CROSS JOIN 
         WHERE units."user" = here."user" AND units.session = here.session AND units.kind = 'turn'
             AND (units.session, units.event_time, units.position, units.key)
                 > (here.session, here.event_time, here.position, here.key) AND {where}
-        ORDER BY units.event_time, units.position, units.key LIMIT 2
+        ORDER BY units.event_time, units.position, units.key LIMIT %(turns)s::bigint
     ) AS near LIMIT 1)
 ) AS units {entry}
 WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here.key = ANY(%(keys)s::bigint[]);
