@@ -379,7 +379,6 @@ def test_who_waits_too_long_for_a_locked_table_is_told_so(postgres, database):
 def test_a_statement_that_takes_longer_than_its_question_has_is_cancelled_and_the_reading_goes_on(
     database, monkeypatch
 ):
-    monkeypatch.setattr("holdfast.store.postgres.database._LEAST_TIMEOUT_MS", 1)
     with opened(path=database) as memory:
         memory.remember("a blue boat", user="ana", id="a")
         slowly = schema.queries()["words_exactly"].replace("SELECT -- ", "SELECT pg_sleep(30), -- ")
@@ -387,6 +386,7 @@ def test_a_statement_that_takes_longer_than_its_question_has_is_cancelled_and_th
         with memory.store.reading(make_view()) as reading:
             blue, hurry = words("blue"), Deadline.start(lambda: 0.0, 50.0)
             with monkeypatch.context() as patched:
+                patched.setattr("holdfast.store.postgres.database._LEAST_TIMEOUT_MS", 1)
                 patched.setitem(schema.queries(), "words_exactly", slowly)
                 cancelled = reading.propose(blue, 5, hurry)
             assert (cancelled.ids, cancelled.exhausted) == ((), True)
@@ -409,7 +409,7 @@ def test_a_write_that_ran_into_another_one_is_done_again_once(database, monkeypa
 
         monkeypatch.setattr(PostgresStore, "_refuse_beyond_quota", in_the_way)
         memory.remember("a red boat", user="ana", id="b")
-        memory.update("a", "a green boat", user="ana")
+        memory.update("a", text="a green boat", user="ana")
         assert len(tries) == 3
         assert whole(memory) == [("b", 1, "a red boat", 1), ("a", 2, "a green boat", 2)]
 

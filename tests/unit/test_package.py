@@ -74,7 +74,7 @@ LONGEST_IMPORT_CHAIN = 14
 APART = {"doors", "exchange", "adapters", "compat", "formats", "interfaces", "postgres"}
 MOST_LINES = {
     "engine": 27_600, "formats": 1_150, "exchange": 2_250, "interfaces": 2_690, "doors": 5_310, "adapters": 1_350,
-    "compat": 420, "eval": 2_870, "testing": 1_330, "postgres": 4_700,
+    "compat": 420, "eval": 2_870, "testing": 1_330, "postgres": 4_760,
 }  # fmt: skip
 
 
