@@ -9,7 +9,7 @@ SOURCE := $(shell find src -type f -not -path '*/__pycache__/*')
 # A new one for every long run; `make test-long SEED=…` repeats one.
 SEED   := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(2**31))'))
 
-.PHONY: demo test test-long test-loaded test-hosts browser check format bench bench-check docs clean
+.PHONY: demo test test-long test-loaded test-hosts browser check format bench bench-check docs same clean
 
 demo: $(VENV)/.demo  ## remember, search, explain and "why not" on a sample history
 	$(BIN)/holdfast demo
@@ -49,6 +49,11 @@ bench: $(VENV)/.wheel $(VENV)/.bench  ## measure beside chromadb, lancedb and ot
 
 bench-check: $(VENV)/.wheel  ## a minute: has anything become twice as slow? what passes is written down for the tests
 	$(BIN)/python benchmarks/check.py
+
+same: $(VENV)/.wheel  ## does this tree answer as BASE did? DATA=… ONLY=…; without DATA on the committed sample alone
+	$(BIN)/python scripts/same.py sample
+	$(if $(DATA),PYTHONPATH=src $(BIN)/python scripts/same.py data $(DATA) --base $(or $(BASE),HEAD) $(if $(ONLY),--only $(ONLY)))
+	$(if $(DATA),PYTHONPATH=src $(BIN)/python scripts/same.py data $(DATA) --base $(or $(BASE),HEAD) --postgres --only histories)
 
 # The pictures of the pages are drawn apart, because they need Chromium: python scripts/screenshots.py
 docs: $(VENV)/.wheel  ## run every command shown in the docs again and write down what it prints
