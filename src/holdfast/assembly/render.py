@@ -35,6 +35,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, NamedTuple
 
+from holdfast.language.patterns import regex
 from holdfast.types import AUTHORS, CONTROLS, AuthoredText, Unit
 
 RULES = "[rules]\n"
@@ -43,12 +44,12 @@ GUIDANCE = "[guidance]\n"
 GAP = " … "
 
 _MARK = ">"
-_BREAK = re.compile("\r?\n")
-_MARKED_BREAK = re.compile(f"(\r?\n){_MARK}")
+_BREAK = regex("\r?\n")
+_MARKED_BREAK = regex(f"(\r?\n){_MARK}")
 # Around the number of a character that is spelled out. A quote's own `⟦` is spelled out too: every other is ours.
 _OPENS, _CLOSES = "⟦", "⟧"
-_HIDDEN = re.compile(rf"[{CONTROLS}{_OPENS}]|\r(?!\n)")
-_SPELLED = re.compile(rf"{_OPENS}U\+([0-9A-F]{{4,6}}){_CLOSES}")
+_HIDDEN = regex(rf"[{CONTROLS}{_OPENS}]|\r(?!\n)")
+_SPELLED = regex(rf"{_OPENS}U\+([0-9A-F]{{4,6}}){_CLOSES}")
 
 HeadingsShown = frozenset[tuple[str, int]]
 
@@ -59,7 +60,7 @@ _ROLE_WORDS = (*AUTHORS, "summary", "human", "ai", "developer", "function")
 
 # What a name may not hold: white space and what looks like it, what is not drawn at all, and what would end the name
 # or begin a line of ours. Other scripts have colons that look like ours.
-_NOT_IN_NAMES = re.compile(
+_NOT_IN_NAMES = regex(
     rf"[\s\u115f\u1160\u2800\u3164\uffa0{CONTROLS}\xad\u061c\u180e\u200b\u200e\u200f\u2060-\u2065\ufeff"
     r":>\[\]⟦⟧\u02d0\u0589\u05c3\u2236\ua789\ufe13\ufe55\uff1a]+"
 )

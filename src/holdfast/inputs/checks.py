@@ -17,6 +17,7 @@ from typing import TypeVar
 from holdfast.errors import InputError, MissingExtraError, SettingsError, shown
 from holdfast.kernels.closure import Pattern, Rule
 from holdfast.language.calendar import read_time
+from holdfast.language.patterns import regex
 from holdfast.settings import IngestSettings
 from holdfast.types import ACTS, JSON, SCOPES, Act, Scope
 
@@ -274,7 +275,7 @@ def check_fraction(what: str, value: object) -> float:
 _MOST_PREMISES = 3
 # The reference system's weight of a rule that names none.
 _DEFAULT_WEIGHT = 0.9
-_PREMISE = re.compile(r"\??(\w+)\s+([\w-]+)\s+\??(\w+)")
+_PREMISE = regex(r"\??(\w+)\s+([\w-]+)\s+\??(\w+)")
 _RULE_EXAMPLE = "x located_in y, y part_of z -> x located_in z : 0.9"
 
 

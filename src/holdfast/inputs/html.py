@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from holdfast.inputs.pieces import Block, BlockKind, Leaf, Place
+from holdfast.language.patterns import regex
 
 _HIDDEN = frozenset({"script", "style", "template"})
 # Tags that end the line before them.
@@ -48,17 +49,17 @@ def read_html(markup: str) -> tuple[str, list[Block]]:
 # ------------------------------------------------------------------------------------------------------------ markup
 
 _ATTRIBUTE = r"""[\s/]*+(?=[^\s/>])(=?[^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]*+)))?+"""
-_TAG = re.compile(
+_TAG = regex(
     rf"<(?:(?P<open>[a-zA-Z][^\s/>]*+)(?P<attributes>(?:{_ATTRIBUTE})*+)(?P<gap>[\s/]*+)"
     r"|/(?P<close>[a-zA-Z][^\s/>]*+)?[^>]*+|[!?][^>]*+)>"
 )
-_UNENDED = re.compile(r"<[a-zA-Z/!?]")
-_ATTRIBUTES = re.compile(_ATTRIBUTE)
-_COMMENT_END = re.compile(r"--!?>")
+_UNENDED = regex(r"<[a-zA-Z/!?]")
+_ATTRIBUTES = regex(_ATTRIBUTE)
+_COMMENT_END = regex(r"--!?>")
 # What stands in these is no markup, up to this.
-_RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style")}
+_RAW_ENDS = {name: regex(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style")}
 # No character has a number of more digits; Python refuses to read one of thousands.
-_NO_CHARACTER = re.compile(r"&#(?:[0-9]{8,}+|[xX][0-9a-fA-F]{8,}+);?")
+_NO_CHARACTER = regex(r"&#(?:[0-9]{8,}+|[xX][0-9a-fA-F]{8,}+);?")
 
 
 def _tags(markup: str) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ from holdfast.errors import InputError, shown
 from holdfast.inputs.checks import check_name, decode_bytes
 from holdfast.inputs.pieces import LINE, Block, Leaf, Place, Render, strip_place
 from holdfast.language.deontic import deontic
+from holdfast.language.patterns import regex
 from holdfast.settings import AuthoredSettings
 
 NodeKind = Literal["front_matter", "item", "quote", "paragraph", "heading", "code", "html", "table"]
@@ -48,7 +49,7 @@ _BLANK = " \t\r\n"
 # Stands for a code span when sentences are judged: `run` names a command, it does not give one.
 _CODE_WORD = "x"
 # A line break, or a tag like `<branch>`: that is a blank in the units of core documents, and nothing in knowledge.
-_BREAK = re.compile(r"<br(?P<more>\w*)", re.IGNORECASE)
+_BREAK = regex(r"<br(?P<more>\w*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +200,12 @@ def _starts(lines: Iterable[str], offset: int, size: Callable[[str], int]) -> li
 
 # ---------------------------------------------------------------------------------------------------------- knowledge
 
-_MARKER = re.compile(r"\s*(?:(?P<number>\d{1,9})(?P<stop>[.)])|(?P<bullet>[-*+]))")
-_BLANK_LINE = re.compile(r"\n[ \t]*\r?\n|\r[ \t]*\r")
+_MARKER = regex(r"\s*(?:(?P<number>\d{1,9})(?P<stop>[.)])|(?P<bullet>[-*+]))")
+_BLANK_LINE = regex(r"\n[ \t]*\r?\n|\r[ \t]*\r")
 # The parser looks for the end of a link from every bracket on: its time grows with the square of those left open.
 _MOST_OPEN_BRACKETS = 5_000
 # What a browser never shows.
-_HIDDEN = re.compile(r"\s*<(?:!--|script|style|template|\?|![A-Z])", re.IGNORECASE)
+_HIDDEN = regex(r"\s*<(?:!--|script|style|template|\?|![A-Z])", re.IGNORECASE)
 
 
 def read_markdown(name: str, text: str) -> tuple[list[Block], tuple[str, ...], Render]:
@@ -289,7 +290,7 @@ def _found(text: str, places: Sequence[Place], content: str, *, blanks: bool = T
 
 # A noncharacter, which no text holds on purpose; between two of them stands the number of a cut.
 _MARK = "\ufdd0"
-_CUT = re.compile(f" ?{_MARK}(\\d+){_MARK} ?")
+_CUT = regex(f" ?{_MARK}(\\d+){_MARK} ?")
 
 
 def _text(tokens: Iterable[Token]) -> str:
@@ -344,11 +345,11 @@ def _inline(tokens: Iterable[Token], *, inside: bool = False) -> Iterator[tuple[
 
 # ----------------------------------------------------------------------------------------------------- front matter
 
-_HOP_KEY = re.compile(r"hop_targets[ \t]*:(?P<value>.*)$")
-_HOP_ITEM = re.compile(r"[ \t]*-(?P<value>[ \t].*)?$")
-_IGNORED = re.compile(r"[ \t]*(?:#.*)?$")
+_HOP_KEY = regex(r"hop_targets[ \t]*:(?P<value>.*)$")
+_HOP_ITEM = regex(r"[ \t]*-(?P<value>[ \t].*)?$")
+_IGNORED = regex(r"[ \t]*(?:#.*)?$")
 # In YAML a comment needs a blank before it; the "#" inside `notes.md#000004` is part of the target.
-_COMMENT = re.compile(r"(?:^|[ \t]+)#.*$")
+_COMMENT = regex(r"(?:^|[ \t]+)#.*$")
 
 
 def _front_matter_end(lines: Sequence[str]) -> int:

@@ -21,13 +21,14 @@ from itertools import accumulate, chain, groupby, zip_longest
 from typing import Literal, cast
 
 from holdfast.language.deontic import Deontic, deontic
+from holdfast.language.patterns import regex
 from holdfast.language.sentences import Splitter
 from holdfast.language.words import words as listed
 from holdfast.types import ROLES, Piece, PieceKind, Role, Section, SourceLimits, Span, digest
 
 
 def _words(patterns: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
+    return regex(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
 
 
 _DATA = tomllib.loads(files("holdfast.inputs").joinpath("roles.toml").read_text("utf-8"))
@@ -37,9 +38,9 @@ _HEADINGS: tuple[tuple[re.Pattern[str], Role], ...] = tuple(
     (_words(p), role) for role, p in _DATA["headings"].items()
 )
 # "A fender is a cushion": an indefinite thing is told what it is.
-_IS_A = re.compile(r"an?\s+[\w-]+(?:\s+[\w-]+){0,3}\s+is\s+(?:an?|any|the)\s", re.IGNORECASE)
+_IS_A = regex(r"an?\s+[\w-]+(?:\s+[\w-]+){0,3}\s+is\s+(?:an?|any|the)\s", re.IGNORECASE)
 # "To start the pump, open the valve"; not "To me, it is ugly".
-_INSTRUCTS = re.compile(
+_INSTRUCTS = regex(
     r"to\s+\w+[^.?!]{0,120}?,\s+(?!(?:an?|the|this|that|there|i|you|he|she|it|we|they)\b)\w"
     r"|first,\s|step\s+\d+\b|how\s+to\s",
     re.IGNORECASE,
@@ -47,7 +48,7 @@ _INSTRUCTS = re.compile(
 _PROSE: frozenset[PieceKind] = frozenset({"paragraph", "list", "item"})
 # A paragraph below "Installation" may say anything; its lists and its code are what is done.
 _UNDER = dict.fromkeys(ROLES, _PROSE) | {"Procedure": frozenset({"list", "item", "code"})}
-_CONDITION = re.compile(
+_CONDITION = regex(
     r"(?:if|when|whenever|unless|once|while|until|in case|provided(?: that)?|as long as|before|after)\s"
     r"[^.!?;:\n]*?(?=,|\sthen\s)",
     re.IGNORECASE,
@@ -101,13 +102,13 @@ Place = tuple[int, int]
 Render = Callable[[str, Sequence[int]], list[tuple[int, str]]]
 
 # CommonMark's line ends. A form feed or U+2028 is no line end, so str.splitlines would count differently.
-LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+LINE = regex(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _SENTENCES = Splitter(
-    re.compile(r"[.!?…][\"'”’»)\]*_]*\s+(?=[\"'“‘«(\[*_]*[^\W_a-z])|[。！？]\s*(?=\S)"),
+    regex(r"[.!?…][\"'”’»)\]*_]*\s+(?=[\"'“‘«(\[*_]*[^\W_a-z])|[。！？]\s*(?=\S)"),
     frozenset(listed("sentences", "written_abbreviations")),
 )
-_BLANKS = re.compile(r"\s+(?=\S)")
-_ENDED = re.compile(r"[.!?…:。！？][\"'”’»)\]]*$")
+_BLANKS = regex(r"\s+(?=\S)")
+_ENDED = regex(r"[.!?…:。！？][\"'”’»)\]]*$")
 # What a sentence that ends in a colon may introduce.
 _INTRODUCED = frozenset({"item", "table", "code"})
 _DEFAULTS = SourceLimits()

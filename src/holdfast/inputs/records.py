@@ -7,7 +7,6 @@ NaN, and in YAML anchors, tags and several documents. `units.schema.json` says t
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from holdfast.inputs.checks import (
 from holdfast.inputs.messages import read_message
 from holdfast.inputs.pieces import lines_of, role_of
 from holdfast.language.facts import RELATIONS
+from holdfast.language.patterns import regex
 from holdfast.language.query import ACTS_FOR_ROLE
 from holdfast.settings import IngestSettings
 from holdfast.types import JSON, ROLES, AuthoredUnit, Fact, Record, Role, digest
@@ -41,7 +41,7 @@ Format = Literal["json", "yaml"]
 Scalar = str | int | float | bool | None
 Content = Union[Scalar, list["Located"], dict[str, "Located"]]  # noqa: UP007 - the names are not there yet
 
-_RELATION = re.compile(r"^[A-Za-z_][A-Za-z0-9_-]*$")
+_RELATION = regex(r"^[A-Za-z_][A-Za-z0-9_-]*$")
 _DEFAULTS = IngestSettings()
 # Metadata inside a unit inside a list inside a file.
 _MAX_DEPTH = MAX_METADATA_DEPTH + 4
@@ -313,8 +313,8 @@ def _fact(values: Mapping[str, Any]) -> Fact | None:
 
 # -------------------------------------------------------------------------------------------------------------- JSON
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_SCALAR = re.compile(r'["0-9tfn]|-\d')
+_SPACE = regex(r"[ \t\r\n]*")
+_SCALAR = regex(r'["0-9tfn]|-\d')
 _DECODER = json.JSONDecoder()
 
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
+from holdfast.language.patterns import regex
 from holdfast.types import JSON
 
 _MARK = "[redacted: "
-_PICTURE = re.compile(r"(data:(?:image|audio|video|font)/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]++)")
+_PICTURE = regex(r"(data:(?:image|audio|video|font)/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]++)")
 _DATA = tomllib.loads(files("holdfast.inputs").joinpath("secrets.toml").read_text("utf-8"))
 _PARTS: Mapping[str, str] = _DATA["parts"]
 
@@ -53,14 +54,14 @@ class _SecretRule:
 
 # --------------------------------------------------------------------------------------------------- a closer look
 
-_STAND_IN = re.compile(_DATA["none"]["stand_in"])
-_NO_PASSWORD = re.compile(_DATA["none"]["no_password"])
+_STAND_IN = regex(_DATA["none"]["stand_in"])
+_NO_PASSWORD = regex(_DATA["none"]["no_password"])
 # A name or a path of names is read by a program; only the value it stands for would be a secret.
-_NAME_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_NAME = re.compile(r"[^\W\d]+")
+_NAME_PATH = regex(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_NAME = regex(r"[^\W\d]+")
 # "hunter2", not "step2" or "part 3": a word and one digit is a password only if it is a long one.
-_LONG_WORD = re.compile(r"(?i:[a-z]{6,}\d)")
-_ISSUERS = re.compile(
+_LONG_WORD = regex(r"(?i:[a-z]{6,}\d)")
+_ISSUERS = regex(
     r"4\d{12}(?:\d{3})?|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}"
     r"|35\d{14}|6(?:011|4[4-9]\d|5\d\d|2\d\d)\d{12}"
 )
@@ -128,7 +129,7 @@ _ACCEPT: dict[str, Callable[[re.Match[str]], bool]] = {
 def _compile(pattern: str) -> re.Pattern[str]:
     for name, part in _PARTS.items():
         pattern = pattern.replace(f"{{{name}}}", part)
-    return re.compile(pattern)
+    return regex(pattern)
 
 
 _RULES = tuple(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from holdfast.language.calendar import MONTHS
 from holdfast.language.facts import Stated, extract, speaker_of, spoken_by, states_nothing
 from holdfast.language.grammar import ADVERBS, has_shape, may_begin_name
+from holdfast.language.patterns import regex
 from holdfast.language.sentences import PROSE, is_asked, parts_in, read_sentence, remember_short
 from holdfast.language.symbols import symbol
 from holdfast.language.words import any_of, words
@@ -28,37 +29,35 @@ _SINGLE = frozenset(words("changes", "single"))
 
 
 def _any_of(name: str) -> re.Pattern[str]:
-    return re.compile(rf"\b{any_of('changes', name)}\b", re.IGNORECASE)
+    return regex(rf"\b{any_of('changes', name)}\b", re.IGNORECASE)
 
 
 _ADDS, _AT_TIMES, _ENDED, _MARKER = map(_any_of, ("adds", "at_times", "ended", "markers"))
 # The first words of every marker, and what the patterns below ask for: most turns have none, and need not be read.
 _CHANGE_WORDS = frozenset(words("changes", "first_words"))
-_ANY_CHANGE = re.compile(
+_ANY_CHANGE = regex(
     rf"{_MARKER.pattern}|{_ENDED.pattern}|\b(?:{any_of('changes', 'leads')}|{any_of('changes', 'gone')}|"
     rf"{any_of('changes', 'reset')})\b",
     re.IGNORECASE,
 )
 
 # Words that somebody else says, or that are written for somebody: a colon, a quote, code, a text to work on.
-_QUOTING = re.compile(
+_QUOTING = regex(
     r"""(?<!\d)(?<!update)(?<!news):|["“”„«»`>]|\b(?:stor(?:y|ies)|letter|essay|poem|novel|script|lyrics|quote|proofread|translate|rewrite|draft)\b""",
     re.IGNORECASE,
 )
-_TITLE = re.compile(r"""["“«](?![^"“”«»]*\b(?:i|we|my|our)\b)[^"“”«»\n]*["”»]""", re.IGNORECASE)
+_TITLE = regex(r"""["“«](?![^"“”«»]*\b(?:i|we|my|our)\b)[^"“”«»\n]*["”»]""", re.IGNORECASE)
 
 _WEEKDAY = any_of("calendar", "weekdays")
 _VALUE = r"(?P<value>(?:[^,;:!?()]|(?<=\d)[:,](?=\d))+?)"
 # Where one clause of a sentence ends: a mark, or a conjunction with a new subject behind it.
-_SUBJECT = re.compile(r"(?:i|we|my|our|the|he|she|it|they|you|which|so|because|since|but)\b", re.IGNORECASE)
-_CUT = re.compile(
+_SUBJECT = regex(r"(?:i|we|my|our|the|he|she|it|they|you|which|so|because|since|but)\b", re.IGNORECASE)
+_CUT = regex(
     r"(?:[,;:—–]|\s-)\s+(?:(?:and|but|so|because|while|though|then)\s+)?"
     rf"|\s(?:and|but|so|because|while|since|though)\s+(?={_SUBJECT.pattern})",
     re.IGNORECASE,
 )
-_LEADS = re.compile(
-    rf"(?:(?:(?P<mark>{any_of('changes', 'leads')})|{any_of('changes', 'fillers')}),? )+", re.IGNORECASE
-)
+_LEADS = regex(rf"(?:(?:(?P<mark>{any_of('changes', 'leads')})|{any_of('changes', 'fillers')}),? )+", re.IGNORECASE)
 _SHORT = (("'m ", " am "), ("'re ", " are "), ("n't ", " not "), ("'ve ", " have "))
 _HABITS = frozenset(words("changes", "habits"))
 _FORMS = {
@@ -69,7 +68,7 @@ _FORMS = {
 _VERBS = _FORMS.keys() | {"am", "is", "are"}
 _ADVERB = "(?:currently |just |finally |actually |recently )?"
 # "My new phone is a Pixel", "the meeting is now at 4", "I no longer drink coffee", "I stopped smoking".
-_STATES = re.compile(
+_STATES = regex(
     r"^(?P<owner>i|we|(?P<of>my|our|the|(?-i:(?!It'|That'|Here'|There'|What'|[HS]h?e'|Who'|This'|Let')[A-Z]\w+'s)))"
     rf"(?(of) (?P<renewed>new |current )?(?P<what>[\w'-]+(?: [\w-]+){{0,3}}?)) {_ADVERB}(?P<now>now )?"
     r"(?:(?P<not>no longer|(?:do|does) not|(?:have )?(?:stopped|quit|gave up|given up)) )?"
@@ -79,54 +78,54 @@ _STATES = re.compile(
     re.IGNORECASE,
 )
 # "The meeting was moved to 4", "my address changed to 9 Quay Street"; "they moved the meeting to 4" is put so, too.
-_RESET = re.compile(
+_RESET = regex(
     rf"^(?P<owner>the|my|our) (?P<what>[\w-]+(?: [\w-]+){{0,3}}?) (?:(?:was|is|has been|got|has) )?"
     rf"(?:now |just |recently )?(?P<verb>{any_of('changes', 'reset')}) (?:from (?P<old>[^,;]+?) )?to {_VALUE}"
     r"(?: (?:by|starting|from|as of|effective) .*)?[.!]*$",
     re.IGNORECASE,
 )
-_RESET_BY = re.compile(
+_RESET_BY = regex(
     rf"^(?:they|we|i|he|she) (?:have |had to |just )?({any_of('changes', 'reset')}) (?:back )?((?:the|my|our) .+?) "
     r"(?:back )?(?=(?:from .+ )?to )",
     re.IGNORECASE,
 )
 # "I cancelled Netflix", "we dropped Slack for Zulip"; "we're moving to Breda in May", "we moved in last week".
 _NAMED = r"(?P<value>(?-i:[A-Z])[\w.'-]*?(?: (?-i:[A-Z])[\w.'-]*?)*)"
-_GONE = re.compile(
+_GONE = regex(
     rf"^(?:i|we) (?:have )?{_ADVERB}(?P<verb>{any_of('changes', 'gone')}) (?:(?:my|our|the) )?"
     rf"(?P<old>[\w.'-]+?(?: [\w.'-]+?){{0,3}}?)(?: for (?:{_NAMED}|good))?"
     r"(?: (?:last|this|yesterday|today|because|since|in|on|after|again) .*)?[.!]*$",
     re.IGNORECASE,
 )
-_PLANNED = re.compile(
+_PLANNED = regex(
     r"^(?:i|we) (?:(?:am|are|will be) (?:\w+ )?(?:moving|relocating)|(?:will|am going to|are going to) move) "
     rf"(?:(?:back|down|up|over|out) )?to {_NAMED}(?: [a-z].*)?[.!]*$",
     re.IGNORECASE,
 )
-_FULFILLED = re.compile(
+_FULFILLED = regex(
     rf"^(?:i|we) (?:have )?{_ADVERB}moved(?: in| house)?(?: (?:last|yesterday|today|on|this|over) ?.*)?[.!]*$",
     re.IGNORECASE,
 )
 # "Actually it is Tuesday, not Monday".
-_CORRECTION = re.compile(
+_CORRECTION = regex(
     rf"^(?P<mark>actually|sorry|correction|no)[,:]? (?:it is|it's|that is|that's) (?:on |at |in )?{_VALUE},? not "
     r"(?:on |at |in )?(?P<old>[^,;:!?()]+?)[.!]*$",
     re.IGNORECASE,
 )
 # Small words inside a day or a time.
 _SMALL = frozenset({"of", "pm", "am"})
-_TIME = re.compile(r"^\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m\.?)?$", re.IGNORECASE)
+_TIME = regex(r"^\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m\.?)?$", re.IGNORECASE)
 _MONTH, _ORDINAL = "|".join(MONTHS), r"\d{1,2}(?:st|nd|rd|th)?"
-_DAY = re.compile(rf"^(?:{_WEEKDAY}s?|{_ORDINAL} (?:of )?(?:{_MONTH})|(?:{_MONTH}) {_ORDINAL})$", re.IGNORECASE)
+_DAY = regex(rf"^(?:{_WEEKDAY}s?|{_ORDINAL} (?:of )?(?:{_MONTH})|(?:{_MONTH}) {_ORDINAL})$", re.IGNORECASE)
 _NO_VALUES = frozenset({"not", "no", "on", "at", "in", "so", "very", "more"})
 _INTENDED = ("going to ", "about to ", "trying to ", "planning ", "thinking ", "looking ")
 _UNITS, _LISTED = frozenset(words("changes", "units")), frozenset(words("changes", "listed"))
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_NUMBER = regex(r"\d+(?:[.,:]\d+)*")
 # In characters, and of a sentence: they bound the search, and nobody tells a change at such length.
 _LONGEST_CLAUSE, _MOST_CLAUSES = 200, 64
 _MOST_VALUE_WORDS = 5  # nobody repeats more when it changes
 # Where the words of a habit end and its value begins: "play badminton on | Mondays", "get up at | 7".
-_MEASURED = re.compile(rf"^(?P<middle>(?:[a-z-]+ )*?)(?P<value>[$£€]?\d.*|{_WEEKDAY}s?)$", re.IGNORECASE)
+_MEASURED = regex(rf"^(?P<middle>(?:[a-z-]+ )*?)(?P<value>[$£€]?\d.*|{_WEEKDAY}s?)$", re.IGNORECASE)
 # States of which a person is in one at a time.
 _EXCLUSIVE = {word: row for row in words("changes", "exclusive") for word in row.split()}
 # What a thing that is given up was to somebody; who gives up a thing may still like it.

@@ -8,12 +8,12 @@ none ("No thanks", "use-case", "Build: failed"), the rules here differ from it o
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntFlag
 
+from holdfast.language.patterns import regex
 from holdfast.language.sentences import IRREGULAR, Splitter
 from holdfast.language.words import words
 
@@ -31,10 +31,10 @@ _NONE, _O, _F, _P = Deontic(0), Deontic.OBLIGATION, Deontic.FORBIDDEN, Deontic.P
 # ------------------------------------------------------------------------------------------------- words and clauses
 
 # Identifiers, paths and compounds are one word each: `use_tabs` and "use-case" tell nobody to use anything.
-_WORD = re.compile(r"\w+(?:['./_-]\w+)*")
+_WORD = regex(r"\w+(?:['./_-]\w+)*")
 # Marks of any kind may stand between the end of a sentence and the next: Markdown has many.
-_RULES = Splitter(re.compile(r"[.!?][^\w\s]*(?=\s)|\n"), frozenset(words("deontic", "abbreviations")))
-_CLAUSE_END = re.compile(r"[:;][^\w\s]*\s")
+_RULES = Splitter(regex(r"[.!?][^\w\s]*(?=\s)|\n"), frozenset(words("deontic", "abbreviations")))
+_CLAUSE_END = regex(r"[:;][^\w\s]*\s")
 # What a quotation says is not said to the reader.
 _OPENING_QUOTES = ('"', "'", "“", "‘", "«")
 _LEADS = frozenset(words("deontic", "leads"))

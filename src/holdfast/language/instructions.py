@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from holdfast.language.lexical import terms
+from holdfast.language.patterns import regex
 from holdfast.language.sentences import PROSE, is_asked, parts_in, remember_short
 from holdfast.language.words import any_of, entries, words
 from holdfast.types import Unit
@@ -24,9 +25,9 @@ _SHARED = 0.6
 # "Short and concise" against "long and detailed": rivals differ in few words.
 _RIVAL_WORDS = 4
 # Where words begin that are not the author's own: code, a block quote, a list, whatever a line announces.
-_PASTED = re.compile(r"```|^\s*>|:[ \t]*$|^\s*(?:[-*•]|\d+[.)])\s", re.MULTILINE)
-_QUOTED = re.compile(r"[\"“«][^\"“”«»]*[\"”»]|(?<!\w)['‘][^'’]*['’](?!\w)")
-_LISTED = re.compile(r"\{([a-z_]+)\}")
+_PASTED = regex(r"```|^\s*>|:[ \t]*$|^\s*(?:[-*•]|\d+[.)])\s", re.MULTILINE)
+_QUOTED = regex(r"[\"“«][^\"“”«»]*[\"”»]|(?<!\w)['‘][^'’]*['’](?!\w)")
+_LISTED = regex(r"\{([a-z_]+)\}")
 
 
 def _compiled() -> dict[str, re.Pattern[str]]:
@@ -37,7 +38,7 @@ def _compiled() -> dict[str, re.Pattern[str]]:
             lambda match: f"(?:{found[match[1]].pattern})" if match[1] in found else any_of("instructions", match[1]),
             "|".join(alternatives),
         )
-        found[name] = re.compile(text)
+        found[name] = regex(text)
     return found
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import Stemmer
 
+from holdfast.language.patterns import regex
 from holdfast.language.words import words as listed
 
 STOP_WORDS = frozenset(listed("lexical", "stop"))
@@ -19,29 +19,29 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3041-\u30ff\u3130-\u318f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-_UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
+_UNSPACED_RUN = regex(f"([{_UNSPACED}]+)")
 _POSSESSIVE = "'s"
 
 # What divides words as a space does: dashes, dots in a row, brackets, quotes, and the marks of code and Markdown.
-_BREAKS = re.compile(r"""[\s\u2012-\u2015=()\[\]{}<>"\u201c\u201d\u201e\u00ab\u00bb;|!?*`\u2026,]+|\.{2,}|-{2,}""")
+_BREAKS = regex(r"""[\s\u2012-\u2015=()\[\]{}<>"\u201c\u201d\u201e\u00ab\u00bb;|!?*`\u2026,]+|\.{2,}|-{2,}""")
 # A comma or an apostrophe between groups of three digits: 1,640 is the number 1640.
-_THOUSANDS = re.compile(r"(?<=\d)[,'](?=\d{3}(?!\d))")
+_THOUSANDS = regex(r"(?<=\d)[,'](?=\d{3}(?!\d))")
 # The same with dots, which may also be a fraction: it is kept as it is, too.
-_DOTTED = re.compile(r"\d{1,3}(?:\.\d{3})+")
+_DOTTED = regex(r"\d{1,3}(?:\.\d{3})+")
 # What joins the steps of a path, an address or a place in a file, and what joins the parts of one name.
-_STEPS = re.compile(r"[/\\:@#&+]+")
-_JOINTS = re.compile(r"[/\\:@#&+\-._~%$^\u00b7\u2010\u2011]+")
+_STEPS = regex(r"[/\\:@#&+]+")
+_JOINTS = regex(r"[/\\:@#&+\-._~%$^\u00b7\u2010\u2011]+")
 # Where a new word starts inside a name without joints: getUser, HTTPServer.
-_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_NUMERIC = re.compile(r"[\d\W_]+")
+_HUMPS = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NUMERIC = regex(r"[\d\W_]+")
 # A short number inside a compound (the 30 of 9:30) is everywhere; in a name (B-52) two digits tell something.
 _SHORTEST_NUMBER, _SHORTEST_PART = 3, 2
 _SIGNED_NAMES = frozenset(listed("lexical", "signed_names"))
 # Joined letters as PDFs have them (\ufb01), and letters and digits as wide as a Chinese character.
-_PRESENTED = re.compile("[\ufb00-\ufb06\uff01-\uff5e]+")
+_PRESENTED = regex("[\ufb00-\ufb06\uff01-\uff5e]+")
 # The reference recipe drops shorter words, and no others.
-_KEYWORD = re.compile(r"\w{3,}")
-_ACCENTS = re.compile("[\u0300-\u036f]")
+_KEYWORD = regex(r"\w{3,}")
+_ACCENTS = regex("[\u0300-\u036f]")
 # Letters of the Latin script that no normal form takes apart.
 _LIGATURES = str.maketrans(
     {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d",

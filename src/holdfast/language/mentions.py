@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
 from holdfast.language.lexical import STOP_WORDS
+from holdfast.language.patterns import regex
 from holdfast.language.words import any_of
 from holdfast.language.words import words as listed
 
@@ -19,23 +20,23 @@ from holdfast.language.words import words as listed
 _CAPITALS = "".join(filter(str.isupper, map(chr, range(0x560))))
 # "O'Neill", "AT&T", "J.R.R", "Saint-Malo" are one word each.
 _REST = r"[^\W_]*(?:['\u2019.&-][^\W_]+)*"
-_WORD = re.compile(rf"(?=[^\W_]){_REST}")
-_NAME = re.compile(
+_WORD = regex(rf"(?=[^\W_]){_REST}")
+_NAME = regex(
     # The look back comes after the letter: a pattern that starts with a letter is searched for several times faster.
     rf"[{_CAPITALS}](?<!\w.)(?<!\w['\u2019.&-].){_REST}"
     rf"(?:[^\S\n]+(?:{any_of('mentions', 'joining')}[^\S\n]+){{0,2}}(?:[{_CAPITALS}]{_REST}|\d+(?!\w)))*"
 )
 # The point of an initial does not end a name.
-_RUN = re.compile(rf"[{_CAPITALS}]{_REST}(?:(?:(?<![\w-].)\.)?[^\S\n]+[{_CAPITALS}]{_REST})*")
+_RUN = regex(rf"[{_CAPITALS}]{_REST}(?:(?:(?<![\w-].)\.)?[^\S\n]+[{_CAPITALS}]{_REST})*")
 # A possessive ends a name: "Lindow's Lower Mill" are two.
-_POSSESSIVE = re.compile(r"['\u2019]s?(?!\w)")
+_POSSESSIVE = regex(r"['\u2019]s?(?!\w)")
 # "J. R. Hale", "J.R. Hale"; and the "John" that may stand before them.
-_INITIALS = re.compile(rf"[{_CAPITALS}]\.(?<!\w..)(?:[^\S\n]*[{_CAPITALS}]\.)*[^\S\n]*([{_CAPITALS}][^\W_]{_REST})")
-_FIRST_NAME = re.compile(rf"(?<!\w)([{_CAPITALS}][^\W_]+)[^\S\n]+$")
+_INITIALS = regex(rf"[{_CAPITALS}]\.(?<!\w..)(?:[^\S\n]*[{_CAPITALS}]\.)*[^\S\n]*([{_CAPITALS}][^\W_]{_REST})")
+_FIRST_NAME = regex(rf"(?<!\w)([{_CAPITALS}][^\W_]+)[^\S\n]+$")
 _LONGEST_FIRST_NAME = 20
-_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
+_QUALIFIER = regex(r"\s*\([^()]*\)\s*$")
 # What may stand before the first word of a sentence, a line, a quotation or a bracket.
-_OPENING = re.compile(r"(?:^|[.!?:;\n\"\u201c\u201d\u2018(*#>|-])\s*$")
+_OPENING = regex(r"(?:^|[.!?:;\n\"\u201c\u201d\u2018(*#>|-])\s*$")
 _OPENING_LENGTH = 3
 _ARTICLES = frozenset({"the", "a", "an"})
 _NO_NAMES = STOP_WORDS.union(

@@ -35,6 +35,7 @@ from holdfast.language.calendar import (
     shift,
     window,
 )
+from holdfast.language.patterns import regex
 from holdfast.language.words import any_of, words
 
 
@@ -78,7 +79,7 @@ class Meaning(NamedTuple):
 
 def phrase(pattern: str) -> re.Pattern[str]:
     """Compile a pattern in which a blank stands for white space and the case of letters does not matter."""
-    return re.compile(pattern.replace(" ", r"\s+"), re.IGNORECASE)
+    return regex(pattern.replace(" ", r"\s+"), re.IGNORECASE)
 
 
 def plain(text: str | None) -> str:

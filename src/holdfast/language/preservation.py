@@ -9,7 +9,6 @@ Everything is read line by line, so that what stands in one turn never joins wha
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from holdfast.language.calendar import MONTH_NAMES, MONTHS
 from holdfast.language.lexical import STOP_WORDS, terms
 from holdfast.language.lexical import words as words_of
+from holdfast.language.patterns import regex
 from holdfast.language.temporal import anchors
 from holdfast.language.words import words
 
@@ -97,11 +97,11 @@ class _Wording:
 
 # Kana, Han and Hangul are written without spaces between words, also beside Latin letters.
 _UNSPACED = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
-_SCRIPT_CHANGE = re.compile(rf"(?<=[{_UNSPACED}])(?=[^\W{_UNSPACED}])|(?<=[^\W{_UNSPACED}])(?=[{_UNSPACED}])")
-_WIDE_MARK = re.compile("[。，；：！？、]")
+_SCRIPT_CHANGE = regex(rf"(?<=[{_UNSPACED}])(?=[^\W{_UNSPACED}])|(?<=[^\W{_UNSPACED}])(?=[{_UNSPACED}])")
+_WIDE_MARK = regex("[。，；：！？、]")
 _APOSTROPHES = str.maketrans("’ʼ＇−", "'''-")
-_POSSESSIVE = re.compile(r"'s(?!\w)")
-_RUN = re.compile(r"[^\W\d_]+|\d+")
+_POSSESSIVE = regex(r"'s(?!\w)")
+_RUN = regex(r"[^\W\d_]+|\d+")
 
 
 def _lines(text: str) -> list[str]:
@@ -117,9 +117,9 @@ def _runs(line: str) -> list[str]:
 
 # ------------------------------------------------------------------------------------------------- names
 
-_WORD = re.compile(r"(?<!\w)[^\W\d_][^\W_]*(?:['.&-][^\W_]+)*")
+_WORD = regex(r"(?<!\w)[^\W\d_][^\W_]*(?:['.&-][^\W_]+)*")
 # What stands before the first word of a sentence, a quotation, a list item or an aside.
-_OPENING = re.compile(r"[.!?…:;\"“”„«»(\[*•>|#–—-]")
+_OPENING = regex(r"[.!?…:;\"“”„«»(\[*•>|#–—-]")
 _TITLES, _OPENERS, _AFTER_NAME = (
     frozenset(words("preservation", name)) for name in ("titles", "openers", "after_name")
 )
@@ -213,7 +213,7 @@ def _opens_with_name(word: _NameWord, after: _NameWord | None) -> bool:
 
 # A table of words, and for scripts without spaces of characters. A prefix or an ending that negates is not seen.
 _NEGATIONS = frozenset(words("negations", "words"))
-_NEGATED_INSIDE = re.compile(r"[不没沒無无未別别勿]|ない|なかっ|ません|않|없|못")
+_NEGATED_INSIDE = regex(r"[不没沒無无未別别勿]|ない|なかっ|ません|않|없|못")
 _CLAUSE_MARKS = tuple(".,;:!?…。、")
 _CLOSING_MARKS = "\"'”’)]»*"
 _EDGE_MARKS = _CLOSING_MARKS + "".join(_CLAUSE_MARKS)
@@ -285,10 +285,10 @@ def _bare_word(token: str) -> str:
 # ------------------------------------------------------------------------------------------------- numbers
 
 # A sign counts where nothing stands before it: "-5" is one, the hyphen of "2-3" is none.
-_NUMBER = re.compile(r"(?:(?<![^\s(])-)?\d+(?:[.,]\d+)*")
-_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_GROUPED_BY_POINTS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:\.\d{3})+,\d+")
-_DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
+_NUMBER = regex(r"(?:(?<![^\s(])-)?\d+(?:[.,]\d+)*")
+_GROUPED = regex(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_GROUPED_BY_POINTS = regex(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:\.\d{3})+,\d+")
+_DECIMAL_COMMA = regex(r"\d+,\d{1,2}")
 _NUMBER_WORDS = {word: str(value) for value, word in enumerate(words("calendar", "numbers")[:12], 1)}
 _COUNTED = frozenset(_NUMBER_WORDS)
 
@@ -332,10 +332,10 @@ def _numbers_outside(line: str, dates: Sequence[str]) -> list[str]:
 
 # ------------------------------------------------------------------------------------------------- dates
 
-_ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[t ](.+))?")
-_SLASHED = re.compile(r"(\d\d?)/(\d\d?)(?:/(\d{2,4}))?")
-_CLOCK = re.compile(r"(\d\d?):(\d\d)\s?([ap])?.*")
-_DATE_WORD = re.compile(r"\d+|[^\W\d_]+")
+_ISO_DATE = regex(r"(\d{4})-(\d\d)-(\d\d)(?:[t ](.+))?")
+_SLASHED = regex(r"(\d\d?)/(\d\d?)(?:/(\d{2,4}))?")
+_CLOCK = regex(r"(\d\d?):(\d\d)\s?([ap])?.*")
+_DATE_WORD = regex(r"\d+|[^\W\d_]+")
 _ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th", "of"))
 # A year of two digits is one of this century in a conversation.
 _CENTURY = 2000

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from holdfast.language.lexical import Tokenizer, pieces, terms, words
+from holdfast.language.patterns import regex
 from holdfast.language.words import any_of, entries
 from holdfast.language.words import words as listed
 from holdfast.types import ACTS, ROLES, Act, QueryProfile, Role, Stance
@@ -21,10 +22,10 @@ _HEAD_VERBS: dict[str, Act] = {
     verb: act for act in ROLES_FOR_ACT for verb in entries("query", "head_verbs")[act].split()
 }
 _PHRASES = tuple(
-    (re.compile(pattern, re.IGNORECASE), cast("Act", act)) for act, pattern in entries("query", "phrases").items()
+    (regex(pattern, re.IGNORECASE), cast("Act", act)) for act, pattern in entries("query", "phrases").items()
 )
 
-_ASSISTANT_WORDS = re.compile(
+_ASSISTANT_WORDS = regex(
     rf"\b(?:you|assistant)(?:'d|'ve|\s+had|\s+have)?\s+(?:\w+\s+)?{any_of('query', 'told')}\b"
     rf"|\bdid (?:you|the assistant) (?:\w+ )?{any_of('query', 'tell')}\b"
     rf"|\byour (?:previous |earlier |last )?{any_of('query', 'answers')}s?\b"
@@ -32,35 +33,35 @@ _ASSISTANT_WORDS = re.compile(
     r"|\bremind me\b|\b(?:show|paste|post|send|give|repeat|read) .{1,80}\bagain\b",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(rf"\b{any_of('query', 'first_person')}\b", re.IGNORECASE)
-_SUMMARY = re.compile(rf"\b{any_of('query', 'summary')}\b|\bsum(?:med)? up\b", re.IGNORECASE)
-_HEAD = re.compile(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
+_FIRST_PERSON = regex(rf"\b{any_of('query', 'first_person')}\b", re.IGNORECASE)
+_SUMMARY = regex(rf"\b{any_of('query', 'summary')}\b|\bsum(?:med)? up\b", re.IGNORECASE)
+_HEAD = regex(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
 
 _SMALL_TALK = frozenset(stem for word in listed("query", "small_talk") for stem in terms(word))
 # A letter before a digit (E0308, AK-5519), a joint inside a name (plan.rs, a_name, x::y, src/a/b), a capital inside a
 # word, a version, a long number that is no year. Ordinals, clock times and ordinary hyphens are none.
-_IDENTIFIER = re.compile(
+_IDENTIFIER = regex(
     r"[^\W\d]-?\d|\d[A-Z]|\w\w[._@\\]\w\w|\w::\w|\w/\w+/\w|[a-z][A-Z]|\d\.\d+\.\d|\b(?!(?:19|20)\d\d\b)\d{4,}\b"
 )
-_YEAR = re.compile(r"1\d{3}|20\d{2}")
+_YEAR = regex(r"1\d{3}|20\d{2}")
 # Two capitals are too often a word when they are small (US, AD), and so is what ends like a plural (ATS).
-_ACRONYM = re.compile(r"(?<![\w.])[A-Z]{2,}[A-RT-Z](?![\w.])")
+_ACRONYM = regex(r"(?<![\w.])[A-Z]{2,}[A-RT-Z](?![\w.])")
 # One word: of a quoted title, a unit may hold any word by chance.
-_QUOTED = re.compile(r"[\"“«`]([^\s\"”»`]{2,60})[\"”»`]")
-_CONTINUES = re.compile(rf"\b{any_of('query', 'continues')}\b", re.IGNORECASE)
-_NOW = re.compile(rf"\b{any_of('query', 'now')}\b", re.IGNORECASE)
-_THEN = re.compile(rf"\b{any_of('query', 'then')}\b", re.IGNORECASE)
-_COURSE = re.compile(rf"\b{any_of('query', 'course')}\b", re.IGNORECASE)
-_ADVICE = re.compile(rf"\b{any_of('query', 'advice')}\b", re.IGNORECASE)
-_PRESENT = re.compile(rf"\b{any_of('query', 'present')}\b", re.IGNORECASE)
-_PAST = re.compile(rf"\b{any_of('calendar', 'past')}\b", re.IGNORECASE)
+_QUOTED = regex(r"[\"“«`]([^\s\"”»`]{2,60})[\"”»`]")
+_CONTINUES = regex(rf"\b{any_of('query', 'continues')}\b", re.IGNORECASE)
+_NOW = regex(rf"\b{any_of('query', 'now')}\b", re.IGNORECASE)
+_THEN = regex(rf"\b{any_of('query', 'then')}\b", re.IGNORECASE)
+_COURSE = regex(rf"\b{any_of('query', 'course')}\b", re.IGNORECASE)
+_ADVICE = regex(rf"\b{any_of('query', 'advice')}\b", re.IGNORECASE)
+_PRESENT = regex(rf"\b{any_of('query', 'present')}\b", re.IGNORECASE)
+_PAST = regex(rf"\b{any_of('calendar', 'past')}\b", re.IGNORECASE)
 # "When was the demo?" asks for the date that was right in the end; "where was I living?" for what held then.
-_SETTLED = re.compile(
+_SETTLED = regex(
     r"\b(?:was|were) (?:it|the|my|our|his|her|their)\b|\b(?:when|(?:what|which) (?:time|day|date)) (?:was|were)\b",
     re.IGNORECASE,
 )
 # "Have I met her?" asks whether it ever happened.
-_EXPERIENCE = re.compile(r"\W*(?:have|has|haven't|hasn't)\b", re.IGNORECASE)
+_EXPERIENCE = regex(r"\W*(?:have|has|haven't|hasn't)\b", re.IGNORECASE)
 # A note of so few words, without a verb, asks in the present: "my weekend curfew".
 _MOST_NOTED = 6
 # A question with fewer content terms than this cannot stand alone: it continues the previous one (C7), which may be a
@@ -68,10 +69,10 @@ _MOST_NOTED = 6
 _FOLLOW_UP_TERMS, MOST_BORROWED = 3, 3
 # "And the second one?", "when is it?", "which platform?", "who could help?": it begins as a reply, points back, has
 # no verb, or hardly a topic. "Where do I live?" stands alone: what was talked about before leads away from it.
-_REPLIES = re.compile(rf"\W*{any_of('query', 'replies')}\b", re.IGNORECASE)
-_POINTS_BACK = re.compile(rf"\b{any_of('query', 'points_back')}\b", re.IGNORECASE)
-_LATER_CAPITAL = re.compile(r"\w\W+[A-Z]")
-_VERB = re.compile(rf"\b{any_of('query', 'verbs')}\b|'(?:s|re|m|ve|d|ll)\b", re.IGNORECASE)
+_REPLIES = regex(rf"\W*{any_of('query', 'replies')}\b", re.IGNORECASE)
+_POINTS_BACK = regex(rf"\b{any_of('query', 'points_back')}\b", re.IGNORECASE)
+_LATER_CAPITAL = regex(r"\w\W+[A-Z]")
+_VERB = regex(rf"\b{any_of('query', 'verbs')}\b|'(?:s|re|m|ve|d|ll)\b", re.IGNORECASE)
 # A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
 _MOST_TERMS = 256
 _MOST_CHARACTERS = 2000

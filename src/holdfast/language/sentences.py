@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
 from typing import Any, TypeVar, cast
 
+from holdfast.language.patterns import regex
 from holdfast.language.words import words
 
 
@@ -54,7 +55,7 @@ class Splitter:
 
 
 # Possessive and anchored at the start of a run: a text of a million dots is scanned once.
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？]++[」』”’]*+|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_END = regex(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？]++[」』”’]*+|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Prose, as facts and changes read it; an excerpt is cut at the same marks, abbreviations or not.
 PROSE = Splitter(_END, frozenset(words("sentences", "abbreviations")))
 EXCERPT = Splitter(_END)
@@ -74,7 +75,7 @@ def remember_short(read: _Read) -> _Read:
     return cast("_Read", look)
 
 
-_PART = re.compile(r"[a-z]+|[^a-z\s]")
+_PART = regex(r"[a-z]+|[^a-z\s]")
 
 
 @remember_short
@@ -88,7 +89,7 @@ def parts_in(text: str) -> frozenset[str]:
 
 
 _TITLE = r"(?:dr|mr|mrs|ms|prof|st)\.(?=\s)"
-_TOKEN = re.compile(rf"{_TITLE}|(?:(?<!\S)\.)?\w+(?:['./@&_:-]\w+)*(?:\+\+|#)?|[^\w\s]", re.IGNORECASE)
+_TOKEN = regex(rf"{_TITLE}|(?:(?<!\S)\.)?\w+(?:['./@&_:-]\w+)*(?:\+\+|#)?|[^\w\s]", re.IGNORECASE)
 # Contractions of a verb and "not" that do not just end in "n't".
 IRREGULAR = {"can't": "can", "cannot": "can", "won't": "will", "shan't": "shall"}
 _SHORT = {"'m": "am", "'re": "are", "'ve": "have", "'ll": "will", "'d": "would"}

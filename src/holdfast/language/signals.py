@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from holdfast.language.lexical import STOP_WORDS
 from holdfast.language.lexical import words as words_of
+from holdfast.language.patterns import regex
 from holdfast.language.sentences import Splitter, parts_in
 from holdfast.language.words import any_of, entries, words
 from holdfast.settings import GateSettings
@@ -54,11 +55,11 @@ def signals(text: str, settings: GateSettings) -> Signals:
 _FEWEST_TERMS = 2
 
 # Scripts without spaces: C2 gives every character as a term, so that "好的" would be three. Hangul has spaces.
-_HAN = re.compile("[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
-_KATAKANA = re.compile("[\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
-_HIRAGANA = re.compile("[\u3041-\u309f]+")
-_HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]+")
-_SOUTH_EAST_ASIA = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
+_HAN = regex("[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
+_KATAKANA = regex("[\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
+_HIRAGANA = regex("[\u3041-\u309f]+")
+_HANGUL = regex("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]+")
+_SOUTH_EAST_ASIA = regex("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
 # A Chinese word has about two characters; a Thai or Khmer one, vowel signs counted, about six.
 _HAN_PER_WORD, _SIGNS_PER_WORD = 2, 6
 
@@ -105,14 +106,14 @@ def _distinct_terms(text: str) -> int:
 # --------------------------------------------------------------------------------------------------- statements
 
 # \b knows no border between a Chinese word and a digit, so borders of numbers are named.
-_DATE = re.compile(
+_DATE = regex(
     r"(?<![\w/.])(?:\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/(?:\d{4}|\d\d)|\d{1,2}\.\s?\d{1,2}\.\s?(?:19|20)\d\d)(?![\d/])"
     r"|\d{4}年\d{1,2}月"
 )
-_DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(r"(?<![A-Za-z\d_])\d++(?![A-Za-z_])")
-_TITLED = re.compile(r"\b(?:mr|mrs|ms|dr|prof)\b\.? (\w+)", re.IGNORECASE)
-_RELATIVE = re.compile(rf"\b(?:my|our) {any_of('statements', 'relatives')} (\w+)", re.IGNORECASE)
+_DIGIT = regex(r"\d")
+_NUMBER = regex(r"(?<![A-Za-z\d_])\d++(?![A-Za-z_])")
+_TITLED = regex(r"\b(?:mr|mrs|ms|dr|prof)\b\.? (\w+)", re.IGNORECASE)
+_RELATIVE = regex(rf"\b(?:my|our) {any_of('statements', 'relatives')} (\w+)", re.IGNORECASE)
 # One of these stands in every text in which either of the two finds something.
 _NAMING = ("mr", "ms", "dr", "prof", "my ", "our ")
 
@@ -125,7 +126,7 @@ def _patterns(part: str) -> _Patterns:
     """Return one pattern for languages with spaces, tried at the start of words only, and one for the others."""
     spaced = "|".join("|".join(entries("statements", name)[part]) for name in LANGUAGES if name not in _UNSPACED)
     unspaced = "|".join("|".join(entries("statements", name)[part]) for name in _UNSPACED)
-    return re.compile(rf"(?<!\w)(?=\w)(?:{spaced})"), re.compile(unspaced)
+    return regex(rf"(?<!\w)(?=\w)(?:{spaced})"), regex(unspaced)
 
 
 def _says(patterns: _Patterns, lowered: str) -> bool:
@@ -145,9 +146,9 @@ COURTESIES = _listed("courtesy")
 _RESOLVE_WEIGHT = 0.3
 
 # Every full stop ends a sentence here: a question that tells something first is none, and one in doubt is kept.
-_ASIDES = Splitter(re.compile("[.!?;…。！？؟；]++"))
+_ASIDES = Splitter(regex("[.!?;…。！？؟；]++"))
 _ASKED = tuple("?？؟")
-_WORD = re.compile(r"[\w'-]+")
+_WORD = regex(r"[\w'-]+")
 
 
 def read_statement(text: str, *, wide: bool = False) -> tuple[float, bool]:
@@ -215,12 +216,12 @@ def _names_someone(spaced: str, lowered: str) -> bool:
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_MEASURE = 100
 
-_URL = re.compile(r"https?://[^\s<>\"'`]++", re.IGNORECASE)
+_URL = regex(r"https?://[^\s<>\"'`]++", re.IGNORECASE)
 # A rooted name, or names joined by slashes; it starts where no name is going on already.
-_SLASHED = re.compile(r"(?<![\w.\-~/])(?:(?P<root>~/|\.{1,2}/|/)[\w.\-]++(?:/[\w.\-]++)*+|[\w.\-]++(?:/[\w.\-]++)++)")
+_SLASHED = regex(r"(?<![\w.\-~/])(?:(?P<root>~/|\.{1,2}/|/)[\w.\-]++(?:/[\w.\-]++)*+|[\w.\-]++(?:/[\w.\-]++)++)")
 _FOLDERS = frozenset(words("technical", "folders"))
 _LONGEST_EXTENSION = 5
-_VERSION = re.compile(r"v\d+", re.ASCII)
+_VERSION = regex(r"v\d+", re.ASCII)
 
 
 def _count_addresses(text: str) -> tuple[int, int]:
@@ -285,7 +286,7 @@ def _sign(name: str) -> _Sign:
         needs += map(str.lower, _ERRNO)
     for part, text in _PARTS.items():
         pattern = pattern.replace(f"{{{part}}}", text)
-    return _Sign(given["weight"], frozenset(needs), re.compile(pattern, re.ASCII))
+    return _Sign(given["weight"], frozenset(needs), regex(pattern, re.ASCII))
 
 
 _CALL, _CLASS, _ERROR_CODE, _HASH, _REVISION, _COMMAND, _TRACE = map(

@@ -15,12 +15,13 @@ from types import MappingProxyType
 
 from holdfast.errors import SettingsError, shown
 from holdfast.language.lexical import STOP_WORDS
+from holdfast.language.patterns import regex
 from holdfast.language.words import entries, words
 
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
-_POSSESSIVE = re.compile(r"(?<=\w)'s?(?!\w)")
+_POSSESSIVE = regex(r"(?<=\w)'s?(?!\w)")
 # C++, C#, .NET, node.js, 3.11 and AT&T keep the marks that tell them from C, NET and AT T.
-_PART = re.compile(r"(?:(?<!\S)\.)?[^\W_]+(?:[.&'][^\W_]+)*(?:\+\+|#)?")
+_PART = regex(r"(?:(?<!\S)\.)?[^\W_]+(?:[.&'][^\W_]+)*(?:\+\+|#)?")
 _ARTICLES = frozenset({"a", "an", "the"})
 
 # Endings of common nouns: how long a word with one must be, how much is cut off, and what is put there.
@@ -122,12 +123,12 @@ def aliases_of(pairs: tuple[str, ...]) -> Aliases:
 
 
 # Possessive, and begun only where a word begins: a long run of letters and marks is scanned once.
-_KNOWN_AS = re.compile(
+_KNOWN_AS = regex(
     r"(?<![\w.+#&-])(?P<name>[A-Z][\w.+#&-]*+(?: [A-Z][\w.+#&-]*+){0,4}),? \(?"
     r"(?:also known as|also called|a\.?k\.?a\.?|better known as) "
     r"(?P<alias>[A-Z][\w+#&-]*+(?: [A-Z][\w+#&-]*+){0,4})"
 )
-_BRACKETED = re.compile(r" \((?P<short>[A-Z][A-Za-z]?[A-Z0-9]{1,6})s?\)")
+_BRACKETED = regex(r" \((?P<short>[A-Z][A-Za-z]?[A-Z0-9]{1,6})s?\)")
 # No spelled-out name is longer.
 _LONGEST_NAME = 120
 _PASSED = frozenset(words("symbols", "passed"))

@@ -11,6 +11,7 @@ import re
 import unicodedata
 
 from holdfast.language.lexical import STOP_WORDS
+from holdfast.language.patterns import regex
 from holdfast.language.words import any_of, entries, words
 from holdfast.types import Indicator
 
@@ -25,7 +26,7 @@ _DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?:19|20)\d\d"
 
 # Earlier alternatives win at the same place, so the longer readings come first.
-_ANCHOR = re.compile(
+_ANCHOR = regex(
     rf"""
     (?<![\w./])(?:
         \d{{4}}-\d\d-\d\d(?:[t\ ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?   # 2026-03-29T09:30Z
@@ -67,13 +68,13 @@ OPEN_END = 9999
 _TOLD_YEAR = r"(?:1\d{3}|20\d\d)"
 _TOLD_DAY = rf"(?:(?:\d{{1,2}}\s+)?{_MONTH}\.?\s+(?:\d{{1,2}}\s*,\s*)?)?"
 # A year that is no part of a number or a price, the decade it names, or the end of a range that it begins.
-_TOLD = re.compile(
+_TOLD = regex(
     rf"({_TOLD_YEAR})(?<![\w.,/$€£]\d{{4}})(?!\d|[.,]\d)(?:(?P<decade>s)\b"
     rf"|\s*(?:[-–—]|(?:to|until|till|through)\b|(?P<and>and)\b)\s*"
     rf"(?:(?P<open>present|now|today|\))|{_TOLD_DAY}(?P<end>{_TOLD_YEAR}|(?<=[-–—])\d\d)\b(?!-)))?",
     re.IGNORECASE,
 )
-_TOLD_BEFORE = re.compile(rf"\b(?:(since)|(between))\s+{_TOLD_DAY}$", re.IGNORECASE)
+_TOLD_BEFORE = regex(rf"\b(?:(since)|(between))\s+{_TOLD_DAY}$", re.IGNORECASE)
 # "Between the 15th of September " and no more stands before a year.
 _TOLD_PREFIX = 32
 
@@ -114,7 +115,7 @@ _PARTS = {
 def _pattern(text: str) -> re.Pattern[str]:
     for name, part in _PARTS.items():
         text = text.replace(f"{{{name}}}", part)
-    return re.compile(text, re.IGNORECASE)
+    return regex(text, re.IGNORECASE)
 
 
 _SHIPPED = tuple(
@@ -156,16 +157,16 @@ _SHORTEST_TERM = 3
 _LONGEST_QUOTATION = 80
 
 _EMPTY_WORDS = frozenset(words("temporal", "empty"))
-_SEPARATOR = re.compile(r"\b(?:after|before|between|or|and|then)\b|[?.!,;\n？。！，；、]", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
-_QUOTED = re.compile(
+_SEPARATOR = regex(r"\b(?:after|before|between|or|and|then)\b|[?.!,;\n？。！，；、]", re.IGNORECASE)
+_WORD = regex(r"\w+")
+_QUOTED = regex(
     rf'"([^"]{{1,{_LONGEST_QUOTATION}}})"|“([^”]{{1,{_LONGEST_QUOTATION}}})”|«([^»]{{1,{_LONGEST_QUOTATION}}})»'
     rf"|「([^」]{{1,{_LONGEST_QUOTATION}}})」|(?<!\w)['‘]([^'’]{{1,{_LONGEST_QUOTATION}}})['’](?!\w)"
 )
-_PUNCTUATION = re.compile(r"[^\w\s'’&-]+")
+_PUNCTUATION = regex(r"[^\w\s'’&-]+")
 _JOINING = frozenset(words("temporal", "joining"))
 # Phones type the curly apostrophe. "I'm" and "I've" are as empty as "I".
-_ENDING = re.compile(r"['’](?:s|m|ve|d|ll|re)?$", re.IGNORECASE)
+_ENDING = regex(r"['’](?:s|m|ve|d|ll|re)?$", re.IGNORECASE)
 
 
 def event_slots(question: str) -> tuple[str, ...]:

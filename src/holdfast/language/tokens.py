@@ -12,12 +12,12 @@ outside English. `benchmarks/token-ratios.md` has the measurement and what is st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 from holdfast.errors import InputError, shown
+from holdfast.language.patterns import regex
 
 TokenCounter = Callable[[str], int]
 
@@ -79,19 +79,19 @@ _SCRIPTS = {
     # Greek, Devanagari, Thai.
     "partly_known": "\u0370-\u03ff\u1f00-\u1fff\u0900-\u097f\ua8e0-\ua8ff\u0e00-\u0e7f",
 }
-_IN_SCRIPT = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS.items()}
+_IN_SCRIPT = {name: regex(f"[{ranges}]") for name, ranges in _SCRIPTS.items()}
 # Latin-1, Extended-A and -B, phonetic letters; Extended Additional (Vietnamese); Extended-C and -D.
-_LATIN_LETTER = re.compile("[\u0080-\u02ff\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff]")
+_LATIN_LETTER = regex("[\u0080-\u02ff\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff]")
 # Latin-1 signs; punctuation to arrows, mathematics, boxes and dingbats; more punctuation; CJK punctuation and
 # enclosed letters; variation selectors and small forms; full-width forms.
-_SYMBOL = re.compile("[\u0080-\u00ff\u2000-\u2bff\u2e00-\u2e7f\u3000-\u303f\u3200-\u33ff\ufe00-\ufe6f\uff00-\uffef]")
+_SYMBOL = regex("[\u0080-\u00ff\u2000-\u2bff\u2e00-\u2e7f\u3000-\u303f\u3200-\u33ff\ufe00-\ufe6f\uff00-\uffef]")
 _BASIC_PLANE_END = 0xFFFF
 
 # Possessive and anchored at the start of a run, or a run of n letters would be scanned n times.
-_CODED_RUN = re.compile(r"(?<![led])[le]*+d[led]*+")
-_ACCENTED_WORD = re.compile(r"(?<![le])l*+e[le]*+")
+_CODED_RUN = regex(r"(?<![led])[le]*+d[led]*+")
+_ACCENTED_WORD = regex(r"(?<![le])l*+e[le]*+")
 _SCRIPT_RUNS = tuple(
-    (name, _CODES[name], re.compile(f"{_CODES[name]}[{_CODES[name]}n]*+")) for name in (*_SCRIPTS, "other")
+    (name, _CODES[name], regex(f"{_CODES[name]}[{_CODES[name]}n]*+")) for name in (*_SCRIPTS, "other")
 )
 
 

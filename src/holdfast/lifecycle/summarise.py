@@ -18,7 +18,6 @@ encoded text become placeholders that say what was left out. What is stored stay
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -35,6 +34,7 @@ from holdfast.kernels.clustering import (
     rank_central,
 )
 from holdfast.language.lexical import terms
+from holdfast.language.patterns import regex
 from holdfast.language.preservation import essentials, invented, missing
 from holdfast.language.tokens import TokenCounter
 from holdfast.models.summariser import Summariser, Writing
@@ -49,12 +49,12 @@ _DATA_CHARACTERS = 64
 _OPAQUE_LINE = 96
 
 # What stands in the place of what was left out; its number counts lines or characters and states no fact.
-PLACEHOLDER = re.compile(r"\[(?:code, \d+ lines?|data, \d+ characters|encoded text, \d+ characters)\]")
+PLACEHOLDER = regex(r"\[(?:code, \d+ lines?|data, \d+ characters|encoded text, \d+ characters)\]")
 
 # As in Markdown: behind an opening fence of backticks no further backtick stands, or it is code within a line.
-_FENCE = re.compile(r" {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)(.*)")
+_FENCE = regex(r" {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)(.*)")
 # Anchored at the start of a run and possessive, so that a run is scanned once.
-_OPAQUE = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{80,}+=*+|(?<![0-9a-fA-F])[0-9a-fA-F]{64,}+")
+_OPAQUE = regex(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{80,}+=*+|(?<![0-9a-fA-F])[0-9a-fA-F]{64,}+")
 
 
 def sanitise(text: str) -> str:

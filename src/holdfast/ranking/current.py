@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from holdfast.language.instructions import instructions_of
+from holdfast.language.patterns import regex
 from holdfast.language.words import any_of, entries, words
 from holdfast.ranking.pool import Derived, Effect, Pool, Staging
 from holdfast.types import QueryProfile, Unit
@@ -31,28 +32,28 @@ _RARE = 3
 _ENOUGH_SHARED = 4
 
 _BLANKS = str.maketrans(dict.fromkeys(string.punctuation + "\u2018\u2019\u201c\u201d\u2026\u2013\u2014", " "))
-_SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
+_SENTENCE = regex(r"(?<=[.!?\n])\s+")
 _STOP, _CUES = frozenset(words("lexical", "stop")), frozenset(words("current", "cues"))
 _CUE_PAIRS = frozenset(tuple(pair.split()) for pair in words("current", "cue_pairs"))
-_CORRECTION = re.compile(
+_CORRECTION = regex(
     rf"^\W*(?:{any_of('current', 'before_correction')}\W+)*{any_of('current', 'opens_correction')}\b"
     rf"|\b{any_of('current', 'corrects')}\b",
     re.IGNORECASE,
 )
-_ASKS = re.compile(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*\b{any_of('questions', 'openers')}\b")
+_ASKS = regex(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*\b{any_of('questions', 'openers')}\b")
 
-_TOKEN = re.compile(r"[$£€%]|\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?|[^\W\d_]+(?:'[a-z]+)?")
-_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
+_TOKEN = regex(r"[$£€%]|\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?|[^\W\d_]+(?:'[a-z]+)?")
+_ORDINAL = regex(r"(?<=\d)(?:st|nd|rd|th)$")
 _NUMBERS = frozenset((*words("calendar", "numbers"), *words("calendar", "tens")))
 _MONTHS, _BEFORE_TIME = frozenset(words("calendar", "months")), frozenset(words("current", "before_time"))
 _DAYS = {name: day for day in words("calendar", "weekdays") for name in (day, f"{day}s")}
 # What stands behind a number tells what it is; one that nothing tells of counts something.
 _KINDS = {unit: kind for kind, units in entries("current", "units").items() for unit in units.split()}
 _ASKED_FOR = tuple(
-    (re.compile(rf"\b(?:{pattern})\b"), frozenset(kinds.split()))
+    (regex(rf"\b(?:{pattern})\b"), frozenset(kinds.split()))
     for kinds, pattern in entries("current", "asked_for").items()
 )
-_YES_OR_NO = re.compile(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*{any_of('current', 'yes_or_no')}\b")
+_YES_OR_NO = regex(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*{any_of('current', 'yes_or_no')}\b")
 
 # A change stands near the statement that it replaces: among the first fifteen rows the current turn is found in 93 %
 # of the questions about what changed, and what it replaces among the first five.

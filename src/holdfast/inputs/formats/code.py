@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.inputs.pieces import Block, Extract, Leaf, Place, lines_of
+from holdfast.language.patterns import regex
 from holdfast.types import SourceLimits
 
 CODE_SUFFIXES = (
@@ -129,8 +130,8 @@ def _with_comments(lines: Sequence[str], first: int, floor: int) -> int:
 # ---------------------------------------------------------------------------------------------------- other languages
 
 # What stands above a definition and belongs to it: a comment, an attribute, a decorator.
-_NOTE = re.compile(r"\s*(?://|#(?!include|define|if|endif|else|pragma)|/?\*|--|;;|%|@|\[\w)")
-_NAMED = re.compile(
+_NOTE = regex(r"\s*(?://|#(?!include|define|if|endif|else|pragma)|/?\*|--|;;|%|@|\[\w)")
+_NAMED = regex(
     r"\s*(?!//|#|\*|/\*|--|return\b|import\b|from\b|using\b|package\b)(?:[^\s=;\"'][^=;\"']{0,80}?)??"
     r"\b(?:class|struct|enum|union|interface|trait|impl|protocol|extension|record|object|module|defmodule|namespace|"
     r"type|fn|func|fun|function|defp?|sub|proc|macro_rules!|message|service|resource|"
@@ -138,18 +139,18 @@ _NAMED = re.compile(
     r"\s*(?:<[^<>]{0,80}>\s*|\([^()]{0,80}\)\s*)?(?:if\s+not\s+exists\s+)?(?P<name>[\w.$:\"`]+)",
     re.IGNORECASE,
 )
-_ASSIGNED = re.compile(
+_ASSIGNED = regex(
     r"\s*(?:export\s+)?(?:default\s+)?(?:const|let|var|type)\s+(?P<name>[\w$]+)[^=]{0,80}=\s*"
     r"(?:async\b|function\b|\(|class\b|[\w$]+\s*=>|\{)"
 )
 # `int main(int argc` and `public void close() {`: words, a name and a parenthesis, and no statement.
-_CALLED = re.compile(r"\s*(?:[\w<>\[\]:&*,~.?]+\s+){0,8}?[*&]*(?P<name>[\w:~$]+)\s*\([^;=]*$")
+_CALLED = regex(r"\s*(?:[\w<>\[\]:&*,~.?]+\s+){0,8}?[*&]*(?P<name>[\w:~$]+)\s*\([^;=]*$")
 _NO_NAMES = frozenset(
     "if for while switch return else catch with do try case when until unless elif elseif match foreach using lock "
     "sizeof print echo assert throw new await".split()
 )
 # Lines at the same depth that belong to what stands above them.
-_CLOSER = re.compile(r"\s*(?:[})\]{]|end\b|else\b|elif\b|catch\b|finally\b|rescue\b|ensure\b|done\b|fi\b|esac\b|\*/)")
+_CLOSER = regex(r"\s*(?:[})\]{]|end\b|else\b|elif\b|catch\b|finally\b|rescue\b|ensure\b|done\b|fi\b|esac\b|\*/)")
 
 
 def _indented_parts(lines: Sequence[str], first: int, end: int, depth: int) -> Iterator[_Part]:

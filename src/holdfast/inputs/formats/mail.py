@@ -21,13 +21,14 @@ from holdfast.inputs.checks import MAX_NAME, stated_time
 from holdfast.inputs.formats.plain import read_plain
 from holdfast.inputs.html import read_html
 from holdfast.inputs.pieces import Block, Extract, Leaf, Sheet, lines_of, strip_place
+from holdfast.language.patterns import regex
 from holdfast.types import SourceLimits
 
 # The line before each message of a mailbox, behind a blank one: "From ana@example.org Mon Mar  2 09:00:00 2026".
 _FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\d\d:\d\d[^\n]*\d{4}[^\n]*\n")
 # What a mailbox writes for a line that begins like that one.
 _ESCAPED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
-_QUOTED = re.compile(r"[ \t]*>[> \t]*")
+_QUOTED = regex(r"[ \t]*>[> \t]*")
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date")
 # A paragraph below this, before a quote, only says who has written.
 _GREETING = 40

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.inputs.pieces import Block, Leaf, Place, lines_of, strip_place
+from holdfast.language.patterns import regex
 
-_ITEM = re.compile(r"\s*(?:(?P<number>\d{1,3})[.)]|(?P<bullet>[-*•‣–]))\s+(?=\S)")
-_RULE = re.compile(r"\s*(?:={3,}|-{3,}|~{3,})\s*$")
+_ITEM = regex(r"\s*(?:(?P<number>\d{1,3})[.)]|(?P<bullet>[-*•‣–]))\s+(?=\S)")
+_RULE = regex(r"\s*(?:={3,}|-{3,}|~{3,})\s*$")
 # A heading in capitals is a line of its own that ends in no stop; shorter is a sign or an abbreviation.
 _SHORTEST_CAPITALS, _LONGEST_HEADING = 4, 80
 _STOPS = (".", ",", ";", "!", "?")

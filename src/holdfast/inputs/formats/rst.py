@@ -15,6 +15,7 @@ from holdfast.errors import InputError, shown
 from holdfast.inputs.checks import lacking_extra, stated_time
 from holdfast.inputs.html import read_html
 from holdfast.inputs.pieces import Extract
+from holdfast.language.patterns import regex
 from holdfast.types import SourceLimits
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ _BROKEN = (
     ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RecursionError,
     NotImplementedError, OSError,
 )  # fmt: skip
-_ROLE = re.compile(r":(?:[\w.+-]+:)+`~?(?P<words>[^`<]*?)\s*(?:<(?P<target>[^`>]*)>)?`")
-_DIRECTIVE = re.compile(r"\.\.\s+(?P<name>[^\n:]+(?::[^\n:]+)*)::(?P<argument>[^\n]*)\n?(?P<rest>.*)\Z", re.DOTALL)
+_ROLE = regex(r":(?:[\w.+-]+:)+`~?(?P<words>[^`<]*?)\s*(?:<(?P<target>[^`>]*)>)?`")
+_DIRECTIVE = regex(r"\.\.\s+(?P<name>[^\n:]+(?::[^\n:]+)*)::(?P<argument>[^\n]*)\n?(?P<rest>.*)\Z", re.DOTALL)
 # Directives that only name other pages, or words for an index.
 _LISTING = frozenset({"toctree", "index"})
-_OPTION = re.compile(r"\s*:[\w-]+:")
+_OPTION = regex(r"\s*:[\w-]+:")
 
 _TAGS = {
     "paragraph": "p", "bullet_list": "ul", "enumerated_list": "ol", "list_item": "li", "block_quote": "blockquote",

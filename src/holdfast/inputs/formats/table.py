@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from holdfast.errors import InputError, shown
 from holdfast.inputs.pieces import Block, Extract, Leaf, Sheet
+from holdfast.language.patterns import regex
 from holdfast.types import SourceLimits
 
 # What spreadsheets write between cells, the most usual first.
@@ -17,7 +17,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 # So many rows show what stands between the cells.
 _SAMPLE_ROWS = 50
 # A cell like this is a value: 12, 3.5 %, 2026-04-02, 10:30.
-_VALUE = re.compile(r"[^\w]*\d[\d\s.,:/%-]*[^\w]*$")
+_VALUE = regex(r"[^\w]*\d[\d\s.,:/%-]*[^\w]*$")
 _GLUE = " | "
 
 Row = Sequence[str]
