@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from datetime import timedelta
+from importlib import metadata
 from types import SimpleNamespace
 
 import numpy as np
@@ -386,7 +387,7 @@ def install(monkeypatch):
     """Return a function that installs a profile, and the strategy above, as a third party's package would."""
 
     def installed(profile):
-        ours = registry.entry_points
+        ours = metadata.entry_points
 
         def found(group):
             extra = {
@@ -395,7 +396,7 @@ def install(monkeypatch):
             }
             return [*ours(group=group), *extra[group]]
 
-        monkeypatch.setattr(registry, "entry_points", found)
+        monkeypatch.setattr(metadata, "entry_points", found)
         registry._strategy_class.cache_clear()
 
     yield installed

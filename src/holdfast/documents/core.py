@@ -14,18 +14,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from holdfast.assembly.plan import check_hard
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
 from holdfast.inputs.checks import check_name, refuse_foreign
-from holdfast.inputs.markdown import Node, Partition, Tier, partition
 from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.forget import has_ended
 from holdfast.settings import Settings
 from holdfast.store.contract import ALL, NO_HURRY, Analyse, DocumentChange, DocumentQuery, Store, look
 from holdfast.types import AuthoredText, Document, Draft, Unit, View, Written
+
+if TYPE_CHECKING:
+    from holdfast.inputs.markdown import Node, Partition, Tier
 
 # A file may be saved while it is read; a second look finds it whole.
 _READINGS = 2
@@ -204,7 +206,12 @@ def _gone(desk: Desk, document: Document, present: set[str]) -> list[Unit]:
 # -------------------------------------------------------------------------------------------------- core documents
 
 # Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.budget`, by counter too.
-_partitioned = lru_cache(maxsize=256)(partition)
+@lru_cache(maxsize=256)
+def _partitioned(name: str, body: bytes, max_bytes: int) -> Partition:
+    # A parser of Markdown takes longer to import than the memory takes to open, and few have core documents.
+    from holdfast.inputs.markdown import partition  # noqa: PLC0415 - see above
+
+    return partition(name, body, max_bytes=max_bytes)
 
 
 def drop_readings() -> None:
@@ -255,7 +262,7 @@ def unit_id(document: Partition, node: Node) -> str:
 
 
 def _read(desk: Desk, document: Document) -> Partition:
-    return _partitioned(document.name, document.body, max_bytes=desk.settings.authored.max_bytes)
+    return _partitioned(document.name, document.body, desk.settings.authored.max_bytes)
 
 
 def _keep(desk: Desk, document: Document) -> list[Written]:

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -16,6 +15,9 @@ from holdfast.kernels.vectors import order_rows
 from holdfast.settings import PROFILES, ProfileSettings, Settings
 from holdfast.store.contract import Reading
 from holdfast.types import Account, Claims, Deadline, QueryProfile, RetrievalResult
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PROFILE_GROUP = "holdfast.profiles"
 STRATEGY_GROUP = "holdfast.strategies"
@@ -80,6 +82,12 @@ def retrieve(
 # ------------------------------------------------------------------------------------------------- registry
 
 
+def _installed(group: str) -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - brings a parser of mail along; few have any
+
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
 def find_profile(name: str, settings: Settings) -> ProfileSettings:
     """Return the profile called `name`.
 
@@ -91,7 +99,7 @@ def find_profile(name: str, settings: Settings) -> ProfileSettings:
     if name in PROFILES:
         profile: ProfileSettings = getattr(settings, name)
         return profile
-    installed = {entry.name: entry for entry in entry_points(group=PROFILE_GROUP)}
+    installed = _installed(PROFILE_GROUP)
     if name not in installed:
         known = ", ".join(sorted({*PROFILES, *installed}))
         raise UnknownProfileError(f"there is no profile {shown(name)}; choose one of {known}")
@@ -117,7 +125,7 @@ def _strategy_class(strategy_id: str) -> type[Strategy]:
         module, name = _BUILT_IN[strategy_id]
         built_in: type[Strategy] = getattr(import_module(module), name)
         return built_in
-    installed = {entry.name: entry for entry in entry_points(group=STRATEGY_GROUP)}
+    installed = _installed(STRATEGY_GROUP)
     if strategy_id not in installed:
         known = ", ".join(sorted({*_BUILT_IN, *installed}))
         raise UnknownProfileError(f"there is no strategy {shown(strategy_id)}; installed are {known}")
