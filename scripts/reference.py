@@ -107,7 +107,10 @@ def _options() -> dict[str, tuple[str, list[str]]]:
     group = typer.main.get_command(app)
     found = {}
     for name, command in getattr(group, "commands").items():  # noqa: B009 - typed as a plain command
-        given = [each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)]
+        whole = command.make_context(
+            name, [], resilient_parsing=True
+        ).command  # one of them is made when it is called
+        given = [each for parameter in whole.params for each in (*parameter.opts, *parameter.secondary_opts)]
         own = [each for each in given if each.startswith("--") and each not in COMMON_OPTIONS]
         found[name] = (str(command.help).split("\n", 1)[0], own)
     return found

@@ -205,6 +205,7 @@ def _gone(desk: Desk, document: Document, present: set[str]) -> list[Unit]:
 
 # -------------------------------------------------------------------------------------------------- core documents
 
+
 # Ψ: the partition is a function of the bytes alone. What rules cost is kept by `assembly.budget`, by counter too.
 @lru_cache(maxsize=256)
 def _partitioned(name: str, body: bytes, max_bytes: int) -> Partition:

@@ -8,19 +8,18 @@ import tempfile
 from collections.abc import Callable
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 from rich.progress import Progress, track
 from rich.text import Text
+from typer.core import TyperCommand
 
 from holdfast import __version__, sample
 from holdfast.arguments import find_zone
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED
 from holdfast.errors import HoldfastError, InputError
-from holdfast.interfaces import cluster, draw, evaluation, pages, transfer, watch, wire
-from holdfast.interfaces import demo as demonstration
-from holdfast.interfaces import doctor as clinic
+from holdfast.interfaces import cluster, draw, pages, transfer, watch, wire
 from holdfast.interfaces.options import (
     Answer,
     Call,
@@ -280,6 +279,8 @@ def settings(as_json: bool = False) -> None:
 @_plain
 def doctor(db: str | None = None, as_json: bool = False) -> None:
     """Prove a live write, read and crash-safe reopen; check a store."""
+    from holdfast.interfaces import doctor as clinic  # noqa: PLC0415 - brings SQLite along
+
     found = Settings.load()
     checks = []
     for check in clinic.examine(db or found.store.path, found):
@@ -296,6 +297,8 @@ def doctor(db: str | None = None, as_json: bool = False) -> None:
 @_plain
 def demo(db: str | None = None) -> None:
     """Show remembering, searching, explaining and "why not" on a sample history."""
+    from holdfast.interfaces import demo as demonstration  # noqa: PLC0415 - as `doctor`
+
     found = Settings.load()
     if db is not None:
         demonstration.run(out, Path(db), found)
@@ -472,7 +475,23 @@ def backup(call: Call, path: Path) -> Answer:
     return Answer({"path": str(path), "units": units}, lambda: Text(f"{copied} copied to {path}"))
 
 
-app.command("eval")(evaluation.measure)
+class _Evaluation(TyperCommand):
+    """`holdfast eval`: its modules take longer to import than all other commands, so it is made when it is called."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - of one click or another
+        """Return a call of the whole command, with its options."""
+        from holdfast.interfaces.evaluation import measure  # noqa: PLC0415 - see the class
+
+        whole = typer.Typer(rich_markup_mode="rich", add_completion=False)
+        whole.command("eval")(measure)
+        return typer.main.get_command(whole).make_context(info_name, args, parent, **extra)
+
+
+@app.command("eval", cls=_Evaluation)
+def _eval() -> None:
+    """Measure retrieval on a folder of data; nothing here calls an LLM."""
+
+
 command(app, create=True)(watch.watch)
 transfer.register(app)
 cluster.register(app)
@@ -530,17 +549,25 @@ def revoke_token(call: Call, name: str) -> Answer:
     return Answer({"name": gone.name}, lambda: Text(f"{gone.name} is revoked"))
 
 
-def begin(settings_file: Path | None = None, show_version: bool = False) -> None:
-    """Long-term memory for AI agents: keeps every word, finds the right ones, says why."""
-    if show_version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         out.print(f"holdfast {__version__}", highlight=False)
         raise typer.Exit
+
+
+# The version comes before all else: reading any other option brings a library of validators along.
+@app.callback(invoke_without_command=True)
+def begin(
+    settings_file: Annotated[
+        Path | None, typer.Option("--settings", help="Settings file for this call, as HOLDFAST_SETTINGS.")
+    ] = None,
+    show_version: Annotated[  # noqa: ARG001 - answered by then
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Long-term memory for AI agents: keeps every word, finds the right ones, says why."""
     if settings_file is not None:
         use_file(settings_file)
     if (unread := unread_file()) is not None:
         note = f"note: {unread} of this folder is not read; --settings {unread} reads it, HOLDFAST_SETTINGS always"
         err.print(Text(note, "yellow"))
-
-
-_BEGIN = inspect.signature(begin, eval_str=True).parameters.values()
-app.callback(invoke_without_command=True)(declare(begin, "begin", _BEGIN))

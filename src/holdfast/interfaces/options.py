@@ -146,8 +146,6 @@ _HELP: dict[str, tuple[str, ...]] = {
     "mcp.allow_scope": ("Let every call name user, agent and tenant.", "--allow-scope"),
     "mcp.session": ("Session of what is remembered when a call names none.", "--session", "-s"),
     "demo.db": ("Keep the sample store here.", "--db"),
-    "begin.settings_file": ("Settings file for this call, as HOLDFAST_SETTINGS.", "--settings"),
-    "begin.show_version": ("Print the version and leave.", "--version"),
 }
 # Options of many commands that are not texts, with their type and default.
 _NO_TEXT: dict[str, tuple[type, object]] = {
