@@ -8,14 +8,13 @@ import tempfile
 from collections.abc import Callable
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import typer
 from rich.progress import Progress, track
 from rich.text import Text
-from typer.core import TyperCommand
 
-from holdfast import __version__, sample
+from holdfast import sample
 from holdfast.arguments import find_zone
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED
 from holdfast.errors import HoldfastError, InputError
@@ -23,8 +22,10 @@ from holdfast.interfaces import cluster, draw, pages, transfer, watch, wire
 from holdfast.interfaces.options import (
     Answer,
     Call,
+    Evaluation,
     Options,
     ask_before,
+    begin,
     command,
     declare,
     err,
@@ -38,7 +39,7 @@ from holdfast.interfaces.options import (
     read_text,
 )  # fmt: skip
 from holdfast.memory import Memory
-from holdfast.settings import Settings, unread_file, use_file
+from holdfast.settings import Settings
 
 app = typer.Typer(
     help="Long-term memory for AI agents: keeps every word, finds the right ones, says why.",
@@ -475,19 +476,7 @@ def backup(call: Call, path: Path) -> Answer:
     return Answer({"path": str(path), "units": units}, lambda: Text(f"{copied} copied to {path}"))
 
 
-class _Evaluation(TyperCommand):
-    """`holdfast eval`: its modules take longer to import than all other commands, so it is made when it is called."""
-
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - of one click or another
-        """Return a call of the whole command, with its options."""
-        from holdfast.interfaces.evaluation import measure  # noqa: PLC0415 - see the class
-
-        whole = typer.Typer(rich_markup_mode="rich", add_completion=False)
-        whole.command("eval")(measure)
-        return typer.main.get_command(whole).make_context(info_name, args, parent, **extra)
-
-
-@app.command("eval", cls=_Evaluation)
+@app.command("eval", cls=Evaluation)
 def _eval() -> None:
     """Measure retrieval on a folder of data; nothing here calls an LLM."""
 
@@ -549,25 +538,4 @@ def revoke_token(call: Call, name: str) -> Answer:
     return Answer({"name": gone.name}, lambda: Text(f"{gone.name} is revoked"))
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        out.print(f"holdfast {__version__}", highlight=False)
-        raise typer.Exit
-
-
-# The version comes before all else: reading any other option brings a library of validators along.
-@app.callback(invoke_without_command=True)
-def begin(
-    settings_file: Annotated[
-        Path | None, typer.Option("--settings", help="Settings file for this call, as HOLDFAST_SETTINGS.")
-    ] = None,
-    show_version: Annotated[  # noqa: ARG001 - answered by then
-        bool, typer.Option("--version", help="Print the version and leave.", callback=_show_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Long-term memory for AI agents: keeps every word, finds the right ones, says why."""
-    if settings_file is not None:
-        use_file(settings_file)
-    if (unread := unread_file()) is not None:
-        note = f"note: {unread} of this folder is not read; --settings {unread} reads it, HOLDFAST_SETTINGS always"
-        err.print(Text(note, "yellow"))
+app.callback(invoke_without_command=True)(begin)

@@ -16,13 +16,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 from rich.text import Text
+from typer.core import TyperCommand
 
+from holdfast import __version__
 from holdfast.arguments import is_address
 from holdfast.errors import InputError, MissingExtraError, StoreError, shown
 from holdfast.interfaces import draw, wire
 from holdfast.interfaces.wire import Screen
 from holdfast.memory import Memory
-from holdfast.settings import Settings
+from holdfast.settings import Settings, unread_file, use_file
 from holdfast.settings.fields import server_token
 from holdfast.store.opening import is_missing
 from holdfast.types import Erasure
@@ -241,6 +243,41 @@ def command(app: typer.Typer, name: str = "", *, create: bool = False) -> Callab
         return function
 
     return add
+
+
+class Evaluation(TyperCommand):
+    """`holdfast eval`: its modules take longer to import than all other commands, so it is made when it is called."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - of one click or another
+        """Return a call of the whole command, with its options."""
+        from holdfast.interfaces.evaluation import measure  # noqa: PLC0415 - see the class
+
+        whole = typer.Typer(rich_markup_mode="rich", add_completion=False)
+        whole.command("eval")(measure)
+        return typer.main.get_command(whole).make_context(info_name, args, parent, **extra)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"holdfast {__version__}", highlight=False)
+        raise typer.Exit
+
+
+# The version comes before all else: reading any other option brings a library of validators along.
+def begin(
+    settings_file: Annotated[
+        Path | None, typer.Option("--settings", help="Settings file for this call, as HOLDFAST_SETTINGS.")
+    ] = None,
+    show_version: Annotated[  # noqa: ARG001 - answered by then
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Long-term memory for AI agents: keeps every word, finds the right ones, says why."""
+    if settings_file is not None:
+        use_file(settings_file)
+    if (unread := unread_file()) is not None:
+        note = f"note: {unread} of this folder is not read; --settings {unread} reads it, HOLDFAST_SETTINGS always"
+        err.print(Text(note, "yellow"))
 
 
 def declare(run: Callable[..., Any], called: str, parameters: Iterable[inspect.Parameter]) -> Callable[..., Any]:
