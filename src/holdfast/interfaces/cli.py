@@ -22,7 +22,7 @@ from holdfast.interfaces import cluster, draw, pages, transfer, watch, wire
 from holdfast.interfaces.options import (
     Answer,
     Call,
-    Evaluation,
+    Late,
     Options,
     ask_before,
     begin,
@@ -265,8 +265,12 @@ def reembed(call: Call) -> Answer:
 
 def _plain(function: Callable[..., None]) -> Callable[..., None]:
     """Add a command that opens no memory by itself."""
-    parameters = inspect.signature(function, eval_str=True).parameters.values()
-    app.command()(declare(function, function.__name__, parameters))
+
+    def whole() -> Callable[..., None]:
+        parameters = inspect.signature(function, eval_str=True).parameters.values()
+        return declare(function, function.__name__, parameters)
+
+    app.command(function.__name__, help=function.__doc__, cls=Late)(whole)
     return function
 
 
@@ -476,9 +480,12 @@ def backup(call: Call, path: Path) -> Answer:
     return Answer({"path": str(path), "units": units}, lambda: Text(f"{copied} copied to {path}"))
 
 
-@app.command("eval", cls=Evaluation)
-def _eval() -> None:
+@app.command("eval", cls=Late)
+def _eval() -> Callable[..., None]:
     """Measure retrieval on a folder of data; nothing here calls an LLM."""
+    from holdfast.interfaces.evaluation import measure  # noqa: PLC0415 - takes longer than all other commands
+
+    return measure
 
 
 command(app, create=True)(watch.watch)

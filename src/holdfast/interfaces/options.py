@@ -218,6 +218,16 @@ class Call:
             self.memory.close()
 
 
+class Late(TyperCommand):
+    """A command that is made when it is called, by its function: a call needs the options and modules of one only."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - of one click or another
+        """Return a call of the whole command."""
+        whole = typer.Typer(rich_markup_mode="rich", add_completion=False)
+        whole.command(self.name)(self.callback())  # type: ignore[misc]  # it has one
+        return typer.main.get_command(whole).make_context(info_name, args, parent, **extra)
+
+
 def command(app: typer.Typer, name: str = "", *, create: bool = False) -> Callable[..., Callable[..., Answer]]:
     """Add a function to the command line; its first parameter is the call, the others are options.
 
@@ -226,35 +236,27 @@ def command(app: typer.Typer, name: str = "", *, create: bool = False) -> Callab
 
     def add(function: Callable[..., Answer]) -> Callable[..., Answer]:
         called = name or function.__name__
-        _, *own = inspect.signature(function, eval_str=True).parameters.values()
-        groups = [one.name for one in own if one.name in _GROUPS]
-
-        @functools.wraps(function)
-        def run(db: str | None, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - whatever the command takes
-            call = Call(db, as_json, create)
-            try:
-                gathered = {name: _gather(call, {one: given.pop(one) for one in _GROUPS[name]}) for name in groups}
-                answer = function(call, **given, **gathered)
-            finally:
-                call.close()
-            answer.show(as_json=as_json)
-
-        app.command(called)(declare(run, called, [*own, *map(_common, ("db", "as_json"))]))
+        app.command(called, help=function.__doc__, cls=Late)(lambda: _whole(function, called, create=create))
         return function
 
     return add
 
 
-class Evaluation(TyperCommand):
-    """`holdfast eval`: its modules take longer to import than all other commands, so it is made when it is called."""
+def _whole(function: Callable[..., Answer], called: str, *, create: bool) -> Callable[..., Any]:
+    _, *own = inspect.signature(function, eval_str=True).parameters.values()
+    groups = [one.name for one in own if one.name in _GROUPS]
 
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - of one click or another
-        """Return a call of the whole command, with its options."""
-        from holdfast.interfaces.evaluation import measure  # noqa: PLC0415 - see the class
+    @functools.wraps(function)
+    def run(db: str | None, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - whatever the command takes
+        call = Call(db, as_json, create)
+        try:
+            gathered = {name: _gather(call, {one: given.pop(one) for one in _GROUPS[name]}) for name in groups}
+            answer = function(call, **given, **gathered)
+        finally:
+            call.close()
+        answer.show(as_json=as_json)
 
-        whole = typer.Typer(rich_markup_mode="rich", add_completion=False)
-        whole.command("eval")(measure)
-        return typer.main.get_command(whole).make_context(info_name, args, parent, **extra)
+    return declare(run, called, [*own, *map(_common, ("db", "as_json"))])
 
 
 def _show_version(wanted: bool) -> None:
