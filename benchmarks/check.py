@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import sqlite3
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -71,6 +73,7 @@ def measure(folder: Path) -> dict[str, float]:
     spent["open"] = [
         timed(partial(open_and_search, folder / "memory.db", embedder), process_time) for _ in range(ROUNDS)
     ]
+    spent |= start(folder / "memory.db")
     middle = {name: float(np.median(seconds)) for name, seconds in spent.items()}
     return {
         "remember ÷ SQLite insert of the same texts and vectors": middle["remember"] / middle["plain"],
@@ -78,12 +81,38 @@ def measure(folder: Path) -> dict[str, float]:
         "search (fast) ÷ numpy and FTS5 over the same units": middle["fast"] / middle["plain search"],
         "assemble ÷ search (hybrid)": middle["assemble"] / middle["search"],
         "open and search ÷ rewrite of the file": middle["open"] / middle["rewrite"],
+        "import holdfast ÷ import numpy": middle["import"] / middle["numpy"],
+        "holdfast --version ÷ import numpy": middle["version"] / middle["numpy"],
+        "holdfast search ÷ import numpy": middle["ask"] / middle["numpy"],
     }
 
 
 def open_and_search(path: Path, embedder: synthetic.StandIn) -> None:
     with Memory.open(path, settings=Settings().unhurried(), embedder=embedder) as memory:
         memory.search("warm up", user=USER)
+
+
+def start(store: Path) -> dict[str, list[float]]:
+    """Time programs from their first instruction to their end, by turns; the first turn is for the disk."""
+    question = ["-m", "holdfast", "search", "--db", str(store), "--user", USER, "--profile", "fast", "warm up"]
+    programs = {
+        "numpy": ["-c", "import numpy"],
+        "import": ["-c", "import holdfast"],
+        "version": ["-m", "holdfast", "--version"],
+        "ask": question,
+    }
+    spent: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(ROUNDS + 1):
+        for name, arguments in programs.items():
+            call = partial(subprocess.run, [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+            spent[name].append(timed(call, children_time))
+    return {name: seconds[1:] for name, seconds in spent.items()}
+
+
+def children_time() -> float:
+    """Return the seconds of the processor that the programs which have ended have taken."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def measure_best(attempts: int, passes: Callable[[dict[str, float]], bool]) -> dict[str, float]:

@@ -18,7 +18,6 @@ from rich.console import RenderableType
 from rich.text import Text
 from typer.core import TyperCommand
 
-from holdfast import __version__
 from holdfast.arguments import is_address
 from holdfast.errors import InputError, MissingExtraError, StoreError, shown
 from holdfast.interfaces import draw, wire
@@ -260,6 +259,8 @@ def _whole(function: Callable[..., Answer], called: str, *, create: bool) -> Cal
 
 
 def _show_version(wanted: bool) -> None:
+    from holdfast import __version__  # noqa: PLC0415 - the package stands above its parts
+
     if wanted:
         out.print(f"holdfast {__version__}", highlight=False)
         raise typer.Exit
