@@ -73,7 +73,7 @@ def measure(folder: Path) -> dict[str, float]:
     spent["open"] = [
         timed(partial(open_and_search, folder / "memory.db", embedder), process_time) for _ in range(ROUNDS)
     ]
-    spent |= start(folder / "memory.db")
+    spent |= time_starts(folder / "memory.db")
     middle = {name: float(np.median(seconds)) for name, seconds in spent.items()}
     return {
         "remember ÷ SQLite insert of the same texts and vectors": middle["remember"] / middle["plain"],
@@ -92,7 +92,7 @@ def open_and_search(path: Path, embedder: synthetic.StandIn) -> None:
         memory.search("warm up", user=USER)
 
 
-def start(store: Path) -> dict[str, list[float]]:
+def time_starts(store: Path) -> dict[str, list[float]]:
     """Time programs from their first instruction to their end, by turns; the first turn is for the disk."""
     question = ["-m", "holdfast", "search", "--db", str(store), "--user", USER, "--profile", "fast", "warm up"]
     programs = {
