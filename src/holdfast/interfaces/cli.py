@@ -18,9 +18,9 @@ from holdfast import __version__, sample
 from holdfast.arguments import find_zone
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED
 from holdfast.errors import HoldfastError, InputError
-from holdfast.interfaces import cluster, draw, evaluation, pages, transfer, watch, wire
 from holdfast.interfaces import demo as demonstration
 from holdfast.interfaces import doctor as clinic
+from holdfast.interfaces import draw, evaluation, pages, postgres, transfer, watch, wire
 from holdfast.interfaces.options import (
     Answer,
     Call,
@@ -475,7 +475,7 @@ def backup(call: Call, path: Path) -> Answer:
 app.command("eval")(evaluation.measure)
 command(app, create=True)(watch.watch)
 transfer.register(app)
-cluster.register(app)
+postgres.register(app)
 
 
 # ------------------------------------------------------------------------------------------------------ doors

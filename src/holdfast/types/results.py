@@ -538,4 +538,3 @@ class Stats:
     schema_version: int
     location: str
     staleness_seconds: float | None = None  # how old the newest of what a replica has may be; None elsewhere
-    away: tuple[str, ...] = ()  # servers of a cluster that could not be asked, whose units are not in `store_units`
