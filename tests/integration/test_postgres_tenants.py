@@ -248,7 +248,7 @@ COMMA_JOIN = re.compile(r"\bFROM\s+(\w+)(?:\s+(?:AS\s+)?\w+)?\s*,\s*(\w+)\b(?!\s
 OF_ALL = {
     "all_bodies", "all_units", "all_vectors", "all_versions", "all_wait_for", "fill_counts", "largest_owner",
     "listed_units",
-    "loaded_room", "odd_fates", "stale_entries", "waiting_units", "whole_store", "wrong_counts", "wrong_postings",
+"odd_fates", "stale_entries", "waiting_units", "whole_store", "wrong_counts", "wrong_postings",
 }  # fmt: skip
 
 

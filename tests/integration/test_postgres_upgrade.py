@@ -53,7 +53,7 @@ def copy(postgres, source, target):
             ):
                 for piece in out:
                     into.write(piece)
-        for sequence in ("unit_keys", "document_keys"):
+        for sequence in ("unit_keys", "document_keys", "spaces_key_seq"):
             [last] = reads.execute(f"SELECT last_value FROM {sequence}").fetchone()
             writes.execute("SELECT setval(%s, %s)", (sequence, last))
 
