@@ -135,12 +135,13 @@ def bring_up_to_date(address: Address) -> bool:
         [replica] = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
         if _check(connection, address):
             return bool(replica)
-        _refuse_spread(connection, address)
         if replica:
+            _refuse_spread(connection, address)
             return True
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
             if not _check(connection, address):
+                _refuse_spread(connection, address)
                 _create(connection, address)
         return False
 
