@@ -302,9 +302,10 @@ class _SentResult:
     scale: float
 
 
+# Without the candidates: they are hundreds, and no client looked at them.
 @dataclass(frozen=True, slots=True)
 class _SentTrace:
-    """What every stage of one recall decided; hundreds of candidates, which no client looked at, stay behind."""
+    """What every stage of one recall decided."""
 
     query: QueryProfile
     profile: str
