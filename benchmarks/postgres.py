@@ -230,7 +230,7 @@ def sizes(address: str, total: int) -> dict[str, float]:
     """Return the bytes for each unit, by table: rows and their indexes."""
     with psycopg.connect(address) as connection:
         rows = connection.execute(
-            "SELECT regexp_replace(relname, '_\\d+$', ''), pg_table_size(c.oid), pg_indexes_size(c.oid) "
+            "SELECT relname, pg_table_size(c.oid), pg_indexes_size(c.oid) "
             "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = 'holdfast' "
             "AND relkind = 'r' ORDER BY 2 + 3 DESC"
         ).fetchall()

@@ -43,6 +43,13 @@ def opened(settings=None, now=NOW, embedder=None, path=":memory:"):
     return Memory.open(path, settings=settings, now=clock, embedder=embedder)
 
 
+def without_pool(value):
+    """Return an answer as it travels: the candidates behind its trace stay where they are."""
+    if getattr(value, "trace", None) is None:
+        return value
+    return dataclasses.replace(value, trace=dataclasses.replace(value.trace, pool=None))
+
+
 @contextlib.contextmanager
 def watched(seconds):
     """Let memories that are opened meanwhile measure time budgets with `seconds`, a function like a stopwatch."""

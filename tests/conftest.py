@@ -91,17 +91,6 @@ def postgres():
     server.close()
 
 
-@pytest.fixture(scope="session")
-def cluster(postgres):
-    """Return four PostgreSQL servers for stores that lie on three of them, and are opened at the fourth."""
-    others = [postgres_server.OwnServer() for _ in range(3)]
-    one = postgres_server.Cluster(postgres, others)
-    yield one
-    one.close()
-    for server in others:
-        server.close()
-
-
 @pytest.fixture
 def database(postgres):
     """Return the address of an empty store of the test's own."""

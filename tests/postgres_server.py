@@ -231,12 +231,12 @@ def free_port():
         return one.getsockname()[1]
 
 
-def open_store(address, settings=None):
+def open_store(address, settings=None, **how):
     """Open the store in a database."""
     from holdfast.store.postgres.store import PostgresStore  # noqa: PLC0415 - needs an extra
 
     settings = settings or Settings()
-    return PostgresStore.open(address, settings.store, derivation(settings))
+    return PostgresStore.open(address, settings.store, derivation(settings), **how)
 
 
 def start_server():
@@ -276,60 +276,3 @@ class Places:
 def name_of(address):
     """Return the name of the database at an address."""
     return urlsplit(address).path.lstrip("/")
-
-
-class Cluster:
-    """Servers of stores whose tenants lie on other servers than the one that is opened."""
-
-    def __init__(self, front, others):
-        self.front = front
-        self.others = others
-        self._templates = []
-        self._parts = {}
-
-    def create(self):
-        """Make a store of one database on each server; return the name of the one that is opened."""
-        from psycopg.conninfo import make_conninfo  # noqa: PLC0415 - an extra
-
-        if not self._templates:
-            self._templates = self._prepare()
-        servers = (self.front, *self.others)
-        names = [f"test_{uuid4().hex[:12]}" for _ in servers]
-        for server, name, template in zip(servers, names, self._templates, strict=True):
-            server.run(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-        with self.front.connect(names[0]) as connection:
-            for number, (server, name) in enumerate(zip(self.others, names[1:], strict=True), 1):
-                connection.execute(f"ALTER SERVER far_{number} OPTIONS (SET dbname '{name}')")
-                place = make_conninfo(server.at(name))
-                connection.execute("UPDATE holdfast.shards SET address = %s WHERE shard = %s", (place, number))
-        self._parts[names[0]] = names
-        return names[0]
-
-    def _prepare(self):
-        from holdfast.store.postgres import cluster  # noqa: PLC0415 - needs an extra
-
-        names = [server.create() for server in (self.front, *self.others)]
-        store = open_store(self.front.at(names[0]))
-        for number, (server, name) in enumerate(zip(self.others, names[1:], strict=True), 1):
-            cluster.add_server(store.database, f"far_{number}", server.at(name))
-        cluster.take_tenants(store.database, 0, takes=False)
-        store.close()
-        return names
-
-    def parts(self, name):
-        """Return the names of a store's databases: that of the front, and those of the other servers."""
-        return self._parts[name]
-
-    def at(self, name):
-        """Return the address of a store."""
-        return self.front.at(name)
-
-    def drop(self, name):
-        """Take a store away, with what it has on other servers."""
-        for server, part in zip((self.front, *self.others), self._parts.pop(name), strict=True):
-            server.drop(part)
-
-    def close(self):
-        """Leave nothing behind."""
-        for server, name in zip((self.front, *self.others), self._templates, strict=False):
-            server.drop(name)

@@ -93,10 +93,8 @@ def embed_all(units: Sequence[Unit], store: Store, indexing: Indexing) -> dict[s
     return gates
 
 
-def embed(
-    units: Sequence[Unit], store: Store, indexing: Indexing, made: Callable[[], None] = lambda: None
-) -> Indexed:
-    """Judge units that are kept already, and write their vectors; `made` is called when there are vectors to write.
+def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
+    """Judge units that are kept already, and write their vectors.
 
     The gate comes before the index, so that no turn matches itself (C17). An embedder that fails loses nothing, nor
     does a disk that is full by now: the words are safe, and the units wait for their vectors and for the gate.
@@ -112,7 +110,6 @@ def embed(
             return Indexed(0, {unit.id: gate for unit, gate in gates})
         given = embedder.embed_documents([unit.text for unit in units])
         vectors = check_vectors(given, len(units), embedder.dims, embedder.space)
-        made()
         gates = judge_units(store, embedder.space, units, vectors, indexing.gate)
         written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])
     except (EmbedderError, StoreError) as error:
@@ -176,9 +173,7 @@ def embed_waiting(
 class Shared(Store, Protocol):
     """A store whose waiting units are claimed, so that many processes embed them together."""
 
-    def claim(
-        self, space: str, most: int, after: tuple[int, str, int] | None = None
-    ) -> AbstractContextManager[Claimed]:
+    def claim(self, space: str, most: int, after: tuple[str, int] | None = None) -> AbstractContextManager[Claimed]:
         """Claim the first units behind a place that nobody has claimed."""
         ...
 
@@ -192,10 +187,8 @@ def _embed_claimed(
         with store.claim(space, _EMBEDDED_TOGETHER, last) as claimed:
             if claimed.last is None:
                 return
-            last, units, written = claimed.last, claimed.units, 0
-            if units:
-                written = embed(units, store, indexing, claimed.ready).written
-                claimed.ready()
+            last, units = claimed.last, claimed.units
+            written = embed(units, store, indexing).written
             if not written and len(units) > 1:
                 written = _one_by_one(units, store, indexing)
         done(written)

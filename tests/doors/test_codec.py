@@ -15,13 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import opened
+from builders import opened, without_pool
 from holdfast import errors
 from holdfast.doors.codec import decode, encode, encode_argument, error_of, problem_of, schema
 from holdfast.doors.verbs import VERBS
 from holdfast.errors import HoldfastError, InputError, ServerError
 from holdfast.inputs.messages import read_content
-from holdfast.ranking.pool import Effect, Pool
 from holdfast.settings import IngestSettings
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import (
@@ -103,27 +102,11 @@ class Maker:
         merged = dict.fromkeys(ids[:1], tuple(self.some(str)))
         return CutRows(self.random.choice(["gap", "max"]), ids, merged, self.random.choice([0.5, had]), had)
 
-    def make_pool(self):
-        ids = tuple(dict.fromkeys(self.some(str, 4)))
-        claims = {name: Claims.of(ids) for name in ("lexical", "dense")}
-        for one in claims.values():
-            one.raw[:] = self.numbers_of(ids)
-        because = self.random.choice(["signal", tuple(self.make(str) for _ in ids)])
-        return Pool(
-            ids, claims, {name: np.array([self.make(bool) for _ in ids], dtype=bool) for name in claims}, {},
-            first=self.numbers_of(ids), fused=self.numbers_of(ids), rel=self.numbers_of(ids), full_marks=1.0,
-            merged={one: tuple(self.some(str)) for one in ids[:1]},
-            effects=(Effect("thread", self.numbers_of(ids), self.numbers_of(ids), because),),
-        )  # fmt: skip
-
-    def numbers_of(self, ids):
-        return np.array([self.make(float) for _ in ids])
-
     def make_trace(self):
         named = {"query": QueryProfile, "profile": str, "reference_time": datetime, "refused": str, "notice": str}
         return Trace(
             **{name: self.make(kind) for name, kind in named.items()}, results=tuple(self.some(RetrievalResult)),
-            pool=self.make_pool(), cuts=(self.make_cut(), self.make_cut()),
+            pool=None, cuts=(self.make_cut(), self.make_cut()),
             projection=self.make(Projection | None),
         )  # fmt: skip
 
@@ -215,6 +198,7 @@ def test_real_answers_arrive_as_they_were(name, answers):
     kind, value = VERBS[name].result, answers[name]
     if name == "forget":
         value = dataclasses.replace(value, units=tuple(value.units))
+    value = without_pool(value)
     assert travelled(kind, value) == value
     assert told(travelled(kind, value)) == told(value)
 
@@ -222,12 +206,23 @@ def test_real_answers_arrive_as_they_were(name, answers):
 def test_a_brief_answer_leaves_out_what_only_a_closer_look_needs(answers):
     brief = encode(VERBS["search"].result, answers["search"], full=False)
     whole = encode(VERBS["search"].result, answers["search"])
-    assert brief["trace"]["pool"]["ids"] == brief["trace"]["results"][0]["ids"] == []
+    assert brief["trace"]["results"][0]["ids"] == []
     assert brief["trace"]["results"][0]["found"] == len(whole["trace"]["results"][0]["ids"]) > 0
     assert brief["hits"] == whole["hits"]
     assert brief["trace"]["cuts"] == whole["trace"]["cuts"]
     erased = encode(VERBS["forget"].result, answers["forget"], full=False)
     assert erased["units"] == [unit.id for unit in answers["forget"].units]
+
+
+def test_a_trace_travels_without_the_candidates_behind_it(answers):
+    for name in ("search", "assemble"):
+        kind, value = VERBS[name].result, answers[name]
+        assert value.trace.candidates
+        assert "pool" not in encode(kind, value)["trace"]
+        arrived = travelled(kind, value)
+        assert (arrived.trace.pool, arrived.trace.candidates) == (None, ())
+    arrived = travelled(VERBS["search"].result, answers["search"])
+    assert [hit.contributions for hit in arrived] == [hit.contributions for hit in answers["search"]]
 
 
 def test_every_answer_has_a_schema_that_names_its_members(answers):

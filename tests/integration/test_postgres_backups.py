@@ -51,7 +51,7 @@ def test_a_backup_of_another_machine_is_named_and_reached_from_there_later(ana, 
     monkeypatch.setattr(copies, "here", lambda: "elsewhere")
     done = ana.store.forget(ana.view, ["a"])
     assert not done.complete
-    assert [one for one in done.outside if str(path) in one and "run `holdfast cluster vacuum` there" in one]
+    assert [one for one in done.outside if str(path) in one and "run `holdfast postgres vacuum` there" in one]
     assert SECRET.encode() in path.read_bytes()
     assert not ana.store.finish_erasing()
     monkeypatch.undo()

@@ -11,7 +11,7 @@ from holdfast.derivation import derivation
 from holdfast.interfaces import cli
 from holdfast.store.copying import copy_store
 from holdfast.store.postgres import bulk
-from holdfast.store.postgres.schema import partitioned
+from holdfast.store.postgres.schema import TABLES
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.testing.builders import Asker, draft
@@ -60,7 +60,7 @@ def tables(postgres, address):
         names = {
             key: name for key, *name in connection.execute('SELECT key, tenant, "user", id FROM units').fetchall()
         }
-        for table in partitioned():
+        for table in TABLES:
             cursor = connection.execute(f"SELECT * FROM {table}")
             columns = [one.name for one in cursor.description]
             rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
@@ -87,8 +87,8 @@ def test_every_row_is_the_one_that_would_have_been_written_bit_by_bit(source, da
             assert copy_store(source, by_bit).whole
         assert copy_store(source, loaded).whole
         one, two = tables(postgres, database), tables(postgres, other)
-        assert all(one[table] for table in partitioned())  # nothing is equal because it is empty
-        for table in partitioned():
+        assert all(one[table] for table in TABLES)  # nothing is equal because it is empty
+        for table in TABLES:
             assert one[table] == two[table], table
         assert indexes(postgres, other) == before
         assert loaded.verify() == []
@@ -121,7 +121,7 @@ def test_an_interrupted_load_keeps_others_out_and_goes_on(source, database, post
 
     with pytest.raises(KeyboardInterrupt):
         copy_store(source, loaded, interrupt)
-    with pytest.raises(BusyStoreError, match="cluster index"):
+    with pytest.raises(BusyStoreError, match="postgres index"):
         opened(database)
     again = opened(database, mending=True)
     Asker(source).revise("u003", text="meanwhile the boat was sold")
@@ -167,10 +167,10 @@ def test_an_index_over_vectors_is_built_where_many_lie(source, database, postgre
     assert any(f"INDEX {name} " in text and "hnsw" in text for text in indexes(postgres, database))
     assert store.build_indexes(least=10) == [name]
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("ANALYZE holdfast.vectors_0")
+        connection.execute("ANALYZE holdfast.vectors")
         sampled = "SELECT count(*) FROM pg_statistic WHERE starelid = %s::regclass"
         assert connection.execute(sampled, (f"holdfast.{name}",)).fetchone() == (0,)  # law 16
-        assert connection.execute(sampled, ("holdfast.vectors_0",)).fetchone() > (0,)
+        assert connection.execute(sampled, ("holdfast.vectors",)).fetchone() > (0,)
 
 
 def test_everything_is_derived_again_in_another_way(source, database, postgres, opened):
@@ -180,7 +180,7 @@ def test_everything_is_derived_again_in_another_way(source, database, postgres, 
     other = replace(
         settings, analysis=replace(settings.analysis, aliases=(*settings.analysis.aliases, "boat = ship"))
     )
-    with pytest.raises(StoreError, match="cluster reindex"):
+    with pytest.raises(StoreError, match="postgres reindex"):
         PostgresStore.open(database, other.store, derivation(other))
     mending = PostgresStore.open(database, other.store, derivation(other), mending=True)
     told = []
@@ -188,7 +188,7 @@ def test_everything_is_derived_again_in_another_way(source, database, postgres, 
     assert told[-1] == (UNITS + 6, UNITS + 6)
     mending.close()
     PostgresStore.open(database, other.store, derivation(other)).close()
-    with pytest.raises(StoreError, match="cluster reindex"):
+    with pytest.raises(StoreError, match="postgres reindex"):
         opened(database)
     back = opened(database, mending=True)
     before = tables(postgres, database)
@@ -201,7 +201,7 @@ def test_the_commands_of_upkeep_say_what_they_did(source, database, opened, monk
     copy_store(source, store)
 
     def run(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["holdfast", "cluster", *arguments, "--db", database])
+        monkeypatch.setattr(sys, "argv", ["holdfast", "postgres", *arguments, "--db", database])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         said = capsys.readouterr()

@@ -520,6 +520,45 @@ def test_a_replica_answers_and_refuses_writes(own, own_database):
         replica.close()
 
 
+def flush(server):
+    """Let everything that was written so far be sent."""
+    server.run("SET synchronous_commit = on; SELECT pg_current_xact_id()")
+
+
+def catch_up(primary, replica):
+    [(written,)] = primary.run("SELECT pg_current_wal_insert_lsn()::text")
+    flush(primary)
+    for _ in range(600):
+        if replica.run(f"SELECT pg_last_wal_replay_lsn() >= '{written}'")[0][0]:
+            return
+        replica.run("SELECT pg_sleep(0.05)")
+    pytest.fail("the replica does not follow")
+
+
+def test_a_replica_says_how_stale_it_is(own, own_database):
+    replica, name, owner = Replica(own), name_of(own_database), {"user": "ana"}
+    try:
+        with opened(path=own_database, embedder=HashEmbedder(64)) as memory:
+            memory.remember(["the boat lies in Porto", "the lamp is green"], session="s", **owner)
+            catch_up(own, replica)
+            assert memory.stats(**owner).staleness_seconds is None
+            with opened(path=replica.at(name), embedder=HashEmbedder(64)) as copy:
+                found = [(hit.unit.id, hit.score) for hit in memory.search("the boat", **owner)]
+                assert [(hit.unit.id, hit.score) for hit in copy.search("the boat", **owner)] == found
+                assert copy.stats(**owner).staleness_seconds == 0.0
+                replica.run("SELECT pg_wal_replay_pause()")
+                memory.remember("the second boat", id="second", **owner)
+                [(written,)] = own.run("SELECT pg_current_wal_insert_lsn()::text")
+                while not replica.run(f"SELECT pg_last_wal_receive_lsn() >= '{written}'")[0][0]:
+                    flush(own)
+                assert copy.stats(**owner).staleness_seconds > 0.0
+                replica.run("SELECT pg_wal_replay_resume()")
+                catch_up(own, replica)
+                assert copy.get("second", **owner).text == "the second boat"
+    finally:
+        replica.close()
+
+
 def test_a_role_that_only_reads(postgres, database):
     with opened(path=database) as memory:
         memory.remember("a blue boat", user="ana", id="a")
@@ -554,8 +593,8 @@ def full(server, address, table):
 def test_a_full_disk_undoes_the_write_and_later_it_goes_through(own, own_database):
     with opened(path=own_database) as memory:
         memory.remember("a blue boat", user="ana", id="a")
-        assert own.run("SELECT count(*) FROM holdfast.versions_0", name_of(own_database)) == [(0,)]
-        with full(own, own_database, "versions_0"):
+        assert own.run("SELECT count(*) FROM holdfast.versions", name_of(own_database)) == [(0,)]
+        with full(own, own_database, "versions"):
             with refused(StoreError, "full", "undone", name_of(own_database)):
                 memory.update("a", user="ana", text="a red boat")
             assert memory.get("a", user="ana").text == "a blue boat"

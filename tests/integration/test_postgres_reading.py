@@ -223,6 +223,18 @@ def test_every_answer_is_the_same(database, seed):
     server.close()
 
 
+def test_a_reading_inside_a_reading_may_be_of_another_tenant(database):
+    store, tenants = open_store(database), [f"tenant {number}" for number in range(3)]
+    for tenant in tenants:
+        store.put([draft("u", f"the boat of {tenant} lies in Porto", tenant=tenant)])
+    with store.reading(view("ana", tenant=tenants[1])) as outer:
+        for tenant in tenants:
+            with store.reading(view("ana", tenant=tenant)) as inner:
+                assert [unit.tenant for unit in inner.scan(order="oldest", limit=9)] == [tenant]
+            assert [unit.tenant for unit in outer.scan(order="oldest", limit=9)] == [tenants[1]]
+    store.close()
+
+
 def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, monkeypatch):
     from holdfast.store.postgres.vector_index import vector_index_statements  # noqa: PLC0415
 
@@ -232,7 +244,7 @@ def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, 
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("SET search_path = holdfast, public")
         [space] = connection.execute("SELECT key FROM spaces WHERE name = %s", (SPACE,)).fetchone()
-        for statement in vector_index_statements(0, space, DIMS):
+        for statement in vector_index_statements(space, DIMS):
             connection.execute(statement)
     monkeypatch.setattr("holdfast.store.postgres.search.APPROXIMATE_FROM", 0)
     read_few_postings(monkeypatch, 40)
@@ -280,7 +292,7 @@ def test_a_graph_is_walked_on_until_enough_is_seen(database, space, monkeypatch)
         assert len(found[0]) >= 15
         assert len(found[0] & found[1]) >= 0.9 * len(found[1])
         assert len(plans) == number  # once by the graph, and no more
-        assert "Index Scan using vectors_0_space_" in plans[-1]
+        assert "Index Scan using vectors_space_" in plans[-1]
     store.close()
     exact.close()
 

@@ -16,7 +16,7 @@ pytest.importorskip("psycopg", reason="psycopg is not installed, so the store on
 import psycopg
 from psycopg import errors
 
-from holdfast.store.postgres.schema import APP_ROLE, SCHEMA, partitioned, queries
+from holdfast.store.postgres.schema import APP_ROLE, SCHEMA, TABLES, queries
 from holdfast.store.postgres.view import compile_view
 
 TENANTS = ("north", "south")
@@ -84,35 +84,35 @@ def test_without_a_tenant_nothing_is_seen(login, owner):
     for tenant in (None, "", "nobody", "north%", "'north'", "NORTH", "north "):
         if tenant is not None:
             visitor.execute("SELECT set_config('holdfast.tenant', %s, false)", (tenant,))
-        assert {table: counted(visitor, table) for table in (*partitioned(), "tenants")} == dict.fromkeys(
-            (*partitioned(), "tenants"), 0
+        assert {table: counted(visitor, table) for table in (*TABLES, "tenants")} == dict.fromkeys(
+            (*TABLES, "tenants"), 0
         )
-    filled = {table for table in partitioned() if counted(owner, table)}
-    assert filled >= {*partitioned()} - {"waiting", "version_vectors"}  # else nothing is tested above
+    filled = {table for table in TABLES if counted(owner, table)}
+    assert filled >= {*TABLES} - {"waiting", "version_vectors"}  # else nothing is tested above
 
 
 @pytest.mark.parametrize("tenant", TENANTS)
 def test_with_a_tenant_its_rows_are_seen_and_no_others(login, owner, tenant):
     visitor = login(tenant)
-    for table in (*partitioned(), "tenants"):
+    for table in (*TABLES, "tenants"):
         seen = counted(visitor, table)
         assert seen == counted(owner, table, f"tenant = '{tenant}'"), table
         assert counted(visitor, table, f"tenant <> '{tenant}'") == 0, table
 
 
 def test_no_row_of_another_tenant_is_written_or_changed(login, owner):
-    visitor, before = login("north"), {table: counted(owner, table) for table in partitioned()}
-    for table in partitioned():
-        assert visitor.execute(f"UPDATE {table} SET shard = shard WHERE tenant = 'south'").rowcount == 0
+    visitor, before = login("north"), {table: counted(owner, table) for table in TABLES}
+    for table in TABLES:
+        assert visitor.execute(f"UPDATE {table} SET tenant = tenant WHERE tenant = 'south'").rowcount == 0
         assert visitor.execute(f"DELETE FROM {table} WHERE tenant = 'south'").rowcount == 0
         if counted(visitor, table):
             with pytest.raises(errors.InsufficientPrivilege):
                 visitor.execute(f"UPDATE {table} SET tenant = 'south'")
     with pytest.raises(errors.InsufficientPrivilege):
-        visitor.execute("INSERT INTO waiting (shard, tenant, unit_key) VALUES (0, 'south', 1)")
+        visitor.execute("INSERT INTO waiting (tenant, unit_key) VALUES ('south', 1)")
     with pytest.raises(errors.InsufficientPrivilege):
-        visitor.execute("INSERT INTO tenants (tenant, shard) VALUES ('east', 0)")
-    assert {table: counted(owner, table) for table in partitioned()} == before
+        visitor.execute("INSERT INTO tenants (tenant) VALUES ('east')")
+    assert {table: counted(owner, table) for table in TABLES} == before
 
 
 FURTHER = """
@@ -123,17 +123,13 @@ ALTER TABLE units OWNER TO CURRENT_USER
 DROP POLICY own ON units
 CREATE POLICY all_of_it ON units USING (true)
 TRUNCATE units
-SELECT * FROM units_0
-COPY units_0 TO STDOUT
 ALTER ROLE CURRENT_USER BYPASSRLS
 ALTER ROLE CURRENT_USER SUPERUSER
 CREATE TABLE holdfast.mine (n int)
 CREATE FUNCTION public.f() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'
-UPDATE tenants SET shard = 1
 UPDATE tenants SET most_units = NULL
 DELETE FROM tenants
 INSERT INTO agreements (name, value) VALUES ('a', 'b')
-DELETE FROM shards
 DELETE FROM migrations
 ALTER SEQUENCE unit_keys RESTART
 SELECT setval('unit_keys', 1)
@@ -151,7 +147,7 @@ def test_the_application_role_cannot_reach_further(login, statement):
 def test_row_security_cannot_be_turned_off(login):
     visitor = login("north")
     visitor.execute("SET row_security = off")
-    for table in (*partitioned(), "tenants"):
+    for table in (*TABLES, "tenants"):
         with pytest.raises(errors.InsufficientPrivilege):
             visitor.execute(f"SELECT count(*) FROM {table}")
 
@@ -161,8 +157,7 @@ def test_nothing_leaks_by_errors_or_by_statistics(login, owner):
     visitor = login("north")
     trap = "1 / (CASE WHEN tenant = 'south' THEN 0 ELSE 1 END) = 1"
     assert counted(visitor, "units", trap) == counted(visitor, "units") > 0
-    tables = [*partitioned(), *(f"{table}_0" for table in partitioned())]
-    seen = visitor.execute("SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", (tables,)).fetchall()
+    seen = visitor.execute("SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", ([*TABLES],)).fetchall()
     assert seen == []
 
 
@@ -194,7 +189,7 @@ def exposed(connection):
 def test_every_table_with_rows_of_tenants_has_a_policy_or_is_out_of_reach(owner):
     assert exposed(owner) == set()
     known = {name for name, *_ in owner.execute(TENANTS_TABLES, {"role": APP_ROLE, "schema": SCHEMA})}
-    assert known >= {*partitioned(), "tenants", *(f"{table}_0" for table in partitioned())}
+    assert known >= {*TABLES, "tenants"}
 
 
 def test_a_table_without_a_policy_would_be_seen(owner):
@@ -202,8 +197,8 @@ def test_a_table_without_a_policy_would_be_seen(owner):
         owner.execute(f"CREATE TABLE bare (tenant text); GRANT SELECT ON bare TO {APP_ROLE}")
         owner.execute(f"CREATE TABLE open (tenant text); GRANT SELECT ON open TO {APP_ROLE}")
         owner.execute("ALTER TABLE open ENABLE ROW LEVEL SECURITY; CREATE POLICY all_of_it ON open USING (true)")
-        owner.execute(f"GRANT SELECT ON units_0 TO {APP_ROLE}")
-        assert exposed(owner) == {"bare", "open", "units_0"}
+        owner.execute("ALTER TABLE waiting DISABLE ROW LEVEL SECURITY")
+        assert exposed(owner) == {"bare", "open", "waiting"}
 
 
 def test_the_application_role_cannot_log_in_or_pass_security(owner):
@@ -222,20 +217,20 @@ SELECT i.relname, a.attname, pg_get_expr(x.indpred, x.indrelid) FROM pg_index x
 JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
 JOIN pg_namespace n ON n.oid = t.relnamespace JOIN pg_am m ON m.oid = i.relam
 LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0] AND x.indkey[0] > 0
-WHERE n.nspname = %s AND t.relispartition
+WHERE n.nspname = %s AND t.relname = ANY (%s)
 """
 
 
 def across_tenants(connection):
-    """Return the indexes of leaves that neither begin with the tenant nor are of one tenant."""
-    rows = connection.execute(INDEXES, (SCHEMA,)).fetchall()
+    """Return the indexes of tenants' tables that neither begin with the tenant nor are of one tenant."""
+    rows = connection.execute(INDEXES, (SCHEMA, [*TABLES])).fetchall()
     return {index for index, first, only in rows if first != "tenant" and "tenant =" not in (only or "")}
 
 
-def test_every_index_of_a_leaf_begins_with_the_tenant(owner):
+def test_every_index_of_a_tenants_table_begins_with_the_tenant(owner):
     assert across_tenants(owner) == set()
     with owner.transaction(force_rollback=True):
-        owner.execute('CREATE INDEX wrong ON units_0 ("user", tenant)')
+        owner.execute('CREATE INDEX wrong ON units ("user", tenant)')
         assert across_tenants(owner) == {"wrong"}
 
 
@@ -243,35 +238,34 @@ def test_every_index_of_a_leaf_begins_with_the_tenant(owner):
 
 # A table that is read, changed or emptied; what is inserted into has its columns named instead.
 READ = re.compile(r"\b(?:FROM|JOIN|UPDATE|USING)\s+(?:ONLY\s+)?(?:holdfast\.)?(\w+)", re.IGNORECASE)
-WRITTEN = re.compile(r"\bINSERT\s+INTO\s+(?:holdfast\.)?(\w+)\s*\(\s*(\w+),\s*(\w+)\b", re.IGNORECASE)
-# A compiled view names both; see below.
+WRITTEN = re.compile(r"\bINSERT\s+INTO\s+(?:holdfast\.)?(\w+)\s*\(\s*(\w+)\b", re.IGNORECASE)
+# A compiled view names the tenant; see below.
 VIEW = r"\{(?:where|own|everyones)\}"
-SHARD = re.compile(rf"\bshard\s*=\s*%\(shard\)s|{VIEW}")
 TENANT = re.compile(rf"\btenant\s*=\s*(?:%\(tenant\)s|\w+\.tenant\b)|{VIEW}")
 # A comma in FROM would hide a table from the rule above.
 COMMA_JOIN = re.compile(r"\bFROM\s+(\w+)(?:\s+(?:AS\s+)?\w+)?\s*,\s*(\w+)\b(?!\s*\()", re.IGNORECASE)
 # Statements about all tenants, which no tenant's transaction runs: upkeep, bulk loads, and what waits for a vector.
 OF_ALL = {
-    "all_bodies", "all_units", "all_vectors", "all_versions", "all_wait_for", "fill_counts", "listed_units",
-    "loaded_room", "odd_fates", "stale_entries", "waiting_units", "whole_store", "wrong_counts", "wrong_postings",
+    "all_bodies", "all_units", "all_vectors", "all_versions", "all_wait_for", "fill_counts", "largest_owner",
+    "listed_units",
+"odd_fates", "stale_entries", "waiting_units", "whole_store", "wrong_counts", "wrong_postings",
 }  # fmt: skip
 
 
 def unbound(statement, tables):
-    """Return what is wrong with a statement: a partitioned table that is read without its shard and tenant."""
+    """Return what is wrong with a statement: a table of tenants that is read without its tenant."""
     text = re.sub(r"--[^\n]*", "", statement)
     reads = [table for table in READ.findall(text) if table.lower() in tables]
-    wrong = [f"{table}: no shard and tenant first" for table, *first in WRITTEN.findall(text)
-             if table.lower() in tables and first != ["shard", "tenant"]]  # fmt: skip
+    wrong = [f"{table}: no tenant first" for table, first in WRITTEN.findall(text)
+             if table.lower() in tables and first != "tenant"]  # fmt: skip
     wrong += [f"{one}, {two}: write JOIN" for one, two in COMMA_JOIN.findall(text) if {one, two} & {*tables}]
-    for name, rule in (("shard", SHARD), ("tenant", TENANT)):
-        if len(rule.findall(text)) < len(reads):
-            wrong.append(f"{len(reads)} tables {reads} and {len(rule.findall(text))} times its {name}")
+    if len(TENANT.findall(text)) < len(reads):
+        wrong.append(f"{len(reads)} tables {reads} and {len(TENANT.findall(text))} times the tenant")
     return wrong
 
 
-def test_every_statement_names_shard_and_tenant_for_each_table_it_touches():
-    wrong = {name: found for name, body in queries().items() if (found := unbound(body, partitioned()))}
+def test_every_statement_names_the_tenant_for_each_table_it_touches():
+    wrong = {name: found for name, body in queries().items() if (found := unbound(body, TABLES))}
     assert {name: found for name, found in wrong.items() if name not in OF_ALL} == {}
     assert wrong.keys() >= OF_ALL & queries().keys(), "this one is about one tenant: take it off the list"
     assert sum(bool(READ.findall(body)) for body in queries().values()) > 40
@@ -280,16 +274,15 @@ def test_every_statement_names_shard_and_tenant_for_each_table_it_touches():
 @pytest.mark.parametrize(
     "statement",
     [
-        "SELECT id FROM units WHERE tenant = %(tenant)s",
-        "SELECT id FROM units WHERE shard = %(shard)s",
-        "SELECT 1 FROM units AS u JOIN vectors AS v ON true WHERE u.shard = %(shard)s AND u.tenant = %(tenant)s",
-        "INSERT INTO units (tenant, shard, id) VALUES (1, 2, 3)",
+        "SELECT id FROM units WHERE key = %(key)s",
+        "SELECT 1 FROM units AS u JOIN vectors AS v ON true WHERE u.tenant = %(tenant)s",
+        "INSERT INTO units (id, tenant) VALUES (1, 2)",
         "DELETE FROM postings WHERE unit_key = 1",
-        "SELECT 1 FROM units u, vectors v WHERE shard = %(shard)s AND tenant = %(tenant)s",
+        "SELECT 1 FROM units u, vectors v WHERE tenant = %(tenant)s",
     ],
 )
-def test_a_statement_without_them_would_be_seen(statement):
-    assert unbound(statement, partitioned())
+def test_a_statement_without_it_would_be_seen(statement):
+    assert unbound(statement, TABLES)
 
 
 @pytest.mark.parametrize(
@@ -299,12 +292,11 @@ def test_a_statement_without_them_would_be_seen(statement):
         {"hide_covered": True}, {"filters": parse_filter({"or": [{"n": 1}, {"session": "s"}]})}, {"user": ""},
     ],
 )  # fmt: skip
-def test_every_view_names_shard_and_tenant(fields):
+def test_every_view_names_the_tenant(fields):
     view = make_view(**fields)
     for searching in (True, False):
         for where in texts_of(compile_view(view, searching=searching)):
-            assert unbound(f"SELECT 1 FROM units WHERE {where}", partitioned()) == []
-            assert "units.shard = %(shard)s" in where
+            assert unbound(f"SELECT 1 FROM units WHERE {where}", TABLES) == []
             assert "units.tenant = %(tenant)s" in where
 
 
@@ -323,12 +315,12 @@ def test_every_named_statement_is_used():
 
 
 def test_no_statement_hides_outside_of_the_named_ones():
-    """Whoever composes a statement names the shard too: what Python writes about partitioned tables is looked at."""
+    """Whoever composes a statement names the tenant too: what Python writes about their tables is looked at."""
     folder = resources.files("holdfast.store.postgres")
     composed = re.compile(r"\"((?:SELECT|DELETE|UPDATE|INSERT|WITH)\b[^\"]*)\"")
     # About all tenants.
-    everyones = {"erasure.py", "bulk.py", "workers.py", "cluster.py", "schema.py", "store.py", "upkeep.py"}
+    everyones = {"erasure.py", "bulk.py", "workers.py", "schema.py", "store.py", "upkeep.py"}
     for file in folder.iterdir():
         if file.name.endswith(".py") and file.name not in everyones:
             for statement in composed.findall(file.read_text(encoding="utf-8")):
-                assert unbound(statement, partitioned()) == [], f"{file.name}: {statement}"
+                assert unbound(statement, TABLES) == [], f"{file.name}: {statement}"

@@ -91,8 +91,8 @@ LONGEST_IMPORT_CHAIN = 14
 # program, file or server, and needs no other.
 APART = {"doors", "exchange", "adapters", "compat", "formats", "interfaces", "postgres"}
 MOST_LINES = {
-    "engine": 27_700, "formats": 1_150, "exchange": 2_250, "interfaces": 2_730, "doors": 5_310, "adapters": 1_350,
-    "compat": 420, "eval": 2_870, "testing": 1_330, "postgres": 4_760,
+    "engine": 27_690, "formats": 1_150, "exchange": 2_250, "interfaces": 2_680, "doors": 5_210, "adapters": 1_350,
+    "compat": 420, "eval": 2_870, "testing": 1_330, "postgres": 4_070,
 }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Values ⇄ JSON by their types, exactly: `decode(kind, encode(kind, value)) == value`; and the schema of that JSON.
 
-No library does it: arrays, lazy pools and trees need forms of their own, and what a client reads has to be the value
+No library does it: arrays and trees need forms of their own, and what a client reads has to be the value
 that an embedded memory returns, to the last bit. It needs none either, so that a client has nothing more to install.
 """
 
@@ -17,17 +17,13 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast import errors
 from holdfast.assembly.context import Context
 from holdfast.errors import HoldfastError, InputError, ServerError, shown
 from holdfast.inputs.messages import unit_fields
-from holdfast.ranking.pool import Effect, Pool
 from holdfast.types import (
     JSON,
-    Adjustment,
-    Candidate,
     Claims,
     Compaction,
     Contribution,
@@ -72,12 +68,11 @@ class Form(NamedTuple):
 def encode(kind: Kind, value: object, *, full: bool = True) -> JSON:
     """Return `value` of the type `kind` as JSON.
 
-    Without `full`, what only a closer look needs is left out: the candidates behind a trace, and of what was erased
-    everything but the ids.
+    A trace travels without its pool. Without `full`, what only a closer look needs is left out: what each strategy
+    found, and of what was erased everything but the ids.
     """
     if not full and isinstance(value, SearchResult | Context) and value.trace is not None:
-        trace = dataclasses.replace(value.trace, pool=_ReadPool(_NO_ROWS))
-        row = form_of(kind).encode(dataclasses.replace(value, trace=trace))
+        row = form_of(kind).encode(value)
         row["trace"]["results"] = [one | {"ids": [], "raw": []} for one in row["trace"]["results"]]
         return row
     if not full and isinstance(value, Erasure):
@@ -295,98 +290,6 @@ def _first_line(kind: type) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _SentClaims:
-    """What one strategy says: the rows that it knows, and its raw scores of them."""
-
-    rows: tuple[int, ...]
-    raw: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _SentEffect:
-    """What one stage did to which rows, and why: one reason for all, or one for each."""
-
-    stage: str
-    rows: tuple[int, ...]
-    weight: tuple[float, ...]
-    signal: tuple[float, ...]
-    because: Any
-
-
-@dataclass(frozen=True, slots=True)
-class _SentPool:
-    """The candidates of a question, column by column: hundreds of rows, which few callers look at."""
-
-    ids: tuple[str, ...]
-    fused: tuple[float, ...]
-    rel: tuple[float, ...]
-    claims: Mapping[str, _SentClaims]
-    merged: Mapping[str, tuple[str, ...]]
-    effects: tuple[_SentEffect, ...]
-
-
-_NO_ROWS: JSON = {"ids": [], "fused": [], "rel": [], "claims": {}, "merged": {}, "effects": []}
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadPool:
-    """The candidates of a trace that came from elsewhere; they are read when somebody looks at them."""
-
-    sent: JSON
-
-    def candidates(self) -> tuple[Candidate, ...]:
-        pool: _SentPool = decode(_SentPool, self.sent)
-        claims: list[dict[str, float]] = [{} for _ in pool.ids]
-        made: list[list[Adjustment]] = [[] for _ in pool.ids]
-        for name, said in pool.claims.items():
-            for row, raw in zip(said.rows, said.raw, strict=True):
-                claims[row][name] = raw
-        for one in pool.effects:
-            reasons = [one.because] * len(one.rows) if isinstance(one.because, str) else one.because
-            for row, weight, signal, reason in zip(one.rows, one.weight, one.signal, reasons, strict=True):
-                made[row].append(Adjustment(one.stage, weight, signal, reason))
-        columns = zip(pool.ids, pool.fused, pool.rel, claims, made, strict=True)
-        return tuple(
-            Candidate(unit_id, fused, rel, said, pool.merged.get(unit_id, ()), tuple(effects))
-            for unit_id, fused, rel, said, effects in columns
-        )
-
-
-def _write_pool(pool: Pool | _ReadPool) -> JSON:
-    if isinstance(pool, _ReadPool):
-        return pool.sent
-    known = {name: np.flatnonzero(mask) for name, mask in pool.claimed.items()}
-    return {
-        "ids": [*pool.ids],
-        "fused": _numbers(pool.fused),
-        "rel": _numbers(pool.rel),
-        "claims": {
-            name: {"rows": known[name].tolist(), "raw": _numbers(said.raw[known[name]])}
-            for name, said in pool.claims.items()
-        },
-        "merged": {one: [*pool.merged[one]] for one in pool.ids if one in pool.merged},
-        "effects": [_write_effect(one) for one in pool.effects],
-    }
-
-
-def _write_effect(effect: Effect) -> JSON:
-    rows = np.flatnonzero(effect.weight > 0.0)
-    because, touched = effect.because, rows.tolist()
-    return {
-        "stage": effect.stage,
-        "rows": touched,
-        "weight": _numbers(effect.weight[rows]),
-        "signal": _numbers(effect.signal[rows]),
-        "because": because if isinstance(because, str) else [because[row] for row in touched],
-    }
-
-
-def _numbers(column: NDArray[np.float64]) -> JSON:
-    values = column.tolist()
-    return values if np.isfinite(column).all() else [*map(_write_float, values)]
-
-
-@dataclass(frozen=True, slots=True)
 class _SentResult:
     """What one strategy found: the ids and their raw scores, best first; the other columns are for stages alone."""
 
@@ -399,6 +302,7 @@ class _SentResult:
     scale: float
 
 
+# Without the candidates: they are hundreds, and no client looked at them.
 @dataclass(frozen=True, slots=True)
 class _SentTrace:
     """What every stage of one recall decided."""
@@ -406,7 +310,6 @@ class _SentTrace:
     query: QueryProfile
     profile: str
     results: tuple[RetrievalResult, ...]
-    pool: Pool
     cuts: tuple[CutRows, ...]
     reference_time: datetime
     refused: str
@@ -438,7 +341,7 @@ def _write_trace(trace: Trace) -> JSON:
 def _read_trace(row: JSON) -> Trace:
     sent: _SentTrace = decode(_SentTrace, row)
     return Trace(
-        sent.query, sent.profile, sent.results, sent.pool, sent.cuts,
+        sent.query, sent.profile, sent.results, None, sent.cuts,
         sent.reference_time, sent.refused, sent.projection, sent.notice, sent.degraded,
     )  # fmt: skip
 
@@ -491,7 +394,6 @@ _FORMS |= {
     Contribution: Form(Contribution.to_json, Contribution.from_json, _describe_tree),
     RetrievalResult: Form(_write_result, _read_result, lambda components: schema(_SentResult, components)),
     CutRows: Form(_write_cut, _read_cut, lambda components: schema(_SentCut, components)),
-    Pool: Form(_write_pool, _ReadPool, lambda components: schema(_SentPool, components)),
     Trace: Form(_write_trace, _read_trace, lambda components: schema(_SentTrace, components)),
     FactTable: Form(
         lambda facts: [encode(KnownFact, one) for one in facts],

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, tzinfo
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from holdfast import sample
 from holdfast.arguments import find_zone
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED
 from holdfast.errors import HoldfastError, InputError
-from holdfast.interfaces import cluster, draw, pages, transfer, watch, wire
+from holdfast.interfaces import draw, pages, postgres, transfer, watch, wire
 from holdfast.interfaces.options import (
     Answer,
     Call,
@@ -266,6 +267,7 @@ def reembed(call: Call) -> Answer:
 def _plain(function: Callable[..., None]) -> Callable[..., None]:
     """Add a command that opens no memory by itself."""
 
+    @cache  # a program may run a command twice, and declaring changes the function
     def whole() -> Callable[..., None]:
         parameters = inspect.signature(function, eval_str=True).parameters.values()
         return declare(function, function.__name__, parameters)
@@ -490,7 +492,7 @@ def _eval() -> Callable[..., None]:
 
 command(app, create=True)(watch.watch)
 transfer.register(app)
-cluster.register(app)
+postgres.register(app)
 
 
 # ------------------------------------------------------------------------------------------------------ doors

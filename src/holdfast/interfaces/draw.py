@@ -297,7 +297,6 @@ def stats(found: Stats) -> RenderableType:
         "vectors": f"{found.space}; {count(found.waiting or 0, 'unit')} without" if found.space else "",
         "place": found.location,
         "replica": "" if found.staleness_seconds is None else f"at most {found.staleness_seconds:.1f} seconds behind",
-        "away": "; ".join(found.away),
     })  # fmt: skip
 
 

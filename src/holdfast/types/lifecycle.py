@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -197,13 +197,11 @@ class Kept:
 class Claimed:
     """Units that nobody else embeds meanwhile.
 
-    `last` is where who goes through all of them has come to, None when nothing more waits. `ready` is to be called
-    before anything of them is written.
+    `last` is where who goes through all of them has come to, None when nothing more waits.
     """
 
     units: tuple[Unit, ...] = ()
-    last: tuple[int, str, int] | None = None
-    ready: Callable[[], None] = lambda: None
+    last: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

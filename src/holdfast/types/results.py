@@ -362,7 +362,7 @@ class Trace:
     query: QueryProfile
     profile: str
     results: tuple[RetrievalResult, ...]
-    pool: Ranked
+    pool: Ranked | None  # None when it came over HTTP
     cuts: tuple[CutRows, ...]
     reference_time: datetime
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
@@ -382,8 +382,8 @@ class Trace:
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return everything that was considered, best first, before the cuts."""
-        return self.pool.candidates()
+        """Return everything that was considered, best first, before the cuts; nothing when it came over HTTP."""
+        return () if self.pool is None else self.pool.candidates()
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
@@ -538,4 +538,3 @@ class Stats:
     schema_version: int
     location: str
     staleness_seconds: float | None = None  # how old the newest of what a replica has may be; None elsewhere
-    away: tuple[str, ...] = ()  # servers of a cluster that could not be asked, whose units are not in `store_units`

@@ -1,7 +1,7 @@
-"""Loading much at once into shards that hold nothing yet: rows by COPY, indexes and statistics after them.
+"""Loading much at once into a store that holds nothing yet: rows by COPY, indexes and statistics after them.
 
-Processes beside this one derive what is searched and write it, a batch a transaction, each whole. What a shard is to
-have at the end is noted while it has no indexes: a load that was interrupted goes on when it is run again, or is
+Processes beside this one derive what is searched and write it, a batch a transaction, each whole. What indexes there
+are to be at the end is noted while there are none: a load that was interrupted goes on when it is run again, or is
 finished with what is there, and nobody else opens the store before. Loaded units are the same as if they had been
 written one by one, up to their keys.
 """
@@ -27,7 +27,7 @@ from holdfast.store.copying import Write
 from holdfast.store.postgres.database import PostgresDatabase, repeated
 from holdfast.store.postgres.derived import entry_of, facts_of, names_of, postings_of, symbols_of
 from holdfast.store.postgres.failures import translated
-from holdfast.store.postgres.schema import SCHEMA, connect, partitioned
+from holdfast.store.postgres.schema import SCHEMA, TABLES, connect
 from holdfast.store.postgres.upkeep import build_vector_indexes
 from holdfast.store.postgres.values import Half, register
 from holdfast.store.rows import GLOBAL, columns, gate_text
@@ -35,7 +35,7 @@ from holdfast.types import Kept, Written, iso
 
 # Making the indexes anew costs about as much as writing so many units into them.
 WORTH_IT = 5_000
-# Indexes of a shard that is being loaded, under this name and its number.
+# Indexes of a store that is being loaded are agreed on under this name.
 LOADING = "loading"
 # One index stays: whether a unit is there already is asked all the time.
 _KEPT_INDEX = '(tenant, "user", id)'
@@ -47,7 +47,7 @@ _MOST_PROCESSES = 8
 _CHAR, _TEXT = 18, 25
 # Batches on their way for each process: enough that none waits, few enough for any memory.
 _AHEAD = 2
-# Columns that COPY fills, in the order of the functions that give them; shard and tenant come first in each.
+# Columns that COPY fills, in the order of the functions that give them; the tenant comes first in each.
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "units": (
         "key", "user", "id", "version", "session", "position", "event_time", "body", "checksum", "document", "agent",
@@ -74,10 +74,9 @@ Rows = dict[str, list[Sequence[Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Units of one tenant that are new to a shard, with their keys; `space` is the one that is searched."""
+    """Units of one tenant that are new, with their keys; `space` is the one that is searched."""
 
     tenant: str
-    shard: int
     space: tuple[str, int] | None
     units: tuple[tuple[int, Kept], ...]
 
@@ -87,26 +86,23 @@ def bulk_load(
     database: PostgresDatabase, derivation: Derivation, mark: Write, processes: int | None
 ) -> Iterator[Write]:
     """Yield how much is written at once. What cannot be loaded so is written by `mark`, bit by bit."""
-    shards = _begin(database)
-    if not shards:
+    if not _begin(database):
         yield mark
         return
     count = min(os.cpu_count() or 1, _MOST_PROCESSES) if processes is None else processes
     with _Crew(database.address.conninfo, derivation, count) as crew:
-        yield _Loading(database, mark, crew, shards).write
+        yield _Loading(database, mark, crew).write
         crew.finish()
-    for shard in shards:
-        finish_load(database, shard)
+    finish_load(database)
 
 
 class _Loading:
     """Hands units that are new to a crew."""
 
-    def __init__(self, database: PostgresDatabase, mark: Write, crew: _Crew, shards: Sequence[int]) -> None:
+    def __init__(self, database: PostgresDatabase, mark: Write, crew: _Crew) -> None:
         self._database = database
         self._mark = mark
         self._crew = crew
-        self._shards = frozenset(shards)
         self._room: dict[str, int | None] = {}  # how many units a tenant may still get; None for any number
 
     def write(self, marks: Sequence[Mark]) -> list[Written | None]:
@@ -126,14 +122,12 @@ class _Loading:
         if not kept:
             return self._mark(marks)
         with self._database.transaction(tenant):
-            shard, known = self._database.shard(), self._known(kept)
+            known = self._known(kept)
             space = self._database.run("space_key").fetchone()
             unknown = [one for one in kept if (one.unit.user, one.unit.id) not in known]
             keys = [key for (key,) in self._database.run("next_keys", {"count": len(unknown)})]
-        if shard not in self._shards:
-            return self._mark(marks)
         self._refuse_beyond_quota(tenant, len(unknown))
-        self._crew.send(Batch(tenant, shard, space, tuple(zip(keys, unknown, strict=True))))
+        self._crew.send(Batch(tenant, space, tuple(zip(keys, unknown, strict=True))))
         old = [one for one in kept if (one.unit.user, one.unit.id) in known]
         changed = [one for one in old if known[one.unit.user, one.unit.id] != _state(one)]
         done: dict[int, Written | None] = {
@@ -240,16 +234,16 @@ class _Hands:
     def _copy(
         self, connection: psycopg.Connection[Any], table: str, batch: Batch, rows: Iterable[Sequence[Any]]
     ) -> None:
-        """Write rows of one table straight into its leaf."""
-        named = ("shard", "tenant", *_COLUMNS[table])
+        """Write rows of one table."""
+        named = ("tenant", *_COLUMNS[table])
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
-            sql.Identifier(SCHEMA, f"{table}_{batch.shard}"), sql.SQL(", ").join(map(sql.Identifier, named))
+            sql.Identifier(SCHEMA, table), sql.SQL(", ").join(map(sql.Identifier, named))
         )
-        first, types = (batch.shard, batch.tenant), self._types[table]
+        types = self._types[table]
         with connection.cursor() as cursor, cursor.copy(statement) as copy:
             copy.set_types([types[name] for name in named])
             for row in rows:
-                copy.write_row((*first, *row))
+                copy.write_row((batch.tenant, *row))
 
     def _connect(self) -> psycopg.Connection[Any]:
         self._connection = connection = connect(self._conninfo)
@@ -326,56 +320,49 @@ def _add_truth(rows: Rows, key: int, kept: Kept, space: tuple[str, int] | None) 
 # ---------------------------------------------------------------------------------------- beginning and the end
 
 
-def _begin(database: PostgresDatabase) -> list[int]:
-    """Take the indexes off the shards that hold nothing; return those, and those that a load was interrupted in."""
-    tables = [table for table in partitioned() if table not in _NOT_EMPTIED]
+def _begin(database: PostgresDatabase) -> bool:
+    """Take the indexes off a store that holds nothing; return whether they are off, also by an interrupted load."""
+    tables = [table for table in TABLES if table not in _NOT_EMPTIED]
     with database.everywhere(writing=True) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (LOADING,))
-        shards = [shard for (shard,) in connection.execute("SELECT shard FROM shards WHERE server IS NULL")]
-        noted = unfinished(connection)
-        empty = [one for one in shards if one not in noted and _is_empty(connection, one, tables)]
-        for shard in empty:
-            found = connection.execute(
-                database.statement("leaf_indexes"), {"tables": [f"{table}_{shard}" for table in tables]}
-            ).fetchall()
-            dropped = [(name, text) for name, text in found if not text.endswith(_KEPT_INDEX)]
-            note = {"name": f"{LOADING} {shard}", "value": json.dumps([text for _, text in dropped])}
-            connection.execute(database.statement("agree"), note)
-            for name, _ in dropped:
-                connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(SCHEMA, name)))
-    return [*noted, *empty]
+        if is_unfinished(connection):
+            return True
+        if not _is_empty(connection, tables):
+            return False
+        found = connection.execute(database.statement("indexes"), {"tables": tables}).fetchall()
+        dropped = [(name, text) for name, text in found if not text.endswith(_KEPT_INDEX)]
+        note = {"name": LOADING, "value": json.dumps([text for _, text in dropped])}
+        connection.execute(database.statement("agree"), note)
+        for name, _ in dropped:
+            connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(SCHEMA, name)))
+    return True
 
 
-def _is_empty(connection: psycopg.Connection[Any], shard: int, tables: Sequence[str]) -> bool:
+def _is_empty(connection: psycopg.Connection[Any], tables: Sequence[str]) -> bool:
     return not any(
-        connection.execute(
-            sql.SQL("SELECT 1 FROM {} LIMIT 1").format(sql.Identifier(SCHEMA, f"{table}_{shard}"))
-        ).fetchone()
+        connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(sql.Identifier(SCHEMA, table))).fetchone()
         for table in tables
     )
 
 
-def unfinished(connection: psycopg.Connection[Any]) -> list[int]:
-    """Return the shards whose loading was not finished."""
-    rows = connection.execute("SELECT name FROM agreements WHERE name LIKE %s ORDER BY name", (f"{LOADING} %",))
-    return [int(name.partition(" ")[2]) for (name,) in rows.fetchall()]
+def is_unfinished(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether a load is going on, or was not finished."""
+    return connection.execute("SELECT 1 FROM agreements WHERE name = %s", (LOADING,)).fetchone() is not None
 
 
-def finish_load(database: PostgresDatabase, shard: int) -> None:
-    """Count what was loaded, and give a shard its indexes: then it is one as any other."""
+def finish_load(database: PostgresDatabase) -> None:
+    """Count what was loaded, and make the indexes again; without a load there is nothing to do."""
     with database.everywhere(writing=True) as connection:
         connection.execute(sql.SQL("SET LOCAL maintenance_work_mem = {}").format(_SORTING))
-        name = f"{LOADING} {shard}"
-        row = connection.execute("SELECT value FROM agreements WHERE name = %s FOR UPDATE", (name,)).fetchone()
+        row = connection.execute("SELECT value FROM agreements WHERE name = %s FOR UPDATE", (LOADING,)).fetchone()
         if row is None:
             return
-        leaf = sql.Identifier(SCHEMA, f"counts_{shard}")
-        connection.execute(sql.SQL("TRUNCATE {}").format(leaf))
-        connection.execute(database.statement("fill_counts"), {"shard": shard})
+        connection.execute("TRUNCATE counts")
+        connection.execute(database.statement("fill_counts"))
         for text in json.loads(row[0]):
             connection.execute(text)
-        connection.execute("DELETE FROM agreements WHERE name = %s", (name,))
-    build_vector_indexes(database, shard)
-    with database.direct(shard) as connection:
-        for table in partitioned():
-            connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(SCHEMA, f"{table}_{shard}")))
+        connection.execute("DELETE FROM agreements WHERE name = %s", (LOADING,))
+    build_vector_indexes(database)
+    with database.alone() as connection:
+        for table in TABLES:
+            connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(SCHEMA, table)))

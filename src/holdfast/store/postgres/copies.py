@@ -113,12 +113,12 @@ class Copies:
             noted = connection.execute(self._database.statement("noted_copies")).fetchall()
         for host, path, identity in noted:
             if host != here():
-                unreached.append(f"{path} (on {host}: run `holdfast cluster vacuum` there)")
+                unreached.append(f"{path} (on {host}: run `holdfast postgres vacuum` there)")
                 continue
             try:
                 gone = self._erase_one(path, identity, pieces)
             except (StoreError, OSError) as error:
-                unreached.append(f"{path} ({error}; the next `holdfast cluster vacuum` tries again)")
+                unreached.append(f"{path} ({error}; the next `holdfast postgres vacuum` tries again)")
                 continue
             missing += [f"{path} ({gone})"] if gone else []
             with self._database.everywhere(writing=True) as connection:

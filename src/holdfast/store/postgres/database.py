@@ -13,27 +13,18 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
-from holdfast.errors import BusyStoreError, ClosedStoreError, HoldfastError, NotFoundError, StoreError, shown
+from holdfast.errors import BusyStoreError, ClosedStoreError, NotFoundError, StoreError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store.postgres.address import Address
-from holdfast.store.postgres.failures import (
-    explained,
-    explained_far,
-    is_of_another_server,
-    is_worth_another_try,
-    translated,
-)
+from holdfast.store.postgres.failures import explained, is_worth_another_try, translated
 from holdfast.store.postgres.pool import Connections
 from holdfast.store.postgres.schema import APP_ROLE, connect, queries
 from holdfast.store.postgres.values import Half
 from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
 from holdfast.types import Deadline, Unit, View
 
-# A tenant that nobody has written for has no shard, and no leaf has this number.
-NO_SHARD = -1
 # A serialisation failure goes away by itself; what fails so often has another reason.
 _TRIES = 6
 # A statement that is cancelled costs its answer: on a busy machine it may run longer than the question's budget.
@@ -41,44 +32,22 @@ _LEAST_TIMEOUT_MS = 2000
 # What a view shows of a large owner is looked up in a hash table, which is not made where it might not fit.
 _ROOM = "SET LOCAL work_mem = '128MB'"
 _LOCK_NAME = "holdfast"
-EVERYONE = ""  # in place of a tenant, for what is the whole store's: it has no rows, and no shard
+EVERYONE = ""  # in place of a tenant, for what is the whole store's: it has no rows
 _NOBODY = "\0"  # no tenant's name: NUL is not taken
 _READING, _WRITING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN ISOLATION LEVEL READ COMMITTED"
-# Tenants that are known to have a shard: a name each.
-_MOST_SETTLED = 100_000
 
 
 @dataclass(slots=True)
 class _Open:
     """The transaction that a thread has open."""
 
-    lender: Connections
     connection: psycopg.Connection[Any]
     writing: bool
     tenant: str = _NOBODY
-    # On another server, which knows one tenant's shard alone: that tenant, its shard, and the server.
-    home: tuple[str, int, str] | None = None
-    shard: int = NO_SHARD
-    server: str | None = None  # where the shard lies, if not here
     # What was written and is not yet told to the index: key → tenant and user.
     changed: dict[int, tuple[str, str]] = field(default_factory=dict)
     inserts: list[dict[str, Any]] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
-
-    def bind(self, tenant: str, row: tuple[int, str | None] | None) -> None:
-        """Note the tenant, and where it lies."""
-        if self.home is not None:
-            row = self.home[1:] if self.home[0] == tenant else None
-        self.tenant, (self.shard, self.server) = tenant, row or (NO_SHARD, None)
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A shard, the server that it lies at (None is the one that was opened), and whose rows there are not theirs."""
-
-    shard: int
-    server: str | None
-    left: tuple[str, ...] = ()
 
 
 class PostgresDatabase:
@@ -90,16 +59,12 @@ class PostgresDatabase:
         self._process = os.getpid()
         self._closed = False
         self._local = threading.local()
-        self._front = Connections(address.conninfo, address.shown, address.connections, self.patience_ms)
-        self._far: dict[int, Connections] = {}
-        self._far_lock = threading.Lock()
-        self._settled: set[str] = set()
+        self._connections = Connections(address.conninfo, address.shown, address.connections, self.patience_ms)
 
     def close(self) -> None:
         """Release the connections; further calls raise `ClosedStoreError`."""
         if self.is_usable():
-            for one in (self._front, *self._far.values()):
-                one.close()
+            self._connections.close()
         self._closed = True
 
     def is_usable(self) -> bool:
@@ -110,40 +75,32 @@ class PostgresDatabase:
 
     @contextmanager
     def snapshot(self, tenant: str) -> Iterator[None]:
-        """Read one state in a block, whatever others write; a block inside a block reads the same state.
-
-        It is read where the tenant's rows lie: another server is asked itself, and not through this one.
-        """
+        """Read one state in a block, whatever others write; a block inside a block reads the same state."""
         outer = self._current()
-        if outer is not None and (outer.lender is self._front or tenant in (EVERYONE, outer.tenant)):
-            before = outer.tenant
-            self.bind(tenant)
-            try:
+        if outer is None:
+            with self._begun():
+                self._begin(_READING, tenant)
                 yield
-            finally:
-                if outer.connection.info.transaction_status == TransactionStatus.INTRANS:
-                    self.bind(before)
             return
-        with self._begun(outer):
-            self._begin(self._front, _READING, tenant)
-            self._go_where_it_lies(tenant)
+        before = outer.tenant
+        self.bind(tenant)
+        try:
             yield
+        finally:
+            if outer.connection.info.transaction_status == TransactionStatus.INTRANS:
+                self.bind(before)
 
     @contextmanager
-    def transaction(self, tenant: str, users: Sequence[str] = (), others: Sequence[str] = ()) -> Iterator[None]:
-        """Run a block as one transaction of a tenant, alone with the units of some of its users.
-
-        Tenants that it writes for besides are `others`.
-        """
+    def transaction(self, tenant: str, users: Sequence[str] = ()) -> Iterator[None]:
+        """Run a block as one transaction of a tenant, alone with the units of some of its users."""
         if self._current() is not None:
             raise StoreError(
                 "nothing is written while this thread reads: an embedder or counter of a question called back "
                 "into its memory; write before or after the question"
             )
-        self._settle({tenant, *others})
         locks = [lock_number(tenant, user) for user in sorted({*users})]
-        with self._begun(None):
-            self._begin(self._front, _WRITING, tenant, locks=locks)
+        with self._begun():
+            self._begin(_WRITING, tenant, locks=locks)
             yield
 
     def retry(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work gives
@@ -157,7 +114,7 @@ class PostgresDatabase:
         raise AssertionError
 
     @contextmanager
-    def _begun(self, outer: _Open | None) -> Iterator[None]:
+    def _begun(self) -> Iterator[None]:
         """Run a block that begins a transaction of this thread, and end it."""
         self._refuse_unusable()
         try:
@@ -165,96 +122,21 @@ class PostgresDatabase:
             self.flush()
             self._open.connection.execute("COMMIT")
         except psycopg.Error as error:
-            raise self._explained(error, outer) from error
+            opened = self._current()
+            writing = opened is not None and opened.writing
+            raise explained(error, self.address.shown, writing=writing) from error
         finally:
-            opened, self._local.open = self._current(), outer
-            if opened is not None and opened is not outer:
-                opened.lender.give_back(opened.connection)
+            opened, self._local.open = self._current(), None
+            if opened is not None:
+                self._connections.give_back(opened.connection)
 
-    def _explained(self, error: psycopg.Error, outer: _Open | None) -> HoldfastError:
-        """Return an error as ours; one of another server, reached through this one, names that."""
-        opened = self._current()
-        if opened is None or opened is outer:
-            return explained(error, self.address.shown)
-        if opened.server is not None and not opened.connection.closed and is_of_another_server(error):
-            return explained_far(error, f"the server {opened.server}", writing=opened.writing)
-        return explained(error, self.place(), writing=opened.writing)
-
-    def _begin(
-        self, lender: Connections, statement: str, tenant: str, *, locks: Sequence[int] = (),
-        home: tuple[str, int, str] | None = None,
-    ) -> None:  # fmt: skip
+    def _begin(self, statement: str, tenant: str, *, locks: Sequence[int] = ()) -> None:
         if statement is _WRITING:
-            self._local.open = _Open(lender, lender.begin(statement)[0], writing=True)
+            self._local.open = _Open(self._connections.begin(statement)[0], writing=True)
             self.bind(tenant, locks=locks)
             return
-        steps = [sql.SQL(statement), *_binding(tenant, looking=home is None)]
-        connection, cursor = lender.begin(sql.SQL("; ").join(steps))
-        self._local.open = opened = _Open(lender, connection, writing=False, home=home)
-        opened.bind(tenant, _last(cursor))
-
-    def _go_where_it_lies(self, tenant: str) -> None:
-        """Read at the server that has the tenant's rows.
-
-        They are there as long as this server says so after the state that is read there has begun: whoever moves a
-        tenant says so first, and deletes then.
-        """
-        for _ in range(_TRIES):
-            opened = self._open
-            if opened.server is None:
-                return
-            home = (tenant, opened.shard, opened.server)
-            self._leave()
-            self._begin(self._lender(*home[1:]), _READING, tenant, home=home)
-            with translated(self.address.shown):
-                connection, cursor = self._front.begin(sql.SQL("; ").join(_binding(tenant, looking=True)))
-                now = _last(cursor)
-                self._front.give_back(connection)
-            if now is not None and now[0] == home[1]:
-                return
-            self._leave()
-            self._begin(self._front, _READING, tenant)
-        raise BusyStoreError(f"the tenant {shown(tenant)} is moved again and again; try again")
-
-    def _leave(self) -> None:
-        """End a transaction that has only looked."""
-        opened, self._local.open = self._open, None
-        opened.lender.give_back(opened.connection)
-
-    def _lender(self, shard: int, server: str) -> Connections:
-        """Return the connections to another server, where a shard lies."""
-        with self._far_lock:
-            if shard not in self._far:
-                connection, _ = self._front.begin(_READING)
-                try:
-                    conninfo = self._address_of(connection, shard)
-                finally:
-                    self._front.give_back(connection)
-                named = f"the server {server} of the cluster"
-                most = self.address.connections
-                self._far[shard] = Connections(conninfo, named, most, self.patience_ms, named)
-            return self._far[shard]
-
-    def _address_of(self, connection: psycopg.Connection[Any], shard: int) -> str:
-        row = connection.execute(queries()["far_address"], {"shard": shard}).fetchone()
-        there, password = row or (None, None)
-        return self.address.conninfo if there is None else make_conninfo(there, password=password)
-
-    def _settle(self, tenants: set[str]) -> None:
-        """Give new tenants a shard for good, before anything is written for them.
-
-        Another server commits before this one does: were this one to fail in between, nobody would know where the
-        rows of a new tenant are.
-        """
-        new = tenants - self._settled - {EVERYONE}
-        if not new:
-            return
-        with self.everywhere(writing=True) as connection:
-            for tenant in sorted(new):
-                connection.execute(queries()["add_tenant"], {"tenant": tenant})
-        if len(self._settled) > _MOST_SETTLED:
-            self._settled.clear()
-        self._settled |= new
+        connection, _ = self._connections.begin(sql.SQL("; ").join([sql.SQL(statement), *_binding(tenant)]))
+        self._local.open = _Open(connection, writing=False, tenant=tenant)
 
     def _current(self) -> _Open | None:
         found: _Open | None = getattr(self._local, "open", None)
@@ -275,23 +157,17 @@ class PostgresDatabase:
     def bind(self, tenant: str, *, locks: Sequence[int] = ()) -> None:
         """Let the statements that follow be about one tenant, and see no other: as a role that row security binds.
 
-        A writer has the tenant for itself against whoever moves it, and takes locks first, before it sees anything.
+        A writer takes locks first, before it sees anything.
         """
         opened = self._open
         if opened.tenant == tenant and not locks:
             return
         self.flush()
-        locking: list[sql.Composed] = []
-        if opened.writing:
-            moving = sql.Literal(lock_number(tenant))
-            locking.append(sql.SQL("SELECT pg_advisory_xact_lock_shared({})").format(moving))
-            locking += [sql.SQL("SELECT pg_advisory_xact_lock({})").format(sql.Literal(one)) for one in locks]
-        steps = _binding(tenant, looking=opened.home is None, first=locking)
-        row = _last(opened.connection.execute(sql.SQL("; ").join(steps)))
-        if row is None and opened.writing and tenant != EVERYONE:
-            opened.connection.execute(queries()["add_tenant"], {"tenant": tenant})
-            row = opened.connection.execute(queries()["tenant_shard"], {"tenant": tenant}).fetchone()
-        opened.bind(tenant, row)
+        steps = _binding(tenant, locks)
+        if opened.writing and tenant != EVERYONE:
+            steps.append(sql.SQL(queries()["add_tenant"]).format(sql.Literal(tenant)))
+        opened.connection.execute(sql.SQL("; ").join(steps))
+        opened.tenant = tenant
 
     def lock(self, tenant: str, users: Sequence[str]) -> None:
         """Have the units of some more users to itself, until the transaction ends."""
@@ -312,60 +188,20 @@ class PostgresDatabase:
         if self._current() is not None:
             raise StoreError("nothing of the whole store is asked inside a question; ask before or after it")
         with translated(self.address.shown, writing=writing):
-            connection, _ = self._front.begin("BEGIN" if writing else _READING)
+            connection, _ = self._connections.begin("BEGIN" if writing else _READING)
             try:
                 yield connection
                 connection.execute("COMMIT")
-            except psycopg.Error as error:
-                if connection.closed or not is_of_another_server(error):
-                    raise
-                raise explained_far(error, "a server", writing=writing) from error
             finally:
-                self._front.give_back(connection)
+                self._connections.give_back(connection)
 
     @contextmanager
-    def direct(self, shard: int) -> Iterator[psycopg.Connection[Any]]:
-        """Yield a connection to the server where a shard lies, outside of any transaction."""
+    def alone(self) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a connection of its own, outside of any transaction, with the rights of who opened the store."""
         self._refuse_unusable()
-        with self.everywhere() as connection:
-            conninfo = self._address_of(connection, shard)
-        place = f"the server of shard {shard}"
-        with connect(conninfo, place) as connection, translated(place):
+        with connect(self.address.conninfo) as connection, translated(self.address.shown):
             connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{self.patience_ms}ms",))
             yield connection
-
-    def shards(self) -> list[Location]:
-        """Return every shard, and where it lies."""
-        with self.everywhere() as connection:
-            rows = connection.execute(queries()["places"]).fetchall()
-        return [Location(number, server, tuple(left)) for number, server, left in rows]
-
-    @contextmanager
-    def state_of(self, place: Location) -> Iterator[psycopg.Connection[Any]]:
-        """Yield a connection to the server of a shard, in a state of all that is there, with rights to see all of it.
-
-        The statements name the shard: here, the leaves of other servers would be asked too.
-        """
-        if place.server is None:
-            with self.everywhere() as connection:
-                yield connection
-            return
-        lender = self._lender(place.shard, place.server)
-        with translated(lender.shown):
-            connection, _ = lender.begin(_READING)
-            try:
-                yield connection
-            finally:
-                lender.give_back(connection)
-
-    def shard(self) -> int:
-        """Return the shard of the bound tenant."""
-        return self._open.shard
-
-    def place(self) -> str:
-        """Return where the rows of the bound tenant lie, for people."""
-        opened = self._open
-        return opened.lender.shown if opened.server is None else f"{opened.lender.shown}, {opened.server}"
 
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[Callable[[], bool]]:
@@ -404,7 +240,7 @@ class PostgresDatabase:
         opened = self._open
         if opened.inserts:
             self.flush()
-        given = {**values, "shard": opened.shard, "tenant": opened.tenant}
+        given = {**values, "tenant": opened.tenant}
         if isinstance(vector := given.get("vector"), bytes):
             given["vector"] = Half(vector)
         return opened.connection.execute(statement, given, binary=True)
@@ -415,16 +251,16 @@ class PostgresDatabase:
             return self.run(name, values).fetchone()
         self._refuse_unusable()
         with translated(self.address.shown):
-            connection, cursor = self._front.begin(queries()[name], values)
+            connection, cursor = self._connections.begin(queries()[name], values)
             try:
                 return cursor.fetchone()
             finally:
-                self._front.give_back(connection)
+                self._connections.give_back(connection)
 
     def run_many(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement for each of some rows, all on their way before the first answer."""
         opened = self._open
-        given = [{**row, "shard": opened.shard, "tenant": opened.tenant} for row in rows]
+        given = [{**row, "tenant": opened.tenant} for row in rows]
         with opened.connection.cursor() as cursor:
             cursor.executemany(queries()[name], given)
 
@@ -506,22 +342,11 @@ class PostgresDatabase:
         return found
 
 
-def _binding(tenant: str, *, looking: bool, first: Sequence[sql.Composed] = ()) -> list[sql.Composed]:
-    """Return the statements that make those behind them one tenant's; the last looks up where it lies."""
-    name = sql.Literal(tenant)
-    steps = [sql.SQL("SELECT set_config('holdfast.tenant', {}, true)").format(name), *first]
-    steps.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(APP_ROLE)))
-    if looking:
-        place = "SELECT shard, server FROM tenants JOIN shards USING (shard) WHERE tenant = {}"
-        steps.append(sql.SQL(place).format(name))
-    return steps
-
-
-def _last(cursor: psycopg.Cursor[Any]) -> tuple[int, str | None] | None:
-    """Return the row that the last of some statements has found."""
-    while cursor.nextset():
-        pass
-    return cursor.fetchone() if cursor.description else None
+def _binding(tenant: str, locks: Sequence[int] = ()) -> list[sql.Composed]:
+    """Return the statements that make those behind them one tenant's."""
+    steps = [sql.SQL("SELECT set_config('holdfast.tenant', {}, true)").format(sql.Literal(tenant))]
+    steps += [sql.SQL("SELECT pg_advisory_xact_lock({})").format(sql.Literal(one)) for one in locks]
+    return [*steps, sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(APP_ROLE))]
 
 
 def repeated(unit: Unit) -> dict[str, Any]:

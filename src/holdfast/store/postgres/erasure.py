@@ -9,7 +9,7 @@ archive and base backups: the answer names them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 from uuid import uuid4
@@ -20,14 +20,14 @@ from holdfast.errors import ServerError, StoreError
 from holdfast.store.erasure import Doomed, doomed_of, erase, resting_on
 from holdfast.store.marks import Marker
 from holdfast.store.postgres.copies import Copies
-from holdfast.store.postgres.database import NO_SHARD, PostgresDatabase
-from holdfast.store.postgres.schema import partitioned
+from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.store.postgres.schema import TABLES
 from holdfast.store.rows import GLOBAL, ReadUnits, Row, agent_matches, unit_of
 from holdfast.types import Document, Erasure, View
 
 # Writing so much anew takes about as long as a question may.
 _AT_ONCE_BYTES = 64 * 2**20
-# Shards that hold bytes of what was erased are agreed on under this name and their number.
+# That tables hold bytes of what was erased is agreed on under this name.
 _ERASING = "erasing"
 _SAMPLED = "pages of pg_statistic may hold names of it: VACUUM FULL pg_catalog.pg_statistic as a superuser"
 _OUTSIDE = "the server's write-ahead log, its archive, base backups, replicas and logs hold it until it is recycled"
@@ -55,7 +55,6 @@ class PostgresEraser:
     ) -> Erasure:
         """Erase in one transaction, then write tables anew where that is quick; see `Store.forget`."""
         progress("erasing")
-        self._mark_ahead(view.tenant)
         with self._write({view.tenant: {view.user, GLOBAL}}):
             rows = self._doomed(view, ids, owner=owner)
             gone: list[Doomed] = [*map(doomed_of, rows)]
@@ -65,14 +64,11 @@ class PostgresEraser:
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
                 self._run("erase_document", {"user": one.user or GLOBAL, "name": one.name})
-            shard, place = self._database.shard(), self._database.place()
-            self._database.agree(f"{_ERASING} {shard}", uuid4().hex)
+            self._database.agree(_ERASING, uuid4().hex)
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
         progress("writing the tables anew")
-        held_up = "; ".join(
-            filter(None, (self._rewrite(shard, most=_AT_ONCE_BYTES), *self._rewrite_left(view.tenant)))
-        )
+        held_up = self._rewrite(most=_AT_ONCE_BYTES)
         return Erasure(
             units=ReadUnits(rows),
             summaries=tuple(map(unit_of, summaries)),
@@ -80,27 +76,16 @@ class PostgresEraser:
             complete=not held_up and not unreached,
             pending=bool(held_up),
             reason=held_up,
-            files=(place,),
+            files=(self._database.address.shown,),
             outside=(*unreached, *missing, _OUTSIDE, *self._untold),
         )
-
-    def _mark_ahead(self, tenant: str) -> None:
-        """Mark a shard of another server before anything is deleted there, because that server commits first.
-
-        Were this one to fail in between, nobody would write those tables anew.
-        """
-        with self._database.everywhere(writing=True) as connection:
-            row = connection.execute(self._database.statement("tenant_shard"), {"tenant": tenant}).fetchone()
-            if row is not None and row[1] is not None:
-                mark = {"name": f"{_ERASING} {row[0]}", "value": uuid4().hex}
-                connection.execute(self._database.statement("agree"), mark)
 
     def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
         """Erase from the copies; an error leaves them to whoever finishes."""
         try:
             return self._copies.erase(pieces)
         except StoreError as error:
-            return [f"backups ({error}; the next `holdfast cluster vacuum` tries again)"], []
+            return [f"backups ({error}; the next `holdfast postgres vacuum` tries again)"], []
 
     def preview(self, view: View, ids: Sequence[str], *, owner: bool) -> Erasure:
         """Return what would be erased."""
@@ -129,54 +114,32 @@ class PostgresEraser:
 
     def finish(self) -> bool:
         """Write the tables anew that hold bytes of what was erased; return whether nothing is left to do."""
-        with self._database.everywhere() as connection:
-            names = connection.execute(
-                "SELECT name FROM agreements WHERE name LIKE %s", (f"{_ERASING} %",)
-            ).fetchall()
-            left = connection.execute("SELECT DISTINCT shard FROM moves WHERE deleted").fetchall()
         unreached, _ = self._copies.erase()
-        shards = {int(name.partition(" ")[2]) for (name,) in names} | {shard for (shard,) in left}
-        held_up = [self._rewrite(shard) for shard in sorted(shards)]
-        return not unreached and not any(held_up)
-
-    def _rewrite(self, shard: int, most: int | None = None) -> str:
-        """Write the tables of a shard anew; return why that is still to be done, or nothing."""
-        if shard == NO_SHARD:
-            return ""
-        mark = {"name": f"{_ERASING} {shard}"}
         with self._database.everywhere() as connection:
-            left = connection.execute(self._database.statement("deleted_moves"), {"shard": shard}).fetchall()
-            [marked] = connection.execute(self._database.statement("agreed"), mark).fetchone() or (None,)
+            marked = connection.execute(self._database.statement("agreed"), {"name": _ERASING}).fetchone()
+        return not (marked and self._rewrite()) and not unreached
+
+    def _rewrite(self, most: int | None = None) -> str:
+        """Write the tables anew; return why that is still to be done, or nothing."""
+        with self._database.everywhere() as connection:
+            marked = connection.execute(self._database.statement("agreed"), {"name": _ERASING}).fetchone()
         try:
-            with self._database.direct(shard) as connection:
-                found = connection.execute(
-                    self._database.statement("leaves"), {"tables": [*partitioned()], "shard": shard}
-                ).fetchall()
+            with self._database.alone() as connection:
+                found = connection.execute(self._database.statement("tables"), {"tables": [*TABLES]}).fetchall()
                 size = sum(bytes_ for _, bytes_ in found)
                 if most is not None and size > most:
                     told = f"tables of {size:,} bytes are to be written anew (VACUUM FULL), and all wait meanwhile; "
-                    return f"{told}run `holdfast cluster vacuum` when it suits"
+                    return f"{told}run `holdfast postgres vacuum` when it suits"
                 if not self._is_past(connection):
-                    return "an older transaction still sees it; end it, and run `holdfast cluster vacuum`"
+                    return "an older transaction still sees it; end it, and run `holdfast postgres vacuum`"
                 self._untold = _write_anew(connection, [name for name, _ in found])
         except (StoreError, ServerError, psycopg.errors.LockNotAvailable) as error:
             return f"the tables are in use: {error}"
-        with self._database.everywhere(writing=True) as connection:
-            # What was erased meanwhile has marked it anew.
-            connection.execute("DELETE FROM agreements WHERE name = %s AND value = %s", (mark["name"], marked))
-            for (tenant,) in left:
-                connection.execute(self._database.statement("forget_move"), {"shard": shard, "tenant": tenant})
+        if marked is not None:
+            with self._database.everywhere(writing=True) as connection:
+                # What was erased meanwhile has marked it anew.
+                connection.execute("DELETE FROM agreements WHERE name = %s AND value = %s", (_ERASING, marked[0]))
         return ""
-
-    def _rewrite_left(self, tenant: str) -> Iterator[str]:
-        """Write the tables anew that a tenant has left for another server; yield why that is still to be done."""
-        with self._database.everywhere() as connection:
-            noted = connection.execute(self._database.statement("moves_of"), {"tenant": tenant}).fetchall()
-        for shard, deleted in noted:
-            if deleted:
-                yield self._rewrite(shard, most=_AT_ONCE_BYTES)
-            else:
-                yield f"shard {shard} has rows of a move that did not end; run `holdfast cluster move` again"
 
     def _is_past(self, connection: psycopg.Connection[Any]) -> bool:
         """Return whether nobody can see any more what was erased before now."""

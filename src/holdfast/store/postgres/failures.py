@@ -19,9 +19,6 @@ from holdfast.errors import (
 # Another transaction was in the way, and this one was undone whole: it can be done again.
 _AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
 _Remedy = tuple[type[StoreError | ServerError], str]
-_AWAY = "it cannot be reached, or went away; its tenants wait, others do not: start it, or check its address"
-# SQLSTATEs of a connection that is lost, or that its server ends.
-_LOST = ("08", "57P0")
 _NO_RIGHT = "the role has no right to do this; log in as the owner of the store's tables, or as a member of that role"
 _CROWDED = "the server takes no more connections; lower `pool`, or raise its max_connections"
 _TRANSLATION: dict[type[psycopg.Error], _Remedy] = {
@@ -39,8 +36,6 @@ _TRANSLATION: dict[type[psycopg.Error], _Remedy] = {
     errors.InvalidCatalogName: (StoreError, "there is no such database; create it, or check the address"),
     errors.DataCorrupted: (DamagedStoreError, "the server reports damage; restore a backup"),
     errors.IndexCorrupted: (DamagedStoreError, "an index of the server is damaged; REINDEX it"),
-    errors.SqlclientUnableToEstablishSqlconnection: (ServerError, _AWAY),
-    errors.FdwUnableToEstablishConnection: (ServerError, _AWAY),
 }
 _UNREACHABLE = "the server cannot be reached, or went away; start it, or check the address"
 
@@ -63,11 +58,6 @@ def is_worth_another_try(error: BaseException | None) -> bool:
     return isinstance(error, _AGAIN)
 
 
-def is_of_another_server(error: psycopg.Error) -> bool:
-    """Return whether a server says, on a connection that goes on, that a connection is lost: to another server."""
-    return (error.sqlstate or "").startswith(_LOST)
-
-
 @contextmanager
 def translated(place: str, *, writing: bool = False) -> Iterator[None]:
     """Turn the errors of a block into ours; of one transaction (`writing`) the message says what became of it."""
@@ -86,10 +76,3 @@ def explained(error: psycopg.Error, place: str, *, writing: bool = False) -> Sto
         found, undone = (ServerError, _UNREACHABLE), "this write is not acknowledged; " if writing else ""
     kind, remedy = found or (StoreError, "run `holdfast doctor`")
     return kind(f"{place}: {undone}{remedy} (PostgreSQL: {said[0] if said else type(error).__name__})")
-
-
-def explained_far(error: psycopg.Error, server: str, *, writing: bool) -> ServerError:
-    """Return an error of ours for a server that is asked through another one."""
-    unknown = "this write is not acknowledged; " if writing else ""
-    said = (error.diag.message_primary or str(error)).strip().splitlines()
-    return ServerError(f"{server} of the cluster: {unknown}{_AWAY} (PostgreSQL: {said[0]})")

@@ -154,7 +154,7 @@ class KnownUnits:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The embedding space that a store has agreed on, its number, and whether this leaf has an index of it."""
+    """The embedding space that a store has agreed on, its number, and whether there is an index of it."""
 
     name: str | None = None
     key: int | None = None

@@ -21,11 +21,10 @@ _LOOK_SECONDS, _RECONNECT_SECONDS = 1.0, 0.5
 
 
 class Connections:
-    """Connections that are lent one by one; `shown` and `server` say in messages to whom they are."""
+    """Connections that are lent one by one; `shown` says in messages to whom they are."""
 
-    def __init__(self, conninfo: str, shown: str, most: int, patience_ms: int, server: str = "") -> None:
+    def __init__(self, conninfo: str, shown: str, most: int, patience_ms: int) -> None:
         self.shown = shown
-        self._server = server
         self._conninfo = conninfo
         self._most = most
         self._patience_ms = patience_ms
@@ -68,7 +67,7 @@ class Connections:
                 raise
             else:
                 return connection, cursor
-        connect(self._conninfo, self._server).close()
+        connect(self._conninfo).close()
         raise BusyStoreError(f"connections to {self.shown} die as soon as they are used; see the server's log")
 
     def _take(self) -> psycopg.Connection[Any]:
@@ -78,7 +77,7 @@ class Connections:
             try:
                 return self._pool.getconn(min(_LOOK_SECONDS, max(0.05, self._patience_ms / 1000)))
             except PoolTimeout as error:
-                connect(self._conninfo, self._server).close()  # says why, when no connection can be had at all
+                connect(self._conninfo).close()  # says why, when no connection can be had at all
                 if not left and self._pool.get_stats().get("pool_size", 0) < self._most:
                     raise BusyStoreError(f"{self.shown} is only just back; try again") from error
                 if not left:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from holdfast.errors import ForeignStoreError, NewerStoreError, ReadOnlyStoreError, StoreError, shown
 from holdfast.store.postgres.address import Address
 from holdfast.store.postgres.failures import explained, translated
 
 SCHEMA = "holdfast"
-SHARD = "shard"  # agreed on at a server that has one shard of a store: its number there
 # What tenants' transactions run as: it has no right to pass row security, and nobody logs in as it.
 APP_ROLE = "holdfast_app"
 # halfvec and Hamming distances came with 0.7, scans that go on behind a filter with 0.8.
@@ -28,7 +26,12 @@ _MIGRATING = 0x484F4C44
 _CONNECT_SECONDS = 10
 # Each time somebody else was faster, and is done by now.
 _ROLE_TRIES = 5
-# What no plan needs to know of a leaf: words and vectors. Names are sampled, as plans go by them, until an erasure.
+# Whose rows belong to tenants.
+TABLES = (
+    "units", "versions", "vectors", "version_vectors", "absences", "documents", "entries", "postings", "counts",
+    "names", "facts", "symbols", "waiting",
+)  # fmt: skip
+# What no plan needs to know: words and vectors. Names are sampled, as plans go by them, until an erasure.
 _NEVER_SAMPLED = (
     "body metadata gate superseded_why path given_to terms fields tfs impacts lengths acts topic claim vector low "
     "high"
@@ -38,10 +41,8 @@ DO $$
 DECLARE one record;
 BEGIN
     FOR one IN SELECT attrelid::regclass AS place, attname FROM pg_attribute
-            JOIN pg_type ON pg_type.oid = atttypid JOIN pg_class ON pg_class.oid = attrelid
         WHERE attrelid = ANY (string_to_array(current_setting('holdfast.tables'), ',')::regclass[]) AND attnum > 0
-            AND NOT attisdropped AND (relkind = 'p' AND typcategory <> 'N'
-                OR attname = ANY (string_to_array(current_setting('holdfast.columns'), ',')))
+            AND NOT attisdropped AND attname = ANY (string_to_array(current_setting('holdfast.columns'), ','))
     LOOP
         EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', one.place, one.attname);
     END LOOP;
@@ -82,32 +83,19 @@ def migrations() -> tuple[tuple[int, str], ...]:
     return tuple((int(script.name[:4]), script.read_text(encoding="utf-8")) for script in scripts)
 
 
-@cache
-def leaf_script() -> str:
-    """Return what makes the leaves of one shard."""
-    return str((_folder() / "leaf.sql").read_text(encoding="utf-8"))
-
-
-@cache
-def partitioned() -> tuple[str, ...]:
-    """Return the tables that have a leaf for each shard."""
-    return tuple(re.findall(r"^CREATE TABLE (\w+)_\{shard\}", leaf_script(), re.MULTILINE))
-
-
-def connect(conninfo: str, place: str = "") -> psycopg.Connection[Any]:
+def connect(conninfo: str) -> psycopg.Connection[Any]:
     """Connect once.
 
     Raises:
         ServerError: nobody answers there.
         StoreError: the server refuses.
     """
-    place = f"{place}, {_shown(conninfo)}" if place else _shown(conninfo)
     try:
         return psycopg.connect(conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS)
     except psycopg.OperationalError as error:
-        raise explained(_refusal(error), place) from error
+        raise explained(_refusal(error), _shown(conninfo)) from error
     except psycopg.ProgrammingError as error:
-        raise StoreError(f"{place}: the address is not understood ({str(error).strip()})") from error
+        raise StoreError(f"{_shown(conninfo)}: the address is not understood ({str(error).strip()})") from error
 
 
 def _refusal(error: psycopg.OperationalError) -> psycopg.Error:
@@ -145,11 +133,15 @@ def bring_up_to_date(address: Address) -> bool:
             found = connection.info.server_version // 10_000
             raise StoreError(f"{address.shown} runs PostgreSQL {found}; 16 is the oldest that fits")
         [replica] = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
-        if _check(connection, address) or replica:
+        if _check(connection, address):
             return bool(replica)
+        if replica:
+            _refuse_spread(connection, address)
+            return True
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
             if not _check(connection, address):
+                _refuse_spread(connection, address)
                 _create(connection, address)
         return False
 
@@ -173,6 +165,21 @@ def _check(connection: psycopg.Connection[Any], address: Address) -> bool:
     return bool(applied == newest)
 
 
+def _refuse_spread(connection: psycopg.Connection[Any], address: Address) -> None:
+    """Refuse one of several servers that older versions could spread a store over."""
+    [known] = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.shards",)).fetchone() or (None,)
+    if known is None:
+        return
+    connection.execute(f"SET search_path = {SCHEMA}, public")
+    [spread] = connection.execute(queries()["is_spread"]).fetchone() or (False,)
+    if spread:
+        raise StoreError(
+            f"{address.shown} belongs to a store that is spread over several servers, which this version cannot "
+            "read; with the version that spread it, move every tenant home (`holdfast cluster move TENANT front`), "
+            "run `holdfast cluster vacuum`, and open the front with this version then"
+        )
+
+
 def _create(connection: psycopg.Connection[Any], address: Address) -> None:
     _need_extension(connection, address)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
@@ -182,26 +189,13 @@ def _create(connection: psycopg.Connection[Any], address: Address) -> None:
         "(number integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
     )
     [last] = connection.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchone() or (0,)
-    if last:
-        _bring_shards_up_to_date(connection)
     for number, script in migrations():
         if number > last:
             connection.execute(script)
             connection.execute("INSERT INTO migrations (number) VALUES (%s)", (number,))
     if last == 0:
-        _sample_nothing(connection, partitioned())
-        add_leaf(connection, 0)
-        for table in partitioned():
-            connection.execute(f"ALTER TABLE {table} ATTACH PARTITION {table}_0 FOR VALUES IN (0)")
+        _sample_nothing(connection)
     _secure(connection, address)
-
-
-def _bring_shards_up_to_date(connection: psycopg.Connection[Any]) -> None:
-    """Bring the other servers of a store up to date first: what this one asks for has to be there."""
-    far = connection.execute("SELECT shard FROM shards WHERE server IS NOT NULL ORDER BY shard").fetchall()
-    for (shard,) in far:
-        place, password = connection.execute(queries()["far_address"], {"shard": shard}).fetchone() or ("", None)
-        bring_up_to_date(Address(make_conninfo(place, password=password), f"the server of shard {shard}"))
 
 
 def _need_extension(connection: psycopg.Connection[Any], address: Address) -> None:
@@ -222,18 +216,9 @@ def _need_extension(connection: psycopg.Connection[Any], address: Address) -> No
         )
 
 
-def add_leaf(connection: psycopg.Connection[Any], shard: int) -> None:
-    """Make the tables of one shard, with their indexes, beside their parents."""
-    connection.execute(leaf_script().replace("{shard}", str(shard)))
-    _sample_nothing(connection, [f"{table}_{shard}" for table in partitioned()])
-
-
-def _sample_nothing(connection: psycopg.Connection[Any], tables: Sequence[str]) -> None:
-    """Let the server keep no samples of what people say: what is erased would live on in them (law 16).
-
-    Of parents it keeps none at all: only leaves are read, and only theirs are made anew by an erasure.
-    """
-    connection.execute("SELECT set_config('holdfast.tables', %s, true)", (",".join(tables),))
+def _sample_nothing(connection: psycopg.Connection[Any]) -> None:
+    """Let the server keep no samples of what people say: what is erased would live on in them (law 16)."""
+    connection.execute("SELECT set_config('holdfast.tables', %s, true)", (",".join(TABLES),))
     connection.execute("SELECT set_config('holdfast.columns', %s, true)", (",".join(_NEVER_SAMPLED),))
     connection.execute(_SAMPLE_NOTHING)
 
@@ -244,9 +229,9 @@ def _secure(connection: psycopg.Connection[Any], address: Address) -> None:
     role, mine = sql.Identifier(APP_ROLE), "tenant = (SELECT current_setting('holdfast.tenant', true))"
     connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(SCHEMA), role))
     connection.execute(sql.SQL("GRANT USAGE ON SEQUENCE unit_keys, document_keys TO {}").format(role))
-    connection.execute(sql.SQL("GRANT SELECT ON agreements, spaces, shards TO {}").format(role))
+    connection.execute(sql.SQL("GRANT SELECT ON agreements, spaces TO {}").format(role))
     connection.execute(sql.SQL("GRANT SELECT, INSERT ON tenants TO {}").format(role))
-    for table in (*partitioned(), "tenants"):
+    for table in (*TABLES, "tenants"):
         name = sql.Identifier(table)
         if table != "tenants":
             connection.execute(sql.SQL("GRANT SELECT, INSERT, UPDATE, DELETE ON {} TO {}").format(name, role))

@@ -65,7 +65,7 @@ _HELD, _MOST_HELD, _SCANNED = 100, 1000, 10_000
 _HANDED_ON, _FOR_EACH, _FOR_SIMILAR = 300, 2, 4
 # Hypervectors that are compared before the clock is looked at: some 20 ms. No key is as large as the other number.
 _HEARD_TOGETHER, _BEYOND = 10_000, 2**63 - 1
-_OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s
+_OF_DENSITY = """AND EXISTS (SELECT 1 FROM entries WHERE entries.tenant = %(tenant)s
     AND entries.unit_key = units.key AND entries.anchor_density = %(density)s::real)"""
 _Scored = list[tuple[str, float]]
 _Found = tuple[Sequence[str], NDArray[np.float64]]  # ids, and their scores

@@ -7,7 +7,6 @@ owner has that owner's lock, so that conversations grow turn by turn, as in a st
 from __future__ import annotations
 
 import json
-import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,7 +23,6 @@ from holdfast.errors import (
     EmbeddingSpaceError,
     QuotaError,
     ReadOnlyStoreError,
-    ServerError,
     StoreError,
     shown,
 )
@@ -54,18 +52,17 @@ from holdfast.store.postgres.database import EVERYONE, PostgresDatabase, lock_nu
 from holdfast.store.postgres.derived import derive_changed
 from holdfast.store.postgres.erasure import PostgresEraser
 from holdfast.store.postgres.reading import PostgresReading
-from holdfast.store.postgres.schema import SHARD, bring_up_to_date, migrations, partitioned
+from holdfast.store.postgres.schema import TABLES, bring_up_to_date, migrations
 from holdfast.store.postgres.search import APPROXIMATE_FROM
 from holdfast.store.postgres.upkeep import DERIVATION, build_vector_indexes, derive_again, fingerprint_of, set_quota
 from holdfast.store.postgres.values import Half
-from holdfast.store.postgres.verify import MOST_SHOWN, problems_in
+from holdfast.store.postgres.verify import problems_in
 from holdfast.store.postgres.workers import Place, claimed
 from holdfast.store.rows import GLOBAL, SPACE, unit_of
 from holdfast.store.writing import Writer
 from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
 from holdfast.types.lifecycle import Claimed
 
-log = logging.getLogger("holdfast")
 Owners = Mapping[str, set[str]]  # tenant → users
 
 
@@ -106,12 +103,7 @@ class PostgresStore:
         mine, place = fingerprint_of(self._derivation), self._database.address.shown
         with self._database.everywhere() as connection:
             row = connection.execute(self._database.statement("agreed"), {"name": DERIVATION}).fetchone()
-            shard = connection.execute(self._database.statement("agreed"), {"name": SHARD}).fetchone()
-            unfinished = bulk.unfinished(connection)
-        if shard is not None:
-            raise StoreError(
-                f"{place} has one shard of a store, number {shard[0]}; open the store by the address of its front"
-            )
+            unfinished = bulk.is_unfinished(connection)
         if row is None and not self._replica:
             with self._database.everywhere(writing=True) as connection:
                 connection.execute(self._database.statement("agree_first"), {"name": DERIVATION, "value": mine})
@@ -121,12 +113,12 @@ class PostgresStore:
         if row is not None and row[0] != mine:
             raise StoreError(
                 f"{place} was indexed by another version or with other `analysis` settings, or not to its end; use "
-                "those, or derive the index again: `holdfast cluster reindex`"
+                "those, or derive the index again: `holdfast postgres reindex`"
             )
         if unfinished:
             raise BusyStoreError(
                 f"{place} is being loaded; wait for it, or, if that was interrupted, load again or run `holdfast "
-                "cluster index`"
+                "postgres index`"
             )
 
     def close(self) -> None:
@@ -156,7 +148,7 @@ class PostgresStore:
                 f"{self._database.address.shown} is a replica, which is only read; write to the primary server"
             )
         tenants = sorted(owners) or [EVERYONE]
-        with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ())), tenants[1:]):
+        with self._database.transaction(tenants[0], sorted(owners.get(tenants[0], ()))):
             for tenant in tenants[1:]:
                 self._database.lock(tenant, sorted(owners[tenant]))
             self._database.bind(tenants[0])
@@ -254,7 +246,7 @@ class PostgresStore:
     def _settle_space(self, space: str) -> None:
         """Agree on the first space; of two who come at once, the second hears of the first's.
 
-        It is committed before vectors of it are: another server commits before this one does.
+        It is committed by itself, so that whoever comes meanwhile waits for no vectors.
         """
         if not self._has_space and self._database.ask("agreed", {"name": SPACE}) is None:
             with self._write({}), self._database.as_owner():
@@ -320,25 +312,9 @@ class PostgresStore:
             if after is not None:
                 row = self._database.find(after.tenant, after.user, after.id)
                 start = 0 if row is None else row[0]
-        rows, away = self._gather(name, {"space": space, "after": start, "limit": limit})
-        if away:
-            log.warning("units wait for their vectors on servers that cannot be reached: %s", "; ".join(away))
-        return [unit_of(row) for row in sorted(rows)[:limit]]
-
-    def _gather(self, name: str, values: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-        """Return the rows of a statement from every server, and why some of them could not be asked."""
-        rows: list[Any] = []
-        away: list[str] = []
-        for place in self._database.shards():
-            asked = {**values, "shard": place.shard, "left": [*place.left]}
-            try:
-                with self._database.state_of(place) as connection:
-                    rows += connection.execute(self._database.statement(name), asked).fetchall()
-            except ServerError as error:
-                if place.server is None:
-                    raise
-                away.append(str(error))
-        return rows, away
+        with self._database.everywhere() as connection:
+            asked = {"space": space, "after": start, "limit": limit}
+            return [unit_of(row) for row in connection.execute(self._database.statement(name), asked)]
 
     def claim(self, space: str, most: int, after: Place | None = None) -> AbstractContextManager[Claimed]:
         """Claim some of the units that wait for vectors, so that no other process embeds them meanwhile."""
@@ -394,13 +370,13 @@ class PostgresStore:
             schema_version=migrations()[-1][0],
             location=self._database.address.shown,
             staleness_seconds=self._staleness(),
-            away=store.get("away", ()),
         )
 
     def _whole(self, space: str | None) -> dict[str, Any]:
-        rows, away = self._gather("whole_store", {"space": space, "tables": [*partitioned()]})
-        units, sizes, waiting = (sum(column) for column in zip(*rows, strict=True))
-        return {"units": units, "bytes": sizes, "waiting": waiting, "away": tuple(away)}
+        asked = {"space": space, "tables": [*TABLES]}
+        with self._database.everywhere() as connection:
+            [(units, size, waiting)] = connection.execute(self._database.statement("whole_store"), asked)
+        return {"units": units, "bytes": size, "waiting": waiting}
 
     def _staleness(self) -> float | None:
         """Return how old the newest of what a replica has may be; of any other server there is nothing to tell."""
@@ -414,7 +390,7 @@ class PostgresStore:
         return [name for (name,) in rows]
 
     def loading(self, units: int, processes: int | None = None) -> AbstractContextManager[Write]:
-        """See `Copyable.loading`: many units, into shards that hold nothing yet, go by COPY; see `bulk`.
+        """See `Copyable.loading`: many units, into a store that holds nothing yet, go by COPY; see `bulk`.
 
         Then `processes` derive what is searched, as many as there are processors unless it is said how many.
         """
@@ -425,14 +401,9 @@ class PostgresStore:
     # --------------------------------------------------------------------------------------------- upkeep
 
     def build_indexes(self, *, least: int = APPROXIMATE_FROM, concurrently: bool = False) -> list[str]:
-        """Finish loads that were interrupted, and build what large owners' vectors are found by; return its names."""
-        with self._database.everywhere() as connection:
-            unfinished = bulk.unfinished(connection)
-            shards = [shard for (shard,) in connection.execute("SELECT shard FROM shards ORDER BY shard")]
-        for shard in unfinished:
-            bulk.finish_load(self._database, shard)
-        built = [build_vector_indexes(self._database, one, least=least, concurrently=concurrently) for one in shards]
-        return [name for names in built for name in names]
+        """Finish a load that was interrupted, and build what large owners' vectors are found by; return its names."""
+        bulk.finish_load(self._database)
+        return build_vector_indexes(self._database, least=least, concurrently=concurrently)
 
     def derive_again(self, progress: Callable[[int, int], None] = lambda _done, _of: None) -> int:
         """Derive what is searched from every unit anew; see `upkeep.derive_again`."""
@@ -444,16 +415,8 @@ class PostgresStore:
 
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""
-        found: list[Problem] = []
-        for place in self._database.shards():
-            try:
-                with self._database.state_of(place) as connection:
-                    found += problems_in(connection, place.shard)
-            except ServerError as error:
-                if place.server is None:
-                    raise
-                found.append(Problem(f"shard {place.shard} could not be looked at: {error}", "start its server"))
-        return found[:MOST_SHOWN]
+        with self._database.everywhere() as connection:
+            return problems_in(connection)
 
 
 def _owner_of(mark: Mark) -> tuple[str, set[str]] | None:

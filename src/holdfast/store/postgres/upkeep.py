@@ -37,7 +37,7 @@ def fingerprint_of(derivation: Derivation) -> str:
 
 
 def build_vector_indexes(
-    database: PostgresDatabase, shard: int, *, least: int = APPROXIMATE_FROM, concurrently: bool = False
+    database: PostgresDatabase, *, least: int = APPROXIMATE_FROM, concurrently: bool = False
 ) -> list[str]:
     """Build what large owners' vectors are found by in the space that is searched; return what was there or built.
 
@@ -47,17 +47,14 @@ def build_vector_indexes(
         space = connection.execute(database.statement("space_key")).fetchone()
     if space is None:
         return []
-    with database.direct(shard) as connection:
+    with database.alone() as connection:
         connection.execute(f"SET search_path = {SCHEMA}, public; SET maintenance_work_mem = '{_GRAPH}'")
-        vectors, counts = (sql.Identifier(f"{table}_{shard}") for table in ("vectors", "counts"))
-        owners = sql.SQL("SELECT sum(n) AS n FROM {} WHERE kind = 'u' GROUP BY tenant, \"user\"").format(counts)
-        largest = sql.SQL("SELECT max(n) FROM ({}) AS owners").format(owners)
-        [most] = connection.execute(largest).fetchone() or (None,)
-        asked = sql.SQL("SELECT vector_dims(vector) FROM {} WHERE space = %s LIMIT 1").format(vectors)
+        [most] = connection.execute(database.statement("largest_owner")).fetchone() or (None,)
+        asked = "SELECT vector_dims(vector) FROM vectors WHERE space = %s LIMIT 1"
         found = connection.execute(asked, (space[1],)).fetchone()
         if found is None or (most or 0) < least:
             return []
-        statements = vector_index_statements(shard, space[1], found[0], space[0])
+        statements = vector_index_statements(space[1], found[0], space[0])
         for statement in statements:
             _drop_invalid(connection, statement)
             _build(connection, statement, concurrently=concurrently)

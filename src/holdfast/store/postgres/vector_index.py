@@ -1,4 +1,4 @@
-"""Indexes that a large owner's vectors are found by (HNSW): one for each leaf and embedding space.
+"""Indexes that a large owner's vectors are found by (HNSW): one for each embedding space.
 
 They are made by whoever loads or cares for a store; a reading uses those that are there.
 """
@@ -25,9 +25,9 @@ def indexed_tier(space: str, dims: int) -> int | None:
     return _INDEXED if space.startswith(CARRYING_MODELS) and dims > _INDEXED else None
 
 
-def index_name(shard: int, space: int) -> str:
-    """Return what the index over the vectors of a leaf is called."""
-    return f"vectors_{shard}_space_{space}"
+def index_name(space: int) -> str:
+    """Return what the index over the vectors of a space is called."""
+    return f"vectors_space_{space}"
 
 
 def indexed_vector(dims: int, tier: int | None = None) -> str:
@@ -37,11 +37,11 @@ def indexed_vector(dims: int, tier: int | None = None) -> str:
     return f"subvector(vector, 1, {tier})::halfvec({tier})"
 
 
-def vector_index_statements(shard: int, space: int, dims: int, space_name: str = "") -> list[str]:
-    """Return the statements that make the index of a leaf for one space; each may run again."""
+def vector_index_statements(space: int, dims: int, space_name: str = "") -> list[str]:
+    """Return the statements that make the index of one space; each may run again."""
     if dims > MOST_DIMS:
         return []
     what = indexed_vector(dims, indexed_tier(space_name, dims))
     how = f"WITH (m = {_NEIGHBOURS}, ef_construction = {_CARE}) WHERE space = {space}"
-    where = f"{index_name(shard, space)} ON vectors_{shard} USING hnsw"
+    where = f"{index_name(space)} ON vectors USING hnsw"
     return [f"CREATE INDEX IF NOT EXISTS {where} (({what}) halfvec_cosine_ops) {how}"]

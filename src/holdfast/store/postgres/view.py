@@ -14,9 +14,9 @@ from holdfast.store.filters import FIELD_DEFAULTS
 from holdfast.store.rows import GLOBAL
 from holdfast.types import JSON, Condition, Filter, Junction, View, iso
 
-_OWNED = "units.shard = %(shard)s AND units.tenant = %(tenant)s"
+_OWNED = "units.tenant = %(tenant)s"
 _NOT_SUPERSEDED_THEN = """(units.superseded_by IS NULL OR units.superseded_at > %(as_of)s)
-    AND NOT EXISTS (SELECT 1 FROM absences WHERE absences.shard = %(shard)s AND absences.tenant = %(tenant)s
+    AND NOT EXISTS (SELECT 1 FROM absences WHERE absences.tenant = %(tenant)s
         AND absences.unit_key = units.key AND absences.since <= %(as_of)s AND absences.until > %(as_of)s)"""
 
 
@@ -62,7 +62,7 @@ def compile_view(view: View, *, searching: bool = True) -> VisibleRows:
     if view.user == GLOBAL:
         return VisibleRows(own, "false", own, values)
     # A user's own unit hides a global one of the same id.
-    hidden = f"""EXISTS (SELECT 1 FROM units AS own WHERE own.shard = %(shard)s AND own.tenant = %(tenant)s
+    hidden = f"""EXISTS (SELECT 1 FROM units AS own WHERE own.tenant = %(tenant)s
         AND own."user" = %(user)s AND own.id = units.id{agent.format("own")})"""  # noqa: S608 - bound names only
     return VisibleRows(
         own,

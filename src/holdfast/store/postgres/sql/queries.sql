@@ -1,5 +1,4 @@
--- Statements that write, and those that whole units are read by, by name. Each is about one tenant, whose shard is named
--- too, so that no other leaf is touched. `{row}`, `{version}`, `{ids}` and `{keys}` are filled; values never are.
+-- Statements that write, and those that whole units are read by, by name. Each is about one tenant. `{row}`, `{version}`, `{ids}` and `{keys}` are filled; values never are.
 
 -- name: row
 key, body, checksum, superseded_by, access_count, covered_by, gate, superseded_why,
@@ -16,7 +15,7 @@ ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s::jsonb)::bigint));
 
 -- name: counted
 WITH entry AS (
-    SELECT tenant, "user", agent, speaker, lengths, terms, unit_key FROM entries WHERE shard = %(shard)s
+    SELECT tenant, "user", agent, speaker, lengths, terms, unit_key FROM entries
 ), counted AS (
     SELECT tenant, "user", agent, 'u' AS kind, '' AS name, count(*) AS n FROM entry GROUP BY 1, 2, 3
     UNION ALL SELECT tenant, "user", agent, 's', speaker, count(*) FROM entry GROUP BY 1, 2, 3, 5
@@ -27,24 +26,11 @@ WITH entry AS (
 );
 
 -- name: add_tenant
-INSERT INTO tenants (tenant, shard)
-SELECT %(tenant)s, shard FROM shards WHERE takes_tenants ORDER BY shard
-OFFSET abs(hashtextextended(%(tenant)s, 0) %% (SELECT count(*) FROM shards WHERE takes_tenants)) LIMIT 1
-ON CONFLICT DO NOTHING RETURNING shard;
-
--- name: tenant_shard
-SELECT shard, server FROM tenants JOIN shards USING (shard) WHERE tenant = %(tenant)s;
-
--- name: far_address
--- With the password that the two servers know each other by.
-SELECT address, (SELECT substr(given, length('password=') + 1)
-    FROM pg_user_mappings, unnest(umoptions) AS given
-    WHERE srvname = server AND umuser = 0 AND starts_with(given, 'password='))
-FROM shards WHERE shard = %(shard)s;
+-- Goes with the statements that bind a transaction to a tenant, as one text.
+INSERT INTO tenants (tenant) VALUES ({}) ON CONFLICT DO NOTHING;
 
 -- name: tenant_room
-SELECT most_units, (SELECT coalesce(sum(n), 0)::bigint FROM counts
-    WHERE shard = %(shard)s AND counts.tenant = tenants.tenant AND kind = 'u')
+SELECT most_units, (SELECT coalesce(sum(n), 0)::bigint FROM counts WHERE counts.tenant = tenants.tenant AND kind = 'u')
 FROM tenants WHERE tenant = %(tenant)s AND most_units IS NOT NULL;
 
 -- name: lock_quota
@@ -73,33 +59,33 @@ SELECT nextval('unit_keys') FROM generate_series(1, %(count)s);
 
 -- name: find_unit
 SELECT {row}
-FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND id = %(id)s;
+FROM units WHERE tenant = %(tenant)s AND "user" = %(user)s AND id = %(id)s;
 
 -- name: find_units
 SELECT {row}
 FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND id = {ids}
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND id = {ids}
 ORDER BY "user";
 
 -- name: units_by_key
 SELECT {row}
-FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = {keys};
+FROM units WHERE tenant = %(tenant)s AND key = {keys};
 
 -- name: taken_ids
-SELECT id FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND id = {ids};
+SELECT id FROM units WHERE tenant = %(tenant)s AND "user" = %(user)s AND id = {ids};
 
 -- name: stored_states
 SELECT id, checksum, superseded_by, covered_by, gate, access_count FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND id = {ids};
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND id = {ids};
 
 -- name: next_units
-SELECT key, "user" FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key > %(after)s
+SELECT key, "user" FROM units WHERE tenant = %(tenant)s AND key > %(after)s
 ORDER BY key LIMIT %(limit)s;
 
 -- name: insert_unit
-INSERT INTO units (shard, tenant, key, "user", id, version, session, position, event_time, body, checksum, document,
+INSERT INTO units (tenant, key, "user", id, version, session, position, event_time, body, checksum, document,
     agent, kind, scope, recorded_time, expires_at, valid_from, valid_to, metadata, access_count)
-VALUES (%(shard)s, %(tenant)s, %(key)s, %(user)s, %(id)s, %(version)s, %(session)s, %(position)s, %(event_time)s,
+VALUES (%(tenant)s, %(key)s, %(user)s, %(id)s, %(version)s, %(session)s, %(position)s, %(event_time)s,
     %(body)s, %(checksum)s, %(document)s, %(agent)s, %(kind)s, %(scope)s, %(recorded_time)s, %(expires_at)s,
     %(valid_from)s, %(valid_to)s, %(metadata)s::jsonb, 0);
 
@@ -108,139 +94,138 @@ UPDATE units SET version = %(version)s, session = %(session)s, position = %(posi
     body = %(body)s, checksum = %(checksum)s, agent = %(agent)s, kind = %(kind)s, scope = %(scope)s,
     recorded_time = %(recorded_time)s, expires_at = %(expires_at)s, valid_from = %(valid_from)s, valid_to = %(valid_to)s,
     metadata = %(metadata)s::jsonb
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
+WHERE tenant = %(tenant)s AND key = %(key)s;
 
 -- name: rewrite_unit
 UPDATE units SET body = %(body)s::text, checksum = %(checksum)s, scope = %(body)s::text::json ->> 'scope'
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
+WHERE tenant = %(tenant)s AND key = %(key)s;
 
 -- name: archive_version
-INSERT INTO versions (shard, tenant, unit_key, version, body, checksum)
-SELECT shard, tenant, key, version, body, checksum FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
+INSERT INTO versions (tenant, unit_key, version, body, checksum)
+SELECT tenant, key, version, body, checksum FROM units
+WHERE tenant = %(tenant)s AND key = %(key)s;
 
 -- name: unarchive_vector
-DELETE FROM version_vectors WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = %(key)s AND version = (
-    SELECT version FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s);
+DELETE FROM version_vectors WHERE tenant = %(tenant)s AND unit_key = %(key)s AND version = (
+    SELECT version FROM units WHERE tenant = %(tenant)s AND key = %(key)s);
 
 -- name: archive_vector
-INSERT INTO version_vectors (shard, tenant, unit_key, version, space, vector, checksum)
-SELECT v.shard, v.tenant, v.unit_key, v.version, v.space, v.vector, v.checksum
-FROM vectors AS v JOIN units AS u ON u.shard = v.shard AND u.tenant = v.tenant AND u.key = v.unit_key
-WHERE v.shard = %(shard)s AND v.tenant = %(tenant)s AND v.unit_key = %(key)s AND u.shard = %(shard)s
-    AND u.tenant = %(tenant)s AND u.version = v.version;
+INSERT INTO version_vectors (tenant, unit_key, version, space, vector, checksum)
+SELECT v.tenant, v.unit_key, v.version, v.space, v.vector, v.checksum
+FROM vectors AS v JOIN units AS u ON u.tenant = v.tenant AND u.key = v.unit_key
+WHERE v.tenant = %(tenant)s AND v.unit_key = %(key)s AND u.tenant = %(tenant)s AND u.version = v.version;
 
 -- name: supersede_unit
 UPDATE units SET superseded_by = %(by)s, superseded_why = %(why)s,
     superseded_at = CASE WHEN %(by)s::text IS NOT NULL THEN coalesce(superseded_at, %(at)s) END
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
+WHERE tenant = %(tenant)s AND key = %(key)s;
 
 -- name: next_position
 SELECT coalesce(max(position) + 1, 0) FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND session = %(session)s;
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND session = %(session)s;
 
 -- name: last_turns
 SELECT {row}
 FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND session IS NOT DISTINCT FROM %(session)s
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND session IS NOT DISTINCT FROM %(session)s
     AND agent = %(agent)s AND document IS NULL AND kind = 'turn'
 ORDER BY key DESC LIMIT %(limit)s;
 
 -- name: document_of_unit
-SELECT document FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
+SELECT document FROM units WHERE tenant = %(tenant)s AND key = %(key)s;
 
 -- name: count_access
 UPDATE units SET access_count = access_count + 1
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND id = {ids}
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND id = {ids}
     AND (%(agent)s::text IS NULL OR agent IN ('', %(agent)s));
 
 -- name: put_gate
 UPDATE units SET gate = %(gate)s
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND id = %(id)s AND version = %(version)s
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND id = %(id)s AND version = %(version)s
 RETURNING key, body, checksum;
 
 -- name: cover_unit
 UPDATE units SET covered_by = %(by)s, covered_at = %(at)s
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
+WHERE tenant = %(tenant)s AND key = %(key)s;
 
 -- name: uncover_units
 UPDATE units SET covered_by = NULL, covered_at = NULL
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND covered_by = {ids} RETURNING key, id;
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND covered_by = {ids} RETURNING key, id;
 
 -- name: superseded_by
 SELECT superseded_by FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND id = %(id)s;
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND id = %(id)s;
 
 -- name: owner_summaries
 SELECT {row}
 FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND kind = 'summary' ORDER BY key;
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND kind = 'summary' ORDER BY key;
 
 -- ---------------------------------------------------------------------------------------------------- versions
 
 -- name: first_version
 SELECT {version} FROM versions
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = %(key)s AND version = 1;
+WHERE tenant = %(tenant)s AND unit_key = %(key)s AND version = 1;
 
 -- name: unit_versions
-SELECT {version} FROM versions WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = %(key)s ORDER BY version;
+SELECT {version} FROM versions WHERE tenant = %(tenant)s AND unit_key = %(key)s ORDER BY version;
 
 -- name: versions_of_keys
 SELECT {version} FROM versions
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys} ORDER BY unit_key, version;
+WHERE tenant = %(tenant)s AND unit_key = {keys} ORDER BY unit_key, version;
 
 -- name: rewritten_since
 SELECT key, version FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND version > 1
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND version > 1
     AND recorded_time > %(as_of)s;
 
 -- name: versions_by
 SELECT {version} FROM versions
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys}
+WHERE tenant = %(tenant)s AND unit_key = {keys}
     AND (body::json ->> 'recorded_time') COLLATE "C" <= %(as_of)s
 ORDER BY unit_key, version;
 
 -- name: lifetimes
 SELECT CASE WHEN superseded_at <= %(as_of)s THEN superseded_by END,
     CASE WHEN covered_at <= %(as_of)s THEN covered_by END,
-    (SELECT by FROM absences WHERE absences.shard = %(shard)s AND absences.tenant = %(tenant)s AND unit_key = %(key)s
+    (SELECT by FROM absences WHERE absences.tenant = %(tenant)s AND unit_key = %(key)s
         AND since <= %(as_of)s AND until > %(as_of)s LIMIT 1)
-FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
+FROM units WHERE tenant = %(tenant)s AND key = %(key)s;
 
 -- name: rewrite_version
 UPDATE versions SET body = %(body)s, checksum = %(checksum)s
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = %(key)s AND version = %(version)s;
+WHERE tenant = %(tenant)s AND unit_key = %(key)s AND version = %(version)s;
 
 -- name: insert_version
-INSERT INTO versions (shard, tenant, unit_key, version, body, checksum)
-VALUES (%(shard)s, %(tenant)s, %(key)s, %(version)s, %(body)s, %(checksum)s);
+INSERT INTO versions (tenant, unit_key, version, body, checksum)
+VALUES (%(tenant)s, %(key)s, %(version)s, %(body)s, %(checksum)s);
 
 -- name: record_absence
-INSERT INTO absences (shard, tenant, unit_key, by, since, until)
-SELECT shard, tenant, key, superseded_by, superseded_at, %(until)s FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s AND superseded_by IS NOT NULL
+INSERT INTO absences (tenant, unit_key, by, since, until)
+SELECT tenant, key, superseded_by, superseded_at, %(until)s FROM units
+WHERE tenant = %(tenant)s AND key = %(key)s AND superseded_by IS NOT NULL
     AND superseded_at IS NOT NULL;
 
 -- name: insert_absence
-INSERT INTO absences (shard, tenant, unit_key, by, since, until)
-VALUES (%(shard)s, %(tenant)s, %(key)s, %(by)s, %(since)s, %(until)s);
+INSERT INTO absences (tenant, unit_key, by, since, until)
+VALUES (%(tenant)s, %(key)s, %(by)s, %(since)s, %(until)s);
 
 -- name: forget_absences
 UPDATE absences SET by = %(erased)s
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND by = {ids} AND unit_key IN (
-    SELECT key FROM units WHERE units.shard = %(shard)s AND units.tenant = %(tenant)s AND "user" = %(user)s);
+WHERE tenant = %(tenant)s AND by = {ids} AND unit_key IN (
+    SELECT key FROM units WHERE units.tenant = %(tenant)s AND "user" = %(user)s);
 
 -- ----------------------------------------------------------------------------------------------------- vectors
 
 -- name: put_vector
 WITH one AS (
     SELECT key, "user", version FROM units
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND id = %(id)s AND version = %(version)s
+    WHERE tenant = %(tenant)s AND "user" = %(user)s AND id = %(id)s AND version = %(version)s
 ), gone AS (
-    DELETE FROM vectors WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = (SELECT key FROM one) RETURNING 1
+    DELETE FROM vectors WHERE tenant = %(tenant)s AND unit_key = (SELECT key FROM one) RETURNING 1
 )
-INSERT INTO vectors (shard, tenant, unit_key, "user", space, version, vector, checksum)
-SELECT %(shard)s, %(tenant)s, key, "user", (SELECT key FROM spaces WHERE name = %(space)s), version, %(vector)s,
+INSERT INTO vectors (tenant, unit_key, "user", space, version, vector, checksum)
+SELECT %(tenant)s, key, "user", (SELECT key FROM spaces WHERE name = %(space)s), version, %(vector)s,
     %(checksum)s
 FROM one WHERE (SELECT count(*) FROM gone) >= 0  -- after the old one is gone
 RETURNING unit_key;
@@ -248,54 +233,54 @@ RETURNING unit_key;
 -- name: fitting_units
 SELECT key, u."user", u.id, u.version
 FROM unnest(%(users)s::text[], %(ids)s::text[], %(versions)s::integer[]) AS given ("user", id, version)
-JOIN units AS u ON u.shard = %(shard)s AND u.tenant = %(tenant)s AND u."user" = given."user" AND u.id = given.id
+JOIN units AS u ON u.tenant = %(tenant)s AND u."user" = given."user" AND u.id = given.id
     AND u.version = given.version;
 
 -- name: insert_vector
-INSERT INTO vectors (shard, tenant, unit_key, "user", space, version, vector, checksum)
-VALUES (%(shard)s, %(tenant)s, %(key)s, %(user)s, (SELECT key FROM spaces WHERE name = %(space)s), %(version)s, %(vector)s,
+INSERT INTO vectors (tenant, unit_key, "user", space, version, vector, checksum)
+VALUES (%(tenant)s, %(key)s, %(user)s, (SELECT key FROM spaces WHERE name = %(space)s), %(version)s, %(vector)s,
     %(checksum)s);
 
 -- name: insert_version_vector
-INSERT INTO version_vectors (shard, tenant, unit_key, version, space, vector, checksum)
-VALUES (%(shard)s, %(tenant)s, %(key)s, %(version)s, (SELECT key FROM spaces WHERE name = %(space)s), %(vector)s,
+INSERT INTO version_vectors (tenant, unit_key, version, space, vector, checksum)
+VALUES (%(tenant)s, %(key)s, %(version)s, (SELECT key FROM spaces WHERE name = %(space)s), %(vector)s,
     %(checksum)s);
 
 -- name: vectors_of_units
 SELECT unit_key, vector, checksum FROM vectors
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND space = (SELECT key FROM spaces WHERE name = %(space)s)
+WHERE tenant = %(tenant)s AND space = (SELECT key FROM spaces WHERE name = %(space)s)
     AND unit_key = {keys};
 
 -- name: vectors_of_versions
 SELECT unit_key, vector, checksum, version FROM version_vectors
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND space = (SELECT key FROM spaces WHERE name = %(space)s)
+WHERE tenant = %(tenant)s AND space = (SELECT key FROM spaces WHERE name = %(space)s)
     AND unit_key = {keys} ORDER BY unit_key, version;
 
 -- name: vectors_of_keys
-SELECT vector FROM vectors WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys}
+SELECT vector FROM vectors WHERE tenant = %(tenant)s AND unit_key = {keys}
 UNION ALL
-SELECT vector FROM version_vectors WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+SELECT vector FROM version_vectors WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: no_longer_waiting
 -- What somebody else embeds at this moment is left to them.
-DELETE FROM waiting WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = ANY (ARRAY(
-    SELECT unit_key FROM waiting WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys}
+DELETE FROM waiting WHERE tenant = %(tenant)s AND unit_key = ANY (ARRAY(
+    SELECT unit_key FROM waiting WHERE tenant = %(tenant)s AND unit_key = {keys}
     FOR UPDATE SKIP LOCKED));
 
 -- name: waiting_of_keys
 SELECT {row}
 FROM units AS u
-WHERE u.shard = %(shard)s AND u.tenant = %(tenant)s AND u.key = {keys} AND NOT EXISTS (
-    SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = %(tenant)s AND v.unit_key = u.key
+WHERE u.tenant = %(tenant)s AND u.key = {keys} AND NOT EXISTS (
+    SELECT 1 FROM vectors AS v WHERE v.tenant = %(tenant)s AND v.unit_key = u.key
         AND v.version = u.version AND v.space = (SELECT s.key FROM spaces AS s WHERE s.name = %(space)s))
 ORDER BY u.key;
 
 -- name: drop_waiting
-DELETE FROM waiting AS w WHERE w.shard = %(shard)s AND w.tenant = %(tenant)s AND w.unit_key = ANY (ARRAY(
-    SELECT unit_key FROM waiting WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys}
+DELETE FROM waiting AS w WHERE w.tenant = %(tenant)s AND w.unit_key = ANY (ARRAY(
+    SELECT unit_key FROM waiting WHERE tenant = %(tenant)s AND unit_key = {keys}
     FOR UPDATE SKIP LOCKED)) AND NOT EXISTS (
-    SELECT 1 FROM units AS u WHERE u.shard = %(shard)s AND u.tenant = %(tenant)s AND u.key = w.unit_key AND NOT EXISTS (
-        SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = %(tenant)s AND v.unit_key = u.key
+    SELECT 1 FROM units AS u WHERE u.tenant = %(tenant)s AND u.key = w.unit_key AND NOT EXISTS (
+        SELECT 1 FROM vectors AS v WHERE v.tenant = %(tenant)s AND v.unit_key = u.key
             AND v.version = u.version AND v.space = (SELECT s.key FROM spaces AS s JOIN agreements AS a ON a.value = s.name
                 WHERE a.name = 'space')));
 
@@ -303,16 +288,16 @@ DELETE FROM waiting AS w WHERE w.shard = %(shard)s AND w.tenant = %(tenant)s AND
 
 -- name: erase_document
 DELETE FROM documents
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND name = %(name)s RETURNING key;
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND name = %(name)s RETURNING key;
 
 -- name: put_document
 WITH known AS (
     UPDATE documents SET path = %(path)s, core = %(core)s, body = %(body)s, checksum = %(checksum)s,
         given_to = %(given_to)s
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND name = %(name)s RETURNING 1
+    WHERE tenant = %(tenant)s AND "user" = %(user)s AND name = %(name)s RETURNING 1
 )
-INSERT INTO documents (shard, tenant, key, "user", name, path, core, body, checksum, given_to)
-SELECT %(shard)s, %(tenant)s, nextval('document_keys'), %(user)s, %(name)s, %(path)s, %(core)s, %(body)s, %(checksum)s,
+INSERT INTO documents (tenant, key, "user", name, path, core, body, checksum, given_to)
+SELECT %(tenant)s, nextval('document_keys'), %(user)s, %(name)s, %(path)s, %(core)s, %(body)s, %(checksum)s,
     %(given_to)s
 WHERE NOT EXISTS (SELECT 1 FROM known);
 
@@ -323,24 +308,24 @@ WHERE NOT EXISTS (SELECT 1 FROM known);
 SELECT -1;
 
 -- name: erase_units
-DELETE FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = {keys};
+DELETE FROM units WHERE tenant = %(tenant)s AND key = {keys};
 
 -- name: erase_versions
-DELETE FROM versions WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+DELETE FROM versions WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: erase_vectors
-DELETE FROM vectors WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+DELETE FROM vectors WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: erase_version_vectors
-DELETE FROM version_vectors WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+DELETE FROM version_vectors WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: erase_absences
-DELETE FROM absences WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+DELETE FROM absences WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: mentioning_units
 SELECT {row}
 FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND ("user" = %(user)s OR %(user)s = '')
+WHERE tenant = %(tenant)s AND ("user" = %(user)s OR %(user)s = '')
     AND (strpos(body, '"supersedes"') > 0 OR strpos(body, '"links"') > 0) AND EXISTS (
         SELECT 1 FROM json_array_elements_text(coalesce(body::json -> 'supersedes', '[]')) AS named WHERE named = {ids}
         UNION ALL
@@ -348,7 +333,7 @@ WHERE shard = %(shard)s AND tenant = %(tenant)s AND ("user" = %(user)s OR %(user
 
 -- name: mentioning_versions
 SELECT unit_key, v.version, v.body FROM versions AS v JOIN units AS u ON u.key = unit_key
-WHERE v.shard = %(shard)s AND v.tenant = %(tenant)s AND u.shard = %(shard)s AND u.tenant = %(tenant)s
+WHERE v.tenant = %(tenant)s AND u.tenant = %(tenant)s
     AND ("user" = %(user)s OR %(user)s = '') AND EXISTS (
         SELECT 1 FROM json_array_elements_text(coalesce(v.body::json -> 'supersedes', '[]')) AS named WHERE named = {ids}
         UNION ALL
@@ -356,12 +341,12 @@ WHERE v.shard = %(shard)s AND v.tenant = %(tenant)s AND u.shard = %(shard)s AND 
 
 -- name: forget_superseders
 UPDATE units SET superseded_by = %(erased)s, superseded_why = NULL
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND superseded_by = {ids}
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND superseded_by = {ids}
 RETURNING key;
 
 -- name: owned_units
 SELECT {row}
-FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s
+FROM units WHERE tenant = %(tenant)s AND "user" = %(user)s
 ORDER BY event_time, position, id;
 
 -- name: record_backup
@@ -392,160 +377,166 @@ DELETE FROM copies WHERE host = %(host)s AND path = %(path)s;
 
 -- name: kept_keys
 SELECT key FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND (%(whole)s = 1 OR "user" = %(user)s)
+WHERE tenant = %(tenant)s AND (%(whole)s = 1 OR "user" = %(user)s)
     AND (%(session)s::text IS NULL OR session = %(session)s)
 ORDER BY key;
 
 -- name: kept_units
 SELECT {row}, superseded_at, covered_at, document
-FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = {keys} ORDER BY key;
+FROM units WHERE tenant = %(tenant)s AND key = {keys} ORDER BY key;
 
 -- name: kept_absences
 SELECT unit_key, by, since, until FROM absences
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys} ORDER BY unit_key, since, until;
+WHERE tenant = %(tenant)s AND unit_key = {keys} ORDER BY unit_key, since, until;
 
 -- name: kept_vectors
 SELECT unit_key, vector, checksum, version, name FROM vectors JOIN spaces ON spaces.key = space
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys}
+WHERE tenant = %(tenant)s AND unit_key = {keys}
 UNION ALL
 SELECT unit_key, vector, checksum, version, name FROM version_vectors JOIN spaces ON spaces.key = space
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: kept_document_keys
 SELECT key FROM documents
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND (%(whole)s = 1 OR "user" = %(user)s) ORDER BY key;
+WHERE tenant = %(tenant)s AND (%(whole)s = 1 OR "user" = %(user)s) ORDER BY key;
 
 -- name: kept_document
 SELECT "user", name, core, body, checksum FROM documents
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
+WHERE tenant = %(tenant)s AND key = %(key)s;
 
 -- name: write_fate
 UPDATE units SET superseded_by = %(superseded_by)s, superseded_at = %(superseded_at)s,
     superseded_why = %(superseded_why)s, covered_by = %(covered_by)s, covered_at = %(covered_at)s, gate = %(gate)s,
     access_count = %(access_count)s
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = %(key)s;
+WHERE tenant = %(tenant)s AND key = %(key)s;
 
 -- ------------------------------------------------------------------------------------------------------ derived
 
 -- name: derived_state
 SELECT u.key, u.checksum, e.content FROM units AS u
-LEFT JOIN entries AS e ON e.shard = %(shard)s AND e.tenant = %(tenant)s AND e.unit_key = u.key
-WHERE u.shard = %(shard)s AND u.tenant = %(tenant)s AND u.key = {keys};
+LEFT JOIN entries AS e ON e.tenant = %(tenant)s AND e.unit_key = u.key
+WHERE u.tenant = %(tenant)s AND u.key = {keys};
 
 -- name: derived_entries
 SELECT unit_key, "user", agent, speaker, lengths, terms, impacts FROM entries
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: promote_entry
 UPDATE entries SET content = %(after)s
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = %(key)s AND content = %(before)s;
+WHERE tenant = %(tenant)s AND unit_key = %(key)s AND content = %(before)s;
 
 -- name: forget_derivation
-UPDATE entries SET content = -1 WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+UPDATE entries SET content = -1 WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: insert_entry
-INSERT INTO entries (shard, tenant, unit_key, "user", content, author, speaker, role, agent, event_us, starts_us, ends_us,
+INSERT INTO entries (tenant, unit_key, "user", content, author, speaker, role, agent, event_us, starts_us, ends_us,
     decay_rate, length, said, stating, anchor_density, lengths, terms, fields, tfs, impacts, topic, claim, acts)
-VALUES (%(shard)s, %(tenant)s, %(key)s, %(user)s, %(content)s, %(author)s, %(speaker)s, %(role)s, %(agent)s,
+VALUES (%(tenant)s, %(key)s, %(user)s, %(content)s, %(author)s, %(speaker)s, %(role)s, %(agent)s,
     %(event_us)s, %(starts_us)s, %(ends_us)s, %(decay_rate)s, %(length)s, %(said)s, %(stating)s, %(anchor_density)s,
     %(lengths)s, %(terms)s, %(fields)s, %(tfs)s, %(impacts)s, %(topic)s::bit(4096), %(claim)s::bit(4096), %(acts)s);
 
 -- name: insert_postings
-INSERT INTO postings (shard, tenant, "user", term, impact, unit_key, field, tf, length, role, low, high)
-SELECT %(shard)s, %(tenant)s, * FROM unnest(%(users)s::text[], %(terms)s::text[], %(impacts)s::real[], %(keys)s::bigint[],
+INSERT INTO postings (tenant, "user", term, impact, unit_key, field, tf, length, role, low, high)
+SELECT %(tenant)s, * FROM unnest(%(users)s::text[], %(terms)s::text[], %(impacts)s::real[], %(keys)s::bigint[],
     %(fields)s::smallint[], %(tfs)s::integer[], %(lengths)s::integer[], %(roles)s::smallint[], %(lows)s::bigint[],
     %(highs)s::bigint[]);
 
 -- name: insert_names
-INSERT INTO names (shard, tenant, "user", name, kind, unit_key)
-SELECT %(shard)s, %(tenant)s, * FROM unnest(%(users)s::text[], %(names)s::text[], %(kinds)s::"char"[], %(keys)s::bigint[]);
+INSERT INTO names (tenant, "user", name, kind, unit_key)
+SELECT %(tenant)s, * FROM unnest(%(users)s::text[], %(names)s::text[], %(kinds)s::"char"[], %(keys)s::bigint[]);
 
 -- name: insert_facts
-INSERT INTO facts (shard, tenant, "user", unit_key, subject, relation, object, confidence)
-SELECT %(shard)s, %(tenant)s, * FROM unnest(%(users)s::text[], %(keys)s::bigint[], %(subjects)s::text[],
+INSERT INTO facts (tenant, "user", unit_key, subject, relation, object, confidence)
+SELECT %(tenant)s, * FROM unnest(%(users)s::text[], %(keys)s::bigint[], %(subjects)s::text[],
     %(relations)s::text[], %(objects)s::text[], %(confidences)s::double precision[]);
 
 -- name: insert_symbols
-INSERT INTO symbols (shard, tenant, "user", token, symbol, unit_key, tokens)
-SELECT %(shard)s, %(tenant)s, * FROM unnest(%(users)s::text[], %(tokens)s::text[], %(symbols)s::text[], %(keys)s::bigint[],
+INSERT INTO symbols (tenant, "user", token, symbol, unit_key, tokens)
+SELECT %(tenant)s, * FROM unnest(%(users)s::text[], %(tokens)s::text[], %(symbols)s::text[], %(keys)s::bigint[],
     %(sizes)s::smallint[]);
 
 -- name: insert_waiting
-INSERT INTO waiting (shard, tenant, unit_key)
-SELECT %(shard)s, %(tenant)s, key FROM units AS u
-WHERE u.shard = %(shard)s AND u.tenant = %(tenant)s AND u.key = {keys}
-    AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = %(tenant)s AND v.unit_key = u.key
+INSERT INTO waiting (tenant, unit_key)
+SELECT %(tenant)s, key FROM units AS u
+WHERE u.tenant = %(tenant)s AND u.key = {keys}
+    AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.tenant = %(tenant)s AND v.unit_key = u.key
         AND v.version = u.version AND v.space = (SELECT s.key FROM spaces AS s JOIN agreements AS a ON a.value = s.name
             WHERE a.name = 'space'))
-    AND NOT EXISTS (SELECT 1 FROM waiting AS w WHERE w.shard = %(shard)s AND w.tenant = %(tenant)s AND w.unit_key = u.key);
+    AND NOT EXISTS (SELECT 1 FROM waiting AS w WHERE w.tenant = %(tenant)s AND w.unit_key = u.key);
 
 -- name: erase_postings
 DELETE FROM postings AS p
 USING unnest(%(users)s::text[], %(terms)s::text[], %(impacts)s::real[], %(given)s::bigint[]) AS gone ("user", term, impact, key)
-WHERE p.shard = %(shard)s AND p.tenant = %(tenant)s AND p."user" = gone."user" AND p.term = gone.term
+WHERE p.tenant = %(tenant)s AND p."user" = gone."user" AND p.term = gone.term
     AND p.impact = gone.impact AND p.unit_key = gone.key;
 
 -- name: erase_entries
-DELETE FROM entries WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+DELETE FROM entries WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: erase_names
-DELETE FROM names WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+DELETE FROM names WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: erase_facts
-DELETE FROM facts WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+DELETE FROM facts WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: erase_symbols
-DELETE FROM symbols WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = {keys};
+DELETE FROM symbols WHERE tenant = %(tenant)s AND unit_key = {keys};
 
 -- name: add_counts
 UPDATE counts AS c SET n = c.n + d.n
 FROM unnest(%(users)s::text[], %(agents)s::text[], %(kinds)s::"char"[], %(names)s::text[], %(ns)s::bigint[])
     AS d ("user", agent, kind, name, n)
-WHERE c.shard = %(shard)s AND c.tenant = %(tenant)s AND c."user" = d."user" AND c.kind = d.kind AND c.name = d.name
+WHERE c.tenant = %(tenant)s AND c."user" = d."user" AND c.kind = d.kind AND c.name = d.name
     AND c.agent = d.agent;
 
 -- name: first_counts
-INSERT INTO counts (shard, tenant, "user", agent, kind, name, n)
-SELECT %(shard)s, %(tenant)s, d.* FROM unnest(%(users)s::text[], %(agents)s::text[], %(kinds)s::"char"[],
+INSERT INTO counts (tenant, "user", agent, kind, name, n)
+SELECT %(tenant)s, d.* FROM unnest(%(users)s::text[], %(agents)s::text[], %(kinds)s::"char"[],
     %(names)s::text[], %(ns)s::bigint[]) AS d ("user", agent, kind, name, n)
-WHERE NOT EXISTS (SELECT 1 FROM counts AS c WHERE c.shard = %(shard)s AND c.tenant = %(tenant)s AND c."user" = d."user"
+WHERE NOT EXISTS (SELECT 1 FROM counts AS c WHERE c.tenant = %(tenant)s AND c."user" = d."user"
     AND c.kind = d.kind AND c.name = d.name AND c.agent = d.agent);
 
 -- name: drop_counts
 DELETE FROM counts AS c
 USING unnest(%(users)s::text[], %(agents)s::text[], %(kinds)s::"char"[], %(names)s::text[]) AS d ("user", agent, kind, name)
-WHERE c.shard = %(shard)s AND c.tenant = %(tenant)s AND c."user" = d."user" AND c.kind = d.kind AND c.name = d.name
+WHERE c.tenant = %(tenant)s AND c."user" = d."user" AND c.kind = d.kind AND c.name = d.name
     AND c.agent = d.agent AND c.n = 0;
 
 -- name: owner_stats
 SELECT count(*), count(DISTINCT session), min(event_time), max(event_time), coalesce(sum(version), 0)::bigint FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '');
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '');
 
 -- name: owner_kinds
 SELECT kind, count(*) FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') GROUP BY 1 ORDER BY 1;
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') GROUP BY 1 ORDER BY 1;
 
 -- name: owner_scopes
 SELECT scope, count(*) FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') GROUP BY 1 ORDER BY 1;
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') GROUP BY 1 ORDER BY 1;
 
--- ------------------------------------------------------- the whole store, as who opened it, at the server of a shard
+-- ------------------------------------------------------------------------------- the whole store, as who opened it
+
+-- name: is_spread
+-- Of a schema that could be: a tenant, or bytes that it left, on another server; or this is that server.
+SELECT EXISTS (SELECT 1 FROM tenants JOIN shards USING (shard) WHERE server IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM moves)
+    OR EXISTS (SELECT 1 FROM agreements WHERE name = 'shard' OR name ~ '^erasing [1-9]');
 
 -- name: tenants
 SELECT tenant FROM tenants WHERE tenant != '' ORDER BY tenant;
 
 -- name: all_wait_for
-INSERT INTO waiting (shard, tenant, unit_key)
-SELECT u.shard, u.tenant, u.key FROM units AS u
-WHERE NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.shard = u.shard AND v.tenant = u.tenant AND v.unit_key = u.key
+INSERT INTO waiting (tenant, unit_key)
+SELECT u.tenant, u.key FROM units AS u
+WHERE NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.tenant = u.tenant AND v.unit_key = u.key
         AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s))
-    AND NOT EXISTS (SELECT 1 FROM waiting AS w WHERE w.shard = u.shard AND w.tenant = u.tenant AND w.unit_key = u.key);
+    AND NOT EXISTS (SELECT 1 FROM waiting AS w WHERE w.tenant = u.tenant AND w.unit_key = u.key);
 
 -- name: waiting_units
 SELECT {row}
 FROM units AS u
-WHERE u.shard = %(shard)s AND u.tenant <> ALL(%(left)s::text[]) AND u.key > %(after)s AND NOT EXISTS (
-    SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
+WHERE u.key > %(after)s AND NOT EXISTS (
+    SELECT 1 FROM vectors AS v WHERE v.tenant = u.tenant AND v.unit_key = u.key
         AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s))
 ORDER BY u.key LIMIT %(limit)s;
 
@@ -553,92 +544,90 @@ ORDER BY u.key LIMIT %(limit)s;
 -- The same of the space that is searched: whatever has no vector of it is listed.
 SELECT {row}
 FROM units AS u
-WHERE u.shard = %(shard)s AND u.tenant <> ALL(%(left)s::text[]) AND u.key > %(after)s AND EXISTS (
-        SELECT 1 FROM waiting AS w WHERE w.shard = %(shard)s AND w.tenant = u.tenant AND w.unit_key = u.key)
+WHERE u.key > %(after)s AND EXISTS (
+        SELECT 1 FROM waiting AS w WHERE w.tenant = u.tenant AND w.unit_key = u.key)
     AND NOT EXISTS (
-        SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
+        SELECT 1 FROM vectors AS v WHERE v.tenant = u.tenant AND v.unit_key = u.key
             AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s))
 ORDER BY u.key LIMIT %(limit)s;
 
 -- name: whole_store
-SELECT (SELECT count(*) FROM units WHERE shard = %(shard)s AND tenant <> ALL(%(left)s::text[])),
+SELECT (SELECT count(*) FROM units),
     (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
-    WHERE nspname = 'holdfast' AND relkind = 'r'
-        AND relname IN (SELECT parent || '_' || %(shard)s::text FROM unnest(%(tables)s::text[]) AS parent)),
-    (SELECT count(*) FROM waiting AS w JOIN units AS u ON u.shard = w.shard AND u.tenant = w.tenant AND u.key = w.unit_key
-    WHERE w.shard = %(shard)s AND u.shard = %(shard)s AND w.tenant <> ALL(%(left)s::text[]) AND NOT EXISTS (
-        SELECT 1 FROM vectors AS v WHERE v.shard = %(shard)s AND v.tenant = u.tenant AND v.unit_key = u.key
+    WHERE nspname = 'holdfast' AND relkind = 'r' AND relname = ANY (%(tables)s::text[])),
+    (SELECT count(*) FROM waiting AS w JOIN units AS u ON u.tenant = w.tenant AND u.key = w.unit_key
+    WHERE NOT EXISTS (
+        SELECT 1 FROM vectors AS v WHERE v.tenant = u.tenant AND v.unit_key = u.key
             AND v.version = u.version AND v.space = (SELECT key FROM spaces WHERE name = %(space)s)));
 
 -- name: space_key
 SELECT a.value, s.key FROM agreements AS a JOIN spaces AS s ON s.name = a.value WHERE a.name = 'space';
 
+-- name: largest_owner
+SELECT max(n) FROM (SELECT sum(n) AS n FROM counts WHERE kind = 'u' GROUP BY tenant, "user") AS owners;
+
 -- name: fill_counts
 {counted}
-INSERT INTO counts (shard, tenant, "user", agent, kind, name, n)
-SELECT %(shard)s, tenant, "user", agent, kind::"char", name, n FROM counted;
+INSERT INTO counts (tenant, "user", agent, kind, name, n)
+SELECT tenant, "user", agent, kind::"char", name, n FROM counted;
 
 -- name: loaded_room
-SELECT most_units - (SELECT count(*) FROM units AS u WHERE u.shard = t.shard AND u.tenant = t.tenant)
+SELECT most_units - (SELECT count(*) FROM units AS u WHERE u.tenant = t.tenant)
 FROM tenants AS t WHERE tenant = %(tenant)s AND most_units IS NOT NULL;
 
 -- name: set_quota
 UPDATE tenants SET most_units = %(most)s WHERE tenant = %(tenant)s;
 
--- name: leaf_indexes
+-- name: indexes
 SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'holdfast' AND tablename = ANY (%(tables)s::text[])
 ORDER BY indexname;
 
 -- name: all_bodies
 SELECT {row}
-FROM units WHERE shard = %(shard)s ORDER BY key;
+FROM units ORDER BY key;
 
 -- name: all_versions
-SELECT {version} FROM versions WHERE shard = %(shard)s ORDER BY unit_key, version;
+SELECT {version} FROM versions ORDER BY unit_key, version;
 
 -- name: all_vectors
-SELECT unit_key, vector, checksum FROM vectors WHERE shard = %(shard)s
-UNION ALL SELECT unit_key, vector, checksum FROM version_vectors WHERE shard = %(shard)s ORDER BY unit_key;
+SELECT unit_key, vector, checksum FROM vectors
+UNION ALL SELECT unit_key, vector, checksum FROM version_vectors ORDER BY unit_key;
 
 -- name: odd_fates
 SELECT key FROM units AS u
-WHERE u.shard = %(shard)s AND (
-    (superseded_by IS NULL) != (superseded_at IS NULL) OR (covered_by IS NULL) != (covered_at IS NULL)
-    OR superseded_by != %(erased)s AND NOT EXISTS (SELECT 1 FROM units AS newer WHERE newer.shard = %(shard)s
-        AND newer.tenant = u.tenant AND newer."user" = u."user" AND newer.id = u.superseded_by)
-    OR covered_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM units AS summary WHERE summary.shard = %(shard)s
-        AND summary.tenant = u.tenant AND summary.id = u.covered_by AND summary.kind = 'summary'
-        AND summary.body::jsonb #> '{lineage,sources}' ? u.id))
+WHERE (superseded_by IS NULL) != (superseded_at IS NULL) OR (covered_by IS NULL) != (covered_at IS NULL)
+    OR superseded_by != %(erased)s AND NOT EXISTS (SELECT 1 FROM units AS newer WHERE newer.tenant = u.tenant
+        AND newer."user" = u."user" AND newer.id = u.superseded_by)
+    OR covered_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM units AS summary WHERE summary.tenant = u.tenant
+        AND summary.id = u.covered_by AND summary.kind = 'summary' AND summary.body::jsonb #> '{lineage,sources}' ? u.id)
 ORDER BY key;
 
 -- name: stale_entries
-SELECT coalesce(u.key, e.unit_key) FROM (SELECT tenant, key, checksum FROM units WHERE shard = %(shard)s) AS u
-FULL JOIN (SELECT tenant, unit_key, content FROM entries WHERE shard = %(shard)s) AS e
+SELECT coalesce(u.key, e.unit_key) FROM (SELECT tenant, key, checksum FROM units) AS u
+FULL JOIN (SELECT tenant, unit_key, content FROM entries) AS e
     ON e.tenant = u.tenant AND e.unit_key = u.key
 WHERE u.checksum IS DISTINCT FROM e.content ORDER BY 1;
 
 -- name: wrong_counts
 {counted}
 SELECT coalesce(c.tenant, k.tenant), coalesce(c."user", k."user"), count(*) FROM counted AS k
-FULL JOIN (SELECT tenant, "user", agent, kind, name, n FROM counts WHERE shard = %(shard)s) AS c
+FULL JOIN (SELECT tenant, "user", agent, kind, name, n FROM counts) AS c
     ON c.tenant = k.tenant AND c."user" = k."user" AND c.agent = k.agent AND c.kind = k.kind::"char" AND c.name = k.name
 WHERE c.n IS DISTINCT FROM k.n GROUP BY 1, 2 ORDER BY 1, 2;
 
 -- name: wrong_postings
 SELECT coalesce(e.unit_key, p.unit_key)
-FROM (SELECT unit_key, tenant, cardinality(terms) AS n FROM entries
-    WHERE shard = %(shard)s AND cardinality(terms) > 0) AS e
+FROM (SELECT unit_key, tenant, cardinality(terms) AS n FROM entries WHERE cardinality(terms) > 0) AS e
 FULL JOIN (SELECT unit_key, tenant, count(*) AS n, min(low) <> max(low) OR min(high) <> max(high) AS differ FROM postings
-    WHERE shard = %(shard)s GROUP BY 1, 2) AS p
+    GROUP BY 1, 2) AS p
     ON p.tenant = e.tenant AND p.unit_key = e.unit_key
 WHERE e.n IS DISTINCT FROM p.n OR p.differ ORDER BY 1;
 
--- name: leaves
+-- name: tables
 SELECT format('%%I.%%I', nspname, relname), pg_total_relation_size(c.oid)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
-WHERE nspname = 'holdfast' AND relkind = 'r'
-    AND relname IN (SELECT parent || '_' || %(shard)s::text FROM unnest(%(tables)s::text[]) AS parent)
+WHERE nspname = 'holdfast' AND relkind = 'r' AND relname = ANY (%(tables)s::text[])
 ORDER BY 1;
 
 -- name: older_readers
@@ -648,44 +637,6 @@ SELECT count(*) FROM (
     UNION ALL SELECT xmin FROM pg_replication_slots
     UNION ALL SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
 ) AS seen WHERE oldest IS NOT NULL AND age(oldest) > age(%(now)s::text::xid);
-
--- ------------------------------------------------------------------------------------------- more than one server
-
--- name: places
-SELECT shard, server, ARRAY(SELECT tenant FROM moves WHERE moves.shard = shards.shard AND NOT deleted)
-FROM shards ORDER BY shard;
-
--- name: note_move
-INSERT INTO moves (shard, tenant) VALUES (%(shard)s, %(tenant)s)
-ON CONFLICT (shard, tenant) DO UPDATE SET deleted = false;
-
--- name: note_deleted
-UPDATE moves SET deleted = true WHERE shard = %(shard)s AND tenant = %(tenant)s;
-
--- name: forget_move
-DELETE FROM moves WHERE shard = %(shard)s AND tenant = %(tenant)s;
-
--- name: deleted_moves
-SELECT tenant FROM moves WHERE shard = %(shard)s AND deleted;
-
--- name: moves_of
-SELECT shard, deleted FROM moves WHERE tenant = %(tenant)s ORDER BY shard;
-
--- name: all_shards
-SELECT shard, server, ARRAY(SELECT tenant FROM tenants WHERE tenants.shard = shards.shard ORDER BY tenant), takes_tenants
-FROM shards ORDER BY shard;
-
--- name: shard_contents
--- Runs where the shard lies. Rows that a tenant has left behind are not counted.
-SELECT (SELECT coalesce(sum(n), 0)::bigint FROM {counts} WHERE kind = 'u' AND tenant = ANY(%(tenants)s::text[])),
-    (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
-    WHERE nspname = 'holdfast' AND relkind = 'r'
-        AND relname IN (SELECT parent || '_' || %(shard)s::text FROM unnest(%(tables)s::text[]) AS parent));
-
--- name: replicas_behind
--- Servers that follow this one and have not come as far.
-SELECT count(*) FROM pg_stat_replication WHERE state <> 'backup' AND replay_lsn < %(written)s::pg_lsn;
 
 -- name: staleness
 -- Nothing, while all that has come over a connection that lasts is read already; else since when nothing was.

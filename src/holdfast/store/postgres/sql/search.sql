@@ -5,20 +5,20 @@
 -- ------------------------------------------------------------------------------------------- what is known of an owner
 
 -- name: owner_counts
--- And, as a row of its own, the embedding space that is searched: whether it has an index in this leaf, and its number.
+-- And, as a row of its own, the embedding space that is searched: whether it has an index, and its number.
 SELECT kind::text, name, agent, sum(n)::bigint FROM counts
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND kind IN ('u', 'f', 's') AND n > 0
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND kind IN ('u', 'f', 's') AND n > 0
 GROUP BY kind, name, agent
 UNION ALL
 SELECT 'space', value, coalesce((SELECT indisvalid FROM pg_index
-    WHERE indexrelid = to_regclass('vectors_' || %(shard)s::text || '_space_' || key)), false)::text, key
+    WHERE indexrelid = to_regclass('vectors_space_' || key)), false)::text, key
 FROM agreements LEFT JOIN spaces ON spaces.name = value WHERE agreements.name = 'space';
 
 -- name: term_counts
 -- Units that the agent may see, and of all agents.
 SELECT name, coalesce(sum(n) FILTER (WHERE %(agent)s::text IS NULL OR agent IN (%(agent)s, '')), 0)::bigint, sum(n)::bigint
 FROM counts
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND kind = 't'
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND kind = 't'
     AND name = ANY(%(terms)s::text[])
 GROUP BY name;
 
@@ -37,12 +37,12 @@ units.id, units.key, units."user", units.version, units.session, units.scope, un
 CROSS JOIN LATERAL (
     SELECT author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, anchor_density, lengths, terms,
         fields, tfs FROM entries
-    WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s AND entries.unit_key = units.key LIMIT 1
+    WHERE entries.tenant = %(tenant)s AND entries.unit_key = units.key LIMIT 1
 ) AS entry;
 
 -- name: known_units
 SELECT {known} FROM units {entry}
-WHERE units.shard = %(shard)s AND units.tenant = %(tenant)s AND units."user" IN (%(user)s, '')
+WHERE units.tenant = %(tenant)s AND units."user" IN (%(user)s, '')
     AND units.id = ANY(%(ids)s::text[]) AND (%(agent)s::text IS NULL OR units.agent IN (%(agent)s, ''))
 ORDER BY units."user";  -- everyone's first, so that a user's own of the same id takes its place
 
@@ -58,7 +58,7 @@ scored AS MATERIALIZED (
         / (tf + %(base)s::float8 + (%(slopes)s::float8[])[field + 1] * length)) AS score
     FROM asked CROSS JOIN LATERAL (
         SELECT unit_key, field, role, tf, length FROM postings
-        WHERE postings.shard = %(shard)s AND postings.tenant = %(tenant)s AND postings."user" = asked.owner
+        WHERE postings.tenant = %(tenant)s AND postings."user" = asked.owner
             AND postings.term = asked.term {among}
         OFFSET 0  -- term by term, and nothing else of an owner
     ) AS found
@@ -92,7 +92,7 @@ found AS MATERIALIZED (
             (%(weights)s::float8[])[field + 1] * (%(boosts)s::float8[])[role + 1] AS weight
         FROM asked CROSS JOIN LATERAL (
             SELECT unit_key, low, high, field, role, tf, length FROM postings
-            WHERE postings.shard = %(shard)s AND postings.tenant = %(tenant)s AND postings."user" = asked.owner
+            WHERE postings.tenant = %(tenant)s AND postings."user" = asked.owner
                 AND postings.term = asked.term
             ORDER BY impact DESC LIMIT asked.most
         ) AS best OFFSET 0
@@ -114,7 +114,7 @@ scored AS MATERIALIZED (
         ) AS held
     ) AS score
     FROM entries
-    WHERE shard = %(shard)s AND tenant = %(tenant)s
+    WHERE tenant = %(tenant)s
         AND unit_key = ANY(ARRAY(SELECT unit_key FROM found ORDER BY score DESC LIMIT %(read)s::bigint))
 )
 SELECT {known}, best.score
@@ -127,7 +127,7 @@ LIMIT %(most)s::bigint;
 -- name: nearest_exactly
 SELECT {known}, near.vector, near.checksum, 1 - near.distance FROM (
     SELECT unit_key, version, vector, checksum, {distance} AS distance FROM vectors
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = %(space)s
+    WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = %(space)s
         AND vector_dims(vector) = %(dims)s
     ORDER BY distance LIMIT %(walked)s::bigint
 ) AS near
@@ -141,7 +141,7 @@ LIMIT %(most)s::bigint;
 SELECT {known}, units.vector, units.vector_checksum, 1 - units.distance FROM (
     SELECT units.*, near.* FROM units CROSS JOIN LATERAL (
         SELECT vector, checksum AS vector_checksum, {distance} AS distance FROM vectors
-        WHERE vectors.shard = %(shard)s AND vectors.tenant = %(tenant)s AND vectors.unit_key = units.key
+        WHERE vectors.tenant = %(tenant)s AND vectors.unit_key = units.key
             AND vectors.version = units.version AND vectors.space = %(space)s AND vector_dims(vectors.vector) = %(dims)s
         LIMIT 1
     ) AS near
@@ -155,7 +155,7 @@ ORDER BY units.distance;
 SELECT {known}, near.vector, near.checksum, 1 - near.distance FROM (
     SELECT * FROM (
         SELECT unit_key, version, vector, checksum, {distance} AS distance FROM vectors {through}
-        WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
+        WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND space = {space}
         ORDER BY {indexed} LIMIT %(width)s::bigint
     ) AS led
     ORDER BY distance LIMIT %(walked)s::bigint
@@ -182,7 +182,7 @@ SELECT set_config('enable_sort', 'on', true);
 
 -- name: vectors_by_key
 SELECT unit_key, vector, checksum, version FROM vectors
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND space = %(space)s AND unit_key = ANY(%(keys)s::bigint[]);
+WHERE tenant = %(tenant)s AND space = %(space)s AND unit_key = ANY(%(keys)s::bigint[]);
 
 -- name: compared_units
 -- The user's own turns and durable units.
@@ -194,13 +194,13 @@ SELECT number - 1, is_durable, unit_key, vector, checksum
 FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS given (text, number)
 CROSS JOIN LATERAL (
     (SELECT false AS is_durable, unit_key, vector, checksum FROM vectors
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND space = {space}
+    WHERE tenant = %(tenant)s AND "user" = %(user)s AND space = {space}
         AND (SELECT true FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version
             AND kind = 'turn' AND {where} LIMIT 1)
     ORDER BY {indexed} <=> text::halfvec LIMIT %(turns)s::bigint)
     UNION ALL
     (SELECT true, unit_key, vector, checksum FROM vectors
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND space = {space}
+    WHERE tenant = %(tenant)s AND "user" = %(user)s AND space = {space}
         AND (SELECT true FROM units WHERE units.key = vectors.unit_key AND units.version = vectors.version
             AND scope = 'user' AND {where} LIMIT 1)
     ORDER BY {indexed} <=> text::halfvec LIMIT %(durable)s::bigint)
@@ -214,7 +214,7 @@ WITH block AS MATERIALIZED (
     SELECT unit_key, role, acts, (topic <~> %(text)s::bit(4096))::integer AS topic,
         (claim <~> %(text)s::bit(4096))::integer AS claim
     FROM entries
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(owner)s AND unit_key < %(before)s::bigint
+    WHERE tenant = %(tenant)s AND "user" = %(owner)s AND unit_key < %(before)s::bigint
     ORDER BY unit_key DESC LIMIT %(together)s::bigint
 )
 SELECT NULL, min(unit_key), count(*), NULL, NULL FROM block
@@ -225,7 +225,7 @@ WHERE least(topic, claim) <= %(farthest)s;
 
 -- name: hyper_distances
 SELECT unit_key, (topic <~> %(text)s::bit(4096))::integer, (claim <~> %(text)s::bit(4096))::integer, role, acts
-FROM entries WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = ANY(%(keys)s::bigint[]);
+FROM entries WHERE tenant = %(tenant)s AND unit_key = ANY(%(keys)s::bigint[]);
 
 -- ------------------------------------------------------------------------------------- statements, documents, columns
 
@@ -233,13 +233,13 @@ FROM entries WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = ANY(
 SELECT seen.event_time, seen.position, seen.id FROM entries CROSS JOIN LATERAL (
     SELECT units.event_time, units.position, units.id FROM units WHERE units.key = entries.unit_key AND {where} LIMIT 1
 ) AS seen
-WHERE entries.shard = %(shard)s AND entries.tenant = %(tenant)s AND entries."user" IN (%(user)s, '')
+WHERE entries.tenant = %(tenant)s AND entries."user" IN (%(user)s, '')
     AND entries.stating > 0 AND entries.stating & %(stating)s::smallint > 0
 ORDER BY seen.event_time DESC, seen.position DESC, seen.id DESC LIMIT %(most)s::bigint;
 
 -- name: parts_of_document
 SELECT "user", id, strpos(body, '"expires_at"') = 0 OR body::json ->> 'expires_at' IS NULL FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND document = %(name)s ORDER BY id;
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND document = %(name)s ORDER BY id;
 
 -- name: units_beside
 -- The turn before and the turn after each, and, when two are asked for, the one beyond that. The session is compared once
@@ -263,25 +263,25 @@ SELECT here.id, units.side, units.beyond, {known} FROM units AS here CROSS JOIN 
         ORDER BY units.event_time, units.position, units.key LIMIT %(turns)s::bigint
     ) AS near LIMIT 1)
 ) AS units {entry}
-WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here.key = ANY(%(keys)s::bigint[]);
+WHERE here.tenant = %(tenant)s AND here.key = ANY(%(keys)s::bigint[]);
 
 -- name: documents_by_id
 SELECT id, document FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND id = ANY(%(ids)s::text[])
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND id = ANY(%(ids)s::text[])
     AND document IS NOT NULL
 ORDER BY "user";
 
 -- name: access_by_key
 SELECT key, access_count FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND key = ANY(%(keys)s::bigint[]) AND access_count > 0
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND key = ANY(%(keys)s::bigint[]) AND access_count > 0
 UNION ALL SELECT NULL, max(access_count) FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND access_count > 0;
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND access_count > 0;
 
 -- --------------------------------------------------------------------------------------------------------------- units
 
 -- name: units_by_id
 SELECT {row} FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND id = ANY(%(ids)s::text[])
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND id = ANY(%(ids)s::text[])
     AND (%(agent)s::text IS NULL OR agent IN (%(agent)s, ''))
 ORDER BY "user";
 
@@ -299,38 +299,38 @@ ORDER BY event_time, position, id LIMIT %(most)s::bigint;
 
 -- name: versions_of_unit
 SELECT {version} FROM versions
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND unit_key = %(key)s ORDER BY version;
+WHERE tenant = %(tenant)s AND unit_key = %(key)s ORDER BY version;
 
 -- name: past_versions
 -- What has been rewritten since a moment, as it was then; and what had become of it.
 SELECT former.key, former.body, former.checksum, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, former.version, NULL, NULL, NULL,
     CASE WHEN now.superseded_at <= %(as_of)s THEN now.superseded_by END,
     CASE WHEN now.covered_at <= %(as_of)s THEN now.covered_by END,
-    (SELECT by FROM absences WHERE absences.shard = %(shard)s AND absences.tenant = %(tenant)s
+    (SELECT by FROM absences WHERE absences.tenant = %(tenant)s
         AND absences.unit_key = now.key AND since <= %(as_of)s AND until > %(as_of)s LIMIT 1),
     now."user" = '' AND %(user)s <> '' AND EXISTS (SELECT 1 FROM units AS own
-        WHERE own.shard = %(shard)s AND own.tenant = %(tenant)s AND own."user" = %(user)s AND own.id = now.id
+        WHERE own.tenant = %(tenant)s AND own."user" = %(user)s AND own.id = now.id
             AND (%(agent)s::text IS NULL OR own.agent IN (%(agent)s, '')))
 FROM units AS now CROSS JOIN LATERAL (
     SELECT unit_key AS key, version, body, checksum FROM versions
-    WHERE versions.shard = %(shard)s AND versions.tenant = %(tenant)s AND versions.unit_key = now.key
+    WHERE versions.tenant = %(tenant)s AND versions.unit_key = now.key
         AND (versions.body::json ->> 'recorded_time') COLLATE "C" <= %(as_of)s
     ORDER BY version DESC LIMIT 1
 ) AS former
-WHERE now.shard = %(shard)s AND now.tenant = %(tenant)s AND now."user" IN (%(user)s, '') AND now.version > 1
+WHERE now.tenant = %(tenant)s AND now."user" IN (%(user)s, '') AND now.version > 1
     AND now.recorded_time > %(as_of)s
 ORDER BY now.key;
 
 -- name: past_vectors
 SELECT unit_key, vector, checksum, version FROM version_vectors
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND space = %(space)s AND unit_key = ANY(%(keys)s::bigint[]);
+WHERE tenant = %(tenant)s AND space = %(space)s AND unit_key = ANY(%(keys)s::bigint[]);
 
 -- name: lifetimes_by_key
 SELECT key, CASE WHEN superseded_at <= %(as_of)s THEN superseded_by END,
     CASE WHEN covered_at <= %(as_of)s THEN covered_by END,
-    (SELECT by FROM absences WHERE absences.shard = %(shard)s AND absences.tenant = %(tenant)s
+    (SELECT by FROM absences WHERE absences.tenant = %(tenant)s
         AND absences.unit_key = units.key AND since <= %(as_of)s AND until > %(as_of)s LIMIT 1)
-FROM units WHERE shard = %(shard)s AND tenant = %(tenant)s AND key = ANY(%(keys)s::bigint[]);
+FROM units WHERE tenant = %(tenant)s AND key = ANY(%(keys)s::bigint[]);
 
 -- -------------------------------------------------------------------------------------------------------------- names
 
@@ -340,7 +340,7 @@ WITH asked AS (SELECT DISTINCT name FROM unnest(%(names)s::text[]) AS given (nam
 led AS MATERIALIZED (
     SELECT asked.name, array_agg(DISTINCT found.unit_key) AS keys FROM asked CROSS JOIN LATERAL (
         SELECT unit_key FROM names
-        WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND names.name = asked.name
+        WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND names.name = asked.name
             AND kind = ANY(%(kinds)s::text[]::"char"[])
         LIMIT (%(most)s::bigint + 1) * cardinality(%(kinds)s::text[])
     ) AS found
@@ -355,36 +355,36 @@ UNION ALL SELECT name, NULL FROM led WHERE cardinality(keys) > %(most)s::bigint;
 
 -- name: list_owned_users
 SELECT "user", count(*), min(event_time), max(event_time), '', 0, false FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" <> ''
+WHERE tenant = %(tenant)s AND "user" <> ''
 GROUP BY "user" ORDER BY "user" = %(user)s DESC, max(event_time) DESC, "user" LIMIT %(most)s::bigint;
 
 -- name: list_owned_sessions
 SELECT name, units, first, last, (
     SELECT left(body::json ->> 'text', %(words)s::integer) FROM units
-    WHERE units.shard = %(shard)s AND units.tenant = %(tenant)s AND units."user" = %(user)s AND units.session = listed.name
+    WHERE units.tenant = %(tenant)s AND units."user" = %(user)s AND units.session = listed.name
     ORDER BY event_time, position, id LIMIT 1), 0, false
 FROM (SELECT session AS name, count(*) AS units, min(event_time) AS first, max(event_time) AS last FROM units
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND session IS NOT NULL GROUP BY session
+    WHERE tenant = %(tenant)s AND "user" = %(user)s AND session IS NOT NULL GROUP BY session
     ORDER BY last DESC, name LIMIT %(most)s::bigint) AS listed
 ORDER BY last DESC, name;
 
 -- name: list_owned_agents
 SELECT agent, count(*), min(event_time), max(event_time), '', 0, false FROM units
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(user)s AND agent <> ''
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND agent <> ''
 GROUP BY agent ORDER BY max(event_time) DESC, agent LIMIT %(most)s::bigint;
 
 -- name: list_owned_documents
 SELECT documents.name, count(id), min(event_time), max(event_time), '', max(core), documents."user" = '' FROM documents
-LEFT JOIN units ON units.shard = %(shard)s AND units.tenant = %(tenant)s AND units."user" = documents."user"
+LEFT JOIN units ON units.tenant = %(tenant)s AND units."user" = documents."user"
     AND document = documents.name
     AND (strpos(units.body, '"expires_at"') = 0 OR units.body::json ->> 'expires_at' IS NULL)
-WHERE documents.shard = %(shard)s AND documents.tenant = %(tenant)s AND documents."user" IN (%(user)s, '')
+WHERE documents.tenant = %(tenant)s AND documents."user" IN (%(user)s, '')
 GROUP BY documents.key, documents.name, documents."user"
 ORDER BY max(event_time) DESC NULLS LAST, documents.name LIMIT %(most)s::bigint;
 
 -- name: documents_of_owner
 SELECT "user", name, path, core, CASE WHEN %(bodies)s THEN body ELSE '' END, checksum, given_to FROM documents
-WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '') AND core IN (1, %(least_core)s::integer)
+WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND core IN (1, %(least_core)s::integer)
     AND name = coalesce(%(name)s::text, name)
 ORDER BY key;
 
@@ -394,14 +394,14 @@ ORDER BY key;
 SELECT owner, best.symbol FROM unnest(%(users)s::text[]) AS owners (owner) CROSS JOIN LATERAL (
     SELECT found.symbol FROM (
         SELECT symbol, min(token) AS token, count(DISTINCT token) AS held, max(tokens) AS tokens FROM symbols
-        WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = owner AND token = ANY(%(tokens)s::text[])
+        WHERE tenant = %(tenant)s AND "user" = owner AND token = ANY(%(tokens)s::text[])
         GROUP BY symbol ORDER BY count(DISTINCT token) = max(tokens) DESC, count(DISTINCT token) DESC, symbol
     ) AS found
     CROSS JOIN LATERAL (
         SELECT 1 FROM symbols AS here CROSS JOIN LATERAL (
             SELECT units.id FROM units WHERE units.key = here.unit_key AND {where} LIMIT 1
         ) AS units
-        WHERE here.shard = %(shard)s AND here.tenant = %(tenant)s AND here."user" = owner
+        WHERE here.tenant = %(tenant)s AND here."user" = owner
             AND here.token = found.token AND here.symbol = found.symbol LIMIT 1
     ) AS seen
     LIMIT %(most)s::bigint
@@ -413,8 +413,7 @@ SELECT owner, best.symbol FROM unnest(%(users)s::text[]) AS owners (owner) CROSS
 WITH stated AS (
     SELECT symbol, 'object' AS side, subject AS far, facts."user", subject, relation, object, max(confidence) AS confidence,
         array_agg(units.id ORDER BY units.id) AS sources
-    FROM unnest(%(symbols)s::text[]) AS asked (symbol) JOIN facts ON facts.shard = %(shard)s
-        AND facts.tenant = %(tenant)s AND facts."user" IN (%(user)s, '') AND facts.object = symbol
+    FROM unnest(%(symbols)s::text[]) AS asked (symbol) JOIN facts ON facts.tenant = %(tenant)s AND facts."user" IN (%(user)s, '') AND facts.object = symbol
     CROSS JOIN LATERAL (
         SELECT units.id FROM units WHERE units.key = facts.unit_key AND {where} LIMIT 1
     ) AS units
@@ -422,8 +421,7 @@ WITH stated AS (
     UNION ALL
     SELECT symbol, 'subject', object, facts."user", subject, relation, object, max(confidence),
         array_agg(units.id ORDER BY units.id)
-    FROM unnest(%(symbols)s::text[]) AS asked (symbol) JOIN facts ON facts.shard = %(shard)s
-        AND facts.tenant = %(tenant)s AND facts."user" IN (%(user)s, '') AND facts.subject = symbol
+    FROM unnest(%(symbols)s::text[]) AS asked (symbol) JOIN facts ON facts.tenant = %(tenant)s AND facts."user" IN (%(user)s, '') AND facts.subject = symbol
     CROSS JOIN LATERAL (
         SELECT units.id FROM units WHERE units.key = facts.unit_key AND {where} LIMIT 1
     ) AS units
@@ -434,24 +432,24 @@ joined AS (
         EXISTS (SELECT 1 FROM facts AS more CROSS JOIN LATERAL (
             SELECT units.id FROM units WHERE units.key = more.unit_key AND {where} LIMIT 1
         ) AS units
-            WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = stated."user"
+            WHERE more.tenant = %(tenant)s AND more."user" = stated."user"
                 AND more.subject = far AND (more.subject, more.relation, more.object)
                     <> (stated.subject, stated.relation, stated.object))
         OR EXISTS (SELECT 1 FROM facts AS more CROSS JOIN LATERAL (
             SELECT units.id FROM units WHERE units.key = more.unit_key AND {where} LIMIT 1
         ) AS units
-            WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = stated."user"
+            WHERE more.tenant = %(tenant)s AND more."user" = stated."user"
                 AND more.object = far AND (more.subject, more.relation, more.object)
                     <> (stated.subject, stated.relation, stated.object)) AS further,
         EXISTS (SELECT 1 FROM facts AS more CROSS JOIN LATERAL (
             SELECT units.id FROM units WHERE units.key = more.unit_key AND {where} LIMIT 1
         ) AS units
-            WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = ANY(%(users)s::text[])
+            WHERE more.tenant = %(tenant)s AND more."user" = ANY(%(users)s::text[])
                 AND more."user" <> stated."user" AND more.subject = far)
         OR EXISTS (SELECT 1 FROM facts AS more CROSS JOIN LATERAL (
             SELECT units.id FROM units WHERE units.key = more.unit_key AND {where} LIMIT 1
         ) AS units
-            WHERE more.shard = %(shard)s AND more.tenant = %(tenant)s AND more."user" = ANY(%(users)s::text[])
+            WHERE more.tenant = %(tenant)s AND more."user" = ANY(%(users)s::text[])
                 AND more."user" <> stated."user" AND more.object = far)
         OR far = ANY(%(earlier)s::text[]) AS elsewhere
     FROM stated
@@ -467,10 +465,10 @@ WHERE rank <= %(most)s::bigint ORDER BY "user", symbol, relation, side, rank;
 -- name: facts_between
 SELECT found."user", subject, relation, object, max(confidence), array_agg(units.id ORDER BY units.id) FROM (
     SELECT "user", subject, relation, object, confidence, unit_key FROM facts
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '')
+    WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '')
         AND subject = ANY(%(left)s::text[]) AND object = ANY(%(right)s::text[])
     UNION SELECT "user", subject, relation, object, confidence, unit_key FROM facts
-    WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" IN (%(user)s, '')
+    WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '')
         AND object = ANY(%(left)s::text[]) AND subject = ANY(%(right)s::text[])
 ) AS found CROSS JOIN LATERAL (
     SELECT units.id FROM units WHERE units.key = found.unit_key AND {where} LIMIT 1
@@ -480,10 +478,10 @@ GROUP BY found."user", subject, relation, object ORDER BY subject, relation, obj
 -- name: symbol_touched
 SELECT EXISTS (
     SELECT 1 FROM (
-        SELECT unit_key FROM facts WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(owner)s
+        SELECT unit_key FROM facts WHERE tenant = %(tenant)s AND "user" = %(owner)s
             AND subject = %(symbol)s
             AND (subject, relation, object) IS DISTINCT FROM (%(subject)s::text, %(relation)s::text, %(object)s::text)
-        UNION ALL SELECT unit_key FROM facts WHERE shard = %(shard)s AND tenant = %(tenant)s AND "user" = %(owner)s
+        UNION ALL SELECT unit_key FROM facts WHERE tenant = %(tenant)s AND "user" = %(owner)s
             AND object = %(symbol)s
             AND (subject, relation, object) IS DISTINCT FROM (%(subject)s::text, %(relation)s::text, %(object)s::text)
     ) AS found CROSS JOIN LATERAL (

@@ -1,6 +1,5 @@
--- A store on PostgreSQL. Each table is a partitioned parent; its rows lie in leaves, one for each shard, and a shard may
--- lie on another server. A tenant's rows are in one shard (`tenants`). Parents have no index of their own, because a
--- parent with a unique index cannot have a foreign leaf: `leaf.sql` makes them.
+-- A store on PostgreSQL. Whatever belongs to a tenant is named by the tenant first. No two indexes may serve the same
+-- lookup: a plan that is made once for all owners would choose by the size of a mean one.
 -- Names compare by bytes (COLLATE "C"), as in SQLite, and so do moments, which are ISO texts in UTC.
 
 -- What the whole store agrees on: the embedding space that is searched, its identity, the analysis it was derived with.
@@ -14,28 +13,10 @@ CREATE TABLE spaces (
     name text COLLATE "C" NOT NULL UNIQUE
 );
 
--- Where leaves lie: here, or at a server that `server` names (postgres_fdw).
-CREATE TABLE shards (
-    shard   smallint PRIMARY KEY,
-    server  text UNIQUE,
-    address text,   -- of that server, without a password; for what cannot be done through a foreign table
-    takes_tenants boolean NOT NULL DEFAULT true
-);
-
--- Which shard has a tenant's rows, and how much it may keep; no row before its first write.
+-- How much a tenant may keep; no row before its first write.
 CREATE TABLE tenants (
     tenant     text COLLATE "C" PRIMARY KEY,
-    shard      smallint NOT NULL REFERENCES shards,
     most_units bigint
-);
-
--- Rows of a tenant in a shard that is not its own: of a move that did not end, or that it has left. When they are
--- deleted, their bytes are there until the tables are written anew.
-CREATE TABLE moves (
-    shard   smallint NOT NULL REFERENCES shards,
-    tenant  text COLLATE "C" NOT NULL,
-    deleted boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (shard, tenant)
 );
 
 -- Copies that the engine made, files of the machine `host`: an erasure has to reach them too (C19). `identity` tells
@@ -65,7 +46,6 @@ CREATE SEQUENCE document_keys;
 -- The truth. `body` is a unit as JSON, `checksum` its CRC-32; the other columns repeat what is searched by.
 -- "user" is '' for everyone's units, `agent` is '' for a unit that all agents share.
 CREATE TABLE units (
-    shard          smallint NOT NULL,
     tenant         text COLLATE "C" NOT NULL,
     key            bigint NOT NULL,
     "user"         text COLLATE "C" NOT NULL,
@@ -92,20 +72,30 @@ CREATE TABLE units (
     covered_at     text COLLATE "C",
     gate           text,
     access_count   bigint NOT NULL
-) PARTITION BY LIST (shard);
+);
+CREATE UNIQUE INDEX ON units (tenant, key);
+CREATE UNIQUE INDEX ON units (tenant, "user", id);
+CREATE INDEX ON units (tenant, "user", event_time, position);
+CREATE INDEX ON units (tenant, "user", session, event_time, position, key) WHERE session IS NOT NULL;
+CREATE INDEX ON units (tenant, "user", agent, key) WHERE document IS NULL AND kind = 'turn' AND session IS NULL;
+CREATE INDEX ON units (tenant, "user", session, agent, key) WHERE document IS NULL AND kind = 'turn';
+CREATE INDEX ON units (tenant, "user", access_count) WHERE access_count > 0;
+CREATE INDEX ON units (tenant, "user", covered_by) WHERE covered_by IS NOT NULL;
+CREATE INDEX ON units (tenant, "user", superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE INDEX ON units (tenant, "user", document, id) WHERE document IS NOT NULL;
+CREATE INDEX ON units (tenant, "user") WHERE kind = 'summary';
 
 CREATE TABLE versions (
-    shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
     unit_key bigint NOT NULL,
     version  integer NOT NULL,
     body     text NOT NULL,
     checksum bigint NOT NULL
-) PARTITION BY LIST (shard);
+);
+CREATE UNIQUE INDEX ON versions (tenant, unit_key, version);
 
 -- Vectors are stored truth (C10): of length one, 16 bits a number. One for each unit, of the version it was made from.
 CREATE TABLE vectors (
-    shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
     unit_key bigint NOT NULL,
     "user"   text COLLATE "C" NOT NULL,
@@ -113,30 +103,32 @@ CREATE TABLE vectors (
     version  integer NOT NULL,
     vector   halfvec NOT NULL,
     checksum bigint NOT NULL   -- CRC-32 of its numbers, little endian, as every store has it
-) PARTITION BY LIST (shard);
+);
+ALTER TABLE vectors ALTER COLUMN vector SET STORAGE PLAIN;  -- compared as it lies: nothing to unpack
+CREATE UNIQUE INDEX ON vectors (tenant, unit_key);
+CREATE INDEX ON vectors (tenant, "user", space);
 
 CREATE TABLE version_vectors (
-    shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
     unit_key bigint NOT NULL,
     version  integer NOT NULL,
     space    integer NOT NULL,
     vector   halfvec NOT NULL,
     checksum bigint NOT NULL
-) PARTITION BY LIST (shard);
+);
+CREATE UNIQUE INDEX ON version_vectors (tenant, unit_key, version);
 
 -- Times in which a unit was superseded, ended by a reinstatement (C19).
 CREATE TABLE absences (
-    shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
     unit_key bigint NOT NULL,
     by       text COLLATE "C" NOT NULL,
     since    text COLLATE "C" NOT NULL,
     until    text COLLATE "C" NOT NULL
-) PARTITION BY LIST (shard);
+);
+CREATE INDEX ON absences (tenant, unit_key);
 
 CREATE TABLE documents (
-    shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
     key      bigint NOT NULL,
     "user"   text COLLATE "C" NOT NULL,
@@ -146,14 +138,15 @@ CREATE TABLE documents (
     body     bytea NOT NULL,
     checksum bigint NOT NULL,
     given_to text NOT NULL
-) PARTITION BY LIST (shard);
+);
+CREATE UNIQUE INDEX ON documents (tenant, key);
+CREATE UNIQUE INDEX ON documents (tenant, "user", name);
 
 -- ------------------------------------------------------------------------------------------ derived from here on
 
 -- What is known of a unit's present words. `content` is the checksum of the body that it was derived from.
 -- `terms`, `fields` and `tfs` go together: how often a field (its place in FIELDS) holds a term.
 CREATE TABLE entries (
-    shard          smallint NOT NULL,
     tenant         text COLLATE "C" NOT NULL,
     unit_key       bigint NOT NULL,
     "user"         text COLLATE "C" NOT NULL,
@@ -178,13 +171,16 @@ CREATE TABLE entries (
     topic          bit(4096),           -- hypervectors (C5)
     claim          bit(4096),
     acts           text[] NOT NULL
-) PARTITION BY LIST (shard);
+);
+ALTER TABLE entries ALTER COLUMN topic SET STORAGE MAIN, ALTER COLUMN claim SET STORAGE MAIN;
+CREATE UNIQUE INDEX ON entries (tenant, unit_key);
+CREATE INDEX ON entries (tenant, "user", unit_key);
+CREATE INDEX ON entries (tenant, "user", stating) WHERE stating > 0;
 
 -- One row for each term and field of a unit. `impact` orders the postings of a term: the term-frequency part of BM25 for
 -- a fixed average length, so that it holds whatever is written later. `low` and `high` are 128 bits, one of which each term
 -- of the unit sets: they tell which other terms it may hold.
 CREATE TABLE postings (
-    shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
     "user"   text COLLATE "C" NOT NULL,
     term     text COLLATE "C" NOT NULL,
@@ -196,33 +192,35 @@ CREATE TABLE postings (
     length   integer NOT NULL,
     low      bigint NOT NULL,
     high     bigint NOT NULL
-) PARTITION BY LIST (shard);
+);
+CREATE INDEX ON postings (tenant, "user", term, impact DESC)
+    INCLUDE (unit_key, low, high, field, role, tf, length);
 
 -- Exact statistics of an owner and agent. kind: 't' df of a term, 's' units of a speaker, 'f' terms in a field (its
 -- number as name), 'u' units.
 CREATE TABLE counts (
-    shard  smallint NOT NULL,
     tenant text COLLATE "C" NOT NULL,
     "user" text COLLATE "C" NOT NULL,
     agent  text COLLATE "C" NOT NULL,
     kind   "char" NOT NULL,
     name   text COLLATE "C" NOT NULL,
     n      bigint NOT NULL
-) PARTITION BY LIST (shard);
+) WITH (fillfactor = 70);  -- rows that change again and again stay on their page
+CREATE UNIQUE INDEX ON counts (tenant, "user", kind, name, agent);
 
 -- What units are called ('c') and what they mention ('m') (C12).
 CREATE TABLE names (
-    shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
     "user"   text COLLATE "C" NOT NULL,
     name     text COLLATE "C" NOT NULL,
     kind     "char" NOT NULL,
     unit_key bigint NOT NULL
-) PARTITION BY LIST (shard);
+);
+CREATE INDEX ON names (tenant, "user", name, kind) INCLUDE (unit_key);
+CREATE INDEX ON names (tenant, unit_key);
 
 -- What units state (C8). `tokens` are those of both symbols.
 CREATE TABLE facts (
-    shard      smallint NOT NULL,
     tenant     text COLLATE "C" NOT NULL,
     "user"     text COLLATE "C" NOT NULL,
     unit_key   bigint NOT NULL,
@@ -230,45 +228,26 @@ CREATE TABLE facts (
     relation   text COLLATE "C" NOT NULL,
     object     text COLLATE "C" NOT NULL,
     confidence double precision NOT NULL
-) PARTITION BY LIST (shard);
+);
+CREATE INDEX ON facts (tenant, "user", subject, object) INCLUDE (relation, confidence, unit_key);
+CREATE INDEX ON facts (tenant, "user", object, subject) INCLUDE (relation, confidence, unit_key);
+CREATE INDEX ON facts (tenant, unit_key);
 
 -- The words of symbols, for `Facts.symbols_with`: one row for each word of a symbol that a fact of a unit has.
 CREATE TABLE symbols (
-    shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
     "user"   text COLLATE "C" NOT NULL,
     token    text COLLATE "C" NOT NULL,
     symbol   text COLLATE "C" NOT NULL,
     unit_key bigint NOT NULL,
     tokens   smallint NOT NULL    -- how many words the symbol has
-) PARTITION BY LIST (shard);
+);
+CREATE INDEX ON symbols (tenant, "user", token, symbol) INCLUDE (unit_key, tokens);
+CREATE INDEX ON symbols (tenant, unit_key);
 
 -- Units that have no vector of their present words in the space that is searched.
 CREATE TABLE waiting (
-    shard    smallint NOT NULL,
     tenant   text COLLATE "C" NOT NULL,
     unit_key bigint NOT NULL
-) PARTITION BY LIST (shard);
-
--- What a reading needs of the store besides its tenant's rows is known at every server that has tenants.
-CREATE FUNCTION tell_shards() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    far smallint;
-BEGIN
-    IF TG_TABLE_NAME = 'agreements' AND coalesce(NEW.name, OLD.name) <> 'space' THEN
-        RETURN NULL;
-    END IF;
-    FOR far IN SELECT shard FROM holdfast.shards WHERE server IS NOT NULL LOOP
-        -- Before an insertion too: a server that failed has forgotten what the others have.
-        EXECUTE format('DELETE FROM holdfast.%I WHERE name = $1', TG_TABLE_NAME || '_' || far)
-            USING coalesce(OLD.name, NEW.name);
-        IF TG_OP <> 'DELETE' THEN
-            EXECUTE format('INSERT INTO holdfast.%I SELECT ($1).*', TG_TABLE_NAME || '_' || far) USING NEW;
-        END IF;
-    END LOOP;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER tell_shards AFTER INSERT OR UPDATE OR DELETE ON spaces FOR EACH ROW EXECUTE FUNCTION tell_shards();
-CREATE TRIGGER tell_shards AFTER INSERT OR UPDATE OR DELETE ON agreements FOR EACH ROW EXECUTE FUNCTION tell_shards();
-
-INSERT INTO shards (shard) VALUES (0);
+);
+CREATE UNIQUE INDEX ON waiting (tenant, unit_key);

@@ -1,25 +1,20 @@
-"""Commands for who runs a store on PostgreSQL: `worker`, and the group `cluster`."""
+"""Commands for who runs a store on PostgreSQL: `worker`, and the group `postgres`."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import typer
-from rich.console import Group, RenderableType
 from rich.progress import Progress
-from rich.table import Table
 from rich.text import Text
 
 from holdfast.derivation import derivation
 from holdfast.embedding import Embedding
-from holdfast.errors import BusyStoreError, InputError, ServerError, StoreError, shown
+from holdfast.errors import BusyStoreError, InputError, ServerError, StoreError
 from holdfast.interfaces import draw
 from holdfast.interfaces.options import Answer, Call, command, err
 from holdfast.store.contract import Store
@@ -34,11 +29,10 @@ _MOST_OFTEN = 0.1
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     command(app, "worker")(_worker)
-    group = typer.Typer(help="Servers of a store on PostgreSQL, and which tenants lie where.", no_args_is_help=True)
-    servers = {"add": _add, "list": _list, "move": _move}
-    for name, run in (servers | {"index": _index, "reindex": _reindex, "vacuum": _vacuum, "quota": _quota}).items():
+    group = typer.Typer(help="Upkeep of a store on PostgreSQL.", no_args_is_help=True)
+    for name, run in {"index": _index, "reindex": _reindex, "vacuum": _vacuum, "quota": _quota}.items():
         command(group, name)(run)
-    app.add_typer(group, name="cluster")
+    app.add_typer(group, name="postgres")
 
 
 # ------------------------------------------------------------------------------------------------------ workers
@@ -74,58 +68,12 @@ def _worker(call: Call, watch: bool = False, every: float = 2.0) -> Answer:
     return Answer({"embedded": done, "waiting": left}, lambda: Text(told), code=1 if left and not watch else 0)
 
 
-# ------------------------------------------------------------------------------------------------------ servers
-
-
-def _add(call: Call, name: str, address: str, front_only: bool = False) -> Answer:
-    """Let tenants lie on another PostgreSQL server, too; what is there already stays where it is."""
-    if address == "-":
-        address = sys.stdin.readline().strip()
-    with _opened(call) as (store, servers):
-        shard = servers.add_server(store.database, name, address)
-        if front_only:
-            servers.take_tenants(store.database, 0, takes=False)
-    return Answer(
-        {"shard": shard, "server": name}, lambda: Text(f"{name} has shard {shard}; new tenants go there too")
-    )
-
-
-def _list(call: Call) -> Answer:
-    """List the servers of a store: how many tenants, units and bytes each has, and whether it can be reached."""
-    with _opened(call) as (store, servers):
-        found = servers.list_shards(store.database)
-    code = ServerError.exit_code if any(one.problem for one in found) else 0
-    return Answer([dataclasses.asdict(one) for one in found], lambda: _table(found), code=code)
-
-
-def _table(found: Sequence[Any]) -> RenderableType:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for one in found:
-        size = "" if one.units is None else f"{draw.count(one.units, 'unit')}, {one.bytes:,} bytes"
-        note = one.problem or ("" if one.takes_tenants else "takes no new tenants")
-        name = one.server or "front"
-        table.add_row(str(one.number), Text(name, "cyan"), draw.count(one.tenants, "tenant"), size, Text(note))
-    return Group(table)
-
-
-def _move(call: Call, tenant: str, server: str) -> Answer:
-    """Bring all of a tenant to another server; its writers wait meanwhile. Stopped, it goes on when run again."""
-    with _opened(call) as (store, servers):
-        numbers = {one.server or "front": one.shard for one in store.database.shards()}
-        if server not in numbers:
-            raise InputError(f"there is no server {shown(server)}; there are {', '.join(numbers)}")
-        done = servers.move_tenant(store.database, tenant, numbers[server])
-    told = f"{draw.count(done.rows, 'row')} of {tenant} brought to {server}"
-    code = BusyStoreError.exit_code if done.remains else 0
-    return Answer(dataclasses.asdict(done), lambda: Text(told), Text(done.remains, "yellow"), code=code)
-
-
 # ------------------------------------------------------------------------------------------------------- upkeep
 
 
 def _index(call: Call, offline: bool = False) -> Answer:
     """Finish a load that was interrupted, and build what the vectors of large owners are found by."""
-    with _opened(call, mending=True) as (store, _):
+    with _opened(call, mending=True) as store:
         built = store.build_indexes(concurrently=not offline)
     told = ", ".join(built) or "no owner has so many vectors that an index is worth it"
     return Answer({"indexes": built}, lambda: Text(told))
@@ -133,7 +81,7 @@ def _index(call: Call, offline: bool = False) -> Answer:
 
 def _reindex(call: Call) -> Answer:
     """Derive all that is searched again, for another version or other settings; nobody opens the store meanwhile."""
-    with _opened(call, mending=True) as (store, _), Progress(console=err, disable=call.as_json) as progress:
+    with _opened(call, mending=True) as store, Progress(console=err, disable=call.as_json) as progress:
         task = progress.add_task("deriving", total=None)
         done = store.derive_again(lambda at, of: progress.update(task, completed=at, total=max(of, 1)))
     return Answer({"units": done}, lambda: Text(f"{draw.count(done, 'unit')} derived again"))
@@ -141,7 +89,7 @@ def _reindex(call: Call) -> Answer:
 
 def _vacuum(call: Call) -> Answer:
     """Take the bytes of what was erased out of the tables, and of backups on this machine; others wait meanwhile."""
-    with _opened(call) as (store, _):
+    with _opened(call) as store:
         done = store.finish_erasing()
     told = "nothing is left of what was erased" if done else "something is held up; run it again when nobody reads"
     return Answer({"complete": done}, lambda: Text(told), code=0 if done else BusyStoreError.exit_code)
@@ -149,20 +97,20 @@ def _vacuum(call: Call) -> Answer:
 
 def _quota(call: Call, tenant: str, most: int | None = None) -> Answer:
     """Let a tenant keep at most so many units; without a number, as many as it likes."""
-    with _opened(call) as (store, _):
+    with _opened(call) as store:
         store.set_quota(tenant, most)
     told = "any number of units" if most is None else f"at most {draw.count(most, 'unit')}"
     return Answer({"tenant": tenant, "most": most}, lambda: Text(f"{tenant} may keep {told}"))
 
 
 @contextlib.contextmanager
-def _opened(call: Call, *, mending: bool = False) -> Iterator[tuple[Any, Any]]:
-    """Open a store on PostgreSQL; yield it with what can be done to its servers."""
+def _opened(call: Call, *, mending: bool = False) -> Iterator[Any]:
+    """Open a store on PostgreSQL."""
     place = str(call.database or call.settings.store.path)
     if not is_postgres(place):
-        raise InputError(f"{place} is no PostgreSQL database, and lies in one place; --db postgresql://…")
+        raise InputError(f"{place} is no PostgreSQL database; --db postgresql://…")
     with contextlib.closing(_open(call, mending=mending)) as store:
-        yield store, import_module("holdfast.store.postgres.cluster")  # needs an extra, as the store does
+        yield store
 
 
 def _open(call: Call, *, mending: bool = False) -> Store:
