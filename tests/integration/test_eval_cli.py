@@ -37,14 +37,16 @@ def talks(tmp_path):
 
 @pytest.fixture
 def one_talk(tmp_path):
-    """Write one conversation: enough where some forty systems are measured on it."""
-    made.write(tmp_path / "data" / "talks" / "talks.json", [made.talk()])
+    """Write one conversation of two questions: enough where some forty systems are measured on it."""
+    talk = made.talk()
+    made.write(tmp_path / "data" / "talks" / "talks.json", [{**talk, "qa": talk["qa"][:2]}])
     return tmp_path / "data"
 
 
 @pytest.fixture
 def model(monkeypatch):
-    """Stand in for the model: words are enough for these tests."""
+    """Stand in for the model, and ask for two budgets of four: words are enough for these tests."""
+    monkeypatch.setattr(eval_run, "BUDGETS", {1_000: "1k", 8_000: "8k"})
     monkeypatch.setattr(eval_run, "_build_embedder", lambda embedding: HashEmbedder())
 
 
