@@ -9,6 +9,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+from xdist.scheduler import LoadGroupScheduling
 
 import postgres_server
 from builders import watched
@@ -47,6 +48,27 @@ _fix_constants()
 def pytest_configure(config):
     """Draw the same examples every time, unless a seed is given."""
     settings.load_profile(SAME_EVERY_TIME if config.getoption("hypothesis_seed") is None else EXPLORING)
+
+
+class ByFile(LoadGroupScheduling):
+    """Tests of one file run on one worker, so that what they share is made once; so do tests of one `xdist_group`."""
+
+    def _split_scope(self, nodeid):
+        group = super()._split_scope(nodeid)
+        return nodeid.partition("::")[0] if group == nodeid else group
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Share tests out by file."""
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Let one worker alone start PostgreSQL."""
+    for item in items:
+        if "postgres" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("postgres"))
 
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):

@@ -5,6 +5,8 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from builders import NOW, later, opened
 from holdfast import Settings
 from holdfast.language.lexical import terms
@@ -144,14 +146,34 @@ def needles(gone, kept):
     return {data: name for data, name in found.items() if data not in ours}
 
 
+# Whatever is looked for is at least so long.
+_OPENING = 6
+# An odd number whose products spread over all bits; the first of them choose a place in a table.
+_SPREAD, _PLACES = np.uint64(0x9E3779B97F4A7C15), 20
+
+
+def _places(data):
+    """Return a place in a table for each run of six bytes; equal runs have one place."""
+    if len(data) < _OPENING:
+        return np.zeros(0, dtype=np.uint64)
+    whole = np.frombuffer(data, np.uint8).astype(np.uint64)
+    runs = sum(whole[at : len(whole) - _OPENING + at + 1] << np.uint64(8 * at) for at in range(_OPENING))
+    return (runs * _SPREAD) >> np.uint64(64 - _PLACES)
+
+
+def inside(data, pieces):
+    """Return the pieces that data holds: of thousands, only those are searched for whose beginning may be in it."""
+    assert all(len(piece) >= _OPENING for piece in pieces)
+    table = np.zeros(1 << _PLACES, dtype=bool)
+    table[_places(data)] = True
+    begun = table[_places(b"".join(piece[:_OPENING] for piece in pieces))[::_OPENING]]
+    return [piece for piece, may_be in zip(pieces, begun.tolist(), strict=True) if may_be and piece in data]
+
+
 def residue(folder, wanted):
     """Return which files still hold what."""
-    return {
-        (name, wanted[piece])
-        for name, data in bytes_of(folder).items()
-        for piece in wanted
-        if piece in data
-    }  # fmt: skip
+    pieces = [*wanted]
+    return {(name, wanted[piece]) for name, data in bytes_of(folder).items() for piece in inside(data, pieces)}
 
 
 def everything(memory):

@@ -11,6 +11,8 @@ from doors.served import served
 from holdfast import Settings
 from holdfast.doors.tokens import Tokens, token_file
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "When does the wisteria need pruning?"
 OPEN_ALL = "document.querySelectorAll('details').forEach(one => one.open = true)"
 PHONE = {"viewport": {"width": 390, "height": 844}}

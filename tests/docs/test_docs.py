@@ -48,6 +48,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.slow
 def test_the_console_blocks_show_what_the_commands_print():
     done = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "docs.py"), "--check"], capture_output=True, text=True, check=False
@@ -55,6 +56,7 @@ def test_the_console_blocks_show_what_the_commands_print():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with_python(), ids=name)
 def test_the_python_blocks_run_and_print_what_the_page_says(page):
     printed, contract_tests = outputs(page)

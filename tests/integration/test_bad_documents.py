@@ -2,14 +2,13 @@
 
 import json
 import logging
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from builders import ask, opened
+from commands import BY_WORDS, command_line
 from holdfast import Settings
 from holdfast.errors import InputError, SettingsError
 from papers import book, zipped
@@ -160,23 +159,12 @@ def test_a_folder_goes_on_past_a_bad_document(memory, tmp_path, case, caplog):
 @pytest.mark.parametrize(
     ("case", "code"), [("binary text", 2), ("encrypted PDF", 2), ("claim and procedure", 2), ("unknown role", 2)]
 )
-def test_the_command_line_says_it_in_one_message(tmp_path, case, code):
+def test_the_command_line_says_it_in_one_message(tmp_path, case, code, monkeypatch):
     name, body, words = REFUSED[case]
     (tmp_path / name).write_bytes(body)
-    keep = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
-    done = subprocess.run(
-        [str(HOLDFAST), "ingest", name, "--json"],
-        cwd=tmp_path,
-        env=keep | {"HOLDFAST_EMBEDDING__EMBEDDER": "none"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == code
-    error = json.loads(done.stdout)["error"]
+    error = command_line(tmp_path, monkeypatch, **BY_WORDS)("ingest", name, "--json", code=code)["error"]
     assert error["exit_code"] == code
     assert all(word in error["message"] for word in words)
-    assert "Traceback" not in done.stderr
 
 
 # --------------------------------------------------------------------------------------------------- rules

@@ -11,6 +11,8 @@ import pytest
 
 from builders import program
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 UNITS = 60

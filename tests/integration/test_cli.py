@@ -1,67 +1,29 @@
-"""The command line, run as a user runs it: a process, its output, its exit code."""
+"""The command line, run as a user runs it: its output, its exit code."""
 
 import contextlib
-import io
 import json
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from builders import PATIENT
+from commands import BY_WORDS, command_line
 from holdfast import Contribution, Memory
-from holdfast.interfaces import cli, doctor
+from holdfast.interfaces import doctor
 from holdfast.models import embedder as shipped
 
-HOLDFAST = Path(sys.executable).with_name("holdfast")
-
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch):
     """Return a function that runs `holdfast` in an empty folder."""
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")} | PATIENT
-
-    def command(*arguments, given=None, code=0, **environment):
-        done = subprocess.run(
-            [str(HOLDFAST), *arguments],
-            cwd=tmp_path,
-            env=keep | {"COLUMNS": "120", "NO_COLOR": "1"} | environment,
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
-        return json.loads(done.stdout) if "--json" in arguments else done.stdout + done.stderr
-
-    return command
+    return command_line(tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, capsys):
-    """Return a function that runs `holdfast` in this process, by words alone: a process each would be slow."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in {"COLUMNS": "120", "NO_COLOR": "1", "HOLDFAST_EMBEDDING__EMBEDDER": "none"}.items():
-        monkeypatch.setenv(name, value)
-
-    def command(*arguments, given="", terminal=False, code=0):
-        stdin = io.StringIO(given)
-        stdin.isatty = lambda: terminal
-        monkeypatch.setattr(sys, "stdin", stdin)
-        monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        assert (ended.value.code or 0) == code, said.out + said.err
-        return json.loads(said.out) if "--json" in arguments else said.out + said.err
-
-    return command
+def here(tmp_path, monkeypatch):
+    """Return a function that runs `holdfast` in an empty folder, by words alone."""
+    return command_line(tmp_path, monkeypatch, **BY_WORDS)
 
 
 def test_a_memory_through_its_whole_life(run):

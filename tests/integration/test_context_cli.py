@@ -1,42 +1,24 @@
 """`holdfast assemble`, `ingest` and `why --budget`, run as a user runs them."""
 
-import io
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from builders import PATIENT
+from commands import BY_WORDS, command_line
 from holdfast import Contribution
-from holdfast.interfaces.cli import main
-
-HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Return a function that runs `holdfast` in an empty folder, by words alone; a process each would be slow."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("HOLDFAST_EMBEDDING__EMBEDDER", "none")
+def run(tmp_path, monkeypatch):
+    """Return a function that runs `holdfast` in an empty folder, by words alone; of a failure it gives the error."""
+    command = command_line(tmp_path, monkeypatch, **BY_WORDS)
 
-    def command(*arguments, fails=False):
-        monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        assert bool(ended.value.code) == fails, shown
-        if "--json" not in arguments:
-            return shown.out + shown.err
-        found = json.loads(shown.out)
-        return found["error"] if fails else found
+    def may_fail(*arguments, code=0, given=""):
+        found = command(*arguments, code=code, given=given)
+        return found["error"] if code and "--json" in arguments else found
 
-    return command
+    return may_fail
 
 
 @pytest.fixture
@@ -77,14 +59,12 @@ def test_explain_shows_trees_that_compose(run, kept):
     assert "S_final" in run("assemble", "old boat leaked", "--tree")
 
 
-def test_messages_come_from_standard_input(run, kept, monkeypatch):
+def test_messages_come_from_standard_input(run, kept):
     shown = [{"role": "user", "content": "thanks"}, {"role": "user", "content": "old boat leaked"}]
-    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(shown)))
-    context = run("assemble", "--messages", "-", "-s", "s1", "--json")
+    context = run("assemble", "--messages", "-", "-s", "s1", "--json", given=json.dumps(shown))
     assert kept in [item["id"] for item in section(context, "projection")]
     line = '{"role": "user", "content": "a kettle\u2028sings", "id": "k"}'
-    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{line}\n\n"))
-    [written] = run("remember", "--messages", "-", "--json")
+    [written] = run("remember", "--messages", "-", "--json", given=f"{line}\n\n")
     assert run("show", written["id"], "--json")["text"] == "a kettle\u2028sings"
 
 
@@ -128,14 +108,14 @@ def test_bad_input_is_one_error_with_its_type(run, tmp_path, arguments, kind):
     (tmp_path / "broken.json").write_text("[", encoding="utf-8")
     (tmp_path / "latin.json").write_bytes(b'["caf\xe9"]')
     run("ingest", "AGENTS.md", "--core")
-    assert run("assemble", *arguments, "--json", fails=True)["type"] == kind
+    assert run("assemble", *arguments, "--json", code=2)["type"] == kind
 
 
 def test_strict_refuses_what_would_be_degraded(run, kept):
     loose = run("assemble", "boat", "-s", "s1", "-b", "25", "--json")
     assert loose["degraded"]
     assert "degraded" in run("assemble", "boat", "-s", "s1", "-b", "25")
-    assert run("assemble", "boat", "-s", "s1", "-b", "25", "--strict", "--json", fails=True)["type"] == "BudgetError"
+    assert run("assemble", "boat", "-s", "s1", "-b", "25", "--strict", "--json", code=2)["type"] == "BudgetError"
 
 
 def test_why_with_a_budget_says_how_many_tokens_are_missing(run, kept):
@@ -146,7 +126,7 @@ def test_why_with_a_budget_says_how_many_tokens_are_missing(run, kept):
     assert absent["returned"] is False
     assert absent["tokens_short"] > 0
     assert f"{absent['tokens_short']} short" in run("why", "old boat leaked", kept, "--budget", "12")
-    assert run("why", "boat", kept, "--budget", "0", "--json", fails=True)["type"] == "BudgetError"
+    assert run("why", "boat", kept, "--budget", "0", "--json", code=2)["type"] == "BudgetError"
 
 
 def test_an_edit_of_the_file_is_in_the_next_context(run, kept, tmp_path):
@@ -176,18 +156,4 @@ def test_ingest_names_scopes_and_owners(run, tmp_path):
 def test_ingest_refuses_what_is_no_document_or_too_much(run, tmp_path, raw, kind):
     if raw is not None:
         (tmp_path / "A.md").write_bytes(raw)
-    assert run("ingest", "A.md", "--core", "--json", fails=True)["type"] == kind
-
-
-def test_a_process_prints_the_same_and_ends_with_the_errors_code(run, kept, tmp_path):
-    def process(*arguments):
-        command = [str(HOLDFAST), *arguments]
-        env = os.environ | PATIENT
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-
-    done = process("assemble", "boat", "-s", "s1", "-b", "300", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["text"] == run("assemble", "boat", "-s", "s1", "-b", "300", "--json")["text"]
-    refused = process("assemble", "boat", "-b", "0", "--json")
-    error = json.loads(refused.stdout)["error"]
-    assert (error["type"], error["exit_code"]) == ("BudgetError", refused.returncode)
+    assert run("ingest", "A.md", "--core", "--json", code=2)["type"] == kind

@@ -9,9 +9,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from holdfast import Memory
 
-KILLS = int(os.environ.get("HOLDFAST_KILLS", "25"))
+FEW, MANY = 5, int(os.environ.get("HOLDFAST_KILLS", "25"))
 WRITER = Path(__file__).with_name("writer.py")
 
 
@@ -36,10 +38,11 @@ def kill_while_writing(path: Path, seed: int) -> dict[str, list[str]]:
     return acknowledged
 
 
-def test_nothing_acknowledged_is_lost_and_nothing_is_half_written(tmp_path):
+@pytest.mark.parametrize("kills", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_nothing_acknowledged_is_lost_and_nothing_is_half_written(tmp_path, kills):
     path = tmp_path / "crash.db"
     acknowledged = {}
-    for seed in range(KILLS):
+    for seed in range(kills):
         acknowledged |= kill_while_writing(path, seed)
         with Memory.open(path) as memory:
             units = {unit.id: unit for unit in memory.list(user="ana", limit=None)}
@@ -51,4 +54,4 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_written(tmp_path):
             last = list(acknowledged)[-1]
             found = memory.search(f"marble batch {last}", user="ana", profile="fast", filters={"batch": last})
             assert {hit.unit.metadata["batch"] for hit in found} == {last}
-    assert len(acknowledged) >= KILLS
+    assert len(acknowledged) >= kills

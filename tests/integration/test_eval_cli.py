@@ -3,15 +3,16 @@
 import gzip
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 import evaldata as made
+from commands import command_line, holdfast
 from holdfast.eval import run as eval_run
+from holdfast.eval import systems
 from holdfast.eval.systems import BASELINES, SWITCHES
-from holdfast.interfaces import cli, evaluation
+from holdfast.interfaces import evaluation
 from holdfast.testing.embedders import HashEmbedder
 
 # Proofs are no part of hybrid.
@@ -35,30 +36,32 @@ def talks(tmp_path):
 
 
 @pytest.fixture
+def one_talk(tmp_path):
+    """Write one conversation of two questions: enough where some forty systems are measured on it."""
+    talk = made.talk()
+    made.write(tmp_path / "data" / "talks" / "talks.json", [{**talk, "qa": talk["qa"][:2]}])
+    return tmp_path / "data"
+
+
+@pytest.fixture
 def model(monkeypatch):
-    """Stand in for the model: words are enough for these tests."""
+    """Stand in for the model, and ask for two budgets of four: words are enough for these tests."""
+    monkeypatch.setattr(eval_run, "BUDGETS", {1_000: "1k", 8_000: "8k"})
     monkeypatch.setattr(eval_run, "_build_embedder", lambda embedding: HashEmbedder())
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Return a function that runs `holdfast eval` in an empty folder, in this process."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "160")
+def run(tmp_path, monkeypatch):
+    """Return a function that runs `holdfast eval` in an empty folder."""
+    command = command_line(tmp_path, monkeypatch, COLUMNS="160")
 
-    def command(*arguments, code=0):
+    def measured(*arguments, code=0):
         given = [str(argument) for argument in arguments]
         if "--workers" not in given and "--compare" not in given:
             given += ["--workers", "1"]
-        monkeypatch.setattr(sys, "argv", ["holdfast", "eval", *given])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        shown, said = capsys.readouterr()
-        assert (left.value.code or 0) == code, shown + said
-        return json.loads(shown) if "--json" in given else shown + said
+        return command("eval", *given, code=code)
 
-    return command
+    return measured
 
 
 def figures(report):
@@ -154,8 +157,8 @@ def test_a_part_switched_off_is_named_and_changes_the_figures(run, talks, model)
     assert row["metrics"] != whole["metrics"]
 
 
-def test_an_ablation_switches_off_every_part_in_turn(run, talks, model):
-    said = run("--data", talks, "--ablate", "--out", "here")
+def test_an_ablation_switches_off_every_part_in_turn(run, one_talk, model):
+    said = run("--data", one_talk, "--ablate", "--out", "here")
     report = figures(json.loads(Path("here/manifest.json").read_text()))
     assert [system for _, system in report] == [
         "hybrid",
@@ -268,14 +271,12 @@ def counted(monkeypatch, fail_after=None):
     return done
 
 
-def test_a_run_that_was_stopped_goes_on_and_redoes_nothing_that_was_finished(run, talks, model, monkeypatch, capsys):
+def test_a_run_that_was_stopped_goes_on_and_redoes_nothing_that_was_finished(run, talks, model, monkeypatch):
     whole = run("--data", talks, "--baseline", "mix", "--out", "whole", "--json")
     with monkeypatch.context() as patch:
         counted(patch, fail_after=2)
-        patch.setattr(sys, "argv", ["holdfast", "eval", "--data", str(talks), "--baseline", "mix", "--workers", "1"])
         with pytest.raises(RuntimeError, match="the lights went out"):
-            cli.main()
-        capsys.readouterr()
+            run("--data", talks, "--baseline", "mix")
     [journal] = Path("holdfast-eval").glob("*/journal.jsonl")
     lines = journal.read_bytes().splitlines(keepends=True)
     assert len(lines) == 2
@@ -453,8 +454,10 @@ def _ablated(said, system):
         (["--off", "dense"], "hybrid without dense"),
     ],
 )
-def test_an_ablation_compares_with_the_same_system_whole(run, talks, arguments, base, model):
-    said = run("--data", talks, "--ablate", "--out", "here", *arguments)
+def test_an_ablation_compares_with_the_same_system_whole(run, one_talk, arguments, base, model, monkeypatch):
+    # That every part is switched off is the law above; this one is about what a part is compared with.
+    monkeypatch.setattr(systems, "SWITCHES", {name: SWITCHES[name] for name in ("dense", "scope")})
+    said = run("--data", one_talk, "--ablate", "--out", "here", *arguments)
     report = figures(json.loads(Path("here/manifest.json").read_text()))
     [part] = [name for _, name in report if name.startswith("hybrid ") and name.endswith(" scope")]
     whole, without = (report[("talks", name)]["metrics"]["recall@10"] for name in (base, part))
@@ -470,9 +473,8 @@ def interrupted(monkeypatch, *arguments):
 
     with monkeypatch.context() as patch:
         patch.setattr(evaluation, "write_manifest", fail)
-        patch.setattr(sys, "argv", ["holdfast", "eval", *map(str, arguments), "--workers", "1", "--json"])
         with pytest.raises(RuntimeError, match="the lights went out"):
-            cli.main()
+            holdfast("eval", *arguments, "--workers", "1", "--json")
 
 
 def test_a_journal_of_other_settings_is_not_gone_on_with(run, talks, model, monkeypatch):

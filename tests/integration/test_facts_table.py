@@ -1,13 +1,10 @@
 """`Memory.facts` and `holdfast facts`: what is known now, since when, from where, and what it replaced."""
 
-import json
-import sys
-
 import pytest
 
 from builders import later, opened
+from commands import BY_WORDS, command_line
 from holdfast import Fact, InputError, Settings
-from holdfast.interfaces import cli
 
 
 @pytest.fixture
@@ -149,28 +146,18 @@ def test_facts_survive_a_new_process(tmp_path):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Return a function that runs `holdfast` in an empty folder and returns what it prints."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in {"HOLDFAST_EMBEDDING__EMBEDDER": "none", "COLUMNS": "200", "NO_COLOR": "1"}.items():
-        monkeypatch.setenv(name, value)
-
-    def command(*arguments):
-        monkeypatch.setattr(sys, "argv", ["holdfast", *arguments, "--user", "ana"])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert ended.value.code == 0
-        return capsys.readouterr().out
-
-    return command
+def run(tmp_path, monkeypatch):
+    """Return a function that runs `holdfast` in an empty folder, by words alone, for ana."""
+    command = command_line(tmp_path, monkeypatch, COLUMNS="200", **BY_WORDS)
+    return lambda *arguments: command(*arguments, "--user", "ana")
 
 
 def test_the_command_prints_lines_and_json(run):
     run("remember", "I live in Ghent.", "--id", "home", "--at", "2026-04-02T09:00:00Z")
     assert run("facts") == "ana | lives_in | Ghent | since 2026-04-02   home\n"
-    [fact] = json.loads(run("facts", "--relation", "lives_in", "--json"))
+    [fact] = run("facts", "--relation", "lives_in", "--json")
     assert fact == {
         "subject": "ana", "relation": "lives_in", "value": "Ghent", "since": "2026-04-02T09:00:00.000000Z",
         "sources": ["home"], "confidence": 0.9, "current": True,
     }  # fmt: skip
-    assert json.loads(run("facts", "--subject", "bob", "--json")) == []
+    assert run("facts", "--subject", "bob", "--json") == []

@@ -2,16 +2,13 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
 
 import pytest
-from typer.testing import CliRunner
 
 from builders import NOW, opened
+from commands import holdfast
 from histories import small_memory
 from holdfast.errors import HoldfastError, InputError, NotFoundError
-from holdfast.interfaces.cli import app
 from holdfast.store import marks
 from holdfast.testing.embedders import HashEmbedder
 
@@ -24,8 +21,8 @@ def test_an_empty_user_is_nobody_and_not_the_default(tmp_path):
     db = str(tmp_path / "m.db")
     with opened(path=db) as memory:
         memory.remember("the boat is blue", user="me")
-    with pytest.raises(InputError, match="user"):
-        CliRunner().invoke(app, ["forget", "--all", "--user", "", "--yes", "--db", db], catch_exceptions=False)
+    ended = holdfast("forget", "--all", "--user", "", "--yes", "--db", db)
+    assert (ended.code, "user" in ended.err) == (InputError.exit_code, True)
     with opened(path=db) as memory:
         assert len(memory.list(user="me")) == 1
 
@@ -145,14 +142,6 @@ def test_timestamps_and_messages_without_content():
             memory.remember({"role": "user"}, user="ana")
         with pytest.raises(NotFoundError, match="nothing in session"):
             memory.forget(user="ana", session="nowhere")
-
-
-def test_the_package_runs_as_a_program(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "holdfast", "settings", "--json"], cwd=tmp_path, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert any(row["key"] == "compaction.cluster" for row in json.loads(done.stdout))
 
 
 def test_a_commit_that_fails_leaves_the_turn_findable(tmp_path, monkeypatch):

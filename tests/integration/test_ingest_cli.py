@@ -1,34 +1,14 @@
 """`holdfast ingest` and `holdfast widen`, run as a user runs them: output, JSON, exit codes."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from builders import PATIENT
-
-HOLDFAST = Path(sys.executable).with_name("holdfast")
+from commands import BY_WORDS, command_line
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch):
     """Return a function that runs `holdfast` in an empty folder, by words alone."""
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    keep |= {"COLUMNS": "120", "NO_COLOR": "1", "HOLDFAST_EMBEDDING__EMBEDDER": "none"} | PATIENT
-
-    def command(*arguments, code=0, **environment):
-        done = subprocess.run(
-            [str(HOLDFAST), *arguments],
-            cwd=tmp_path, env=keep | environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == code, done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
-        return json.loads(done.stdout) if "--json" in arguments else done.stdout + done.stderr
-
-    return command
+    return command_line(tmp_path, monkeypatch, **BY_WORDS)
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from builders import later
+from commands import holdfast
 from holdfast import EmbeddingSpaceError, InputError, Settings
 from holdfast.derivation import derivation
-from holdfast.interfaces import cli
 from holdfast.store import contract
 from holdfast.store.copying import copy_store
 from holdfast.store.opening import open_store
@@ -125,16 +125,14 @@ def test_a_copier_that_is_killed_leaves_nothing_that_another_cannot_finish(tmp_p
 
 
 def test_the_command_copies_says_what_it_did_and_ends_with_an_error_when_they_differ(
-    tmp_path, database, opened, monkeypatch, capsys
+    tmp_path, database, opened, monkeypatch
 ):
     first = opened(tmp_path / "one.db")
     ana = fill(first)
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["holdfast", "migrate", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code or 0, capsys.readouterr()
+        said = holdfast("migrate", *arguments)
+        return said.code, said
 
     places = ("--from", str(tmp_path / "one.db"), "--to", database)
     code, said = run(*places, "--json")

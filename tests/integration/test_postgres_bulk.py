@@ -1,14 +1,13 @@
 """What is loaded at once is what would have been written bit by bit; an interrupted load is noticed and finished."""
 
-import sys
 from dataclasses import replace
 
 import psycopg
 import pytest
 
+from commands import command_line
 from holdfast import BusyStoreError, NotFoundError, QuotaError, Settings, StoreError
 from holdfast.derivation import derivation
-from holdfast.interfaces import cli
 from holdfast.store.copying import copy_store
 from holdfast.store.postgres import bulk
 from holdfast.store.postgres.schema import TABLES
@@ -196,17 +195,14 @@ def test_everything_is_derived_again_in_another_way(source, database, postgres, 
     assert (back.verify(), tables(postgres, database)) == ([], before)
 
 
-def test_the_commands_of_upkeep_say_what_they_did(source, database, opened, monkeypatch, capsys):
+def test_the_commands_of_upkeep_say_what_they_did(source, database, opened, tmp_path, monkeypatch):
     store = opened(database)
     copy_store(source, store)
 
+    command = command_line(tmp_path, monkeypatch)
+
     def run(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["holdfast", "postgres", *arguments, "--db", database])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        assert (ended.value.code or 0) == code, said
-        return said.out + said.err
+        return command("postgres", *arguments, "--db", database, code=code)
 
     assert "no owner has so many vectors" in run("index")
     assert f"{UNITS + 6} units derived again" in run("reindex")

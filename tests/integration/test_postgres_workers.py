@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from commands import holdfast
 from holdfast import EmbedderError, Settings
 from holdfast.embedding import Embedding
 from holdfast.ingest import Indexing, embed_waiting
-from holdfast.interfaces import cli
 from holdfast.testing.builders import Asker, draft
 from holdfast.testing.embedders import HashEmbedder
 from postgres_server import open_store
@@ -147,11 +147,8 @@ def test_a_worker_of_another_space_is_refused(ana):
         worker(HashEmbedder()).share(lambda _: None)
 
 
-def test_the_command_embeds_all_and_says_so(ana, database, monkeypatch, capsys):
-    monkeypatch.setenv("HOLDFAST_EMBEDDING__EMBEDDER", "potion")
-    monkeypatch.setattr(sys, "argv", ["holdfast", "worker", "--db", database, "--json"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert (ended.value.code or 0) == 0
-    assert f'"embedded": {UNITS}' in capsys.readouterr().out
+def test_the_command_embeds_all_and_says_so(ana, database):
+    ended = holdfast("worker", "--db", database, "--json", HOLDFAST_EMBEDDING__EMBEDDER="potion")
+    assert ended.code == 0
+    assert f'"embedded": {UNITS}' in ended.out
     assert None not in vectors_of(ana).values()

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import builders
 
 SCRIPT = "scripts/same.py"
 
 
+@pytest.mark.slow
 def test_the_sample_written_before_answers_as_it_did():
     done = subprocess.run(
         [sys.executable, Path(__file__).parents[2] / SCRIPT, "sample"], capture_output=True, text=True, check=False

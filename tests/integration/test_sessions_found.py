@@ -1,13 +1,10 @@
 """Hits by session: each session once, at its best hit, in Python and on the command line."""
 
-import json
-
 import pytest
-from typer.testing import CliRunner
 
 from builders import later, opened
+from commands import BY_WORDS, command_line
 from holdfast import InputError, Settings
-from holdfast.interfaces.cli import app
 
 EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
 TALK = {
@@ -50,13 +47,12 @@ def test_another_group_is_refused_with_what_there_is(memory):
         memory.search("violin", user="ana", group="day")
 
 
-def test_the_command_line_groups_too(tmp_path):
-    run = CliRunner().invoke
+def test_the_command_line_groups_too(tmp_path, monkeypatch):
+    run = command_line(tmp_path, monkeypatch, HOLDFAST_REFUSAL__ENABLED="false", **BY_WORDS)
     db = ["--db", str(tmp_path / "a.db"), "--user", "ana"]
-    env = {"HOLDFAST_EMBEDDING__EMBEDDER": "none", "HOLDFAST_REFUSAL__ENABLED": "false"}
     for session, texts in TALK.items():
         for text in texts[:2]:
-            assert run(app, ["remember", text, "--session", session, *db], env=env).exit_code == 0
-    found = run(app, ["search", "violin", "--group", "session", "--json", *db], env=env)
-    sessions = [hit["unit"]["session"] for hit in json.loads(found.stdout)["hits"]]
+            run("remember", text, "--session", session, *db)
+    found = run("search", "violin", "--group", "session", "--json", *db)
+    sessions = [hit["unit"]["session"] for hit in found["hits"]]
     assert sorted(sessions) == ["april", "may"]

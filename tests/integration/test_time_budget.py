@@ -1,13 +1,11 @@
 """A strategy that runs out of time returns what it has, and every answer that is made of it says so."""
 
-import json
-import sys
 from itertools import count
 
 import pytest
 
 from builders import opened, watched
-from holdfast.interfaces.cli import main
+from commands import BY_WORDS, command_line
 from holdfast.testing.embedders import HashEmbedder
 
 # The second one helps out when the first finds too little.
@@ -72,23 +70,14 @@ def test_a_verdict_that_ran_out_of_time_claims_no_absence(late, patient):
     assert "out of time" not in patient.why(QUESTION, written.id, user="ana").verdict
 
 
-def test_the_command_line_says_so(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("HOLDFAST_EMBEDDING__EMBEDDER", "none")
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
-        with pytest.raises(SystemExit):
-            main()
-        return capsys.readouterr().out
-
+def test_the_command_line_says_so(tmp_path, monkeypatch):
+    run = command_line(tmp_path, monkeypatch, COLUMNS="200", **BY_WORDS)
     for text in TURNS:
         run("remember", text)
     assert WARNING not in run("search", QUESTION)
     seconds = count()
     with watched(lambda: float(next(seconds))):
         assert f"warning: {WARNING}" in run("search", QUESTION)
-        assert json.loads(run("search", QUESTION, "--json"))["warnings"] == [WARNING]
+        assert run("search", QUESTION, "--json")["warnings"] == [WARNING]
         assert f"warning: {WARNING}" in run("assemble", QUESTION, "--budget", "300")
-        assert json.loads(run("assemble", QUESTION, "--budget", "300", "--json"))["warnings"] == [WARNING]
+        assert run("assemble", QUESTION, "--budget", "300", "--json")["warnings"] == [WARNING]

@@ -1,47 +1,30 @@
 """`compact`, `expand`, `supersede`, `reinstate`, `forget`, `backup` and `show` on the command line."""
 
-import io
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from builders import later
-from holdfast.interfaces import cli
+from commands import command_line
 
 TINY_T5 = Path(__file__).parents[1] / "fixtures" / "tiny_t5"
 SETTINGS = {
     "HOLDFAST_EMBEDDING__EMBEDDER": "potion", "HOLDFAST_ASSEMBLY__BUDGET": "300", "HOLDFAST_COMPACTION__CLUSTER": "4",
-    "HOLDFAST_REFUSAL__ENABLED": "false", "COLUMNS": "200", "NO_COLOR": "1",
+    "HOLDFAST_REFUSAL__ENABLED": "false", "COLUMNS": "200",
 }  # fmt: skip
 
 
-class Terminal(io.StringIO):
-    """Somebody who answers."""
-
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Return a function that runs `holdfast` in an empty folder; it gives JSON if asked to, else the words."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
+def run(tmp_path, monkeypatch):
+    """Return a function that runs `holdfast` in an empty folder; `answer` is what somebody at the terminal says."""
+    command = command_line(tmp_path, monkeypatch, **SETTINGS)
 
-    def command(*arguments, code=0, answer=None):
-        monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.StringIO() if answer is None else Terminal(answer))
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        assert (ended.value.code or 0) == code, said.out + said.err
-        return json.loads(said.out) if "--json" in arguments else said.out + said.err
+    def asked(*arguments, code=0, answer=None):
+        return command(*arguments, code=code, given=answer or "", terminal=answer is not None)
 
-    return command
+    return asked
 
 
 @pytest.fixture

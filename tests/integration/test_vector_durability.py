@@ -198,9 +198,10 @@ KILLS = [("written", 0), ("replaced", 1), *(("never", seed) for seed in range(2,
 
 
 @pytest.mark.usefixtures("_saved")
-def test_a_kill_while_saving_costs_time_and_nothing_else(tmp_path):
+@pytest.mark.parametrize("kills", [KILLS[:5], pytest.param(KILLS, marks=pytest.mark.slow)], ids=["few", "many"])
+def test_a_kill_while_saving_costs_time_and_nothing_else(tmp_path, kills):
     path, beside = tmp_path / "store.db", tmp_path / "store.db.index"
-    for moment, seed in KILLS:
+    for moment, seed in kills:
         killed_while_saving(path, moment, seed)
         kept = beside.read_bytes() if beside.exists() else None
         with open_with(path, HashEmbedder(64)) as memory:

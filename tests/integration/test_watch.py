@@ -1,15 +1,12 @@
 """`holdfast watch`: what changes in a folder is taken in once its writer has finished, and said in one line."""
 
-import json
-import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from builders import PATIENT, opened
+from builders import opened
+from commands import command_line
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED, Folder
 from holdfast.errors import BusyStoreError, InputError
 from holdfast.interfaces.watch import Change, follow, stamps
@@ -125,33 +122,10 @@ def test_a_folder_that_is_gone_ends_it_and_takes_nothing_back(folder):
         assert len(memory.list(user="ana")) == 1
 
 
-def test_the_command_says_one_line_for_each_change_and_ends_with_ctrl_c(tmp_path, folder):
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    keep |= {"HOLDFAST_EMBEDDING__EMBEDDER": "none", "NO_COLOR": "1"} | PATIENT
-    with subprocess.Popen(
-        [str(HOLDFAST), "watch", "notes", "--every", "0.1", "--json"],
-        cwd=tmp_path, env=keep, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        # A shell's background job ignores Ctrl+C, and so would its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no lock is taken
-    ) as running:  # fmt: skip
-        assert json.loads(running.stdout.readline()) == {"event": "added", "name": "oven.md"}
-        (folder / "flour.txt").write_text("Flour is kept in bins.\n", encoding="utf-8")
-        assert json.loads(running.stdout.readline()) == {"event": "added", "name": "flour.txt"}
-        running.send_signal(signal.SIGINT)
-        rest, said = running.communicate()
-    assert json.loads(rest) == {"event": "stopped"}
-    assert running.returncode == 0
-    assert said.startswith("watching notes")
-    assert "Traceback" not in said
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"), [(["nowhere"], "is not a folder"), (["notes", "--every", "0"], "too often")]
 )
-def test_a_wrong_call_is_one_line(tmp_path, folder, arguments, message):
-    done = subprocess.run(
-        [str(HOLDFAST), "watch", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == InputError.exit_code
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_wrong_call_is_one_line(tmp_path, folder, arguments, message, monkeypatch):
+    said = command_line(tmp_path, monkeypatch)("watch", *arguments, code=InputError.exit_code)
+    assert message in said.splitlines()[-1]
+    assert said.count("error: ") == 1

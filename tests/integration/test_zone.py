@@ -1,15 +1,13 @@
 """The user's clock: dates and days are those of the zone that is named, and contexts are told by it."""
 
-import json
-import sys
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from builders import opened
+from commands import BY_WORDS, command_line
 from holdfast import InputError, Settings
-from holdfast.interfaces.cli import main
 from holdfast.language.calendar import read_time
 from holdfast.language.dates import time_mention
 
@@ -197,18 +195,10 @@ def test_a_wrong_zone_of_the_settings_is_refused_before_a_file_is_made(tmp_path)
     assert not (tmp_path / "m.db").exists()
 
 
-def test_the_command_line_reads_and_shows_times_in_a_zone(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOLDFAST_EMBEDDING__EMBEDDER", "none")
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
-        with pytest.raises(SystemExit):
-            main()
-        return capsys.readouterr().out
-
+def test_the_command_line_reads_and_shows_times_in_a_zone(tmp_path, monkeypatch):
+    run = command_line(tmp_path, monkeypatch, **BY_WORDS)
     run("remember", "the kettle whistles", "--at", "2026-06-30T05:00", "--zone", "Asia/Tokyo")
-    [unit] = json.loads(run("list", "--json"))
+    [unit] = run("list", "--json")
     assert unit["event_time"] == "2026-06-29T20:00:00.000000Z"
     assert "2026-06-30 05:00" in run("list", "--zone", "Asia/Tokyo")
     assert "2026-06-30" in run("search", "kettle", "--zone", "Asia/Tokyo")
@@ -216,7 +206,7 @@ def test_the_command_line_reads_and_shows_times_in_a_zone(tmp_path, monkeypatch,
     assert "2026-06-30 05:00" in run("why", "kettle", unit["id"], "--zone", "Asia/Tokyo")
     assert "Asia/Tokyo" in run("assemble", "kettle", "--zone", "Asia/Tokyo")
     run("update", unit["id"], "--valid-to", "2026-07-01", "--zone", "Asia/Tokyo")
-    assert json.loads(run("show", unit["id"], "--json"))["valid_to"] == "2026-06-30T15:00:00.000000Z"
+    assert run("show", unit["id"], "--json")["valid_to"] == "2026-06-30T15:00:00.000000Z"
     run("remember", "the lamp", "--at", "2026-06-29T20:00", "--zone", "Asia/Tokyo")
     wanted = '{"event_time": {"gte": "2026-06-30"}}'
     assert "1 unit" in run("forget", "--filter", wanted, "--yes", "--zone", "Asia/Tokyo")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, later
-from histories import Said, Tale, bytes_of, made_up, needles, residue, small_memory, tail_of, talk
+from histories import Said, Tale, bytes_of, inside, made_up, needles, residue, small_memory, tail_of, talk
 from holdfast import BusyStoreError, EmbedderError, InputError, NotFoundError
 from holdfast.store import erasure as eraser
 from holdfast.store import files, snapshot, sync
@@ -26,6 +26,13 @@ def _every_owner_is_worth_a_snapshot(monkeypatch):
 def folder():
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
+
+
+@given(st.binary(max_size=60), st.lists(st.binary(min_size=6, max_size=12), max_size=6), st.randoms())
+def test_what_these_tests_look_for_is_found_as_one_by_one(noise, pieces, chance):
+    put = [piece for piece in pieces if chance.random() < 0.5]
+    data = noise[:9].join([noise, *put, b""])
+    assert inside(data, pieces) == [piece for piece in pieces if piece in data]
 
 
 # ------------------------------------------------------------------------------------------------ histories

@@ -1,18 +1,13 @@
 """What reaches a terminal: nothing that it would obey, and on 30 columns as on 200 every word and every id."""
 
-import contextlib
-import io
 import json
-import os
-import sys
 import unicodedata
-from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.interfaces import cli
+from commands import holdfast
 from holdfast.interfaces.wire import visible, visible_json
 from holdfast.settings import Settings
 
@@ -38,19 +33,9 @@ HOSTILE = (
 
 
 def run(*arguments, columns=120, given=""):
-    """Run `holdfast` in this process; return what it wrote to both streams."""
-    out = io.StringIO()
-    environ = ENVIRON | {"COLUMNS": str(columns)}
-    with (
-        mock.patch.dict(os.environ, environ),
-        mock.patch.object(sys, "argv", ["holdfast", *arguments]),
-        mock.patch.object(sys, "stdin", io.StringIO(given)),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(out),
-        pytest.raises(SystemExit),
-    ):
-        cli.main()
-    return out.getvalue()
+    """Run `holdfast`; return what it wrote to both streams."""
+    ended = holdfast(*arguments, given=given, COLUMNS=str(columns), **ENVIRON)
+    return ended.out + ended.err
 
 
 def squashed(text):

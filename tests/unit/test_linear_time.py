@@ -13,22 +13,23 @@ from holdfast.language.dates import Moment
 from holdfast.language.moments import Meaning
 
 # Work that grows with the square of the text is at 64, linear work at 8: what a busy machine adds lies far below.
-LONGER, MOST_GROWTH = 8, 28
+LONGER, MOST_GROWTH, TRIES = 8, 28, 8
 
 
-def growth(read, seed, size):
-    """Return how much longer the longer text takes, by the processor's time and the best of several tries."""
+def is_linear(read, seed, size):
+    """Return whether the longer text takes not much more than its share, by the processor's time.
+
+    It is tried until it does: what a busy machine adds differs from try to try, a square is there in all of them.
+    """
 
     def cost(characters):
         text = seed * (characters // len(seed))
-        best = float("inf")
-        for _ in range(4):
-            begin = process_time()
-            read(text)
-            best = min(best, process_time() - begin)
-        return best
+        begin = process_time()
+        read(text)
+        return process_time() - begin
 
-    return cost(LONGER * size) / cost(size)
+    short = min(cost(size) for _ in range(4))
+    return any(cost(LONGER * size) < MOST_GROWTH * short for _ in range(TRIES))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def growth(read, seed, size):
     ],
 )  # fmt: skip
 def test_html_is_read_in_one_pass(seed):
-    assert growth(read_html, seed, 20_000) < MOST_GROWTH
+    assert is_linear(read_html, seed, 20_000)
 
 
 @pytest.mark.parametrize(
@@ -59,18 +60,18 @@ def test_files_of_every_format_are_read_in_one_pass(name, seed):
         except InputError:
             return None
 
-    assert growth(read, seed, 10_000) < MOST_GROWTH
+    assert is_linear(read, seed, 10_000)
 
 
 def test_tags_without_end_are_read_in_one_pass_as_a_document():
-    assert growth(lambda text: read_source("a.html", text.encode()), "<a ", 10_000) < MOST_GROWTH
+    assert is_linear(lambda text: read_source("a.html", text.encode()), "<a ", 10_000)
 
 
 @pytest.mark.parametrize(
     "seed", ["I run, ", "we moved the from to ", "I am a ", "I dropped it on ", "“", "1:1,", "no "]
 )
 def test_changes_are_read_in_one_pass(seed):
-    assert growth(lambda text: read_assertions(text, "Vera") or is_quoting(text), seed, 4_000) < MOST_GROWTH
+    assert is_linear(lambda text: read_assertions(text, "Vera") or is_quoting(text), seed, 4_000)
 
 
 def test_dates_are_told_apart_without_comparing_each_with_each():
@@ -78,4 +79,4 @@ def test_dates_are_told_apart_without_comparing_each_with_each():
         found = [Moment(place, place + 4, Meaning(None), lambda _: None) for place in range(0, len(text), 5)]
         assert len(dates._drop_overlapping(found)) == len(found)
 
-    assert growth(apart, "2026 ", 20_000) < MOST_GROWTH
+    assert is_linear(apart, "2026 ", 20_000)

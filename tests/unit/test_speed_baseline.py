@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 measuring = program("benchmarks/measuring.py")
 
 
+@pytest.mark.slow
 def test_the_speed_of_this_code_was_checked():
     kept = json.loads((ROOT / "benchmarks" / "baseline.json").read_text(encoding="utf-8"))["code"]
     assert kept == measuring.digest_hot_path(ROOT / "src" / "holdfast"), (

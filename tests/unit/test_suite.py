@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 # Two laws that write down what they are given.
 LAWS = """
@@ -53,6 +55,7 @@ def drawn(folder):
     return {name: (folder / f"{name}.txt").read_text() for name in ("one", "two")}
 
 
+@pytest.mark.slow
 def test_neither_order_nor_hash_seed_nor_loaded_modules_change_what_is_drawn(tmp_path):
     first, second, other = tmp_path / "first", tmp_path / "second", tmp_path / "other"
     run(first, LAWS, "--randomly-seed=1", hash_seed="1")
@@ -67,6 +70,7 @@ def test_the_order_of_the_plain_run_is_fixed():
     assert "--randomly-seed=1" in (TESTS.parent / "pyproject.toml").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_an_exploration_that_fails_says_how_to_repeat_it(tmp_path):
     printed = run(tmp_path / "broken", BROKEN, "--hypothesis-seed=7", "--randomly-seed=9")
     assert "to repeat this: HOLDFAST_EXAMPLES=50 python -m pytest --hypothesis-seed=7 --randomly-seed=9" in printed
