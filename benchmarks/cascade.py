@@ -24,11 +24,11 @@ from rich.progress import track
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.run import CachedEmbedder
 from holdfast.kernels import vectors
-from holdfast.language.query import without_names
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
 from holdfast.settings import EmbeddingSettings, RetrievalSettings
-from holdfast.store.blocks import CARRIED, CARRYING_MODELS, TIERS, DenseBlock, Funnel
+from holdfast.store.sqlite.blocks import CARRIED, CARRYING_MODELS, TIERS, DenseBlock, Funnel
+from holdfast.text.questions import without_names
 
 TOP = 10
 DEPTH = RetrievalSettings().max_candidates

@@ -24,7 +24,7 @@ import numpy as np
 import report
 
 from holdfast.kernels.closure import RULES, Limits, close
-from holdfast.kernels.facts import FactIndex, Key, QueryTerms
+from holdfast.kernels.triples import FactIndex, Key, QueryTerms
 
 Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[1]

@@ -34,9 +34,9 @@ from holdfast import Memory, Settings
 from holdfast.eval.manifest import commit
 from holdfast.eval.report import Table
 from holdfast.kernels.vectors import halve
-from holdfast.store.blocks import CARRYING_MODELS
 from holdfast.store.contract import Restoration, SpaceChange
 from holdfast.store.postgres.search import APPROXIMATE_FROM
+from holdfast.store.sqlite.blocks import CARRYING_MODELS
 from holdfast.types import Kept, StoredVector, Unit
 
 OUT = RESULTS / "postgres.json"

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from holdfast.language.tokens import DEFAULT_RATIOS, REFERENCE_RATIOS, TokenRatios, estimate
+from holdfast.text.tokens import DEFAULT_RATIOS, REFERENCE_RATIOS, TokenRatios, estimate
 
 # From a short message to a long one: what a memory holds. All are far below the tokenizer's limit of 20,000.
 PIECE_CHARS = (200, 500, 1000, 2000)

@@ -12,7 +12,7 @@ from measuring import percentiles, time_by_turns
 from numpy.typing import NDArray
 
 from holdfast.settings import RetrievalSettings
-from holdfast.store.blocks import CARRIED, DenseBlock
+from holdfast.store.sqlite.blocks import CARRIED, DenseBlock
 
 # As many as `search` asks a strategy for; both are asked for the same.
 DEPTH = RetrievalSettings().max_candidates

@@ -43,11 +43,11 @@ from holdfast.eval.datasets import load_sets
 from holdfast.eval.run import CachedEmbedder
 from holdfast.eval.systems import Product, ProductReader
 from holdfast.kernels.clustering import preservation
-from holdfast.language.query import without_names
-from holdfast.language.temporal import event_slots, indicator
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
 from holdfast.settings import EmbeddingSettings, Settings
+from holdfast.text.questions import without_names
+from holdfast.text.temporal import event_slots, indicator
 
 PAIRS = Path(__file__).resolve().parent / "gate_pairs.json"
 EMBEDDERS = ("minilm", "potion")

@@ -15,11 +15,11 @@ import typer
 
 import holdfast
 from holdfast import Memory, ProfileSettings, Settings, errors
-from holdfast.doors.host import HOST_VERBS
-from holdfast.doors.verbs import LOCAL, VERBS
-from holdfast.interfaces.cli import app
+from holdfast.cli.main import app
 from holdfast.models.embedder import SHIPPED, read_provenance, shipped_folder
+from holdfast.server.host import HOST_VERBS
 from holdfast.store.filters import FIELD_DEFAULTS
+from holdfast.verbs import LOCAL, VERBS
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
 EVALUATION = Path(__file__).resolve().parent.parent / "docs" / "evaluation.md"

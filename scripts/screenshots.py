@@ -24,9 +24,9 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 from holdfast import Memory, Settings, sample
-from holdfast.doors.limits import ServerSettings
-from holdfast.doors.listening import Listener, listen_on
-from holdfast.doors.server import Door
+from holdfast.server.http import Door
+from holdfast.server.limits import ServerSettings
+from holdfast.server.listening import Listener, listen_on
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "docs" / "img"

@@ -13,16 +13,16 @@ import pytest
 
 import holdfast.memory
 from holdfast import Memory, Settings
-from holdfast.assembly.pack import fill
-from holdfast.assembly.plan import plan_tail
+from holdfast.context.pack import fill
+from holdfast.context.plan import plan_tail
+from holdfast.context.project import Prospects
+from holdfast.context.project import project as make_projection
 from holdfast.ranking.pool import Pool
-from holdfast.ranking.project import Prospects
-from holdfast.ranking.project import project as make_projection
 from holdfast.retrieval.strategy import retrieve as look_for
 from holdfast.settings import EmbeddingSettings
 from holdfast.store.contract import ALL, look
-from holdfast.store.index import microseconds
-from holdfast.store.reading import SqliteReading
+from holdfast.store.sqlite.shard import microseconds
+from holdfast.store.sqlite.sqlite_reading import SqliteReading
 from holdfast.types import Claims, Deadline, Unit, View
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

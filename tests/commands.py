@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 
 from builders import PATIENT
-from holdfast.interfaces.cli import main
+from holdfast.cli.main import main
 
 PROGRAM = Path(sys.executable).with_name("holdfast")
 MODULE = (sys.executable, "-m", "holdfast")

@@ -9,8 +9,8 @@ import numpy as np
 
 from builders import NOW, later, opened
 from holdfast import Settings
-from holdfast.language.lexical import terms
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.text.terms import terms
 
 EMBEDDER = HashEmbedder(64)
 # Small enough that a short session has something to compact; nothing refused, and time to spare.

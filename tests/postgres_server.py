@@ -233,7 +233,7 @@ def free_port():
 
 def open_store(address, settings=None, **how):
     """Open the store in a database."""
-    from holdfast.store.postgres.store import PostgresStore  # noqa: PLC0415 - needs an extra
+    from holdfast.store.postgres.postgres_store import PostgresStore  # noqa: PLC0415 - needs an extra
 
     settings = settings or Settings()
     return PostgresStore.open(address, settings.store, derivation(settings), **how)

@@ -5,8 +5,8 @@ import string
 from dataclasses import dataclass, field
 
 from holdfast.kernels.vectors import decay
-from holdfast.language.mentions import entities, phrases, spoken, titles
 from holdfast.ranking.stages import LEAST_MEANT, ONLY_TIME
+from holdfast.text.names import entities, phrases, spoken, titles
 from holdfast.types import Adjustment, Mention
 
 UNLISTED_WEIGHT = 1.0

@@ -6,7 +6,7 @@ Importing does nothing; `Memory.open()` does.
 
 from typing import TYPE_CHECKING
 
-from holdfast.assembly.context import Context
+from holdfast.client.asynchronous import AsyncMemory
 from holdfast.documents.knowledge import FolderReport
 from holdfast.errors import (
     AccessError,
@@ -50,9 +50,10 @@ from holdfast.types import (
     Widened,
     Written,
 )
+from holdfast.types.contexts import Context
 
 if TYPE_CHECKING:
-    from holdfast.doors.asynchronous import AsyncMemory
+    from holdfast.client.asynchronous import AsyncMemory
 
 __version__ = "0.1.0"
 
@@ -69,7 +70,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Import what few programs need when it is asked for: an event loop takes longer to import than a memory."""
     if name == "AsyncMemory":
-        from holdfast.doors.asynchronous import AsyncMemory  # noqa: PLC0415 - see above
+        from holdfast.client.asynchronous import AsyncMemory  # noqa: PLC0415 - see above
 
         return AsyncMemory
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

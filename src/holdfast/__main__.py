@@ -1,5 +1,5 @@
 """`python -m holdfast`: the command line."""
 
-from holdfast.interfaces.cli import main
+from holdfast.cli.main import main
 
 main()

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from holdfast.assembly.plan import ContextRequest, base_start, plan_tail
-from holdfast.candidates import Question
+from holdfast.context.candidates import session_turns
+from holdfast.context.plan import ContextRequest, base_start, plan_tail
 from holdfast.documents.core import Desk, check_path, document_name, is_folder, read_file, rules
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Owned, Redact
-from holdfast.inputs.checks import (
+from holdfast.lifecycle.compact import agents
+from holdfast.messages.checks import (
     check_flag,
     check_given_text,
     check_lifetime,
@@ -33,15 +34,14 @@ from holdfast.inputs.checks import (
     choose,
     refuse_foreign,
 )
-from holdfast.inputs.messages import Query, asked_in, said_in
-from holdfast.inputs.redaction import redact_json
-from holdfast.language.tokens import TokenCounter
-from holdfast.lifecycle.compact import agents
-from holdfast.prospects import session_turns
+from holdfast.messages.content import Query, asked_in, said_in
+from holdfast.messages.redaction import redact_json
+from holdfast.retrieval.collect import Question
 from holdfast.retrieval.strategy import build_strategies, find_profile
 from holdfast.settings import IngestSettings, Settings
 from holdfast.store.filters import parse_filter
 from holdfast.store.postgres.address import is_postgres
+from holdfast.text.tokens import TokenCounter
 from holdfast.types import AUTHORS, SCOPES, Document, SourceLimits, View
 
 Filters = Mapping[str, Any]
@@ -366,7 +366,7 @@ def connect(address: object, token: str | None, own: Mapping[str, object]) -> ob
     Raises:
         MissingExtraError: the extra is not installed.
     """
-    return import_module("holdfast.doors.remote").connect(address, token, own)
+    return import_module("holdfast.client.remote").connect(address, token, own)
 
 
 # ------------------------------------------------------------------------------------------------ single values

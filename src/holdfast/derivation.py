@@ -7,10 +7,10 @@ from dataclasses import asdict
 from functools import partial
 
 from holdfast.kernels import hypervectors as hv
-from holdfast.language import analyse
-from holdfast.language.symbols import symbol_tokens
 from holdfast.settings import HyperSettings, Settings
 from holdfast.store.contract import Derivation, UnitHypervectors
+from holdfast.text import analyse
+from holdfast.text.symbols import symbol_tokens
 from holdfast.types import FIELDS, Analysis, Unit
 
 # Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.

@@ -11,16 +11,16 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from holdfast.errors import EmbedderError, NotFoundError, StoreError
-from holdfast.inputs.checks import choose_scope
-from holdfast.inputs.messages import Said, identity, occurrence_id, read_content
-from holdfast.inputs.redaction import redact_json
 from holdfast.lifecycle.gate import judge_by_words, judge_units
 from holdfast.lifecycle.supersede import find_superseded
+from holdfast.messages.checks import choose_scope
+from holdfast.messages.content import Said, identity, occurrence_id, read_content
+from holdfast.messages.redaction import redact_json
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.settings import GateSettings, Settings
 from holdfast.store.contract import Analyse, Promotion, Store, Supersession
 from holdfast.types import Draft, Gate, Scope, Unit, Written
-from holdfast.types.lifecycle import Claimed
+from holdfast.types.outcomes import Claimed
 
 log = logging.getLogger("holdfast")
 # Enough to keep every core busy; little enough that a crash costs less than a second of work.

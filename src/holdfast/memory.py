@@ -14,32 +14,32 @@ from typing import Any, BinaryIO, Literal, Self, Unpack, cast
 from holdfast import arguments, ingest, recall
 from holdfast import why as absence
 from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, spell_out
-from holdfast.assembly.context import Context
-from holdfast.assembly.plan import choose_budget
-from holdfast.candidates import Engine
+from holdfast.context.plan import choose_budget
 from holdfast.derivation import derivation
 from holdfast.documents import core as authored
 from holdfast.documents import knowledge
-from holdfast.embedding import Embedding
 from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.ingest import Redact
-from holdfast.inputs.checks import check_flag, check_name, check_names, choose, read_rules
-from holdfast.inputs.messages import Query, sessions_in
-from holdfast.inputs.redaction import redact_text
-from holdfast.language import analyse
-from holdfast.language.symbols import aliases_of
-from holdfast.language.tokens import RATIOS, Estimator, TokenCounter
 from holdfast.lifecycle import compact as compaction
+from holdfast.lifecycle.embedding import Embedding
 from holdfast.lifecycle.forget import ForgetRequest, select
+from holdfast.lifecycle.statements import list_facts
+from holdfast.messages.checks import check_flag, check_name, check_names, choose, read_rules
+from holdfast.messages.content import Query, sessions_in
+from holdfast.messages.redaction import redact_text
 from holdfast.models import open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
+from holdfast.openers import open_store
+from holdfast.retrieval.collect import Engine
 from holdfast.settings import Settings
-from holdfast.statements import list_facts
 from holdfast.store.contract import Access, ListedKind, Order, Reinstatement, Store, Supersession, look
-from holdfast.store.opening import open_store
+from holdfast.text import analyse
+from holdfast.text.symbols import aliases_of
+from holdfast.text.tokens import RATIOS, Estimator, TokenCounter
 from holdfast.types import FactTable, Listed, SearchResult, Stats, Unit, View, Why, Widened, Written
-from holdfast.types.lifecycle import Compaction, Erasure, Exported, Imported
+from holdfast.types.contexts import Context
+from holdfast.types.outcomes import Compaction, Erasure, Exported, Imported
 
 log = logging.getLogger("holdfast")
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -467,10 +467,10 @@ class Memory:
             InputError: nobody is named, or the file exists.
             NotFoundError: there is no such user or session.
         """
-        from holdfast.exchange import outgoing  # noqa: PLC0415 - few programs need it
+        from holdfast.transfer import exports  # noqa: PLC0415 - few programs need it
 
         view = self._view(user=self._whose(user), session=session, tenant=tenant)
-        return outgoing.export(self._store, outgoing.make_request(view, user, all, format, vectors), target)
+        return exports.export(self._store, exports.make_request(view, user, all, format, vectors), target)
 
     def import_(
         self, source: str | Path | bytes, *, user: str | None = None, session: str | None = None,
@@ -485,16 +485,16 @@ class Memory:
         Raises:
             InputError: the file is of no format that is known, or nothing in it can be read; nothing was written.
         """
-        from holdfast.exchange import formats, incoming  # noqa: PLC0415 - few programs need it
+        from holdfast.transfer import file_formats, imports  # noqa: PLC0415 - few programs need it
 
         view = self._view(user=self._whose(user), session=session, tenant=tenant, zone=zone)
-        opened = formats.open_source(source, check_name("name", name, optional=True))
+        opened = file_formats.open_source(source, check_name("name", name, optional=True))
         keep = partial(self.remember, tenant=tenant, zone=zone)
-        kit = incoming.Importer(
+        kit = imports.Importer(
             self._store, view, self._settings.ingest, self._vectors.indexing, keep, self._redact, self._desk().clean,
             user, self._whose(None), check_flag("dry_run", dry_run), progress,
         )  # fmt: skip
-        return incoming.bring(kit, opened, check_name("format", format, optional=True))
+        return imports.bring(kit, opened, check_name("format", format, optional=True))
 
     # --------------------------------------------------------------------------------------------- wiring
 

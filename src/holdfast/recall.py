@@ -8,32 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.assembly.context import Context, Recalled
-from holdfast.assembly.pack import fill, term_overlap
-from holdfast.assembly.plan import ContextRequest, plan_tail
-from holdfast.candidates import Engine, Found, Question, collect, profile, score_once, set_stage
+from holdfast.context.candidates import Shown, add_session, enter, look_up, recover, slots_of
+from holdfast.context.pack import fill, term_overlap
+from holdfast.context.plan import ContextRequest, plan_tail
+from holdfast.context.project import project, widened
 from holdfast.kernels import vectors
 from holdfast.kernels.vectors import order_rows
-from holdfast.language.lexical import TOKENIZERS
-from holdfast.prospects import Shown, add_session, enter, look_up, recover, slots_of
+from holdfast.lifecycle.statements import standing_instructions
 from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.pool import Floats, Pool
-from holdfast.ranking.project import project, widened
 from holdfast.ranking.score import Scoring, confidence, settle_summaries
 from holdfast.ranking.stages import STAGES, run_stages
+from holdfast.retrieval.collect import Engine, Found, Question, collect, profile, score_once, set_stage
 from holdfast.settings import Settings
-from holdfast.statements import standing_instructions
 from holdfast.store.contract import DenseQuery, Reading
-from holdfast.types import (
-    Account,
-    CutRows,
-    Hit,
-    QueryProfile,
-    SearchResult,
-    Trace,
-    Unit,
-    View,
-)
+from holdfast.text.terms import TOKENIZERS
+from holdfast.types import Account, CutRows, Hit, QueryProfile, SearchResult, Trace, Unit, View
+from holdfast.types.contexts import Context, Recalled
 
 _MOST_STANDING = 12  # a context has room for few
 

@@ -6,15 +6,15 @@ import dataclasses
 from contextvars import ContextVar
 from functools import partial
 
-from holdfast.assembly.context import Context
-from holdfast.assembly.plan import ContextRequest
-from holdfast.candidates import Engine, Question, search_strategies
+from holdfast.context.candidates import add_session, slots_of
+from holdfast.context.plan import ContextRequest
 from holdfast.errors import shown
-from holdfast.prospects import add_session, slots_of
 from holdfast.recall import assemble, search
+from holdfast.retrieval.collect import Engine, Question, search_strategies
 from holdfast.retrieval.strategy import Strategy
 from holdfast.store.contract import Reading, Store, look
 from holdfast.types import QueryProfile, RetrievalResult, SearchResult, StrategyStanding, Unit, View, Why
+from holdfast.types.contexts import Context
 
 # Whether an answer may name other users of the tenant. A door that is held to one user says no for its calls.
 NAMING_OTHERS: ContextVar[bool] = ContextVar("naming_others", default=True)

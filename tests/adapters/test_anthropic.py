@@ -4,8 +4,8 @@ import pytest
 
 from builders import opened
 from holdfast import InputError, MissingExtraError, NotFoundError
-from holdfast.adapters import anthropic
-from holdfast.adapters.anthropic import MemoryFiles
+from holdfast.integrations import anthropic
+from holdfast.integrations.anthropic import MemoryFiles
 
 
 @pytest.fixture

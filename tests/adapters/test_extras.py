@@ -21,9 +21,9 @@ FRAMEWORKS = {
 @pytest.mark.parametrize("adapter", FRAMEWORKS)
 def test_an_adapter_without_its_framework_says_what_to_install(adapter, monkeypatch):
     monkeypatch.setitem(sys.modules, FRAMEWORKS[adapter], None)
-    monkeypatch.delitem(sys.modules, f"holdfast.adapters.{adapter}", raising=False)
+    monkeypatch.delitem(sys.modules, f"holdfast.integrations.{adapter}", raising=False)
     with pytest.raises(MissingExtraError, match=rf"pip install 'holdfast\[{adapter.replace('_', '-')}\]'"):
-        importlib.import_module(f"holdfast.adapters.{adapter}")
+        importlib.import_module(f"holdfast.integrations.{adapter}")
 
 
 def test_every_extra_that_is_named_is_one_of_the_package():

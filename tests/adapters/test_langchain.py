@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableLambda
 from builders import opened
 from doors.served import served
 from holdfast import InputError, Memory
-from holdfast.adapters.langchain import HoldfastChatMessageHistory, HoldfastRetriever
+from holdfast.integrations.langchain import HoldfastChatMessageHistory, HoldfastRetriever
 
 MESSAGES = [
     SystemMessage("Be brief."),

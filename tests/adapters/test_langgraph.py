@@ -10,8 +10,8 @@ from adapters.stores import USERS, StoreSuite, keys
 from builders import NOW, opened
 from doors.served import served
 from holdfast import FilterError, InputError, Memory
-from holdfast.adapters.langgraph import HoldfastStore
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.integrations.langgraph import HoldfastStore
+from holdfast.testing.contracts import HashEmbedder
 
 
 class TestInMemoryStore(StoreSuite):

@@ -9,7 +9,7 @@ from builders import NOW, opened
 from doors.served import served
 from holdfast import FilterError, InputError
 from holdfast import Memory as Holdfast
-from holdfast.compat.mem0 import AsyncMemory, Memory
+from holdfast.integrations.mem0 import AsyncMemory, Memory
 
 CHAT = [
     {"role": "system", "content": "You are a helpful assistant."},

@@ -5,7 +5,7 @@ import dataclasses
 
 from builders import NOW, opened
 from holdfast import Settings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 USER = "ana"
 SESSION = "garden"

@@ -9,7 +9,7 @@ from shown import HOSTILE, HOSTILE_USER, SESSION, TAGS, TURNED, fill_hostile, re
 
 from doors.served import served
 from holdfast import Settings
-from holdfast.doors.tokens import Tokens, token_file
+from holdfast.server.access import Tokens, token_file
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from holdfast.models import build_embedder
 from holdfast.models.embedder import shipped_folder
 from holdfast.settings import EmbeddingSettings
 from holdfast.testing import EmbedderContract
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 
 @cache

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from holdfast.derivation import derivation
 from holdfast.settings import Settings
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.testing import StoreLifecycleContract
 
 

@@ -13,7 +13,7 @@ from blocks import ROOT, outputs, pages, pages_with_python, shown
 
 from builders import program
 from holdfast import Settings, errors, ingest, recall
-from holdfast.interfaces.cli import app
+from holdfast.cli.main import app
 from holdfast.settings import PROFILES
 from holdfast.store.contract import Store
 

@@ -7,10 +7,10 @@ import threading
 import httpx
 
 from builders import opened
-from holdfast.doors.limits import ServerSettings
-from holdfast.doors.listening import Listener, listen_on
-from holdfast.doors.server import Door
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.server.http import Door
+from holdfast.server.limits import ServerSettings
+from holdfast.server.listening import Listener, listen_on
+from holdfast.testing.contracts import HashEmbedder
 
 # No test waits for anything that long; it ends one that would wait for ever.
 PATIENCE = 60.0

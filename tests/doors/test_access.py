@@ -9,10 +9,10 @@ from served import client, served
 
 from builders import opened
 from holdfast import InputError, NotFoundError, StoreError
-from holdfast.doors.tokens import Tokens, token_file
-from holdfast.doors.verbs import VERBS, write_call
 from holdfast.errors import AccessError
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.server.access import Tokens, token_file
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.verbs import VERBS, write_call
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 
 from builders import opened
 from holdfast import AsyncMemory, ClosedStoreError, InputError, Memory, NotFoundError, Settings
-from holdfast.doors import asynchronous
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.client import asynchronous
+from holdfast.testing.contracts import HashEmbedder
 
 PLAIN = Settings.load({"embedding.embedder": "none"}, environ={})
 
@@ -140,7 +140,7 @@ def test_after_a_fork_it_is_refused(monkeypatch):
         async with AsyncMemory(opened()) as memory:
             await memory.list(user="ana")
             with monkeypatch.context() as patch:
-                patch.setattr("holdfast.doors.asynchronous.os.getpid", lambda: -1)
+                patch.setattr("holdfast.client.asynchronous.os.getpid", lambda: -1)
                 with pytest.raises(ClosedStoreError, match="open it again after a fork"):
                     await asyncio.wait_for(memory.list(user="ana"), 60)
 

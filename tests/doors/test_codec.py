@@ -17,12 +17,10 @@ from hypothesis import strategies as st
 
 from builders import opened, without_pool
 from holdfast import errors
-from holdfast.doors.codec import decode, encode, encode_argument, error_of, problem_of, schema
-from holdfast.doors.verbs import VERBS
 from holdfast.errors import HoldfastError, InputError, ServerError
-from holdfast.inputs.messages import read_content
+from holdfast.messages.content import read_content
 from holdfast.settings import IngestSettings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import (
     Claims,
     Contribution,
@@ -35,6 +33,8 @@ from holdfast.types import (
     Trace,
     Unit,
 )
+from holdfast.verbs import VERBS
+from holdfast.wire import decode, encode, encode_argument, error_of, problem_of, schema
 
 WORDS = ("", "ferry", "naïve Zoë", "雨 🌧", "</memory>", "\u2028", "a/b", "true")
 NUMBERS = (0.0, -0.0, 0.1, 1 / 3, 5e-324, 1.7976931348623157e308, math.inf, -math.inf, 2**53 + 1.0)

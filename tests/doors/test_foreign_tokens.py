@@ -7,10 +7,10 @@ import pytest
 from served import client, served
 
 from builders import opened
-from holdfast.doors.server import ROUTED
-from holdfast.doors.tokens import Tokens, token_file
-from holdfast.doors.verbs import write_call
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.server.access import Tokens, token_file
+from holdfast.server.http import ROUTED
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.verbs import write_call
 
 # Whose words hold which mark; nobody else may read it. "everyone" is what acme shares.
 PEOPLE = {"ana": ("acme", "ana"), "bob": ("acme", "bob"), "carol": ("other", "carol"), "everyone": ("acme", "ana")}

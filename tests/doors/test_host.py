@@ -12,12 +12,12 @@ from served import client, served
 
 from builders import opened
 from holdfast import EmbedderError, InputError
-from holdfast.doors import host
-from holdfast.doors.codec import encode
-from holdfast.doors.tokens import Tokens
-from holdfast.doors.verbs import VERBS
 from holdfast.errors import NotFoundError
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.server import host
+from holdfast.server.access import Tokens
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.verbs import VERBS
+from holdfast.wire import encode
 
 BOAT = "My boat is called Petrel."
 ASKED = "What is the name of my boat?"

@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 
 from builders import PATIENT, WORDS_ONLY, opened
 from holdfast import AccessError, InputError, Memory, ServerError, Settings, StoreError
-from holdfast.doors import listening
-from holdfast.doors.limits import ServerSettings
-from holdfast.doors.listening import Listener, listen_on, serve
-from holdfast.doors.server import Door
-from holdfast.doors.tokens import Tokens, token_file
-from holdfast.interfaces.cli import app
+from holdfast.cli.main import app
+from holdfast.server import listening
+from holdfast.server.access import Tokens, token_file
+from holdfast.server.http import Door
+from holdfast.server.limits import ServerSettings
+from holdfast.server.listening import Listener, listen_on, serve
 
 
 def environment():

@@ -20,12 +20,12 @@ from mcp.client.streamable_http import streamable_http_client
 
 from builders import NOW, PATIENT, make_unit, opened
 from holdfast import InputError, Memory, MissingExtraError, ServerError, Settings
-from holdfast.assembly.render import unescape
-from holdfast.doors import transports
-from holdfast.doors.mcp import RESOURCES, TOOLS, ServerScope, build_server
-from holdfast.doors.pages import Page
-from holdfast.interfaces import cli
-from holdfast.language.tokens import RATIOS, Estimator
+from holdfast.cli import main
+from holdfast.server import transports
+from holdfast.server.mcp import RESOURCES, TOOLS, ServerScope, build_server
+from holdfast.text.pages import Page
+from holdfast.text.quotes import unescape
+from holdfast.text.tokens import RATIOS, Estimator
 
 COUNT = Estimator(RATIOS[Settings().tokens.ratios])
 FRAMES = (
@@ -290,7 +290,7 @@ def test_a_token_that_is_no_secret_is_refused():
 
 def test_options_of_http_are_refused_without_it(tmp_path):
     with pytest.raises(InputError, match="--http"):
-        cli.mcp(token_file=tmp_path / "token")
+        main.mcp(token_file=tmp_path / "token")
 
 
 def test_a_port_in_use_is_named():
@@ -303,9 +303,9 @@ def test_a_port_in_use_is_named():
 
 
 def test_without_the_extra_the_message_has_the_install_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "holdfast.doors.transports", None)
+    monkeypatch.setitem(sys.modules, "holdfast.server.transports", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[mcp\]'"):
-        cli.mcp()
+        main.mcp()
 
 
 # ---------------------------------------------------------------------------------------------- what is offered

@@ -11,9 +11,9 @@ from served import served
 
 from builders import NOW, opened, without_pool
 from holdfast import AsyncMemory, HoldfastError, Memory, Settings
-from holdfast.doors.remote import RemoteMemory
-from holdfast.doors.verbs import LOCAL, VERBS
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.client.remote import RemoteMemory
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.verbs import LOCAL, VERBS
 
 # A small budget has a short tail: most of the session can be compacted.
 SETTINGS = Settings.load(

@@ -12,10 +12,10 @@ from served import served
 
 from builders import opened
 from holdfast import __version__
-from holdfast.doors.openapi import describe
-from holdfast.doors.server import ROUTED
-from holdfast.doors.verbs import VERBS
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.server.http import ROUTED
+from holdfast.server.openapi import describe
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.verbs import VERBS
 
 # Each example is a request to a real server: a tenth of what laws without one get.
 REQUESTS = max(5, settings().max_examples // 10)

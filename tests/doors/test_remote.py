@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from builders import opened
 from holdfast import AccessError, ClosedStoreError, InputError, Memory, MissingExtraError, NotFoundError, ServerError
-from holdfast.doors.codec import problem_of
-from holdfast.doors.remote import RemoteMemory
-from holdfast.doors.tokens import Tokens
-from holdfast.interfaces.cli import app
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.cli.main import app
+from holdfast.client.remote import RemoteMemory
+from holdfast.server.access import Tokens
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.wire import problem_of
 
 ALIVE = {"status": "alive", "version": "0"}
 NOBODY = "http://127.0.0.1:9"  # the port that discards
@@ -106,7 +106,7 @@ def test_values_of_a_memory_of_ones_own_are_refused_with_an_address_and_a_token_
 
 def test_without_the_extra_the_error_has_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
-    monkeypatch.delitem(sys.modules, "holdfast.doors.remote")
+    monkeypatch.delitem(sys.modules, "holdfast.client.remote")
     with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[remote\]'"):
         Memory.open(NOBODY)
 
@@ -280,7 +280,7 @@ def test_closed_or_forked_it_is_refused(monkeypatch):
     with pytest.raises(ClosedStoreError, match="this memory is closed; open it again"):
         remote.list(user="ana")
     remote = client(NOBODY)
-    monkeypatch.setattr("holdfast.doors.remote.os.getpid", lambda: -1)
+    monkeypatch.setattr("holdfast.client.remote.os.getpid", lambda: -1)
     with pytest.raises(ClosedStoreError, match="open it again after a fork"):
         remote.list(user="ana")
     monkeypatch.undo()

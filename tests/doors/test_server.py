@@ -11,12 +11,12 @@ from served import PATIENCE, client, place_of, served
 
 from builders import WORDS_ONLY, opened, without_pool
 from holdfast import Memory, Settings
-from holdfast.doors.codec import decode, error_of
-from holdfast.doors.limits import Keys, Rate, Refused, ServerSettings
-from holdfast.doors.tokens import Tokens, token_file
-from holdfast.doors.verbs import VERBS, write_call
 from holdfast.errors import BudgetError, InputError, NotFoundError
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.server.access import Tokens, token_file
+from holdfast.server.limits import Keys, Rate, Refused, ServerSettings
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.verbs import VERBS, write_call
+from holdfast.wire import decode, error_of
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from served import client, served
 
 from builders import opened
 from holdfast import AsyncMemory, HoldfastError, InputError, Memory
-from holdfast.doors.tokens import Tokens, token_file
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.server.access import Tokens, token_file
+from holdfast.testing.contracts import HashEmbedder
 
 EXPORTS = Path(__file__).parents[1] / "data" / "exports"
 

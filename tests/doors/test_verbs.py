@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import AsyncMemory, InputError, Memory
-from holdfast.doors.mcp import TOOLS
-from holdfast.doors.remote import RemoteMemory
-from holdfast.doors.verbs import (
+from holdfast.cli.main import app
+from holdfast.client.remote import RemoteMemory
+from holdfast.server.mcp import TOOLS
+from holdfast.verbs import (
     BYTES,
     LOCAL,
     TEXT,
@@ -24,7 +25,6 @@ from holdfast.doors.verbs import (
     read_query,
     write_call,
 )
-from holdfast.interfaces.cli import app
 
 
 def test_every_public_verb_is_in_the_table_or_has_a_reason_to_stay():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fake_model import FakeModel
 
-from holdfast.doors.mcp import TOOLS
+from holdfast.server.mcp import TOOLS
 
 HERE = Path(__file__).parent
 TRANSCRIPTS = HERE.parents[1] / "docs" / "doors" / "transcripts"

@@ -4,8 +4,8 @@ import sys
 
 from holdfast import Settings
 from holdfast.derivation import derivation
+from holdfast.openers import open_store
 from holdfast.store import copying
-from holdfast.store.opening import open_store
 
 
 def say_and_wait(step, done, of):

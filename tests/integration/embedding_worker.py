@@ -5,10 +5,10 @@ import time
 
 from holdfast import Settings
 from holdfast.derivation import derivation
-from holdfast.embedding import Embedding
+from holdfast.lifecycle.embedding import Embedding
+from holdfast.openers import open_store
 from holdfast.store.copying import view_of
-from holdfast.store.opening import open_store
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 
 class Slow(HashEmbedder):

@@ -4,7 +4,7 @@ import contextlib
 import sys
 
 from holdfast import Memory, Settings, StoreError
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 QUESTION = "the shared lighthouse keeper"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from holdfast import Memory, Settings
 from holdfast.settings import EmbeddingSettings
-from holdfast.store import sync
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite import live_index
+from holdfast.testing.contracts import HashEmbedder
 
 path, moment, seed = sys.argv[1], sys.argv[2], sys.argv[3]
-sync._WORTH_SAVING = 1
+live_index._WORTH_SAVING = 1
 replace = Path.replace
 
 

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import ask, make_view, opened, propose, waiting
-from holdfast import EmbedderError, EmbeddingSpaceError, Settings, embedding
+from holdfast import EmbedderError, EmbeddingSpaceError, Settings
 from holdfast.kernels.vectors import halve
-from holdfast.store import sync
+from holdfast.lifecycle import embedding
 from holdfast.store.contract import DenseQuery
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite import live_index
+from holdfast.testing.contracts import HashEmbedder
 
 # Nothing is refused: these tests are about what is found, and how.
 EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
@@ -219,7 +220,7 @@ def test_closing_in_the_middle_waits_for_one_batch_alone(tmp_path):
 
 
 def test_the_words_that_were_read_are_not_read_again_when_the_space_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_index, "_WORTH_SAVING", 1)
     path = tmp_path / "store.db"
     fill(path, HashEmbedder(64), 30)
     with open_with(path, HashEmbedder(64)) as memory:
@@ -228,9 +229,9 @@ def test_the_words_that_were_read_are_not_read_again_when_the_space_changes(tmp_
 
     def built(_, tenant, user):
         assert user == "", "built anew"
-        return sync.Shard()  # nothing is global
+        return live_index.Shard()  # nothing is global
 
-    monkeypatch.setattr(sync.LiveIndex, "_built", built)
+    monkeypatch.setattr(live_index.LiveIndex, "_built", built)
     other = Turned()
     with open_with(path, other) as memory:
         assert memory.search("copper kettle", user="ana")[0].cosine > 0
@@ -329,7 +330,7 @@ class StopHere(Exception):
 
 @pytest.mark.parametrize("other", [Turned(64), HashEmbedder(100)], ids=["same length", "another length"])
 def test_an_interrupted_reembedding_goes_on_where_it_stopped_and_never_mixes_spaces(tmp_path, monkeypatch, other):
-    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_index, "_WORTH_SAVING", 1)
     path, old = tmp_path / "store.db", HashEmbedder(64)
     fill(path, old, 150)
     with open_with(path, old) as memory:

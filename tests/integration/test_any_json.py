@@ -8,7 +8,7 @@ import pytest
 
 from builders import opened
 from holdfast import FilterError, HoldfastError, InputError, Settings, SettingsError, UnknownProfileError
-from holdfast.inputs.checks import MAX_IDS, MAX_NAME, MAX_NOTE
+from holdfast.messages.checks import MAX_IDS, MAX_NAME, MAX_NOTE
 
 
 def nested(depth):

@@ -7,13 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
-import holdfast.inputs
-import holdfast.language
+import holdfast.messages
+import holdfast.text
 from builders import NOW, make_unit, opened
 from holdfast import HoldfastError
-from holdfast.inputs import checks, markdown, messages, pieces, records, redaction, sources
-from holdfast.inputs.formats import plain
-from holdfast.language import (
+from holdfast.documents import markdown, parser, pieces, records
+from holdfast.documents.formats import plain
+from holdfast.lifecycle import gate
+from holdfast.messages import checks, content, redaction
+from holdfast.ranking import current
+from holdfast.settings import Settings
+from holdfast.text import (
     analyse,
     calendar,
     changes,
@@ -22,16 +26,13 @@ from holdfast.language import (
     grammar,
     instructions,
     preservation,
-    query,
+    questions,
     sentences,
     signals,
     symbols,
     temporal,
     tokens,
 )
-from holdfast.lifecycle import gate
-from holdfast.ranking import current
-from holdfast.settings import Settings
 from texts import corpus_texts, many_texts, own_texts
 
 SETTINGS = Settings()
@@ -41,7 +42,7 @@ FEW = [text for text in own_texts() if len(text.split()) > 5][:40]
 
 
 def _source(name):
-    return lambda text: sources.source_units(sources.read_source(name, text.encode()))
+    return lambda text: parser.source_units(parser.read_source(name, text.encode()))
 
 
 def _partition(text):
@@ -104,10 +105,10 @@ _CALLED = {
         preservation.essentials("Ana did not meet Rui on 3 May."), text
     ),
     "symbols.aliases_of": lambda text: symbols.aliases_of((f"{text} = tea",)),
-    "messages.asked_in": lambda text: messages.asked_in([_message(text), _message(text)]),
-    "messages.said_in": lambda text: messages.said_in([_message(text)]),
-    "query.profile_query": lambda text: query.profile_query(text, earlier=[text], speakers=[text]),
-    "query.without_names": lambda text: query.without_names(text, [text, "Ana"]),
+    "messages.asked_in": lambda text: content.asked_in([_message(text), _message(text)]),
+    "messages.said_in": lambda text: content.said_in([_message(text)]),
+    "query.profile_query": lambda text: questions.profile_query(text, earlier=[text], speakers=[text]),
+    "query.without_names": lambda text: questions.without_names(text, [text, "Ana"]),
     "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
     "checks.read_rule": lambda text: checks.read_rule(text, "mine"),
     "checks.read_rules": lambda text: checks.read_rules([text]),
@@ -121,23 +122,23 @@ _CALLED = {
     "records.read_unit_records": lambda text: records.read_unit_records(text, "yaml", "a.yaml"),
     "records.read_units": lambda text: records.read_units(text, "json", "a.json"),
     "records.read_yaml": lambda text: records.read_yaml("a.yaml", text),
-    "sources.decode": lambda text: sources.decode("a.txt", text.encode("utf-16")),
-    "sources.kind_of": lambda text: sources.kind_of(text, text.encode()),
+    "sources.decode": lambda text: parser.decode("a.txt", text.encode("utf-16")),
+    "sources.kind_of": lambda text: parser.kind_of(text, text.encode()),
     "formats.plain.read_plain": lambda text: list(plain.read_plain(text)),
     "formats.code.read_code": _source("a.py"),
     "formats.rst.read_rst": _source("a.rst"),
     "formats.table.read_table": _source("a.csv"),
-    "formats.mail.read_mail": lambda text: sources.read_source("a.eml", b"From: " + text.encode()),
-    "formats.mail.read_mailbox": lambda text: sources.read_source(
+    "formats.mail.read_mail": lambda text: parser.read_source("a.eml", b"From: " + text.encode()),
+    "formats.mail.read_mailbox": lambda text: parser.read_source(
         "a.mbox", f"From a Mon Mar  2 09:00:00 2026\nSubject: {text}\n\n{text}".encode()
     ),
     "pieces.role_of": lambda text: pieces.role_of(text, lead=text, heading=text),
     "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
     "calendar.read_time": lambda text: calendar.read_time("at", text),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
-    "messages.message_words": lambda text: messages.message_words(_message(text)),
-    "messages.read_message": lambda text: messages.read_message(_message(text) | {"further": text}, SETTINGS.ingest),
-    "messages.read_content": lambda text: messages.read_content(
+    "messages.message_words": lambda text: content.message_words(_message(text)),
+    "messages.read_message": lambda text: content.read_message(_message(text) | {"further": text}, SETTINGS.ingest),
+    "messages.read_content": lambda text: content.read_content(
         [text, _message(text), {"claim": text}], SETTINGS.ingest
     ),
 }
@@ -158,7 +159,7 @@ WORDLESS = frozenset(
 
 
 def _public_functions() -> dict[str, Callable]:
-    packages = [holdfast.language, holdfast.inputs]
+    packages = [holdfast.text, holdfast.messages]
     names = [found.name for one in packages for found in pkgutil.walk_packages(one.__path__, f"{one.__name__}.")]
     return {
         f"{module.__name__}.{name}".split(".", 2)[2]: value

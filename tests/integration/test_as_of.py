@@ -4,7 +4,7 @@ import pytest
 
 from builders import NOW, later, opened
 from holdfast import Settings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
 EMBEDDER = HashEmbedder(64)

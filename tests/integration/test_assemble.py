@@ -10,11 +10,11 @@ import pytest
 
 from builders import NOW, WORDS_ONLY, column, later, make_view, opened
 from holdfast import Memory, Settings, sample
-from holdfast.assembly.render import recent_heading
 from holdfast.errors import BudgetError, InputError, SettingsError
 from holdfast.settings import AssemblySettings
 from holdfast.store.contract import Access
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.text.quotes import recent_heading
 
 RULES = "# Deploying\n\n- never on a Friday\n- ask Tomas first\n\nYou must keep answers short.\n\nThe boat is blue.\n"
 TALK = [

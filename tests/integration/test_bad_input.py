@@ -25,7 +25,7 @@ from holdfast import (
     StoreError,
     UnknownProfileError,
 )
-from holdfast.store.migrate import APPLICATION_ID
+from holdfast.store.sqlite.migrate import APPLICATION_ID
 
 GOOD = {"role": "user", "content": "a good message"}
 DEEP: dict = {}

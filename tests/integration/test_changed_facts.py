@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from builders import NOW, known_facts, later, opened
 from holdfast import Contribution, Settings
-from holdfast.interfaces import wire
+from holdfast.cli import output
 from holdfast.lifecycle import supersede
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 OLD, NEW = "I live in Lisbon.", "I moved to Porto."
 WHY = "lives_in: Lisbon → Porto (said: moved)"
@@ -67,7 +67,7 @@ def test_a_search_no_longer_finds_it_and_one_that_sees_everything_says_why(memor
     now = memory.search("Where do I live? Lisbon or Porto", user="ana")
     assert [hit.unit.id for hit in now] == [second.id]
     then = memory.search("Where do I live? Lisbon or Porto", user="ana", current_only=False, explain=True)
-    told = json.loads(json.dumps(wire.search_json(then)))
+    told = json.loads(json.dumps(output.search_json(then)))
     [old] = [hit for hit in told["hits"] if hit["unit"]["id"] == first.id]
     assert old["unit"]["superseded_by"] == second.id
     assert old["unit"]["superseded_why"] == WHY

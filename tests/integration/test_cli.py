@@ -10,7 +10,7 @@ import pytest
 
 from commands import BY_WORDS, command_line
 from holdfast import Contribution, Memory
-from holdfast.interfaces import doctor
+from holdfast.cli import doctor
 from holdfast.models import embedder as shipped
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast import Memory, Settings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 START = datetime(2025, 1, 6, 9, 0, tzinfo=UTC)
 # What was said first, what was said months later, and what is asked.

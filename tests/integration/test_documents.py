@@ -9,7 +9,7 @@ from builders import NOW, later, opened
 from holdfast import Memory, Settings
 from holdfast.documents import core as documents
 from holdfast.errors import BudgetError, InputError
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 BODY = "# House\n\n- be kind\n\nYou must ask first.\n\nThe kettle is on the shelf.\n\nThe violin hangs in the hall.\n"
 

@@ -5,7 +5,7 @@ import pytest
 
 from builders import NOW, opened, watched
 from holdfast import BudgetError, EmbedderError, InputError, Memory, MissingExtraError, Settings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
 AWAY = "the model server is away; start it again"

@@ -9,11 +9,11 @@ import pytest
 
 import evaldata as made
 from commands import command_line, holdfast
+from holdfast.cli import evaluation
 from holdfast.eval import run as eval_run
 from holdfast.eval import systems
 from holdfast.eval.systems import BASELINES, SWITCHES
-from holdfast.interfaces import evaluation
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 # Proofs are no part of hybrid.
 PROOFS = {"thinkingdb-symbolic", "proof_bonus"}

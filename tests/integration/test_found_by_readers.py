@@ -9,8 +9,8 @@ from builders import NOW, opened
 from commands import holdfast
 from histories import small_memory
 from holdfast.errors import HoldfastError, InputError, NotFoundError
-from holdfast.store import marks
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store import updates
+from holdfast.testing.contracts import HashEmbedder
 
 
 def everything(folder):
@@ -152,7 +152,7 @@ def test_a_commit_that_fails_leaves_the_turn_findable(tmp_path, monkeypatch):
             raise HoldfastError("the disk is full")
 
         with monkeypatch.context() as patched:
-            patched.setattr(marks, "durable_body", failing)
+            patched.setattr(updates, "durable_body", failing)
             with pytest.raises(HoldfastError, match="full"):
                 memory.remember("I prefer tea to coffee", user="ana", session="s")
         assert len(memory.search("tea", user="ana", profile="fast")) == 1

@@ -11,8 +11,8 @@ import pytest
 
 from builders import NOW, opened
 from holdfast import InputError
-from holdfast.exchange.formats import FORMATS
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.transfer.file_formats import FORMATS
 
 EXPORTS = Path(__file__).parents[1] / "data" / "exports"
 # By file: its format, what is kept in each session, and why how much is left out.

@@ -11,9 +11,9 @@ from builders import later
 from commands import holdfast
 from holdfast import EmbeddingSpaceError, InputError, Settings
 from holdfast.derivation import derivation
+from holdfast.openers import open_store
 from holdfast.store import contract
 from holdfast.store.copying import copy_store
-from holdfast.store.opening import open_store
 from holdfast.testing.builders import LATER, NOON, OTHER_SPACE, SPACE, Asker, draft
 from whole_stores import all_of, fill
 

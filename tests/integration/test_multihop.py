@@ -13,8 +13,8 @@ import pytest
 from builders import ask, opened
 from holdfast import Contribution, Settings
 from holdfast.kernels.closure import FURTHER_RULES, RULES
-from holdfast.language.lexical import terms
 from holdfast.retrieval.symbolic import SymbolicStrategy
+from holdfast.text.terms import terms
 
 FOLDER = Path(__file__).parents[1] / "data" / "multihop"
 QUESTIONS = json.loads((FOLDER / "questions.json").read_text(encoding="utf-8"))

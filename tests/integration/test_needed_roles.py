@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from builders import later, opened
 from holdfast import Settings
-from holdfast.language.query import ROLES_FOR_ACT
+from holdfast.text.questions import ROLES_FOR_ACT
 from holdfast.types import ROLES
 
 WIDE = Settings.load(

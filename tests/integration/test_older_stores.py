@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from builders import NOW, opened
-from holdfast.store import migrate
-from holdfast.store.migrate import migrations
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite import migrate
+from holdfast.store.sqlite.migrate import migrations
+from holdfast.testing.contracts import HashEmbedder
 
 OWNER = {"user": "ana", "session": "s1"}
 TALK = ["yes", "no", "yes"]

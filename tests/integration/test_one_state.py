@@ -13,7 +13,7 @@ import pytest
 from meddler import QUESTION, meddle
 
 from builders import opened
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
 # More than a question has statements for; few enough that whoever tries again comes to an end.

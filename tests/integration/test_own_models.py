@@ -13,7 +13,7 @@ from holdfast.models import build_embedder
 from holdfast.models.embedder import shipped_folder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import DenseSettings, EmbeddingSettings
-from holdfast.store import blocks, sync
+from holdfast.store.sqlite import blocks, live_index
 from holdfast.types import QueryProfile
 
 EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
@@ -116,7 +116,7 @@ def test_the_settings_list_every_embedder_by_name():
 def test_a_memory_of_768_dimensions_finds_by_meaning_after_reopening_and_after_another_embedder(
     tmp_path, nomic, monkeypatch
 ):
-    monkeypatch.setattr(sync, "_FIRST_MEASURED", 64)
+    monkeypatch.setattr(live_index, "_FIRST_MEASURED", 64)
     path, potion = tmp_path / "store.db", EmbeddingSettings(embedder="potion")
     with open_with(path, nomic) as memory:
         memory.remember([*ASKED.values(), *OTHERS], user="ana")
@@ -237,7 +237,7 @@ def nearest(memory, embedder, question, dense):
 def test_the_funnel_is_measured_on_the_stored_vectors_and_keeps_the_ten_best(
     tmp_path, monkeypatch, turned, apart, widths
 ):
-    monkeypatch.setattr(sync, "_FIRST_MEASURED", 1024)
+    monkeypatch.setattr(live_index, "_FIRST_MEASURED", 1024)
     monkeypatch.setattr(blocks, "_LEAST_WIDTH", 1)  # as narrow as measured, however few rows there are
     monkeypatch.setattr(blocks, "_SWEEP_GAIN", 1)
     path, embedder = tmp_path / "store.db", Drawn(turned=turned, apart=apart)

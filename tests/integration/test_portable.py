@@ -42,7 +42,7 @@ with Memory.open(sys.argv[1]) as memory:
     assert memory.backup(sys.argv[1] + ".copy") == 3
     memory.forget(ids="key", user="ana")
     assert len(memory.list(user="ana")) == 2
-import holdfast.interfaces.cli
+import holdfast.cli.main
 from holdfast.store import files
 files.hold(sys.argv[1])
 with files.alone(sys.argv[1]) as alone:

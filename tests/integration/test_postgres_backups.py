@@ -5,7 +5,7 @@ import pytest
 from holdfast import InputError, Settings
 from holdfast.derivation import derivation
 from holdfast.store.postgres import copies
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.testing.builders import LATER, NOON, Asker, draft
 from postgres_server import name_of, open_store
 

@@ -10,9 +10,9 @@ from holdfast import BusyStoreError, NotFoundError, QuotaError, Settings, StoreE
 from holdfast.derivation import derivation
 from holdfast.store.copying import copy_store
 from holdfast.store.postgres import bulk
+from holdfast.store.postgres.postgres_store import PostgresStore
 from holdfast.store.postgres.schema import TABLES
-from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.testing.builders import Asker, draft
 from postgres_server import name_of
 from whole_stores import all_of, fill

@@ -27,17 +27,16 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.settings import StoreSettings
+from holdfast.store.postgres import schema
+from holdfast.store.postgres.postgres_store import PostgresStore
 from holdfast.testing.builders import analyse_default, no_deadline, words
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import Deadline
 from postgres_server import OwnServer, Replica, free_port, name_of
 
 pytest.importorskip("psycopg", reason="psycopg is not installed, so the store on PostgreSQL is not tested")
 
 import psycopg
-
-from holdfast.store.postgres import schema
-from holdfast.store.postgres.store import PostgresStore
 
 STARTER = Path(__file__).with_name("starter.py")
 # For what has to wait in vain.
@@ -386,7 +385,7 @@ def test_a_statement_that_takes_longer_than_its_question_has_is_cancelled_and_th
         with memory.store.reading(make_view()) as reading:
             blue, hurry = words("blue"), Deadline.start(lambda: 0.0, 50.0)
             with monkeypatch.context() as patched:
-                patched.setattr("holdfast.store.postgres.database._LEAST_TIMEOUT_MS", 1)
+                patched.setattr("holdfast.store.postgres.postgres_database._LEAST_TIMEOUT_MS", 1)
                 patched.setitem(schema.queries(), "words_exactly", slowly)
                 cancelled = reading.propose(blue, 5, hurry)
             assert (cancelled.ids, cancelled.exhausted) == ((), True)

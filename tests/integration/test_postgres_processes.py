@@ -14,7 +14,7 @@ from test_one_state import both, meddling_processes, meddling_threads
 
 from builders import make_view, opened, waiting
 from holdfast.store.contract import DenseQuery, look
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 WORKER = Path(__file__).with_name("embedding_worker.py")
 CROWD = Path(__file__).with_name("crowd.py")

@@ -17,9 +17,10 @@ from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.vectors import cosines
 from holdfast.settings import Settings
 from holdfast.store import contract
-from holdfast.store.blocks import CARRYING_MODELS
 from holdfast.store.filters import parse_filter
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store.postgres.postgres_database import PostgresDatabase
+from holdfast.store.sqlite.blocks import CARRYING_MODELS
+from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.testing.builders import NOON, SPACE, draft, no_deadline, sounds, view, words
 from holdfast.types import ACTS, FACTS, INSTRUCTIONS, ROLES, Deadline, Unit
 from postgres_server import open_store
@@ -27,8 +28,6 @@ from postgres_server import open_store
 pytest.importorskip("psycopg", reason="psycopg is not installed, so the store on PostgreSQL is not tested")
 
 import psycopg
-
-from holdfast.store.postgres.database import PostgresDatabase
 
 DIMS, UNITS = 80, 90
 PEOPLE, TOWNS, THINGS = (
@@ -399,7 +398,7 @@ def test_a_question_as_long_as_a_page_is_searched_by_its_rarest_terms(database, 
 
 
 def test_terms_set_bits_that_a_signed_number_of_64_holds():
-    from holdfast.store.postgres.derived import term_bits  # noqa: PLC0415 - an extra
+    from holdfast.store.postgres.index_rows import term_bits  # noqa: PLC0415 - an extra
 
     terms = [f"term{n}" for n in range(1000)]
     assert term_bits([]) == (0, 0)

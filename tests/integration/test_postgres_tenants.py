@@ -9,15 +9,14 @@ import pytest
 
 from builders import NOW, make_view, opened
 from holdfast.store.filters import parse_filter
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.postgres.schema import APP_ROLE, SCHEMA, TABLES, queries
+from holdfast.store.postgres.view_sql import compile_view
+from holdfast.testing.contracts import HashEmbedder
 from postgres_server import name_of
 
 pytest.importorskip("psycopg", reason="psycopg is not installed, so the store on PostgreSQL is not tested")
 import psycopg
 from psycopg import errors
-
-from holdfast.store.postgres.schema import APP_ROLE, SCHEMA, TABLES, queries
-from holdfast.store.postgres.view import compile_view
 
 TENANTS = ("north", "south")
 
@@ -307,7 +306,7 @@ def texts_of(compiled):
 
 
 def test_every_named_statement_is_used():
-    folders = [resources.files(name) for name in ("holdfast.store", "holdfast.store.postgres")]
+    folders = [resources.files(name) for name in ("holdfast.store.sqlite", "holdfast.store.postgres")]
     files = [path for folder in folders for path in folder.iterdir() if path.name.endswith(".py")]
     code = "".join([path.read_text(encoding="utf-8") for path in files])
     unused = {name for name in queries() if f'"{name}"' not in code and f'f"{name.rsplit("_", 1)[0]}_' not in code}

@@ -7,15 +7,15 @@ from test_postgres_bulk import indexes
 
 from builders import opened
 from holdfast.errors import StoreError
+from holdfast.store.postgres import bulk, schema
+from holdfast.store.postgres.schema import SCHEMA, TABLES
 from holdfast.testing.builders import Asker
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 from postgres_server import name_of, open_store
 from whole_stores import all_of, fill
 
 pytest.importorskip("psycopg", reason="psycopg is not installed, so the store on PostgreSQL is not tested")
 
-from holdfast.store.postgres import bulk, schema
-from holdfast.store.postgres.schema import SCHEMA, TABLES
 
 PARTITIONED = Path(__file__).parents[1] / "data" / "partitioned_store.sql"
 SPREAD = {

@@ -11,10 +11,10 @@ import pytest
 
 from commands import holdfast
 from holdfast import EmbedderError, Settings
-from holdfast.embedding import Embedding
 from holdfast.ingest import Indexing, embed_waiting
+from holdfast.lifecycle.embedding import Embedding
 from holdfast.testing.builders import Asker, draft
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 from postgres_server import open_store
 
 WORKER = Path(__file__).with_name("embedding_worker.py")

@@ -4,11 +4,11 @@ import pytest
 
 from builders import opened
 from holdfast import Memory, Settings, StoreError
-from holdfast.candidates import Engine
 from holdfast.retrieval import strategy as registry
+from holdfast.retrieval.collect import Engine
 from holdfast.retrieval.strategy import Finding
 from holdfast.testing.builders import view
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import Account, Claims, Contribution
 
 

@@ -8,10 +8,10 @@ import pytest
 from builders import later, opened
 from holdfast import Settings
 from holdfast.kernels.vectors import halve
-from holdfast.language.temporal import anchor_density
 from holdfast.store.contract import DenseQuery
-from holdfast.store.reading import SqliteReading
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite.sqlite_reading import SqliteReading
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.text.temporal import anchor_density
 
 EMBEDDER = HashEmbedder(64)
 QUESTION = "How many days after the kitchen renovation did I meet Rachel?"

@@ -7,8 +7,8 @@ import pytest
 
 from builders import later, opened
 from holdfast import Settings
-from holdfast.language.instructions import read_instructions
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.text.instructions import read_instructions
 
 SENTENCES = json.loads((Path(__file__).parents[1] / "data" / "instructions.json").read_text(encoding="utf-8"))
 FRENCH, BOAT = "Always answer in French.", "The boat leaks at the stern."

@@ -15,16 +15,16 @@ import pytest
 from builders import opened, waiting
 from histories import bytes_of, small_memory, talk
 from holdfast import DamagedStoreError, StoreError
-from holdfast.store import sync
-from holdfast.store.erasure import Eraser
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite import live_index
+from holdfast.store.sqlite.purge import Eraser
+from holdfast.testing.contracts import HashEmbedder
 
 SECRET = b"harbour number0"
 
 
 @pytest.fixture
 def _every_owner_is_worth_a_snapshot(monkeypatch):
-    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_index, "_WORTH_SAVING", 1)
 
 
 def holding(folder, words):
@@ -178,7 +178,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path):
 
 
 def test_owners_who_do_not_come_back_are_let_go(monkeypatch):
-    monkeypatch.setattr(sync, "_OWNERS_KEPT", 5)
+    monkeypatch.setattr(live_index, "_OWNERS_KEPT", 5)
     with opened() as memory:
         for number in range(20):
             memory.remember("a tiny boat", user=f"user{number}")
@@ -466,7 +466,7 @@ def test_a_file_that_appears_while_a_backup_begins_is_left_alone(tmp_path, monke
 
 
 def test_a_busy_store_closes_without_its_index(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_index, "_WORTH_SAVING", 1)
     caplog.set_level(logging.WARNING)
     memory = small_memory(tmp_path / "m.db", store__busy_timeout_ms=1)
     talk(memory, 2)
@@ -480,9 +480,9 @@ def test_a_busy_store_closes_without_its_index(tmp_path, caplog, monkeypatch):
 
 @pytest.mark.usefixtures("_every_owner_is_worth_a_snapshot")
 def test_nobody_reads_the_index_while_it_is_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr(sync, "_FAR_BEHIND", 0)
-    monkeypatch.setattr(sync, "_BEHIND_SHARE", 0.0)
-    packed, let_in = sync.LiveIndex._packed, []
+    monkeypatch.setattr(live_index, "_FAR_BEHIND", 0)
+    monkeypatch.setattr(live_index, "_BEHIND_SHARE", 0.0)
+    packed, let_in = live_index.LiveIndex._packed, []
     with small_memory(tmp_path / "m.db") as memory, ThreadPoolExecutor(1) as other:
         lock = memory.store._database.lock
 
@@ -495,7 +495,7 @@ def test_nobody_reads_the_index_while_it_is_saved(tmp_path, monkeypatch):
             let_in.append(other.submit(enter).result())
             return packed(index, owner, shard)
 
-        monkeypatch.setattr(sync.LiveIndex, "_packed", pack)
+        monkeypatch.setattr(live_index.LiveIndex, "_packed", pack)
         memory.remember("the boat is in the harbour", user="ana")
         memory.search("boat", user="ana")
         memory.remember("the kiln is in the shed", user="ana")

@@ -6,7 +6,7 @@ import pytest
 
 from builders import opened, watched
 from commands import BY_WORDS, command_line
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 # The second one helps out when the first finds too little.
 LATE = ("lexical", "hdc-vsa")

@@ -6,7 +6,7 @@ import pytest
 
 from builders import NOW, opened
 from holdfast import Memory, Settings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 COOKBOOK = Path(__file__).parents[1] / "data" / "cookbook"
 PROFILES = ("fast", "balanced", "thinking", "hybrid")

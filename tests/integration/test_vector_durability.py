@@ -26,9 +26,9 @@ from holdfast.kernels.vectors import halve
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
-from holdfast.store import snapshot, sync
 from holdfast.store.contract import DenseQuery, LexicalQuery, Proposal
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite import index_file, live_index
+from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import FIELDS, QueryProfile
 
 SAVER = Path(__file__).with_name("saver.py")
@@ -164,7 +164,7 @@ def test_many_units_left_behind_are_completed_in_the_background(tmp_path):
 @pytest.fixture
 def _saved(monkeypatch):
     """Let the smallest index be saved beside its store."""
-    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_index, "_WORTH_SAVING", 1)
 
 
 def killed_while_saving(path, moment, seed):
@@ -250,9 +250,9 @@ def test_a_snapshot_is_really_read(tmp_path, monkeypatch):
 
     def built(_, tenant, user):
         assert user == "", "built anew"
-        return sync.Shard()  # nothing is global
+        return live_index.Shard()  # nothing is global
 
-    monkeypatch.setattr(sync.LiveIndex, "_built", built)
+    monkeypatch.setattr(live_index.LiveIndex, "_built", built)
     with open_with(tmp_path / "store.db", HashEmbedder(64)) as memory:
         assert answers(memory) == expected
 
@@ -269,7 +269,7 @@ def asked_once(memory):
 def test_a_flipped_bit_anywhere_in_a_snapshot_never_changes_an_answer(tmp_path, monkeypatch):
     path, beside = tmp_path / "store.db", tmp_path / "store.db.index"
     furnished(path, USERS)
-    monkeypatch.setattr(sync.LiveIndex, "save", lambda _: None)  # let the snapshot stay as it is
+    monkeypatch.setattr(live_index.LiveIndex, "save", lambda _: None)  # let the snapshot stay as it is
     with open_with(path, HashEmbedder(64)) as memory:  # a change that the snapshot does not know yet
         memory.update("u1-0", user="u1", text="u1 sold the copper kettle")
         expected = asked_once(memory)
@@ -295,7 +295,7 @@ def test_a_flipped_bit_anywhere_in_a_snapshot_never_changes_an_answer(tmp_path, 
 
 def header_changed(data, change, *, sealed=False):
     """Return a snapshot whose header was changed by `change`, with a checksum that holds if it is `sealed`."""
-    start = len(snapshot._MAGIC) + 8
+    start = len(index_file._MAGIC) + 8
     length, digest = int.from_bytes(data[start - 8 : start], "big"), data[start : start + 16]
     rest = data[start + 16 :]
     header = json.dumps(change(json.loads(rest[:length]))).encode()
@@ -334,11 +334,13 @@ DAMAGE = {
     "half": lambda data: data[: len(data) // 2],
     "all but the last byte": lambda data: data[:-1],
     "the header alone": lambda data: data[: data.index(b"]]}") + 3],
-    "the magic alone": lambda data: data[: len(snapshot._MAGIC)],
+    "the magic alone": lambda data: data[: len(index_file._MAGIC)],
     "nothing": lambda _: b"",
     "zeros": lambda data: bytes(len(data)),
     "foreign": lambda _: b"SQLite format 3\x00" + b"\xff" * 500,
-    "an endless header": lambda data: data[: len(snapshot._MAGIC)] + b"\xff" * 8 + data[len(snapshot._MAGIC) + 8 :],
+    "an endless header": lambda data: (
+        data[: len(index_file._MAGIC)] + b"\xff" * 8 + data[len(index_file._MAGIC) + 8 :]
+    ),
 }
 
 
@@ -663,8 +665,8 @@ def funnels(path):
 def test_a_funnel_is_measured_as_an_owner_grows_and_is_the_same_for_everyone_who_opens_the_store(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(sync, "_FIRST_MEASURED", 64)
-    monkeypatch.setattr(sync, "_LAST_MEASURED", 128)
+    monkeypatch.setattr(live_index, "_FIRST_MEASURED", 64)
+    monkeypatch.setattr(live_index, "_LAST_MEASURED", 128)
     path = tmp_path / "store.db"
     with open_with(path, Drawn()) as memory, open_with(path, Drawn()) as other:
         sizes = []

@@ -7,9 +7,9 @@ import pytest
 
 from builders import opened
 from commands import command_line
+from holdfast.cli.watch import Change, follow, stamps
 from holdfast.documents.knowledge import EXCLUDED, INCLUDED, Folder
 from holdfast.errors import BusyStoreError, InputError
-from holdfast.interfaces.watch import Change, follow, stamps
 from papers import word
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")

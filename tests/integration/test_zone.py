@@ -8,8 +8,8 @@ import pytest
 from builders import opened
 from commands import BY_WORDS, command_line
 from holdfast import InputError, Settings
-from holdfast.language.calendar import read_time
-from holdfast.language.dates import time_mention
+from holdfast.text.calendar import read_time
+from holdfast.text.dates import time_mention
 
 TOKYO, BERLIN = ZoneInfo("Asia/Tokyo"), ZoneInfo("Europe/Berlin")
 # Nine in the morning of 2 July in Tokyo, still 1 July in New York.

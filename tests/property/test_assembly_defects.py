@@ -7,7 +7,7 @@ import pytest
 from builders import NOW, later, opened
 from holdfast import Memory, Settings
 from holdfast.errors import EmbedderError, InputError, StoreError
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
 TEMPORAL = "How many days passed between the storm and the sale of the boat?"

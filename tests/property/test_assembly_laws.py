@@ -10,10 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import NOW, assemble, make_unit
-from holdfast.assembly.context import Recalled, Standing, node_id
-from holdfast.assembly.pack import fill
-from holdfast.assembly.plan import ContextRequest, base_start, plan_tail, safe_starts
-from holdfast.assembly.render import (
+from holdfast.context.pack import fill
+from holdfast.context.plan import ContextRequest, base_start, plan_tail, safe_starts
+from holdfast.errors import BudgetError
+from holdfast.settings import AssemblySettings
+from holdfast.text.quotes import (
     GUIDANCE,
     RULES,
     Cursor,
@@ -27,11 +28,10 @@ from holdfast.assembly.render import (
     section_text,
     unescape,
 )
-from holdfast.errors import BudgetError
-from holdfast.language.sentences import EXCERPT
-from holdfast.language.tokens import REFERENCE_RATIOS, Estimator, estimate
-from holdfast.settings import AssemblySettings
+from holdfast.text.sentences import EXCERPT
+from holdfast.text.tokens import REFERENCE_RATIOS, Estimator, estimate
 from holdfast.types import AuthoredText
+from holdfast.types.contexts import Recalled, Standing, node_id
 
 # ---------------------------------------------------------------------------------------------------- counters
 

@@ -6,8 +6,8 @@ from hypothesis import event, example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from holdfast.documents.markdown import partition
 from holdfast.errors import InputError
-from holdfast.inputs.markdown import partition
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from builders import opened
 from holdfast.kernels import bm25
-from holdfast.language.lexical import terms
-from holdfast.language.query import ROLES_FOR_ACT, profile_query
+from holdfast.text.questions import ROLES_FOR_ACT, profile_query
+from holdfast.text.terms import terms
 from holdfast.types import FIELDS, ROLES
 
 WEIGHTS = {

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.kernels.closure import FURTHER_RULES, RULES, Limits, Pattern, Rule, close
-from holdfast.kernels.facts import FactIndex, QueryTerms, Reach
+from holdfast.kernels.triples import FactIndex, QueryTerms, Reach
 
 SYMBOLS = [f"s{i}" for i in range(6)]
 RELATIONS = sorted({pattern.relation for rule in RULES for pattern in (*rule.body, rule.head)} | {"mentions"})

@@ -11,11 +11,11 @@ from hypothesis.extra import numpy as arrays
 from builders import make_unit
 from holdfast.errors import SummariserError
 from holdfast.kernels.clustering import clusters, pick_count, preservation, rank_central
-from holdfast.language.preservation import essentials, invented, missing
-from holdfast.language.tokens import estimate
 from holdfast.lifecycle.summarise import PLACEHOLDER, sanitise, summarise
 from holdfast.models.summariser import Writing
 from holdfast.settings import CompactionSettings
+from holdfast.text.preservation import essentials, invented, missing
+from holdfast.text.tokens import estimate
 from holdfast.types import Declined, Summarised, Trivial
 
 # Words that names, numbers, dates, negations, clauses and placeholders are made of.

@@ -16,7 +16,7 @@ from test_filters import filters, remembered
 from builders import opened
 from histories import small_memory
 from holdfast.store.filters import matches, parse_filter
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 from operations import Clock, History, difference, do
 
 # A few hundred calls, and in the long run thousands, in longer histories.

@@ -24,7 +24,12 @@ from test_ranking import assert_exact
 
 from builders import NOW, later, make_unit, make_view, opened
 from holdfast import Settings
-from holdfast.assembly.render import (
+from holdfast.documents.core import unit_id
+from holdfast.documents.markdown import partition
+from holdfast.errors import BudgetError
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.text import analyse
+from holdfast.text.quotes import (
     RULES,
     Cursor,
     Quote,
@@ -35,11 +40,6 @@ from holdfast.assembly.render import (
     recent_heading,
     section_text,
 )
-from holdfast.documents.core import unit_id
-from holdfast.errors import BudgetError
-from holdfast.inputs.markdown import partition
-from holdfast.language import analyse
-from holdfast.testing.embedders import HashEmbedder
 from holdfast.types import AuthoredText, Contribution, Draft, Lineage
 
 CASES = Counter()

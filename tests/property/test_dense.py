@@ -10,12 +10,13 @@ from hypothesis.extra import numpy as arrays
 
 from builders import make_unit, patient, read_shards
 from holdfast.kernels import vectors
-from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings
-from holdfast.store import blocks as dense
-from holdfast.store import index, postings
-from holdfast.store.blocks import DenseBlock, Funnel
 from holdfast.store.contract import DenseQuery
+from holdfast.store.sqlite import blocks as dense
+from holdfast.store.sqlite import postings
+from holdfast.store.sqlite import shard as index
+from holdfast.store.sqlite.blocks import DenseBlock, Funnel
+from holdfast.text import analyse
 
 floats = st.floats(-4.0, 4.0, width=32) | st.sampled_from([0.0, 1e-8, -1e-8, 1e-20, 3e-9])
 dims = st.sampled_from([8, 64, 100, 256, 300])

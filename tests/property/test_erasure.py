@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from builders import NOW, later
 from histories import Said, Tale, bytes_of, inside, made_up, needles, residue, small_memory, tail_of, talk
 from holdfast import BusyStoreError, EmbedderError, InputError, NotFoundError
-from holdfast.store import erasure as eraser
-from holdfast.store import files, snapshot, sync
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite import index_file, live_index, raw_files
+from holdfast.store.sqlite import purge as eraser
+from holdfast.testing.contracts import HashEmbedder
 
 
 @pytest.fixture(autouse=True)
 def _every_owner_is_worth_a_snapshot(monkeypatch):
-    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_index, "_WORTH_SAVING", 1)
 
 
 @contextlib.contextmanager
@@ -324,14 +324,14 @@ def test_a_snapshot_that_is_written_while_another_erases_does_not_stay(tmp_path,
     keys = tale.turns("s", [9] * 8)
     other = small_memory(tmp_path / "memory.db")
     other.search("anything", user="ana")
-    pack = snapshot.pack
+    pack = index_file.pack
 
     def erasing(arrays):
-        monkeypatch.setattr(snapshot, "pack", pack)
+        monkeypatch.setattr(index_file, "pack", pack)
         memory.forget(user="ana", ids=keys[:4])
         return pack(arrays)
 
-    monkeypatch.setattr(snapshot, "pack", erasing)
+    monkeypatch.setattr(index_file, "pack", erasing)
     other.close()
     wanted = needles([tale.said[key] for key in keys[:4]], [tale.said[key] for key in keys[4:]])
     assert residue(tmp_path, wanted) == set()
@@ -345,14 +345,14 @@ def test_a_snapshot_that_is_packed_while_its_owner_is_forgotten_does_not_stay(tm
     memory.remember("ben has the last word of the feed", user="ben")
     other = small_memory(tmp_path / "memory.db")
     other.search("anything", user="ana")
-    pack = snapshot.pack
+    pack = index_file.pack
 
     def forgetting(arrays):
-        monkeypatch.setattr(snapshot, "pack", pack)
+        monkeypatch.setattr(index_file, "pack", pack)
         assert memory.forget(user="ana", all=True).complete
         return pack(arrays)
 
-    monkeypatch.setattr(snapshot, "pack", forgetting)
+    monkeypatch.setattr(index_file, "pack", forgetting)
     other.close()
     assert residue(tmp_path, needles([tale.said[key] for key in keys], [])) == set()
     memory.close()
@@ -383,7 +383,7 @@ def test_nothing_is_erased_while_a_snapshot_is_written(tmp_path, monkeypatch):
     keys = talk(memory, 4)
     other = small_memory(tmp_path / "memory.db")
     other.search("anything", user="ana")
-    write, refused = snapshot.write, []
+    write, refused = index_file.write, []
 
     def erasing(*given):
         with pytest.raises(BusyStoreError) as caught:
@@ -391,9 +391,9 @@ def test_nothing_is_erased_while_a_snapshot_is_written(tmp_path, monkeypatch):
         refused.append(str(caught.value))
         write(*given)
 
-    monkeypatch.setattr(snapshot, "write", erasing)
+    monkeypatch.setattr(index_file, "write", erasing)
     other.close()
-    monkeypatch.setattr(snapshot, "write", write)
+    monkeypatch.setattr(index_file, "write", write)
     assert len(refused) == 1
     assert "this write was undone" in refused[0]
     assert memory.forget(user="ana", ids=keys[0]).complete
@@ -732,8 +732,8 @@ def test_many_pieces_are_found_as_one_by_one(data):
     pieces = {text[start:end] for start, end in cuts} | {*data.draw(st.lists(letters, min_size=1, max_size=60))}
     pieces = {piece for piece in pieces if len(piece) >= 6}
     halves = [text[: len(text) // 2 + 24], text[len(text) // 2 :]]
-    assert files.search(halves, pieces) == {piece for piece in pieces if any(piece in half for half in halves)}
-    assert files.search([], pieces) == files.search(halves, ()) == set()
+    assert raw_files.search(halves, pieces) == {piece for piece in pieces if any(piece in half for half in halves)}
+    assert raw_files.search([], pieces) == raw_files.search(halves, ()) == set()
 
 
 def test_words_that_the_file_format_says_too_do_not_hold_an_erasure_up(tmp_path):
@@ -754,5 +754,5 @@ def test_a_unit_is_forgotten_without_an_index(tmp_path, monkeypatch):
     with small_memory(tmp_path / "memory.db") as memory:
         [first, *_] = talk(memory, 3)
     memory = small_memory(tmp_path / "memory.db")
-    monkeypatch.setattr(sync.LiveIndex, "shards", lambda *_: pytest.fail("an index was loaded"))
+    monkeypatch.setattr(live_index.LiveIndex, "shards", lambda *_: pytest.fail("an index was loaded"))
     assert memory.forget(user="ana", ids=first).complete

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.language import facts
-from holdfast.language.changes import find_change, read_assertions
-from holdfast.language.facts import CONFIDENCE, extract, spoken_by
-from holdfast.language.symbols import Aliases, found_aliases, symbol, symbol_tokens
+from holdfast.text import facts
+from holdfast.text.changes import find_change, read_assertions
+from holdfast.text.facts import CONFIDENCE, extract, spoken_by
+from holdfast.text.symbols import Aliases, found_aliases, symbol, symbol_tokens
 
 WORDS = """
     Kestrel Redis Ana I we the a my uses use depends on is are was not never no longer and or , . ; ? ! " ' ( )

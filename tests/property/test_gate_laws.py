@@ -6,8 +6,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.language import signals
-from holdfast.language.sentences import parts_in
 from holdfast.lifecycle.gate import (
     NEAREST_DURABLE,
     frequency,
@@ -19,6 +17,8 @@ from holdfast.lifecycle.gate import (
     weighted,
 )
 from holdfast.settings import GateSettings
+from holdfast.text import signals
+from holdfast.text.sentences import parts_in
 from holdfast.types import Gate
 
 unit = st.floats(0.0, 1.0)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from builders import make_unit
 from holdfast.derivation import encode_unit
 from holdfast.kernels import hypervectors as hv
-from holdfast.language import analyse
-from holdfast.language.query import profile_query
 from holdfast.retrieval.hyperdimensional import encode_query
 from holdfast.settings import Settings
+from holdfast.text import analyse
+from holdfast.text.questions import profile_query
 
 BITS = 4096
 

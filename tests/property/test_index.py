@@ -22,11 +22,12 @@ from builders import (
     read_shards,
 )
 from holdfast.kernels import bm25
-from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings, Settings
-from holdfast.store import index, postings
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.rows import agent_matches, hidden_by
+from holdfast.store.sqlite import postings
+from holdfast.store.sqlite import shard as index
+from holdfast.text import analyse
 from holdfast.types import FIELDS, ROLES
 
 # Uneven on purpose: frequent words are worth little, so that a proposer may stop before it has read them.

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from builders import NOW, later, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import HoldfastError, InputError, NotFoundError
-from holdfast.store.migrate import queries
+from holdfast.store.sqlite.migrate import queries
 from holdfast.store.writing import Writer
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 OWNER = {"user": "ana", "session": "s1"}
 

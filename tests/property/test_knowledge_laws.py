@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from builders import NOW, ask, known_facts, later, make_view, opened
 from holdfast import Contribution, Settings
 from holdfast.kernels.closure import Limits
-from holdfast.kernels.facts import Reach
-from holdfast.language.symbols import symbol, symbol_tokens
+from holdfast.kernels.triples import Reach
 from holdfast.retrieval.symbolic import SymbolicStrategy
-from holdfast.store import sync
-from holdfast.store.index import Shard
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite import live_index
+from holdfast.store.sqlite.shard import Shard
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.text.symbols import symbol, symbol_tokens
 
 # Everything that is found is a hit, so that nothing hides behind a cut.
 WIDE = {"refusal.enabled": False}
@@ -352,7 +352,7 @@ def test_a_linked_and_a_diversified_hit_are_explained_by_their_stages():
 
 @pytest.fixture
 def saved_always(monkeypatch):
-    monkeypatch.setattr(sync, "_WORTH_SAVING", 0)
+    monkeypatch.setattr(live_index, "_WORTH_SAVING", 0)
 
 
 def bytes_beside(path):

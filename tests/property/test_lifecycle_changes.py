@@ -5,7 +5,7 @@ import pytest
 from builders import NOW, later
 from histories import check_whole, everything, small_memory, tail_of, talk
 from holdfast.errors import EmbedderError, InputError, NotFoundError
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 # --------------------------------------------------------------------------------------------- the past
 

@@ -13,7 +13,7 @@ from histories import EMBEDDER, check_whole, everything, say, small_memory, tail
 from holdfast import Contribution, Settings
 from holdfast.errors import EmbedderError
 from holdfast.ranking.score import Scoring
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import Lineage
 
 TEXTS = (

@@ -19,10 +19,10 @@ from holdfast.kernels import vectors
 from holdfast.retrieval import strategy as registry
 from holdfast.retrieval.strategy import Finding
 from holdfast.settings import GateSettings, ProfileSettings
-from holdfast.store import snapshot, sync
 from holdfast.store.contract import DenseQuery
-from holdfast.store.index import Shard
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite import index_file, live_index
+from holdfast.store.sqlite.shard import Shard
+from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import FIELDS, Account, Contribution
 
 QUESTIONS = ["boat", "Why is the kiln broken?", "Describe the old violin", "which hedge is cheap?", "zeppelin", "?!"]
@@ -197,7 +197,7 @@ def test_a_claim_beyond_a_strategys_own_candidates_is_completed_with_its_true_sc
 @pytest.fixture
 def _every_owner_is_saved(monkeypatch):
     """Let the smallest index be saved beside its store."""
-    monkeypatch.setattr(sync, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_index, "_WORTH_SAVING", 1)
 
 
 # Two questions an example: among fifty examples each is asked of many stores.
@@ -312,7 +312,7 @@ def contents(shard):
     """Return everything a shard is searched by, in an order of its own: by key, name and term."""
     arrays = shard.to_arrays()
     keys = arrays["keys"].tolist()
-    names = ["", *snapshot.unpack_words(arrays["names"])]
+    names = ["", *index_file.unpack_words(arrays["names"])]
     coded = ("session", "agent", "speaker")
     found = {
         f"{name} of {key}": names[value] if name in coded else value
@@ -321,7 +321,7 @@ def contents(shard):
     }
     starts = arrays["starts"].tolist()
     for f in range(len(FIELDS)):
-        words = zip(snapshot.unpack_words(arrays[f"words {f}"]), arrays[f"numbers {f}"].tolist(), strict=True)
+        words = zip(index_file.unpack_words(arrays[f"words {f}"]), arrays[f"numbers {f}"].tolist(), strict=True)
         for word, number in words:
             span = slice(starts[number], starts[number + 1])
             held = zip(arrays["units"][span].tolist(), arrays["counts"][span].tolist(), strict=True)
@@ -330,7 +330,7 @@ def contents(shard):
     for name, array in arrays.items():
         if name.startswith("dense "):
             found |= {f"{name} of {keys[place]}": array[place].tolist() for place in held}
-    return found | {"ids": dict(zip(keys, snapshot.unpack_words(arrays["ids"]), strict=True))}
+    return found | {"ids": dict(zip(keys, index_file.unpack_words(arrays["ids"]), strict=True))}
 
 
 def proposals(shard):
@@ -355,7 +355,7 @@ def test_an_index_that_followed_every_change_equals_one_rebuilt_and_one_saved(mo
             followed.follow()
             assert proposals(shard) == proposals(fresh)
             assert contents(shard) == contents(fresh)
-            again = Shard.from_arrays(snapshot.unpack(snapshot.pack(shard.to_arrays())))
+            again = Shard.from_arrays(index_file.unpack(index_file.pack(shard.to_arrays())))
             assert contents(again) == contents(fresh)
             assert proposals(again) == proposals(fresh)
             assert (again.unit_count, again.field_totals, again.speakers) == (

@@ -8,21 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import NOW, later, make_unit, project
-from holdfast.language.temporal import Indicator, event_slots, indicator
-from holdfast.ranking.project import (
-    Projected,
-    Prospect,
-    SlotCoverage,
-    Weighing,
-    discover,
-    hop,
-    pick,
-    select,
-    slot_covered,
-    widened,
-)
+from holdfast.context.project import SlotCoverage, Weighing, discover, hop, pick, select, slot_covered, widened
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings, TemporalSettings
+from holdfast.text.temporal import event_slots, indicator
 from holdfast.types import Asked, Contribution, Lineage
+from holdfast.types.results import Indicator, Projected, Prospect
 
 WORDS = ["kettle", "shelf", "harbour", "tea", "boat"]
 NAMES = [f"u{n}" for n in range(12)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders import NOW, later
 from histories import small_memory
 from holdfast import HoldfastError, sample
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 USERS = ("ana", "ben")
 QUESTIONS = (
@@ -332,7 +332,7 @@ def test_a_file_is_private_never_overwritten_and_never_half_there(household, tmp
     assert (path.stat().st_size, path.stat().st_mode & 0o777) == (done.bytes, 0o600)
     with pytest.raises(HoldfastError, match="exists"):
         household.export(path, user=sample.USER)
-    monkeypatch.setattr("holdfast.exchange.own._unit_row", lambda *_: 1 / 0)
+    monkeypatch.setattr("holdfast.transfer.jsonl._unit_row", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         household.export(tmp_path / "b.jsonl", user=sample.USER)
     assert list(tmp_path.iterdir()) == [path]

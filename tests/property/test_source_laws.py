@@ -9,9 +9,10 @@ import yaml
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 
+from holdfast.documents.parser import read_source, source_units
+from holdfast.documents.records import read_units
 from holdfast.errors import InputError
-from holdfast.inputs.sources import read_source, read_units, source_units
-from holdfast.language.facts import RELATIONS
+from holdfast.text.facts import RELATIONS
 from holdfast.types import ACTS, ROLES, SourceLimits
 
 WORD = re.compile(r"\w+")

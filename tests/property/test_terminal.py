@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands import holdfast
-from holdfast.interfaces.wire import visible, visible_json
+from holdfast.cli.output import visible, visible_json
 from holdfast.settings import Settings
 
 TEXTS = (

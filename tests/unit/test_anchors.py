@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import make_unit
-from holdfast.language import analyse
-from holdfast.language.temporal import OPEN_END, anchor_density, anchors, told_years
 from holdfast.settings import AnalysisSettings
+from holdfast.text import analyse
+from holdfast.text.temporal import OPEN_END, anchor_density, anchors, told_years
 
 # One anchor each, by pattern group.
 EXAMPLES = {

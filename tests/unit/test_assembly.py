@@ -10,9 +10,8 @@ import weakref
 import pytest
 
 from builders import assemble, later, make_unit
-from holdfast.assembly.context import LeftOut, Recalled
-from holdfast.assembly.pack import excerpts, fill, term_overlap
-from holdfast.assembly.plan import (
+from holdfast.context.pack import excerpts, fill, term_overlap
+from holdfast.context.plan import (
     ContextRequest,
     check_hard,
     choose_budget,
@@ -22,10 +21,11 @@ from holdfast.assembly.plan import (
     share_of,
 )
 from holdfast.errors import BudgetError, InputError, SettingsError
-from holdfast.language.sentences import EXCERPT
-from holdfast.language.tokens import estimate
 from holdfast.settings import AssemblySettings, Settings
+from holdfast.text.sentences import EXCERPT
+from holdfast.text.tokens import estimate
 from holdfast.types import AuthoredText
+from holdfast.types.contexts import LeftOut, Recalled
 
 REFERENCE = Settings.reference().assembly
 

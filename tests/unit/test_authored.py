@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from builders import opened
+from holdfast.documents.markdown import partition
+from holdfast.documents.parser import read_source
 from holdfast.errors import InputError, SettingsError
-from holdfast.inputs.markdown import partition
-from holdfast.inputs.sources import read_source
 from holdfast.settings import AuthoredSettings, Settings
 from reference import vectors
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from holdfast.kernels.closure import FURTHER_RULES, RULES, Limits, Pattern, Rule, close, tell, tell_sources
-from holdfast.kernels.facts import FactIndex, QueryTerms, Reach, explore
+from holdfast.kernels.triples import FactIndex, QueryTerms, Reach, explore
 
 STOP_WORDS = {"why", "is", "for", "the", "of", "what", "a", "from"}
 MANY = 10_000

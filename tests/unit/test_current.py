@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 
 from builders import NOW, make_pool, make_unit
-from holdfast.language.query import find_stance, profile_query
 from holdfast.ranking.current import (
     corrects,
     find_rare,
@@ -20,6 +19,7 @@ from holdfast.ranking.current import (
 )
 from holdfast.ranking.pool import Staging
 from holdfast.settings import StageSettings
+from holdfast.text.questions import find_stance, profile_query
 from holdfast.types import Adjustment
 
 # ---------------------------------------------------------------------------------------------- the question

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.language.dates import TimeRange, time_mention
+from holdfast.text.dates import TimeRange, time_mention
 
 TUESDAY = datetime(2023, 5, 30, 14, 30, tzinfo=UTC)
 SATURDAY = datetime(2023, 6, 3, 10, 0, tzinfo=UTC)

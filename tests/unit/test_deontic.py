@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.language.deontic import Deontic, deontic
+from holdfast.text.deontic import Deontic, deontic
 from reference import vectors
 
 NONE, DUTY, BAN, MAY = Deontic(0), Deontic.OBLIGATION, Deontic.FORBIDDEN, Deontic.PERMITTED

@@ -20,7 +20,7 @@ from holdfast.models import build_embedder
 from holdfast.models import embedder as shipped
 from holdfast.models.embedder import PROVENANCE, SHIPPED, Preparation, shipped_folder, unit_vector, verify_shipped
 from holdfast.settings import EmbeddingSettings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 
 def build(embedder, **settings):

@@ -11,7 +11,7 @@ from holdfast.errors import InputError, MissingExtraError
 from holdfast.eval import systems
 from holdfast.eval.data import GoldQuestion, Haystack, Message
 from holdfast.eval.systems import BASELINES, Baseline, plain_text, plain_words
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 AT = datetime(2024, 3, 5, 9, 0, tzinfo=UTC)
 

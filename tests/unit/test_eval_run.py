@@ -16,7 +16,7 @@ from holdfast.eval.metrics import STRANGER
 from holdfast.eval.run import evaluate
 from holdfast.eval.systems import Product
 from holdfast.settings import EmbeddingSettings, Settings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 AT = datetime(2024, 3, 5, tzinfo=UTC)
 POTION = EmbeddingSettings(embedder="potion")

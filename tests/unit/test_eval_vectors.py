@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.eval import run as vectors
 from holdfast.eval.run import CachedEmbedder
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 
 class Counting(HashEmbedder):

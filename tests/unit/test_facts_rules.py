@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.language.facts import CONFIDENCE, RELATIONS, SPEAKER, extract, spoken_by
-from holdfast.language.symbols import symbol
+from holdfast.text.facts import CONFIDENCE, RELATIONS, extract, spoken_by
+from holdfast.text.grammar import SPEAKER
+from holdfast.text.symbols import symbol
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "facts.json").read_text(encoding="utf-8"))
 

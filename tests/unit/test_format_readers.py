@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from holdfast.documents.parser import read_source, source_units
 from holdfast.errors import InputError, MissingExtraError
-from holdfast.inputs.sources import read_source, source_units
 from holdfast.types import SourceLimits
 from papers import book, letter, word
 

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 import pytest
 
 from holdfast.errors import InputError, SettingsError
-from holdfast.language.signals import LANGUAGES, estimate_tokens, has_content, only_asks, read_statement, signals
 from holdfast.lifecycle.gate import judge
 from holdfast.settings import GateSettings, Settings
+from holdfast.text.signals import LANGUAGES, estimate_tokens, has_content, only_asks, read_statement, signals
 from holdfast.types import Gate
 from reference import vectors
 

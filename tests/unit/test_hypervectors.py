@@ -9,12 +9,12 @@ from builders import ask, make_unit, make_view, opened, patient, retrieve
 from holdfast import Settings
 from holdfast.derivation import encode_unit
 from holdfast.kernels import hypervectors as hv
-from holdfast.language import analyse
-from holdfast.language.query import profile_query
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy, encode_query
 from holdfast.settings import AnalysisSettings, HyperSettings
-from holdfast.store.blocks import HyperCache
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
+from holdfast.store.sqlite.blocks import HyperCache
+from holdfast.text import analyse
+from holdfast.text.questions import profile_query
 from holdfast.types import QueryProfile
 
 # The deviation of a similarity between two unrelated vectors: half of 1/√4096.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.language.preservation import Essentials, essentials, invented, missing
+from holdfast.text.preservation import Essentials, essentials, invented, missing
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.language.lexical import STOP_WORDS, reference_terms
+from holdfast.text.terms import STOP_WORDS, reference_terms
 from reference import vectors
 
 # Random code points seldom make words; these make them in several scripts, with the marks that join and divide.

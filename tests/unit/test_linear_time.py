@@ -4,13 +4,13 @@ from time import process_time
 
 import pytest
 
+from holdfast.documents.formats.html import read_html
+from holdfast.documents.parser import read_source
 from holdfast.errors import InputError
-from holdfast.inputs.html import read_html
-from holdfast.inputs.sources import read_source
-from holdfast.language import dates
-from holdfast.language.changes import is_quoting, read_assertions
-from holdfast.language.dates import Moment
-from holdfast.language.moments import Meaning
+from holdfast.text import dates
+from holdfast.text.changes import is_quoting, read_assertions
+from holdfast.text.dates import Moment
+from holdfast.text.time_expressions import Meaning
 
 # Work that grows with the square of the text is at 64, linear work at 8: what a busy machine adds lies far below.
 LONGER, MOST_GROWTH, TRIES = 8, 28, 8

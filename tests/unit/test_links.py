@@ -12,7 +12,7 @@ from holdfast.errors import SettingsError
 from holdfast.ranking.pool import Staging
 from holdfast.ranking.stages import choose_parents, diversify, is_same, lift
 from holdfast.settings import StageSettings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import Adjustment, Mention, QueryProfile
 
 DEFAULT = StageSettings()

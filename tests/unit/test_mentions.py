@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import make_unit
-from holdfast.language import analyse
-from holdfast.language.mentions import entities, initials, phrases, spoken, titles
 from holdfast.settings import AnalysisSettings
+from holdfast.text import analyse
+from holdfast.text.names import entities, initials, phrases, spoken, titles
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import holdfast
 from holdfast import HoldfastError, Settings, errors
 from holdfast.store import contract
-from holdfast.store.migrate import migrations, queries
+from holdfast.store.sqlite.migrate import migrations, queries
 
 SOURCE = Path(holdfast.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -34,11 +34,11 @@ def test_every_error_is_exported_and_under_one_root():
 
 # What readers of documents need, and what else few programs do.
 RARE = (
-    "markdown_it", "yaml", "email", "holdfast.inputs.sources", "holdfast.inputs.markdown", "importlib.metadata",
-    "holdfast.exchange", "holdfast.store.postgres.store", "holdfast.adapters", "holdfast.compat", "psycopg",
+    "markdown_it", "yaml", "email", "holdfast.documents.parser", "holdfast.documents.markdown", "importlib.metadata",
+    "holdfast.transfer", "holdfast.store.postgres.postgres_store", "holdfast.integrations", "holdfast.integrations", "psycopg",
 )  # fmt: skip
 # What belongs to other commands.
-OTHERS = ("holdfast.eval", "holdfast.interfaces.doctor", "holdfast.interfaces.demo", "holdfast.testing", "httpx")
+OTHERS = ("holdfast.eval", "holdfast.cli.doctor", "holdfast.cli.demo", "holdfast.testing", "httpx")
 
 
 def imported_by(folder, program):
@@ -50,13 +50,23 @@ def imported_by(folder, program):
 
 
 def test_importing_does_nothing_to_the_world(tmp_path):
-    unwanted = {*RARE, *OTHERS, "typer", "rich", "holdfast.doors", "pydantic", "onnxruntime", "tokenizers", "sqlite3"}
+    unwanted = {
+        *RARE,
+        *OTHERS,
+        "typer",
+        "rich",
+        "holdfast.server",
+        "pydantic",
+        "onnxruntime",
+        "tokenizers",
+        "sqlite3",
+    }
     assert not unwanted & imported_by(tmp_path, "import holdfast")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_command_imports_what_it_needs(tmp_path):
-    start = "from holdfast.interfaces.cli import main; import sys; sys.argv[1:] ="
+    start = "from holdfast.cli.main import main; import sys; sys.argv[1:] ="
     unwanted = {*RARE, *OTHERS}
     assert not (unwanted | {"pydantic", "onnxruntime", "sqlite3"}) & imported_by(
         tmp_path, f"{start} ['--version']; main()"

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from builders import NOW, make_claims, make_pool, make_unit
 from holdfast import Contribution, Memory, sample
-from holdfast.doors.scores import ScorePart, parts_of, typed_words
-from holdfast.interfaces.demo import TODAY
-from holdfast.interfaces.draw import made_of
+from holdfast.cli.demo import TODAY
+from holdfast.cli.draw import made_of
 from holdfast.ranking.fuse import Fusion, explain_rel
 from holdfast.ranking.pool import Effect
 from holdfast.ranking.score import Scoring
+from holdfast.scores import ScorePart, parts_of, typed_words
 from holdfast.settings import ScoreSettings
 from holdfast.types import Account
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builders import NOW, later, make_unit, project
+from holdfast.context.project import Discovery, Weighing, discover, hop, widened
 from holdfast.errors import SettingsError
-from holdfast.language.lexical import plain_words
-from holdfast.language.temporal import Indicator
-from holdfast.ranking.project import Discovery, Fallen, Projected, Prospect, Weighing, discover, hop, widened
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings
+from holdfast.text.terms import plain_words
 from holdfast.types import Asked, Contribution, Lineage
+from holdfast.types.results import Fallen, Indicator, Projected, Prospect
 from reference import vectors
 
 DAY = 86_400

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.language.lexical import terms
-from holdfast.language.query import ACTS_FOR_ROLE, ROLES_FOR_ACT, is_follow_up, profile_query
+from holdfast.text.questions import ACTS_FOR_ROLE, ROLES_FOR_ACT, is_follow_up, profile_query
+from holdfast.text.terms import terms
 from holdfast.types import ACTS, ROLES
 
 # The tables of C1, written out by hand.

@@ -9,9 +9,9 @@ import pytest
 from builders import make_unit
 from holdfast import Memory
 from holdfast.ranking.pool import Derived, Taken
-from holdfast.store.blocks import TurnOrder, VectorCache
-from holdfast.store.postings import PostingLists
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.store.sqlite.blocks import TurnOrder, VectorCache
+from holdfast.store.sqlite.postings import PostingLists
+from holdfast.testing.contracts import HashEmbedder
 
 
 def numbers(*values):
@@ -34,7 +34,7 @@ def test_a_vector_is_kept_by_its_key_and_checksum_in_its_space():
 
 
 def test_of_two_vectors_that_share_a_row_the_last_one_read_is_kept(monkeypatch):
-    monkeypatch.setattr("holdfast.store.blocks._NUMBERS_KEPT", 6)  # three rows of two numbers
+    monkeypatch.setattr("holdfast.store.sqlite.blocks._NUMBERS_KEPT", 6)  # three rows of two numbers
     cache = VectorCache()
     cache.add("a", numbers(1, 2, 4), numbers(7, 7, 7), vectors_of([1, 2, 4]))
     assert cache.holds("a", numbers(1, 2, 4), numbers(7, 7, 7)).tolist() == [False, True, True]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.inputs.redaction import RULES, redact, redact_json
+from holdfast.messages.redaction import RULES, redact, redact_json
 
 # Nothing in this file may look like a secret to a scanner: parts are joined when the tests run.
 DIGITS = "0123456789"

@@ -7,14 +7,14 @@ import pytest
 
 from builders import ask, make_claims, make_pool, make_unit, opened, program
 from holdfast import Memory, Settings, sample
-from holdfast.interfaces import wire
+from holdfast.cli import output
 from holdfast.kernels import bm25
-from holdfast.language.query import profile_query
 from holdfast.ranking.fuse import nearness, refusal
 from holdfast.ranking.score import confidence
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.settings import RefusalSettings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
+from holdfast.text.questions import profile_query
 
 derivation = program("benchmarks/refusal.py")
 
@@ -188,13 +188,13 @@ def test_every_hit_with_a_vector_says_how_sure_it_is():
     hits = sample_memory().search("Who has the key to our flat?", user=sample.USER)
     assert [hit.confidence for hit in hits] == [confidence(h.coverage, h.cosine, h.rel, h.rank) for h in hits]
     assert hits[0].confidence > hits[-1].confidence
-    [first, *_] = wire.search_json(hits)["hits"]
+    [first, *_] = output.search_json(hits)["hits"]
     assert first["confidence"] == hits[0].confidence
     with opened() as memory:
         memory.remember("the blue boat leaks", user="ana")
         [hit] = memory.search("blue boat", user="ana")
         assert hit.confidence is None
-        assert "confidence" not in wire.hit_json(hit)
+        assert "confidence" not in output.hit_json(hit)
 
 
 # ------------------------------------------------------------------------------------------------- derivation

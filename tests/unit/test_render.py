@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from builders import NOW, later, make_unit
-from holdfast.assembly.render import (
+from holdfast.messages.content import _AUTHOR_OF_ROLE
+from holdfast.text.quotes import (
     Cursor,
     Quote,
     authored_pieces,
@@ -16,7 +17,6 @@ from holdfast.assembly.render import (
     section_text,
     unescape,
 )
-from holdfast.inputs.messages import _AUTHOR_OF_ROLE
 from holdfast.types import AUTHORS, AuthoredText, Lineage
 
 

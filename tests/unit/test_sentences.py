@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from holdfast.language.sentences import EXCERPT, PROSE, Splitter, is_asked, parts_in, read_sentence
+from holdfast.text.sentences import EXCERPT, PROSE, Splitter, is_asked, parts_in, read_sentence
 
 
 def cut(splitter, text):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.documents.parser import read_source, source_units
+from holdfast.documents.records import UNIT_FIELDS, read_records, read_units
 from holdfast.errors import InputError
-from holdfast.inputs.checks import MAX_IDS, MAX_NAME, MAX_NOTE
-from holdfast.inputs.records import UNIT_FIELDS
-from holdfast.inputs.sources import read_records, read_source, read_units, source_units
-from holdfast.language.facts import RELATIONS
+from holdfast.messages.checks import MAX_IDS, MAX_NAME, MAX_NOTE
 from holdfast.settings import IngestSettings
+from holdfast.text.facts import RELATIONS
 from holdfast.types import ACTS, ROLES, AuthoredUnit, Fact
 
 DATA = Path(__file__).parents[1] / "data/sources"
@@ -203,7 +203,7 @@ def test_there_are_two_formats():
 
 
 def test_the_schema_for_editors_says_what_the_reader_checks():
-    schema = json.loads(files("holdfast.inputs").joinpath("units.schema.json").read_text())
+    schema = json.loads(files("holdfast.documents").joinpath("units.schema.json").read_text())
     unit = schema["$defs"]["unit"]
     fields = unit["properties"]
     # What the schema has for a field, a file may give; what it has not is refused.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.documents.parser import decode, kind_of, read_source, source_units
 from holdfast.errors import InputError, MissingExtraError
-from holdfast.inputs.sources import decode, kind_of, read_source, source_units
 from holdfast.types import SourceLimits
 from pdfs import tiny_pdf
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.inputs.sources import condition_of, role_of
+from holdfast.documents.pieces import condition_of, role_of
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from holdfast.ranking.stages import (
     tell_years,
 )
 from holdfast.settings import FusionSettings, ProfileSettings, StageSettings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import Account, Adjustment, Contribution, Lineage, QueryProfile, RetrievalResult
 
 EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()

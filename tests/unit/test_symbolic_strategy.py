@@ -8,14 +8,14 @@ import pytest
 from builders import expired_after, make_unit, patient
 from holdfast import Settings
 from holdfast.errors import SettingsError
-from holdfast.inputs.checks import read_rule, read_rules
 from holdfast.kernels.closure import Pattern, Rule
-from holdfast.kernels.facts import FactIndex
-from holdfast.language.query import profile_query
-from holdfast.language.symbols import symbol, symbol_tokens
+from holdfast.kernels.triples import FactIndex
+from holdfast.messages.checks import read_rule, read_rules
 from holdfast.retrieval.strategy import retrieve
 from holdfast.retrieval.symbolic import SymbolicStrategy, wanted_by
 from holdfast.settings import SymbolicSettings
+from holdfast.text.questions import profile_query
+from holdfast.text.symbols import symbol, symbol_tokens
 from holdfast.types import Fact
 
 WIDE = 1_000

@@ -3,7 +3,7 @@
 import pytest
 
 from builders import make_unit
-from holdfast.assembly.plan import base_start, safe_starts
+from holdfast.context.plan import base_start, safe_starts
 
 
 def session(*turns):

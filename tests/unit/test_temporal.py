@@ -6,11 +6,12 @@ import math
 import pytest
 
 from builders import NOW, make_unit, project
+from holdfast.context.project import SlotCoverage, discover, pick, select, slot_covered
 from holdfast.errors import SettingsError
-from holdfast.language.temporal import Indicator, event_slots, indicator
-from holdfast.ranking.project import Fallen, Projected, Prospect, SlotCoverage, discover, pick, select, slot_covered
 from holdfast.settings import Settings, TemporalSettings
+from holdfast.text.temporal import event_slots, indicator
 from holdfast.types import Asked, Contribution
+from holdfast.types.results import Fallen, Indicator, Projected, Prospect
 from reference import vectors
 
 REFERENCE = Settings.reference()

@@ -7,10 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders import make_unit
-from holdfast.language import analyse
-from holdfast.language.lexical import STOP_WORDS, TOKENIZERS, reference_terms, terms
-from holdfast.language.query import profile_query
 from holdfast.settings import AnalysisSettings
+from holdfast.text import analyse
+from holdfast.text.questions import profile_query
+from holdfast.text.terms import STOP_WORDS, TOKENIZERS, reference_terms, terms
 from holdfast.types import FIELDS
 
 PIECES = "aesxyzAES éÉñßΣσ -'’._/@#0123 \t\n.,;:!?()“”[]{}=—–京都かナハー・กาแ한국कि़तЖяعשİ\u0301\u200d🎉"

@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 
 from builders import program
 from holdfast.errors import InputError
-from holdfast.language.tokens import (
-    DEFAULT_RATIOS,
-    REFERENCE_RATIOS,
-    Estimator,
-    checked,
-    class_of,
-    estimate,
-)
+from holdfast.text.tokens import DEFAULT_RATIOS, REFERENCE_RATIOS, Estimator, checked, class_of, estimate
 from reference import vectors
 
 ROOT = Path(__file__).parents[2]

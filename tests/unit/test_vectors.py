@@ -14,8 +14,8 @@ from holdfast.kernels.vectors import at_least_top
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
-from holdfast.store.blocks import CARRIED, DenseBlock, Funnel
 from holdfast.store.contract import DenseEvidence, Proposal
+from holdfast.store.sqlite.blocks import CARRIED, DenseBlock, Funnel
 from holdfast.types import QueryProfile
 
 DIMS = (8, 64, 100, 256, 300, 384, 2000)

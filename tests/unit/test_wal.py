@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from holdfast.store import files as wal
+from holdfast.store.sqlite import raw_files as wal
 
 PAGE = 4096
 FRAME = 24 + PAGE

@@ -5,9 +5,9 @@ from importlib import resources
 
 import pytest
 
-from holdfast.language.words import any_of, entries, words
+from holdfast.text.words import any_of, entries, words
 
-LANGUAGE = resources.files("holdfast.language")
+LANGUAGE = resources.files("holdfast.text")
 TABLES = tomllib.loads((LANGUAGE / "english.toml").read_text(encoding="utf-8"))
 OWN = ["calendar", "lexical", "temporal", "mentions", "query"]
 CODE = "".join(file.read_text(encoding="utf-8") for file in LANGUAGE.iterdir() if file.name.endswith(".py"))

@@ -16,18 +16,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from holdfast.assembly.plan import check_hard
+from holdfast.context.plan import check_hard
+from holdfast.documents.markdown import Node, Partition, Tier
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
-from holdfast.inputs.checks import check_name, refuse_foreign
-from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.forget import has_ended
+from holdfast.messages.checks import check_name, refuse_foreign
 from holdfast.settings import Settings
 from holdfast.store.contract import ALL, NO_HURRY, Analyse, DocumentChange, DocumentQuery, Store, look
+from holdfast.text.tokens import TokenCounter
 from holdfast.types import AuthoredText, Document, Draft, Unit, View, Written
 
 if TYPE_CHECKING:
-    from holdfast.inputs.markdown import Node, Partition, Tier
+    from holdfast.documents.markdown import Node, Partition, Tier
 
 # A file may be saved while it is read; a second look finds it whole.
 _READINGS = 2
@@ -210,7 +211,7 @@ def _gone(desk: Desk, document: Document, present: set[str]) -> list[Unit]:
 @lru_cache(maxsize=256)
 def _partitioned(name: str, body: bytes, max_bytes: int) -> Partition:
     # A parser of Markdown takes longer to import than the memory takes to open, and few have core documents.
-    from holdfast.inputs.markdown import partition  # noqa: PLC0415 - see above
+    from holdfast.documents.markdown import partition  # noqa: PLC0415 - see above
 
     return partition(name, body, max_bytes=max_bytes)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from holdfast.documents import core as documents
 from holdfast.documents.core import Desk, check_path, is_folder, keep_units, printable, read_file, unit_of
 from holdfast.errors import BudgetError, InputError, MissingExtraError, NotFoundError, shown
-from holdfast.inputs.messages import read_content
-from holdfast.language.facts import stated_facts
-from holdfast.language.symbols import Aliases, found_aliases
+from holdfast.messages.content import read_content
 from holdfast.store.contract import ALL, NO_HURRY, DocumentChange, DocumentQuery, DocumentRemoval, look
+from holdfast.text.facts import stated_facts
+from holdfast.text.symbols import Aliases, found_aliases
 from holdfast.types import (
     Document,
     Fact,
@@ -82,14 +82,14 @@ def take_in(desk: Desk, document: Document) -> list[Written]:
 
 def _read(desk: Desk, document: Document) -> Source:
     # The readers of all formats take as long to import as half of the engine, and few programs read documents.
-    from holdfast.inputs.sources import read_source  # noqa: PLC0415 - see above
+    from holdfast.documents.parser import read_source  # noqa: PLC0415 - see above
 
     return read_source(document.name, document.body, relations=desk.settings.symbolic.relations)
 
 
 def units_of(desk: Desk, document: Document, source: Source) -> list[Unit]:
     """Return what a source says as units of its owner."""
-    from holdfast.inputs.sources import source_units  # noqa: PLC0415 - see `_read`
+    from holdfast.documents.parser import source_units  # noqa: PLC0415 - see `_read`
 
     if source.records:
         units = [_unit_of_record(desk, document, record) for record in source.records]

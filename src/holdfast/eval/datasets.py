@@ -15,15 +15,7 @@ from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message, Notes
-from holdfast.eval.readers import (
-    SCHEMAS,
-    JsonRow,
-    find_schema,
-    id_of,
-    read_companion,
-    read_corpus,
-    read_qrels,
-)
+from holdfast.eval.readers import SCHEMAS, JsonRow, find_schema, id_of, read_companion, read_corpus, read_qrels
 
 _PACKED: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".xz": lzma.decompress}
 _KINDS = (".json", ".jsonl", ".tsv")

@@ -20,15 +20,7 @@ from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.eval.data import DataSet
-from holdfast.eval.metrics import (
-    Comparison,
-    Difference,
-    Measurement,
-    SystemRun,
-    find_common,
-    means,
-    paired_interval,
-)
+from holdfast.eval.metrics import Comparison, Difference, Measurement, SystemRun, find_common, means, paired_interval
 from holdfast.settings import Settings
 
 MANIFEST, JOURNAL, REPORT = "manifest.json", "journal.jsonl", "report.md"

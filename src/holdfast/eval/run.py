@@ -40,10 +40,10 @@ from holdfast.eval.metrics import (
     summarise,
     survival_metrics,
 )
-from holdfast.language.tokens import REFERENCE_RATIOS, estimate
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder, Vectors
 from holdfast.settings import EmbeddingSettings
+from holdfast.text.tokens import REFERENCE_RATIOS, estimate
 from holdfast.types import digest
 
 _KEY_BYTES = 16

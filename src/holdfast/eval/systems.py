@@ -19,18 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 from Stemmer import Stemmer
 
-from holdfast.assembly.context import Recalled
-from holdfast.assembly.pack import fill
-from holdfast.assembly.plan import ContextRequest, plan_tail
+from holdfast.context.pack import fill
+from holdfast.context.plan import ContextRequest, plan_tail
 from holdfast.errors import InputError, MissingExtraError, SettingsError, shown
 from holdfast.eval.data import GoldQuestion, Haystack, Message, Prompt, Ranking, Reader, System
-from holdfast.language.query import without_names
-from holdfast.language.tokens import estimate
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
+from holdfast.openers import empty_place
 from holdfast.settings import PROFILES, AssemblySettings, Settings, Unread
-from holdfast.store.opening import empty_place
+from holdfast.text.questions import without_names
+from holdfast.text.tokens import estimate
 from holdfast.types import Compaction, Unit
+from holdfast.types.contexts import Recalled
 
 # ---------------------------------------------------------------------------------------------- the product
 

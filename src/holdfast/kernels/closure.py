@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.kernels.facts import Expired, Facts, Key, Neighbourhood, QueryTerms, Reach, StatedFact, explore
+from holdfast.kernels.triples import Expired, Facts, Key, Neighbourhood, QueryTerms, Reach, StatedFact, explore
 
 # A lookup gives at most this many facts, the best first: as many as may be derived at all.
 _JOINED = 64

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InputError, NotFoundError, SummariserError, shown
 from holdfast.kernels.clustering import clusters
-from holdfast.language.tokens import TokenCounter
 from holdfast.lifecycle.summarise import summarise
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import CompactionSettings
 from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, look
+from holdfast.text.tokens import TokenCounter
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 
 Progress = Callable[[int, int], None]

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.errors import InputError, shown
 from holdfast.kernels.vectors import Matrix, halve, row_cosines, tier
-from holdfast.language.signals import Signals, has_content, only_asks, signals
 from holdfast.settings import GateSettings
 from holdfast.store.contract import SimilarityQuery, Store
+from holdfast.text.signals import Signals, has_content, only_asks, signals
 from holdfast.types import Gate, Unit, View
 
 # C17: how many earlier turns and durable units are looked at; further ones would dilute the mean.

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.assembly.render import name_of
 from holdfast.errors import EmbedderError, InputError, SummariserError, shown
 from holdfast.kernels.clustering import (
     Preservation,
@@ -33,12 +32,13 @@ from holdfast.kernels.clustering import (
     preservation,
     rank_central,
 )
-from holdfast.language.lexical import terms
-from holdfast.language.patterns import regex
-from holdfast.language.preservation import essentials, invented, missing
-from holdfast.language.tokens import TokenCounter
 from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import CompactionSettings
+from holdfast.text.patterns import regex
+from holdfast.text.preservation import essentials, invented, missing
+from holdfast.text.quotes import name_of
+from holdfast.text.terms import terms
+from holdfast.text.tokens import TokenCounter
 from holdfast.types import Compacted, Declined, Rung, Summarised, Trivial, Unit
 
 # A fenced block from either of these on is left out (the reference's bounds; bytes with its fences).

@@ -13,14 +13,14 @@ from functools import cache
 
 import numpy as np
 
-from holdfast.language.changes import Assertion, Change, find_changes, fulfil, is_quoting, read_told, speaks_of_change
-from holdfast.language.facts import speaker_of
-from holdfast.language.lexical import TOKENIZERS, terms
-from holdfast.language.sentences import PROSE
-from holdfast.language.symbols import symbol
-from holdfast.language.words import words
 from holdfast.settings import Settings
 from holdfast.store.contract import NO_HURRY, DenseQuery, LexicalQuery, Reading, Store
+from holdfast.text.changes import Assertion, Change, find_changes, fulfil, is_quoting, read_told, speaks_of_change
+from holdfast.text.facts import speaker_of
+from holdfast.text.sentences import PROSE
+from holdfast.text.symbols import symbol
+from holdfast.text.terms import TOKENIZERS, terms
+from holdfast.text.words import words
 from holdfast.types import FIELDS, Unit, View
 
 # When something was said, as `Unit.moment` has it.

@@ -17,10 +17,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from holdfast.language.instructions import instructions_of
-from holdfast.language.patterns import regex
-from holdfast.language.words import any_of, entries, words
 from holdfast.ranking.pool import Derived, Effect, Pool, Staging
+from holdfast.text.instructions import instructions_of
+from holdfast.text.patterns import regex
+from holdfast.text.words import any_of, entries, words
 from holdfast.types import QueryProfile, Unit
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)

@@ -17,11 +17,11 @@ from typing import TypeVar
 import numpy as np
 
 from holdfast.kernels.vectors import order_rows
-from holdfast.language.mentions import entities, phrases, spoken, titles
-from holdfast.language.temporal import OPEN_END, told_years
 from holdfast.ranking.current import prefer_current
 from holdfast.ranking.pool import Bools, Derived, Effect, Pool, Stage, Staging
 from holdfast.settings import StageSettings
+from holdfast.text.names import entities, phrases, spoken, titles
+from holdfast.text.temporal import OPEN_END, told_years
 from holdfast.types import Mention, Unit
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from holdfast.inputs.checks import read_rules
-from holdfast.kernels.closure import (
-    FURTHER_RULES,
-    RULES,
-    Closure,
-    Limits,
-    Proof,
-    Standing,
-    close,
-    tell,
-    tell_sources,
-)
-from holdfast.kernels.facts import QueryTerms, StatedFact
-from holdfast.language.symbols import singular, symbol, symbol_tokens
+from holdfast.kernels.closure import FURTHER_RULES, RULES, Closure, Limits, Proof, Standing, close, tell, tell_sources
+from holdfast.kernels.triples import QueryTerms, StatedFact
+from holdfast.messages.checks import read_rules
 from holdfast.retrieval.strategy import Finding
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
+from holdfast.text.symbols import singular, symbol, symbol_tokens
 from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
 
 

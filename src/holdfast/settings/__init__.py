@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.errors import SettingsError, shown
-from holdfast.settings import fields
-from holdfast.settings.fields import Triple, Unread, cosine, group, setting, share, shares_of, unread_file, use_file
+from holdfast.settings import loading
+from holdfast.settings.loading import Triple, Unread, cosine, group, setting, share, shares_of, unread_file, use_file
 from holdfast.types.units import AUTHORS, FIELDS
 
 __all__ = ["Settings", "Unread", "unread_file", "use_file"]
@@ -528,14 +528,14 @@ class Settings:
         Raises:
             SettingsError: a key is unknown or a value lies outside its domain.
         """
-        given = fields.read_origins(overrides or {}, file, os.environ if environ is None else environ)
-        recipe = given.get("recipe", fields.Given("default", ""))[0]
+        given = loading.read_origins(overrides or {}, file, os.environ if environ is None else environ)
+        recipe = given.get("recipe", loading.Given("default", ""))[0]
         if recipe not in RECIPES:
             raise SettingsError(f"recipe = {shown(recipe)}; choose one of {', '.join(RECIPES)}")
         start = cls.reference() if recipe == "reference" else cls()
         changes = {key: value for key, value in given.items() if key != "recipe"}
         origins = {key: one.origin for key, one in given.items()}
-        return dataclasses.replace(start, origins=origins, **fields.changed_groups(start, changes))
+        return dataclasses.replace(start, origins=origins, **loading.changed_groups(start, changes))
 
     def unhurried(self) -> Self:
         """Return the same settings with time to spare: such runs come out alike on a busy machine too (law 11)."""
@@ -544,6 +544,6 @@ class Settings:
         )
         return dataclasses.replace(self, retrieval=patient)
 
-    def describe(self, *, internal: bool = False) -> list[fields.SettingRow]:
+    def describe(self, *, internal: bool = False) -> list[loading.SettingRow]:
         """Return every key with its value, where the value came from, and what it does; `internal` ones too."""
-        return fields.describe(self, internal=internal)
+        return loading.describe(self, internal=internal)

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25
-from holdfast.kernels.facts import Facts
 from holdfast.kernels.hypervectors import Hypervector
+from holdfast.kernels.triples import Facts
 from holdfast.types import (
     Act,
     Analysis,

@@ -18,7 +18,7 @@ from datetime import date, datetime, tzinfo
 from typing import Any, Literal, get_args
 
 from holdfast.errors import FilterError, InputError, shown
-from holdfast.language.calendar import read_time
+from holdfast.text.calendar import read_time
 from holdfast.types import JSON, Condition, Filter, Junction, Unit, iso
 
 Ops = Literal["eq", "ne", "in", "gt", "gte", "lt", "lte", "contains"]

@@ -8,8 +8,8 @@ from itertools import count
 
 from holdfast.errors import InputError, shown
 from holdfast.store.conversation import given_again, told_apart
-from holdfast.store.marks import Marker
 from holdfast.store.rows import GLOBAL, Row, UnitRows, unit_of
+from holdfast.store.updates import Marker
 from holdfast.types import Analysis, Draft, Unit, View, Written
 
 

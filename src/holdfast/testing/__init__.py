@@ -8,9 +8,9 @@
 The suites need pytest to run them and import nothing of it.
 """
 
-from holdfast.testing.embedders import EmbedderContract
-from holdfast.testing.store import StoreContract
-from holdfast.testing.store_lifecycle import StoreLifecycleContract
+from holdfast.testing.contracts import EmbedderContract
+from holdfast.testing.lifecycle_contract import StoreLifecycleContract
+from holdfast.testing.store_contract import StoreContract
 from holdfast.testing.strategy import StrategyContract
 
 __all__ = ["EmbedderContract", "StoreContract", "StoreLifecycleContract", "StrategyContract"]

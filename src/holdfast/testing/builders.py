@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from holdfast.errors import HoldfastError
 from holdfast.kernels import hypervectors as hv
-from holdfast.language import analyse
 from holdfast.settings import AnalysisSettings
 from holdfast.store import contract
 from holdfast.store.filters import parse_filter
+from holdfast.text import analyse
 from holdfast.types import Analysis, Deadline, Draft, Unit, View, Written
 
 Answer = TypeVar("Answer")

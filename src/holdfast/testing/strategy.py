@@ -9,12 +9,12 @@ import numpy as np
 
 from holdfast import sample
 from holdfast.derivation import derivation
-from holdfast.language.query import profile_query
 from holdfast.memory import Memory
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.settings import Settings
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.testing.builders import Asker, draft, expired_deadline, no_deadline, view
+from holdfast.text.questions import profile_query
 from holdfast.types import RetrievalResult
 
 _QUESTION = "Which flight are they rebooked on in November?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.types.lifecycle import *
+from holdfast.types.outcomes import *
 from holdfast.types.results import *
 from holdfast.types.sources import *
 from holdfast.types.units import *

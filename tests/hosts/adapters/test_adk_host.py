@@ -13,7 +13,7 @@ from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools import load_memory
 from google.genai import types
 
-from holdfast.adapters.adk import HoldfastMemoryService
+from holdfast.integrations.adk import HoldfastMemoryService
 
 OWNER = {"app_name": "boats", "user_id": "ana"}
 

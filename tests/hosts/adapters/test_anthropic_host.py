@@ -9,7 +9,7 @@ from anthropic import Anthropic, AsyncAnthropic
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.tools import BetaLocalFilesystemMemoryTool
 
-from holdfast.adapters.anthropic import async_memory_tool, memory_tool
+from holdfast.integrations.anthropic import async_memory_tool, memory_tool
 
 CALLS = [
     ("view", {"path": "/memories"}),

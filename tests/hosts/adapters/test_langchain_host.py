@@ -8,7 +8,7 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from builders import opened
-from holdfast.adapters.langchain import HoldfastChatMessageHistory, HoldfastRetriever
+from holdfast.integrations.langchain import HoldfastChatMessageHistory, HoldfastRetriever
 
 
 class TestRetriever(RetrieversIntegrationTests):

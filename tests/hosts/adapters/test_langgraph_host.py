@@ -8,7 +8,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from holdfast import Memory
-from holdfast.adapters.langgraph import HoldfastStore
+from holdfast.integrations.langgraph import HoldfastStore
 
 
 class State(TypedDict):

@@ -7,7 +7,7 @@ from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import Memory
 
-from holdfast.adapters.llamaindex import HoldfastMemoryBlock
+from holdfast.integrations.llamaindex import HoldfastMemoryBlock
 
 
 def build(block, **settings):

@@ -9,8 +9,8 @@ import pytest
 os.environ["MEM0_TELEMETRY"] = "False"
 mem0 = pytest.importorskip("mem0")
 
-from holdfast.compat import mem0 as ours  # noqa: E402
-from holdfast.testing.embedders import HashEmbedder  # noqa: E402
+from holdfast.integrations import mem0 as ours  # noqa: E402
+from holdfast.testing.contracts import HashEmbedder
 
 VERBS = (
     "add",

@@ -10,7 +10,7 @@ from fake_model import FakeModel
 from openai import AsyncOpenAI
 
 from holdfast import AsyncMemory
-from holdfast.adapters.openai_agents import HoldfastSession
+from holdfast.integrations.openai_agents import HoldfastSession
 
 set_tracing_disabled(disabled=True)
 ITEMS = [

@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import FunctionModel
 
-from holdfast.adapters.pydantic_ai import HoldfastHistory, memory_toolset
+from holdfast.integrations.pydantic_ai import HoldfastHistory, memory_toolset
 
 
 def seen_by(messages):

@@ -16,20 +16,13 @@ from holdfast.errors import ForeignStoreError, StoreError
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import Derivation
 from holdfast.store.copying import Copyable, copy_store
-from holdfast.store.erasure import (
-    COPY_PATIENCE_MS,
-    Doomed,
-    erase_copy,
-    new_file,
-    pieces_of,
-    remove_files,
-)
-from holdfast.store.migrate import identity_of
-from holdfast.store.postgres.database import PostgresDatabase
 from holdfast.store.postgres.failures import translated
+from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.schema import SCHEMA, connect
 from holdfast.store.rows import GLOBAL, Row
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.migrate import identity_of
+from holdfast.store.sqlite.purge import COPY_PATIENCE_MS, Doomed, erase_copy, new_file, pieces_of, remove_files
+from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.types import Document, View, iso
 
 

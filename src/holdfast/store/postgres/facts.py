@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from holdfast.kernels.facts import Facts, JoinedFacts, Key, SeenFacts, StatedFact
-from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.kernels.triples import Facts, JoinedFacts, Key, SeenFacts, StatedFact
 from holdfast.store.postgres.past import PastUnits
-from holdfast.store.postgres.view import VisibleRows
+from holdfast.store.postgres.postgres_database import PostgresDatabase
+from holdfast.store.postgres.view_sql import VisibleRows
 from holdfast.store.rows import GLOBAL
 
 

@@ -8,13 +8,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from holdfast.errors import (
-    BusyStoreError,
-    DamagedStoreError,
-    ReadOnlyStoreError,
-    ServerError,
-    StoreError,
-)
+from holdfast.errors import BusyStoreError, DamagedStoreError, ReadOnlyStoreError, ServerError, StoreError
 
 # Another transaction was in the way, and this one was undone whole: it can be done again.
 _AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)

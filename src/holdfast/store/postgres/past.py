@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.store.contract import Derivation
-from holdfast.store.index import Shard
-from holdfast.store.postgres.database import PostgresDatabase
-from holdfast.store.postgres.known import Known
+from holdfast.store.postgres.postgres_database import PostgresDatabase
+from holdfast.store.postgres.row_cache import Known
 from holdfast.store.rows import agent_matches, hidden_by, then_by, unit_of, vector_of
+from holdfast.store.sqlite.shard import Shard
 from holdfast.types import Unit, View, iso
 
 

@@ -17,7 +17,6 @@ from psycopg.types.numeric import Int8
 from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top, halve, row_cosines, tier
-from holdfast.store.blocks import ROUNDING
 from holdfast.store.contract import (
     ALL,
     HYPER_FIELDS,
@@ -29,14 +28,15 @@ from holdfast.store.contract import (
     SimilarityEvidence,
     SimilarityQuery,
 )
-from holdfast.store.postgres.database import PostgresDatabase
-from holdfast.store.postgres.derived import term_bits
-from holdfast.store.postgres.known import KNOWN_COLUMNS, Known, KnownUnits, Space, Statistics
+from holdfast.store.postgres.index_rows import term_bits
 from holdfast.store.postgres.past import PastUnits
+from holdfast.store.postgres.postgres_database import PostgresDatabase
+from holdfast.store.postgres.row_cache import KNOWN_COLUMNS, Known, KnownUnits, Space, Statistics
 from holdfast.store.postgres.values import Bits, Half, Keys
 from holdfast.store.postgres.vector_index import indexed_tier, indexed_vector
-from holdfast.store.postgres.view import VisibleRows
+from holdfast.store.postgres.view_sql import VisibleRows
 from holdfast.store.rows import GLOBAL, check_vectors, read_vectors
+from holdfast.store.sqlite.blocks import ROUNDING
 from holdfast.types import ROLES, Deadline, View
 
 # Below this many units exact search takes a few milliseconds.

@@ -5,7 +5,7 @@ They are made by whoever loads or cares for a store; a reading uses those that a
 
 from __future__ import annotations
 
-from holdfast.store.blocks import CARRYING_MODELS
+from holdfast.store.sqlite.blocks import CARRYING_MODELS
 
 # Of how many neighbours a graph is made, and how carefully: pgvector's usual numbers.
 _NEIGHBOURS, _CARE = 16, 64

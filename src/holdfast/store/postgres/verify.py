@@ -11,9 +11,9 @@ import psycopg
 
 from holdfast.errors import DamagedStoreError, shown
 from holdfast.store.contract import Problem
-from holdfast.store.erasure import ERASED
 from holdfast.store.postgres.schema import queries
 from holdfast.store.rows import unit_of
+from holdfast.store.sqlite.purge import ERASED
 
 # A store that is damaged all over needs no list of all its units.
 _MOST_SHOWN = 100

@@ -17,11 +17,11 @@ from typing import Any
 
 import psycopg
 
-from holdfast.store.postgres.database import PostgresDatabase
+from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.schema import SCHEMA
 from holdfast.store.rows import GLOBAL, unit_of
 from holdfast.types import Unit
-from holdfast.types.lifecycle import Claimed
+from holdfast.types.outcomes import Claimed
 
 # Where somebody who goes through all that waits has come to: tenant and key.
 Place = tuple[str, int]

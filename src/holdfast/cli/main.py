@@ -1,0 +1,554 @@
+"""The command line: translates, calls `Memory`, draws. `--json` on every command, for programs."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, tzinfo
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import typer
+from rich.progress import Progress, track
+from rich.text import Text
+
+from holdfast import sample
+from holdfast.arguments import find_zone
+from holdfast.cli import draw, operations, output, pages, postgres, watch
+from holdfast.cli.options import (
+    Answer,
+    Call,
+    Late,
+    Options,
+    ask_before,
+    begin,
+    command,
+    declare,
+    err,
+    explain_usage,
+    json_argument,
+    open_door,
+    out,
+    read_batches,
+    read_bytes,
+    read_question,
+    read_text,
+)
+from holdfast.documents.knowledge import EXCLUDED, INCLUDED
+from holdfast.errors import HoldfastError, InputError
+from holdfast.memory import Memory
+from holdfast.settings import Settings
+
+app = typer.Typer(
+    help="Long-term memory for AI agents: keeps every word, finds the right ones, says why.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+# typer may bring a click of its own along: what a wrong call raises is asked for, not imported.
+_WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
+_INTERRUPTED = 130
+# What these commands have written stays, and the same call goes on from there.
+_RESUMABLE = ("ingest", "reembed", "import", "migrate", "worker", "reindex")
+_CHANGES = "--text, --topic, --metadata, --pin, --unpin, --ttl, --valid-from, --valid-to, --link"
+
+
+def main() -> None:
+    """Run the command line; everything that goes wrong becomes one line and an exit code."""
+    arguments = sys.argv[1:] or ["--help"]
+    try:
+        code = app(arguments, prog_name="holdfast", standalone_mode=False)
+    except HoldfastError as error:
+        code = _fail(type(error).__name__, str(error), error.exit_code)
+    except _WRONG_CALL as error:
+        code = _fail("UsageError", explain_usage(error), InputError.exit_code)
+    except typer.Abort:
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:
+        goes_on = not {*_RESUMABLE}.isdisjoint(arguments)
+        _fail("Interrupted", "stopped; run it again, it goes on where it was" if goes_on else "stopped", code)
+    sys.exit(code or 0)
+
+
+def _fail(kind: str, message: str, exit_code: int) -> int:
+    if "--json" in sys.argv:
+        output.print_json(output.failure_json(kind, message, exit_code))
+    else:
+        err.print(Text.assemble(("error:", "bold red"), f" {draw.one_line(message)}"), soft_wrap=True)
+    return exit_code
+
+
+# ------------------------------------------------------------------------------------------------ remembering
+
+
+@command(app, create=True)
+def remember(
+    call: Call,
+    text: str | None = None,
+    messages: Path | None = None,
+    at: str | None = None,
+    author: str | None = None,
+    speaker: str | None = None,
+    unit_id: str | None = None,
+    scope: str | None = None,
+    metadata: str | None = None,
+    ttl: float | None = None,
+    pinned: bool = False,
+    valid_from: str | None = None,
+    valid_to: str | None = None,
+    supersedes: list[str] | None = None,
+    links: list[str] | None = None,
+    *,
+    clock_owner: Options,
+) -> Answer:
+    """Keep a text, or a file of messages, word for word."""
+    if (text is None) == (messages is None):
+        raise InputError("give a text, or --messages FILE; one of the two")
+    fields: Options = {
+        **clock_owner, "scope": scope, "at": at, "author": author, "speaker": speaker, "ttl": ttl,
+        "metadata": json_argument("metadata", metadata), "pinned": pinned, "valid_from": valid_from,
+        "valid_to": valid_to, "supersedes": supersedes, "links": links,
+    }  # fmt: skip
+    if messages is None:
+        content = sys.stdin.read() if text == "-" else text or ""
+        written = call.memory.remember(content, id=unit_id, **fields)
+    else:
+        batches = read_batches(messages, fields.pop("session"))
+        shown = track(batches, "remembering", console=err, disable=call.as_json, transient=True)
+        written = [item for name, batch in shown for item in call.memory.remember(batch, session=name, **fields)]
+    return Answer(output.written_json(written), lambda: draw.written(written))
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+@command(app)
+def search(
+    call: Call,
+    query: str,
+    profile: str = "hybrid",
+    explain: bool = False,
+    tree: bool = False,
+    group: str | None = None,
+    strict: bool = False,
+    *,
+    limited_view: Options,
+    clock_owner: Options,
+) -> Answer:
+    """Find units by words and by meaning; every score can be explained."""
+    options = {**limited_view, **clock_owner, "group": group, "strict": strict}
+    result = call.memory.search(query, profile=profile, explain=explain or tree, **options)
+    return Answer(output.search_json(result), lambda: draw.hits(result, tree=tree))
+
+
+@command(app)
+def why(
+    call: Call,
+    query: str,
+    unit_id: str,
+    profile: str = "hybrid",
+    *,
+    limited_view: Options,
+    budget: int | None = None,
+    tree: bool = False,
+    clock_owner: Options,
+) -> Answer:
+    """Say why a unit is, or is not, among the hits of a question, or in the context of a budget."""
+    verdict = call.memory.why(query, unit_id, profile=profile, budget=budget, **limited_view, **clock_owner)
+    return Answer(
+        output.why_json(verdict), lambda: draw.why(verdict, query, tree=tree, zone=_zone(call, clock_owner))
+    )
+
+
+def _zone(call: Call, clock_owner: Options) -> tzinfo:
+    return find_zone(call.settings, clock_owner["zone"]) or UTC
+
+
+@command(app, "show")
+def show_unit(call: Call, unit_id: str, *, owner: Options) -> Answer:
+    """Show one unit with every field."""
+    unit = call.memory.get(unit_id, **owner)
+    return Answer(output.shown_json(unit), lambda: draw.unit(unit))
+
+
+@command(app, "list")
+def list_units(
+    call: Call,
+    filters: str | None = None,
+    limit: int = 50,
+    oldest: bool = False,
+    everything: bool = False,
+    *,
+    clock_owner: Options,
+) -> Answer:
+    """List units by time, newest first."""
+    found = call.memory.list(
+        limit=limit + 1 if limit > 0 else limit or None,  # one more says whether there are more
+        filters=json_argument("filter", filters),
+        current_only=not everything,
+        order="oldest" if oldest else "newest",
+        **clock_owner,
+    )
+    more = 0 < limit < len(found)
+    found = found[:limit] if more else found
+    note = f"the {'oldest' if oldest else 'newest'} {limit}; there are more: --limit 0 lists all" if more else ""
+    return Answer(
+        [output.unit_json(unit) for unit in found], lambda: draw.units(found, _zone(call, clock_owner)), note
+    )
+
+
+@command(app)
+def facts(
+    call: Call, subject: str | None = None, relation: str | None = None, *, view: Options, session_owner: Options
+) -> Answer:
+    """List what is known now, since when, and what it replaced."""
+    found = call.memory.facts(subject=subject, relation=relation, **view, **session_owner)
+    return Answer([fact.to_json() for fact in found], lambda: draw.facts(found))
+
+
+@command(app)
+def update(
+    call: Call,
+    unit_id: str,
+    text: str | None = None,
+    topic: str | None = None,
+    metadata: str | None = None,
+    pinned: bool | None = None,
+    ttl: float | None = None,
+    valid_from: str | None = None,
+    valid_to: str | None = None,
+    links: list[str] | None = None,
+    zone: str | None = None,
+    *,
+    owner: Options,
+) -> Answer:
+    """Make a new version of one unit; the old one stays in its history."""
+    given = {
+        "text": text, "topic": topic, "metadata": json_argument("metadata", metadata), "pinned": pinned, "ttl": ttl,
+        "valid_from": valid_from, "valid_to": valid_to, "links": links,
+    }  # fmt: skip
+    changes: Options = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise InputError(f"nothing to change is named; give one of {_CHANGES}")
+    if ttl == 0:
+        changes["ttl"] = None
+    unit = call.memory.update(unit_id, zone=zone, **owner, **changes)
+    return Answer(output.unit_json(unit), lambda: draw.unit(unit))
+
+
+@command(app)
+def history(call: Call, unit_id: str, *, owner: Options) -> Answer:
+    """Show every version of one unit."""
+    found = call.memory.history(unit_id, **owner)
+    return Answer([output.unit_json(unit) for unit in found], lambda: draw.versions(found))
+
+
+@command(app)
+def stats(call: Call, *, tenant_user: Options) -> Answer:
+    """Show how much is remembered."""
+    found = call.memory.stats(**tenant_user, whole=True)
+    return Answer(output.stats_json(found), lambda: draw.stats(found))
+
+
+@command(app)
+def reembed(call: Call) -> Answer:
+    """Give every unit a vector of the embedder that the settings name; goes on where it stopped."""
+    memory = call.memory
+    with Progress(console=err, disable=call.as_json, transient=True) as progress:
+        task = progress.add_task("embedding", total=memory.stats(user=sample.USER, whole=True).store_units)
+        left = memory.reembed(progress=lambda written: progress.advance(task, written))
+        space = "at the server" if call.is_remote else memory.store.space()
+    waiting = f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
+    return Answer({"space": space, "waiting": left}, lambda: Text(f"{space}: {waiting}"), code=1 if left else 0)
+
+
+# ---------------------------------------------------------------------------------------- without a memory
+
+
+def _plain(function: Callable[..., None]) -> Callable[..., None]:
+    """Add a command that opens no memory by itself."""
+
+    @cache  # a program may run a command twice, and declaring changes the function
+    def whole() -> Callable[..., None]:
+        parameters = inspect.signature(function, eval_str=True).parameters.values()
+        return declare(function, function.__name__, parameters)
+
+    app.command(function.__name__, help=function.__doc__, cls=Late)(whole)
+    return function
+
+
+@_plain
+def settings(as_json: bool = False) -> None:
+    """Print every setting with its value and where it came from."""
+    found = Settings.load()
+    Answer(output.settings_json(found), lambda: draw.settings(found)).show(as_json=as_json)
+
+
+@_plain
+def doctor(db: str | None = None, as_json: bool = False) -> None:
+    """Prove a live write, read and crash-safe reopen; check a store."""
+    from holdfast.cli import doctor as clinic  # noqa: PLC0415 - brings SQLite along
+
+    found = Settings.load()
+    checks = []
+    for check in clinic.examine(db or found.store.path, found):
+        checks.append(check)
+        if not as_json:
+            mark = ("✓", "green") if check.passed else ("✗", "bold red")
+            out.print(Text.assemble(mark, f" {check.name}: {check.detail}"))
+    if as_json:
+        output.print_json([{"name": c.name, "passed": c.passed, "detail": c.detail} for c in checks])
+    if not all(check.passed for check in checks):
+        raise typer.Exit(1)
+
+
+@_plain
+def demo(db: str | None = None) -> None:
+    """Show remembering, searching, explaining and "why not" on a sample history."""
+    from holdfast.cli import demo as demonstration  # noqa: PLC0415 - as `doctor`
+
+    found = Settings.load()
+    if db is not None:
+        demonstration.run(out, Path(db), found)
+        return
+    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
+        demonstration.run(out, Path(folder) / "demo.db", found)
+
+
+@_plain
+def mcp(
+    db: str | None = None,
+    user: str | None = None,
+    agent: str | None = None,
+    tenant: str | None = None,
+    session: str | None = None,
+    allow_scope: bool = False,
+    http: bool = False,
+    host: str = "127.0.0.1",
+    port: int = 8766,
+    token_file: Path | None = None,
+    allow_host: list[str] | None = None,
+    allow_origin: list[str] | None = None,
+) -> None:
+    """Serve the memory to MCP hosts, over stdio or HTTP."""
+    if not http and (token_file or allow_host or allow_origin):
+        raise InputError("--token-file, --allow-host and --allow-origin are for --http; add it, or leave them out")
+    door, found = open_door("transports", "mcp"), Settings.load()
+    scope = door.ServerScope(user or found.store.user, tenant, agent, session, allow_scope)
+    token = read_text(token_file).strip() if token_file is not None else None
+    address = door.Address(host, port, token, tuple(allow_host or ()), tuple(allow_origin or ())) if http else None
+    with Memory.open(db or found.store.path, settings=found) as memory:
+        door.serve(memory, scope, address, err.print)
+
+
+# ------------------------------------------------------------------------------------- contexts and documents
+
+
+@command(app)
+def assemble(
+    call: Call,
+    query: str | None = None,
+    messages: Path | None = None,
+    budget: int | None = None,
+    window: int | None = None,
+    profile: str = "hybrid",
+    explain: bool = False,
+    tree: bool = False,
+    strict: bool = False,
+    *,
+    view: Options,
+    clock_owner: Options,
+) -> Answer:
+    """Pack rules, the last turns and what a question brings up into a prompt that keeps its budget."""
+    memory, explain = call.memory, explain or tree
+    context = memory.assemble(
+        read_question(query, messages),
+        profile=profile,
+        budget=budget,
+        window=window,
+        strict=strict,
+        **view,
+        **clock_owner,
+    )
+    row = output.context_json(context, explain=explain)
+    return Answer(row, lambda: draw.context(context, explain=explain, tree=tree))
+
+
+@command(app, create=True)
+def ingest(
+    call: Call,
+    path: Path,
+    core: bool = False,
+    name: str | None = None,
+    include: list[str] | None = None,
+    exclude: list[str] | None = None,
+    scope: str = "user",
+    *,
+    tenant_user: Options,
+) -> Answer:
+    """Take in a document or a folder; again, when it has changed."""
+    memory = call.memory
+    if not path.is_dir():
+        if include or exclude:
+            raise InputError("--include and --exclude choose files of a folder; this is one document")
+        source, name = (read_bytes(path), name or path.name) if call.is_remote else (path, name)
+        written = memory.ingest(source, name=name, scope=scope, core=core, **tenant_user)
+        return Answer(output.written_json(written), lambda: draw.document(written, path))
+    if core or name is not None:
+        raise InputError("--core and --name are for one document; a folder has many")
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("reading", total=None)
+        report = memory.ingest_folder(
+            path, scope=scope, include=include or INCLUDED, exclude=(*EXCLUDED, *(exclude or ())),
+            progress=lambda done, of: progress.update(task, completed=done, total=max(of, 1)), **tenant_user,
+        )  # fmt: skip
+    code = InputError.exit_code if report.failed else 0
+    return Answer(output.folder_json(report), lambda: draw.folder(report), code=code)
+
+
+@command(app)
+def widen(call: Call, unit_id: str, *, owner: Options) -> Answer:
+    """Show the section of its document that a unit stands in."""
+    found = call.memory.widen(unit_id, **owner)
+    return Answer(output.widened_json(found), lambda: draw.section(found))
+
+
+# ----------------------------------------------------------------------------------------------------- upkeep
+
+
+@command(app)
+def compact(call: Call, *, session_owner: Options) -> Answer:
+    """Let summaries stand for old turns of one session, or of all; nothing is lost."""
+    memory = call.memory
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("compacting", total=None)
+        done = memory.compact(
+            progress=lambda number, of: progress.update(task, completed=number, total=max(of, 1)), **session_owner
+        )
+    return Answer([output.compaction_json(one) for one in done], lambda: draw.compactions(done))
+
+
+@command(app)
+def expand(call: Call, unit_id: str, *, owner: Options) -> Answer:
+    """Show the raw turns that a summary stands for."""
+    found = call.memory.expand(unit_id, **owner)
+    return Answer([output.unit_json(unit) for unit in found], lambda: draw.units(found))
+
+
+@command(app)
+def supersede(call: Call, unit_id: str, by: str, *, owner: Options) -> Answer:
+    """Let another unit take the place of one; it stays in history."""
+    unit = call.memory.supersede(unit_id, by=by, **owner)
+    return Answer(output.unit_json(unit), lambda: draw.unit(unit))
+
+
+@command(app)
+def reinstate(call: Call, unit_id: str, *, owner: Options) -> Answer:
+    """Let a superseded unit count again."""
+    unit = call.memory.reinstate(unit_id, **owner)
+    return Answer(output.unit_json(unit), lambda: draw.unit(unit))
+
+
+@command(app)
+def forget(
+    call: Call,
+    ids: list[str] | None = None,
+    session: str | None = None,
+    filters: str | None = None,
+    document: str | None = None,
+    everything: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+    zone: str | None = None,
+    *,
+    owner: Options,
+) -> Answer:
+    """Erase units for good, in every file, with every summary made of them."""
+    memory = call.memory
+    named: Options = {
+        "ids": ids, "session": session, "document": document, "filters": json_argument("filter", filters),
+        "all": everything, "zone": zone, **owner,
+    }  # fmt: skip
+    if not (dry_run or yes):
+        ask_before(memory.forget(**named, dry_run=True))
+    erasure = memory.forget(**named, dry_run=dry_run)
+    return Answer(output.erasure_json(erasure), lambda: draw.erasure(erasure))
+
+
+@command(app)
+def backup(call: Call, path: Path) -> Answer:
+    """Copy the store while it is in use, and read the copy back."""
+    units = call.memory.backup(path)
+    copied = draw.count(units, "unit")
+    return Answer({"path": str(path), "units": units}, lambda: Text(f"{copied} copied to {path}"))
+
+
+@app.command("eval", cls=Late)
+def _eval() -> Callable[..., None]:
+    """Measure retrieval on a folder of data; nothing here calls an LLM."""
+    from holdfast.cli.evaluation import measure  # noqa: PLC0415 - takes longer than all other commands
+
+    return measure
+
+
+command(app, create=True)(watch.watch)
+operations.register(app)
+postgres.register(app)
+
+
+# ------------------------------------------------------------------------------------------------------ doors
+
+
+@_plain
+def serve(
+    db: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8377,
+    unix: str | None = None,
+    work: int = 4,
+    rate: float = 1_000.0,
+    write: bool = False,
+) -> None:
+    """Serve a memory to programs and browsers over HTTP: to this machine, or with tokens to others."""
+    listening, found = open_door("listening"), Settings.load()
+    how = listening.ServerSettings(host=host, port=port, unix=unix or "", work=work, rate=rate, write=write)
+    listening.serve(db or found.store.path, found, how, lambda address: out.print(f"listening at {address}"))
+
+
+_plain(pages.inspect)
+
+_tokens = typer.Typer(help="Make, list and revoke the tokens that let other programs in.", no_args_is_help=True)
+app.add_typer(_tokens, name="token")
+
+
+def _tokens_of(call: Call) -> Any:  # noqa: ANN401 - `Tokens`, of a door
+    return open_door("tokens").open_tokens(call.database or call.settings.store.path)
+
+
+@command(_tokens, "add")
+def add_token(call: Call, name: str, tenant: str | None = None, user: str | None = None) -> Answer:
+    """Make a token for one tenant, or for one user of it; it is shown once."""
+    tenant = tenant or call.settings.store.tenant
+    secret = _tokens_of(call).add(name, tenant, user)
+    return Answer({"name": name, "tenant": tenant, "user": user, "token": secret}, lambda: Text(secret))
+
+
+@command(_tokens, "list")
+def list_tokens(call: Call) -> Answer:
+    """List the tokens of a store by name."""
+    found = [{"name": one.name, "tenant": one.tenant, "user": one.user} for one in _tokens_of(call).all()]
+    rows = [f"{one['name']}: tenant {one['tenant']}, {one['user'] or 'every user'}" for one in found]
+    return Answer(found, lambda: Text("\n".join(rows) or "there is none"))
+
+
+@command(_tokens, "revoke")
+def revoke_token(call: Call, name: str) -> Answer:
+    """End a token; a running server refuses it from now on."""
+    gone = _tokens_of(call).revoke(name)
+    return Answer({"name": gone.name}, lambda: Text(f"{gone.name} is revoked"))
+
+
+app.callback(invoke_without_command=True)(begin)

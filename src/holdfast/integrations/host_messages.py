@@ -1,0 +1,79 @@
+"""Messages of a framework as turns: their words are remembered, and each message comes back as it was."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from holdfast.arguments import OwnerOptions
+from holdfast.integrations.opening import MOST_WORDS
+from holdfast.memory import Memory
+from holdfast.types import JSON, Author, Unit
+
+
+class Message(NamedTuple):
+    """A message of a framework: its words, who wrote it, and the message itself as JSON."""
+
+    words: str
+    author: Author
+    original: JSON
+    speaker: str = ""
+
+
+def as_turn(message: Message, form: str, name: str | None = None) -> dict[str, Any]:
+    """Return what `remember` takes: a turn with the message beside its words; `form` says whose message it is.
+
+    Each has an id of its own unless it is named, so that "yes" can be said twice.
+    """
+    words = message.words if message.words.strip() else f"[{form} message without words]"
+    return {
+        "id": name or f"m-{uuid.uuid4().hex}",
+        "kind": "turn",
+        "text": words[:MOST_WORDS],
+        "author": message.author,
+        "speaker": message.speaker,
+        "origin": "tool" if message.author == "tool" else "conversation",
+        "parts": [message.original],
+        "metadata": {"message_form": form},
+    }
+
+
+class Transcript:
+    """The messages of one session in the form of one framework, oldest first."""
+
+    def __init__(self, memory: Memory, form: str, session: str, owner: OwnerOptions) -> None:
+        self._memory, self._form, self._session, self._owner = memory, form, session, owner
+
+    def append(self, messages: Sequence[Message]) -> None:
+        """Add messages at the end, all of them or none."""
+        if messages:
+            turns = [as_turn(one, self._form) for one in messages]
+            self._memory.remember(turns, session=self._session, **self._owner)
+
+    def read(self, limit: int | None = None) -> list[JSON]:
+        """Return the messages, or the last `limit` of them, as they were given."""
+        return [unit.parts[0] for unit in self._last(limit)]
+
+    def pop(self) -> JSON | None:
+        """Erase the last message and return it; None when there is none."""
+        units = self._last(1)
+        self._erase(units)
+        return units[0].parts[0] if units else None
+
+    def clear(self) -> None:
+        """Erase all of the messages; what others keep in the session stays."""
+        self._erase(self._last(None))
+
+    def _last(self, limit: int | None) -> list[Unit]:
+        if limit is not None and limit < 1:
+            return []
+        own = {"metadata.message_form": self._form}
+        found = self._memory.list(
+            session=self._session, filters=own, limit=limit, order="newest", current_only=False, **self._owner
+        )
+        return found[::-1]
+
+    def _erase(self, units: Sequence[Unit]) -> None:
+        if units:
+            self._memory.forget(ids=[unit.id for unit in units], **self._owner)

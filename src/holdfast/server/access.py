@@ -1,0 +1,165 @@
+"""Bearer tokens: made here, shown once, kept as hashes in a file beside the store.
+
+A token is 32 random bytes. Nobody guesses one, so that its plain SHA-256 is as safe to keep as a slow hash, which
+exists for words that people choose; and every request is checked, which a slow hash would make slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from holdfast.errors import AccessError, InputError, NotFoundError, StoreError, shown
+from holdfast.messages.checks import check_name
+from holdfast.settings.loading import user_folder
+from holdfast.store.postgres.address import is_postgres, read_address
+
+_PREFIX = "hf_"
+_RANDOM_BYTES = 32
+_PRIVATE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is known of a token: its name, the hash of it, and whose memory it opens; no user means every user."""
+
+    name: str
+    tenant: str
+    user: str | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the name of a token and whose memory it opens; without tokens, whoever is on this machine."""
+
+    name: str = "local"
+    tenant: str | None = None
+    user: str | None = None
+
+
+def token_file(store: str | Path) -> Path:
+    """Return where the tokens of a store are kept: beside its file; those of a database in the user's folder."""
+    if is_postgres(store):
+        name = hashlib.blake2b(read_address(str(store)).shown.encode(), digest_size=8).hexdigest()
+        folder = user_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{name}.tokens"
+    return Path(f"{os.path.realpath(store)}.tokens")  # a link to a store has the tokens of the store
+
+
+def open_tokens(database: str | Path) -> Tokens:
+    """Return the tokens of a store."""
+    return Tokens(token_file(database))
+
+
+class Tokens:
+    """The tokens of one store. The file is read again when it has changed, so that a revoked one ends at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._read: tuple[tuple[int, int, int], tuple[Token, ...]] = ((0, 0, 0), ())
+
+    def all(self) -> tuple[Token, ...]:
+        """Return every token that holds.
+
+        Raises:
+            StoreError: the file cannot be read: nobody is let in then.
+        """
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return ()
+        state = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if state != self._read[0]:
+            try:
+                rows = json.loads(self.path.read_text(encoding="utf-8"))
+                self._read = (state, tuple(_read_token(**row) for row in rows))
+            except (OSError, ValueError, TypeError) as error:
+                raise StoreError(
+                    f"{self.path} cannot be read: {error}; restore it, or remove it and make new tokens"
+                ) from error
+        return self._read[1]
+
+    def find(self, secret: str) -> Token:
+        """Return the token that a caller shows.
+
+        Raises:
+            AccessError: it is none of this store's, or was revoked.
+        """
+        shown_hash = _hash(secret)
+        matching = [token for token in self.all() if hmac.compare_digest(token.sha256, shown_hash)]
+        if not matching:
+            raise AccessError("this token is not known here, or was revoked; make one with holdfast token add")
+        return matching[0]
+
+    def add(self, name: str, tenant: str, user: str | None = None) -> str:
+        """Make a token and return it: this is the only time that it can be seen.
+
+        Raises:
+            InputError: there is one of that name, or a name cannot be one.
+        """
+        check_name("name", name)
+        check_name("tenant", tenant)
+        check_name("user", user, optional=True)
+        secret = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+        with self._changing() as tokens:
+            if any(token.name == name for token in tokens):
+                raise InputError(f"there is a token {shown(name)} already; choose another name, or revoke it first")
+            tokens.append(Token(name, tenant, user, _hash(secret)))
+        return secret
+
+    def revoke(self, name: str) -> Token:
+        """End a token; a running server refuses it from the next request on.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        with self._changing() as tokens:
+            gone = next((token for token in tokens if token.name == name), None)
+            if gone is None:
+                raise NotFoundError(f"there is no token {shown(name)}; holdfast token list names them")
+            tokens.remove(gone)
+        return gone
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[list[Token]]:
+        """Let one process at a time change the list; the file is replaced whole, and only its owner reads it."""
+        try:
+            lock = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR, _PRIVATE)
+        except OSError as error:
+            raise StoreError(f"tokens cannot be kept beside the store: {error}; check --db") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            tokens = [*self.all()]
+            yield tokens
+            new = Path(f"{self.path}.new")
+            new.unlink(missing_ok=True)
+            with os.fdopen(
+                os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE), "w", encoding="utf-8"
+            ) as file:
+                json.dump([asdict(token) for token in tokens], file, indent=2)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self.path)
+        finally:
+            os.close(lock)
+
+
+def _read_token(name: str, tenant: str, user: str | None, sha256: str) -> Token:
+    """Return a token as the file has it; one that names no tenant would open all of them."""
+    for what, value in (("name", name), ("tenant", tenant), ("sha256", sha256)):
+        check_name(what, value)
+    return Token(name, tenant, check_name("user", user, optional=True), sha256.encode("ascii").decode())
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

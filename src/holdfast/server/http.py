@@ -1,0 +1,425 @@
+"""The HTTP server: a request → a verb of `Memory` → its answer, for callers that a token or this machine lets in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import re
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast import __version__
+from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, shown
+from holdfast.memory import Memory
+from holdfast.server.access import Caller, Tokens
+from holdfast.server.host import HOST_VERBS
+from holdfast.server.inspector.site import Site
+from holdfast.server.limits import Answer, Keys, Rate, Refused, ServerSettings, Work, read_body, read_json
+from holdfast.server.metrics import Metrics
+from holdfast.server.openapi import describe, draw_page
+from holdfast.server.reach import answer_for, refuse_shared
+from holdfast.verbs import (
+    COMPACT_SESSION,
+    EXPORTED,
+    MEDIA_TYPES_OF_EXPORTS,
+    VERBS,
+    Verb,
+    check_argument,
+    known_argument,
+    read_query,
+)
+from holdfast.wire import encode, problem_of
+
+log = logging.getLogger("holdfast.server")
+_PROBLEM, _EVENTS = "application/problem+json", "text/event-stream"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+# What is served: a memory's verbs, and what hosts call around their turns.
+ROUTED = (*VERBS.values(), COMPACT_SESSION, *HOST_VERBS)
+# A proxy drops a stream that is silent for longer.
+_SILENCE = 15.0
+# An export of this size is sent without a file in between, in pieces of that size.
+_SPOOLED, _CHUNK = 8 * 1_048_576, 65_536
+# Nobody is called so: a question of theirs finds nothing, and has everything loaded.
+_NOBODY = "holdfast:ready"
+# A slash inside of an id, while paths are matched: what no path can say.
+_SLASH = "\ud800"
+# To read more than this as JSON takes so long that others would wait for it.
+_SOON_READ = 65_536
+
+
+class Door:
+    """One memory behind HTTP. `app` is what a server runs; `close` waits for the work that was accepted."""
+
+    def __init__(self, memory: Memory, settings: ServerSettings, tokens: Tokens | None = None) -> None:
+        self.memory, self.settings, self.tokens = memory, settings, tokens
+        self._guarded = False
+        self._quick = Work(settings.work, settings.waiting, "work")
+        self._long = Work(max(1, settings.work // 2), settings.waiting, "long")
+        self._rate, self._keys, self._metrics = Rate(settings.rate), Keys(settings), Metrics()
+        self._loaded: asyncio.Future[object] | None = None
+        document = describe(__version__, ROUTED)
+        self._document, self._page = json.dumps(document), draw_page(document)
+        self._site = Site(self)
+        self.app: ASGIApp = _Entrance(self, self._routes())
+
+    def _routes(self) -> Starlette:
+        verbs: dict[str, dict[str, Verb]] = {}
+        for verb in ROUTED:
+            verbs.setdefault(verb.path, {})[verb.method] = verb
+        routes = [Route("/health", self._say_alive), Route("/ready", self._say_ready), *self._site.routes]
+        if self.settings.pages != "alone":
+            routes += [
+                Route("/metrics", self._say_metrics), Route("/openapi.json", self._show_document),
+                Route("/docs", self._show_page),
+                *(Route(path, partial(self._answer, known), methods=[*known]) for path, known in verbs.items()),
+            ]  # fmt: skip
+        handlers: Mapping[Any, Any] = {
+            Refused: _tell, HoldfastError: _tell, HTTPException: _tell_of_route, Exception: _tell_of_defect,
+        }  # fmt: skip
+        app = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._live)
+        app.router.redirect_slashes = False  # what is redirected is read twice, and names another id then
+        return app
+
+    @contextlib.asynccontextmanager
+    async def _live(self, _: Starlette) -> AsyncIterator[None]:
+        self._loaded = self._long.start(lambda: self.memory.search("ready", user=_NOBODY))
+        yield
+        await asyncio.to_thread(self._finish)
+
+    def _finish(self) -> None:
+        self._quick.finish()
+        self._long.finish()
+
+    # ------------------------------------------------------------------------------------------- who may enter
+
+    def refuse_strangers(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        """Refuse a page in a browser that posts to this machine, or that was given our address under its own name.
+
+        A token is nothing that a browser sends by itself, and a socket file nothing that it reaches.
+        """
+        if self.asks_for_tokens() or (scope.get("server") or ("", None))[1] is None:
+            return
+        origin = headers.get("origin")
+        try:
+            host, page = urlsplit(f"//{headers.get('host', '')}"), urlsplit(origin or "")
+        except ValueError as error:
+            raise Refused(AccessError(f"Host or Origin is no address ({error}); ask for localhost"), 421) from error
+        if host.hostname not in (*_LOOPBACK_NAMES, self.settings.host.casefold()):
+            raise Refused(AccessError(f"this server is not called {shown(host.hostname)}; ask for localhost"), 421)
+        if origin is not None and page.netloc != host.netloc:
+            raise Refused(AccessError(f"pages of {shown(origin)} may not ask this server; it has no tokens"))
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            raise Refused(AccessError("pages of other sites may not ask this server; it has no tokens"))
+
+    def asks_for_tokens(self) -> bool:
+        """Return whether a caller has to show a token."""
+        # Once guarded, always guarded: when the last token is revoked, nobody is let in.
+        self._guarded = self._guarded or (self.tokens is not None and self.tokens.path.exists())
+        return self._guarded
+
+    def _admit(self, request: Request) -> Caller:
+        if not self.asks_for_tokens():
+            return Caller()
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        if kind.casefold() != "bearer" or not secret.strip():
+            lacking = AccessError("a token is needed: send Authorization: Bearer …, made with holdfast token add")
+            raise Refused(lacking, 401, {"WWW-Authenticate": "Bearer"})
+        try:
+            return self.identify(secret.strip())
+        except AccessError as error:
+            raise Refused(error, 401, {"WWW-Authenticate": 'Bearer error="invalid_token"'}) from error
+
+    def identify(self, secret: str) -> Caller:
+        """Return who shows a token.
+
+        Raises:
+            AccessError: it is none of this store's, or was revoked.
+        """
+        if self.tokens is None:
+            return Caller()
+        token = self.tokens.find(secret)
+        return Caller(token.name, token.tenant, token.user)
+
+    # -------------------------------------------------------------------------------------------- for the pages
+
+    def work(self, call: Callable[[], Answer]) -> asyncio.Future[Answer]:
+        """Begin a piece of quick work."""
+        return self._quick.start(call)
+
+    def take(self, caller: str) -> None:
+        """Count one request of a caller, or send it away."""
+        self._rate.take(caller)
+
+    def histograms(self) -> Mapping[str, tuple[int, ...]]:
+        """Return how long answers took."""
+        return self._metrics.histograms()
+
+    # ------------------------------------------------------------------------------------------------- verbs
+
+    async def _answer(self, known: Mapping[str, Verb], request: Request) -> Response:
+        verb = known["GET" if request.method == "HEAD" else request.method]
+        request.scope["holdfast.route"] = verb.name
+        caller = self._admit(request)
+        self._rate.take(caller.name)
+        try:
+            body = await read_body(request.stream(), request.headers.get("content-length"), self.settings)
+        except ClientDisconnect as error:
+            raise Refused(InputError("the caller went away before the body was there"), 400) from error
+        query = dict(request.query_params)
+        full = not verb.brief or _choose_detail(query.pop("detail", "brief")) == "full"
+        read = partial(_read_arguments, verb, request, query, body)
+        arguments = read() if verb.raw or len(body) <= _SOON_READ else await self._quick.start(read)
+        _bind(verb, arguments, caller)
+        for said in (arguments.get("content"), arguments.get("messages")):
+            if isinstance(said, list) and len(said) > self.settings.batch:
+                many = f"{len(said):,} messages at once; the most is {self.settings.batch:,}: send them in parts"
+                raise Refused(InputError(many), 413)
+        if caller.user is not None and verb.writes:
+            await self._quick.start(partial(refuse_shared, self.memory, verb.name, arguments))
+        if verb.reports is not None and _EVENTS in request.headers.get("accept", ""):
+            told = self._stream(verb, arguments, request.scope["holdfast.id"], caller, full=full)
+            return StreamingResponse(told, media_type=_EVENTS)
+        if verb.streams:
+            return await self._send_file(verb, arguments, caller)
+        work = self._quick if verb.reports is None else self._long
+        call = partial(_call, self.memory, verb, arguments, caller, full)
+        key = request.headers.get("idempotency-key")
+        if key is None or not verb.writes:
+            return Response(await asyncio.shield(work.start(call)), media_type="application/json")
+        asked = json.dumps([verb.name, full, {name: repr(value) for name, value in arguments.items()}]).encode()
+
+        async def work_once() -> bytes:
+            return await work.start(call)
+
+        owner = json.dumps([caller.name, arguments.get("tenant"), arguments.get("user")])
+        return Response(await self._keys.once(owner, key, asked, work_once), media_type="application/json")
+
+    async def _stream(
+        self, verb: Verb, arguments: dict[str, Any], request_id: str, caller: Caller, *, full: bool
+    ) -> AsyncIterator[bytes]:
+        """Tell how far long work is, then its answer. A reader who is slow misses reports, never the answer."""
+        loop, news, last = asyncio.get_running_loop(), asyncio.Event(), [""]
+
+        def report(*values: object) -> None:
+            last[0] = json.dumps(dict(zip(verb.reports or (), values, strict=True)))
+            loop.call_soon_threadsafe(news.set)
+
+        listening = {"progress": report} if "progress" in verb.kept else {}
+        try:
+            done = self._long.start(partial(_call, self.memory, verb, arguments | listening, caller, full))
+        except Refused as refused:
+            yield _event("problem", json.dumps(problem_of(refused.error, refused.status)))
+            return
+        done.add_done_callback(lambda _: news.set())
+        while not done.done():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), _SILENCE)
+            news.clear()
+            text, last[0] = last[0], ""
+            yield _event("progress", text) if text else b": working\n\n"
+        error = done.exception()
+        if error is None:
+            yield _event("result", done.result().decode())
+        elif isinstance(error, HoldfastError):
+            yield _event("problem", json.dumps(problem_of(error)))
+        else:
+            log.error("%s failed", request_id, exc_info=error)
+            yield _event("problem", json.dumps(problem_of(_DEFECT)))
+
+    async def _send_file(self, verb: Verb, arguments: dict[str, Any], caller: Caller) -> Response:
+        """Send what a verb writes; all of it is written before it is sent, so that no reader holds a store up."""
+        spool = tempfile.SpooledTemporaryFile(_SPOOLED)  # noqa: SIM115 - closed by whoever has read it
+        try:
+            call = partial(_call, self.memory, verb, arguments | {"target": spool}, caller, full=True)
+            report = await asyncio.shield(self._long.start(call))
+        except BaseException:
+            spool.close()
+            raise
+        kind = json.loads(report)["format"]
+        headers = {EXPORTED: report.decode(), "Content-Length": str(spool.tell())}
+        spool.seek(0)
+        return StreamingResponse(_read_spool(spool), media_type=MEDIA_TYPES_OF_EXPORTS[kind], headers=headers)
+
+    # ---------------------------------------------------------------------------------------------- operations
+
+    async def _say_alive(self, _: Request) -> Response:
+        return JSONResponse({"status": "alive", "version": __version__})
+
+    async def _say_ready(self, _: Request) -> Response:
+        if self._loaded is None or not self._loaded.done():
+            raise Refused(ServerError("the store and the embedder are being loaded"), headers={"Retry-After": "1"})
+        self._loaded.result()
+        await self._quick.start(partial(self.memory.stats, user=_NOBODY))
+        return JSONResponse({"status": "ready", "version": __version__})
+
+    async def _say_metrics(self, request: Request) -> Response:
+        self._admit(request)
+        gauges: dict[str, float] = {"working": self._quick.taken, "working_long": self._long.taken}
+        return PlainTextResponse(self._metrics.write(gauges), media_type="text/plain; version=0.0.4")
+
+    async def _show_document(self, _: Request) -> Response:
+        return Response(self._document, media_type="application/json")
+
+    async def _show_page(self, _: Request) -> Response:
+        return HTMLResponse(self._page)
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """Count one answer."""
+        self._metrics.count(route, status, seconds)
+
+
+class _Entrance:
+    """Around everything: an id for each request, in the log and in the answer; and nobody from elsewhere."""
+
+    def __init__(self, door: Door, app: ASGIApp) -> None:
+        self._door, self._app = door, app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        # An id may hold a slash, which a path has as %2F: its segments are read before they are matched.
+        segments = scope.get("raw_path", b"").split(b"?")[0].decode("latin-1").split("/")
+        path = "/".join(unquote(one).replace("/", _SLASH) for one in segments)
+        scope = {**scope, "path": path, "holdfast.route": "other", "holdfast.id": request_id}
+        started, status = time.monotonic(), 0
+
+        async def send_on(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode("latin-1"))]
+            await send(message)
+
+        try:
+            self._door.refuse_strangers(scope, headers)
+        except Refused as refused:
+            await _problem(request_id, refused.error, refused.status, refused.headers)(scope, receive, send_on)
+        else:
+            await self._app(scope, receive, send_on)
+        finally:
+            seconds = time.monotonic() - started
+            route = scope["holdfast.route"]
+            self._door.count(route, status, seconds)
+            log.info("%s %s %s %d %.1f ms", request_id, scope["method"], route, status, seconds * 1000)
+
+
+# --------------------------------------------------------------------------------------------------- arguments
+
+
+def _read_arguments(verb: Verb, request: Request, query: dict[str, str], body: bytes) -> dict[str, Any]:
+    """Return the arguments of a call, from wherever they stand; what nobody knows is refused."""
+    arguments: dict[str, Any] = {name: one.replace(_SLASH, "/") for name, one in request.path_params.items()}
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+    if verb.raw:
+        arguments[verb.raw] = _read_text(body) if kind == "text/plain" and not verb.binary else body
+    elif verb.method != "GET":
+        if body and kind != "application/json":
+            raise Refused(InputError(f"the body is {shown(kind)}; send application/json"), 415)
+        fields = read_json(body)
+        for name in fields:
+            known_argument(verb, name, "body")
+        arguments |= fields
+    arguments |= read_query(verb, query)
+    for name, value in arguments.items():
+        if name != verb.raw:
+            check_argument(verb.arguments[name], value)
+    return arguments
+
+
+def _read_text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(InputError(f"the body is not UTF-8: {error}; send application/octet-stream"), 400) from error
+
+
+def _choose_detail(detail: str) -> str:
+    if detail not in ("brief", "full"):
+        raise InputError(f"there is no detail {shown(detail)}; choose one of brief, full")
+    return detail
+
+
+def _bind(verb: Verb, arguments: dict[str, Any], caller: Caller) -> None:
+    """Hold a caller to what the token opens, and name the owner that it stands for."""
+    for name, own in (("tenant", caller.tenant), ("user", caller.user)):
+        if own is not None and name in verb.arguments and arguments.setdefault(name, own) != own:
+            if arguments[name] is not None:
+                raise AccessError(f"this token does not open {name} {shown(arguments[name])}; leave {name} out")
+            arguments[name] = own
+    if caller.tenant is not None and verb.everyones and (verb.everyones == "*" or arguments.get(verb.everyones)):
+        raise AccessError(f"{verb.name} looks at every tenant here, and no token does; run it beside the server")
+    if caller.user is not None and arguments.get("scope") == "global":
+        raise AccessError("this token is one user's, and what is global is everyone's; leave scope out")
+    missing = [one.name for one in verb.arguments.values() if one.needed and one.name not in arguments]
+    if missing:
+        raise InputError(f"{verb.name} needs {missing[0]}; add it")
+
+
+def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], caller: Caller, full: bool) -> bytes:
+    """Call the verb and write its answer: all of it in a thread of the pool."""
+    call = getattr(memory, verb.name) if verb.function is None else partial(verb.function, memory)
+    answer_for(caller)
+    found = call(**arguments)
+    return json.dumps(encode(verb.result, found, full=full), allow_nan=False).encode("ascii")
+
+
+# ----------------------------------------------------------------------------------------------------- answers
+
+
+def _read_spool(spool: tempfile.SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
+    with spool:
+        while chunk := spool.read(_CHUNK):
+            yield chunk
+
+
+_DEFECT = HoldfastError("something went wrong in the server; its log has the request id of this answer")
+
+
+def _event(name: str, data: str) -> bytes:
+    return f"event: {name}\ndata: {data}\n\n".encode()
+
+
+def _problem(
+    request_id: str, error: HoldfastError, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    problem = problem_of(error, status) | {"instance": request_id}
+    again = {"Retry-After": "1"} if problem["status"] == ServerError.status else {}
+    return Response(
+        json.dumps(problem), status_code=problem["status"], media_type=_PROBLEM, headers={**again, **(headers or {})}
+    )
+
+
+async def _tell(request: Request, error: Refused | HoldfastError) -> Response:
+    if isinstance(error, Refused):
+        return _problem(request.scope["holdfast.id"], error.error, error.status, error.headers)
+    return _problem(request.scope["holdfast.id"], error)
+
+
+async def _tell_of_route(request: Request, error: HTTPException) -> Response:
+    path = request.scope["path"].replace(_SLASH, "/")
+    told = InputError(f"{request.method} {shown(path)}: {error.detail}; /docs names the routes")
+    return _problem(request.scope["holdfast.id"], told, error.status_code, error.headers)
+
+
+async def _tell_of_defect(request: Request, error: Exception) -> Response:
+    log.error("%s failed: %r", request.scope["holdfast.id"], error)
+    return _problem(request.scope["holdfast.id"], _DEFECT)

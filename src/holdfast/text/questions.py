@@ -1,0 +1,187 @@
+"""Question → query profile (C7): tables and small rules, no model.
+
+Roles only ever boost. The one word that may leave the question is an act verb at its head; an entity never does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from holdfast.text.patterns import regex
+from holdfast.text.terms import Tokenizer, pieces, terms, words
+from holdfast.text.words import any_of, entries
+from holdfast.text.words import words as listed
+from holdfast.types import ACTS, ROLES, Act, QueryProfile, Role, Stance
+
+ROLES_FOR_ACT: dict[Act, tuple[Role, ...]] = {act: tuple(entries("query", "roles")[act].split()) for act in ACTS}
+ACTS_FOR_ROLE: dict[Role, tuple[Act, ...]] = {role: tuple(entries("query", "acts")[role].split()) for role in ROLES}
+
+_HEAD_VERBS: dict[str, Act] = {
+    verb: act for act in ROLES_FOR_ACT for verb in entries("query", "head_verbs")[act].split()
+}
+_PHRASES = tuple(
+    (regex(pattern, re.IGNORECASE), cast("Act", act)) for act, pattern in entries("query", "phrases").items()
+)
+
+_ASSISTANT_WORDS = regex(
+    rf"\b(?:you|assistant)(?:'d|'ve|\s+had|\s+have)?\s+(?:\w+\s+)?{any_of('query', 'told')}\b"
+    rf"|\bdid (?:you|the assistant) (?:\w+ )?{any_of('query', 'tell')}\b"
+    rf"|\byour (?:previous |earlier |last )?{any_of('query', 'answers')}s?\b"
+    r"|\bour (?:last|previous|earlier|past) (?:conversation|chat|discussion|session)s?\b"
+    r"|\bremind me\b|\b(?:show|paste|post|send|give|repeat|read) .{1,80}\bagain\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = regex(rf"\b{any_of('query', 'first_person')}\b", re.IGNORECASE)
+_SUMMARY = regex(rf"\b{any_of('query', 'summary')}\b|\bsum(?:med)? up\b", re.IGNORECASE)
+_HEAD = regex(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
+
+_SMALL_TALK = frozenset(stem for word in listed("query", "small_talk") for stem in terms(word))
+# A letter before a digit (E0308, AK-5519), a joint inside a name (plan.rs, a_name, x::y, src/a/b), a capital inside a
+# word, a version, a long number that is no year. Ordinals, clock times and ordinary hyphens are none.
+_IDENTIFIER = regex(
+    r"[^\W\d]-?\d|\d[A-Z]|\w\w[._@\\]\w\w|\w::\w|\w/\w+/\w|[a-z][A-Z]|\d\.\d+\.\d|\b(?!(?:19|20)\d\d\b)\d{4,}\b"
+)
+_YEAR = regex(r"1\d{3}|20\d{2}")
+# Two capitals are too often a word when they are small (US, AD), and so is what ends like a plural (ATS).
+_ACRONYM = regex(r"(?<![\w.])[A-Z]{2,}[A-RT-Z](?![\w.])")
+# One word: of a quoted title, a unit may hold any word by chance.
+_QUOTED = regex(r"[\"“«`]([^\s\"”»`]{2,60})[\"”»`]")
+_CONTINUES = regex(rf"\b{any_of('query', 'continues')}\b", re.IGNORECASE)
+_NOW = regex(rf"\b{any_of('query', 'now')}\b", re.IGNORECASE)
+_THEN = regex(rf"\b{any_of('query', 'then')}\b", re.IGNORECASE)
+_COURSE = regex(rf"\b{any_of('query', 'course')}\b", re.IGNORECASE)
+_ADVICE = regex(rf"\b{any_of('query', 'advice')}\b", re.IGNORECASE)
+_PRESENT = regex(rf"\b{any_of('query', 'present')}\b", re.IGNORECASE)
+_PAST = regex(rf"\b{any_of('calendar', 'past')}\b", re.IGNORECASE)
+# "When was the demo?" asks for the date that was right in the end; "where was I living?" for what held then.
+_SETTLED = regex(
+    r"\b(?:was|were) (?:it|the|my|our|his|her|their)\b|\b(?:when|(?:what|which) (?:time|day|date)) (?:was|were)\b",
+    re.IGNORECASE,
+)
+# "Have I met her?" asks whether it ever happened.
+_EXPERIENCE = regex(r"\W*(?:have|has|haven't|hasn't)\b", re.IGNORECASE)
+# A note of so few words, without a verb, asks in the present: "my weekend curfew".
+_MOST_NOTED = 6
+# A question with fewer content terms than this cannot stand alone: it continues the previous one (C7), which may be a
+# follow-up itself; a topic is named at most so many messages ago.
+_FOLLOW_UP_TERMS, MOST_BORROWED = 3, 3
+# "And the second one?", "when is it?", "which platform?", "who could help?": it begins as a reply, points back, has
+# no verb, or hardly a topic. "Where do I live?" stands alone: what was talked about before leads away from it.
+_REPLIES = regex(rf"\W*{any_of('query', 'replies')}\b", re.IGNORECASE)
+_POINTS_BACK = regex(rf"\b{any_of('query', 'points_back')}\b", re.IGNORECASE)
+_LATER_CAPITAL = regex(r"\w\W+[A-Z]")
+_VERB = regex(rf"\b{any_of('query', 'verbs')}\b|'(?:s|re|m|ve|d|ll)\b", re.IGNORECASE)
+# A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
+_MOST_TERMS = 256
+_MOST_CHARACTERS = 2000
+
+
+def profile_query(
+    text: str, *, earlier: Sequence[str] = (), speakers: Iterable[str] = (), tokenise: Tokenizer = terms,
+    any_short: bool = False,
+) -> QueryProfile:  # fmt: skip
+    """Return what `text` asks for; `earlier` are the user's messages before it, `speakers` the known names.
+
+    A short question that points back borrows from the messages before it; with `any_short`, any short one does (C7).
+    """
+    plain = text[:_MOST_CHARACTERS].replace("\u2019", "'")  # phones type the curly apostrophe
+    head = _HEAD.match(plain)
+    verb = head.group(1).lower() if head else ""
+    act = _HEAD_VERBS.get(verb) or next((act for pattern, act in _PHRASES if pattern.search(plain)), None)
+    topic = text[head.end() :] if head and verb in _HEAD_VERBS else text
+    found = _distinct(tokenise(topic)) or _distinct(tokenise(text))
+    borrowed: list[str] = []
+    for message in reversed(earlier[-MOST_BORROWED:]) if any_short or _points_back(plain, len(found)) else ():
+        if len(found) < _FOLLOW_UP_TERMS and message:
+            borrowed.insert(0, message)
+            found = _distinct((*found, *tokenise(message)))
+    participants = _find_participants(text, speakers)
+    return QueryProfile(
+        text=text,
+        terms=found[:_MOST_TERMS],
+        act=act,
+        needed_roles=frozenset(ROLES_FOR_ACT[act]) if act else frozenset(),
+        participants=participants,
+        perspective=_find_perspective(plain, participants),
+        stance=find_stance(plain, named=bool(participants)),
+        borrowed="\n".join(borrowed) or None,
+        # In the middle of a session the next step is the session's own.
+        continues=bool(borrowed or not earlier) and _CONTINUES.search(plain) is not None,
+        summary=_SUMMARY.search(plain) is not None,
+        identifiers=_find_identifiers(text[:_MOST_CHARACTERS], tokenise),
+        years=tuple(term for term in found if _YEAR.fullmatch(term)),
+    )
+
+
+def is_follow_up(text: str, tokenise: Tokenizer = terms) -> bool:
+    """Return whether a question is too short to stand alone, and points back; bare keywords are no question."""
+    found = _distinct(tokenise(text))
+    return len(found) < _FOLLOW_UP_TERMS and len(words(text)) > len(found) and _points_back(text, len(found))
+
+
+def _points_back(text: str, topics: int) -> bool:
+    """Return whether a question with so many terms of its own is about what was said before it."""
+    if _REPLIES.match(text) or _POINTS_BACK.search(text):
+        return True
+    named = _FIRST_PERSON.search(text) or _LATER_CAPITAL.search(text)
+    return (topics < 2 and not named) or ("?" in text and _VERB.search(text) is None)
+
+
+def find_stance(text: str, *, named: bool = False) -> Stance | None:
+    """Return whether a question asks for what holds now, for what held before or how it went, or for neither.
+
+    Of a speaker who is `named`, the present tense asks for anything they ever said; only words such as "still" and
+    "currently" ask for what holds.
+    """
+    if _COURSE.search(text) or _ADVICE.search(text):
+        return "then" if _COURSE.search(text) else None
+    if _THEN.search(text):
+        return "then"
+    if _NOW.search(text):
+        return "now"
+    if named or _EXPERIENCE.match(text):
+        return None
+    if _PAST.search(text):
+        return "now" if _SETTLED.search(text) else "then"
+    return "now" if _PRESENT.search(text) or len(text.split()) <= _MOST_NOTED else None
+
+
+def without_names(text: str, names: Iterable[str]) -> str:
+    """Return a question without the names in it; one that is nothing but names stays as it is."""
+    bare = text
+    for name in sorted(names, key=len, reverse=True):
+        bare = re.sub(rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", " ", bare, flags=re.IGNORECASE)
+    return " ".join(bare.split()) if terms(bare) else text
+
+
+def asks_for_nothing(rest: str) -> bool:
+    """Return whether a question without its time asks for no topic: "what did we talk about"."""
+    return not set(terms(rest)) - _SMALL_TALK
+
+
+def _distinct(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def _find_participants(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
+    asked = set(words(text))
+    return tuple(name for name in speakers if (parts := words(name)) and asked.issuperset(parts))
+
+
+def _find_identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
+    """Return the terms of what names one thing exactly: a code, a path, a name of a program, a word in quotes."""
+    named = [word for word in pieces(text) if _IDENTIFIER.search(word)]
+    named += [] if text.isupper() else _ACRONYM.findall(text)
+    named += _QUOTED.findall(text)
+    return _distinct(found[0] for word in named if (found := tokenise(word)))
+
+
+def _find_perspective(text: str, participants: tuple[str, ...]) -> str | None:
+    """Return whose words the question asks for: the assistant's, a named speaker's, or the user's own."""
+    if _ASSISTANT_WORDS.search(text):
+        return "assistant"
+    if participants:
+        return participants[0]
+    return "user" if _FIRST_PERSON.search(text) else None

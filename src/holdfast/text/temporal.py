@@ -1,0 +1,222 @@
+"""Words about time (C13): how much a text says about when, how temporal a question is, which events it names.
+
+A(d) = min(distinct anchors / 3, 1). The eight pattern groups are the reference's; here the longest reading of a
+stretch of text wins and is counted once, so that an ISO date is one anchor and not a date and a year.
+ξ(q) = min(Σ s_i·1[pattern_i(q)] / 1.5, 1); every group of patterns counts once.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from holdfast.text.patterns import regex
+from holdfast.text.terms import STOP_WORDS
+from holdfast.text.words import any_of, entries, words
+from holdfast.types import Indicator
+
+# ------------------------------------------------------------------------------------------------ anchors
+
+# Three anchors say as much about time as a unit can: the reference's normaliser.
+_MOST_ANCHORS = 3
+
+_MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in words('calendar', 'months'))}|sept)"
+_WEEKDAY = any_of("calendar", "weekdays")
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
+_YEAR = r"(?:19|20)\d\d"
+
+# Earlier alternatives win at the same place, so the longer readings come first.
+_ANCHOR = regex(
+    rf"""
+    (?<![\w./])(?:
+        \d{{4}}-\d\d-\d\d(?:[t\ ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?   # 2026-03-29T09:30Z
+      | (?:0?[1-9]|[12]\d|3[01])/(?:0?[1-9]|[12]\d|3[01])/(?:\d{{4}}|\d\d)              # 3/29/26
+      | (?:0?[1-9]|1[0-2])/(?:0?[1-9]|[12]\d|3[01])                        # 3/29
+      | {_MONTH}\.?\s+{_DAY}(?:,?\s+{_YEAR})?                              # March 29th, 2026
+      | {_DAY}\s+(?:of\s+)?{_MONTH}\.?(?:,?\s+{_YEAR})?                    # 29 March 2026
+      | (?:last|next)\s+(?:week|month|year|night|weekend|{_WEEKDAY})       # last night
+      | {_WEEKDAY}s?
+      | today | yesterday | tomorrow | tonight
+      | mid-(?:{_MONTH}|week|month|year|{_YEAR})                           # mid-June
+      | (?:[01]?\d|2[0-3]):[0-5]\d(?:\s?[ap]\.?m\b\.?)?                    # 9:30 pm
+      | {_YEAR}
+      | \d{{10}} | \d{{13}}                                                # epoch seconds or milliseconds
+    )(?!\w|[./]\d)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def anchors(text: str) -> frozenset[str]:
+    """Return the distinct temporal anchors of `text`, lower-cased, white space folded."""
+    return frozenset(" ".join(match.group().lower().split()) for match in _ANCHOR.finditer(text))
+
+
+def anchor_density(text: str) -> float:
+    """Return A(d) ∈ [0, 1]."""
+    return min(len(anchors(text)) / _MOST_ANCHORS, 1.0)
+
+
+# Every value that A can have, the richest first.
+DENSITIES = tuple(count / _MOST_ANCHORS for count in range(_MOST_ANCHORS, -1, -1))
+
+
+# -------------------------------------------------------------------------------------------- years that are told
+
+# A year that nobody has ended yet: "since 2003", "2003-present".
+OPEN_END = 9999
+_TOLD_YEAR = r"(?:1\d{3}|20\d\d)"
+_TOLD_DAY = rf"(?:(?:\d{{1,2}}\s+)?{_MONTH}\.?\s+(?:\d{{1,2}}\s*,\s*)?)?"
+# A year that is no part of a number or a price, the decade it names, or the end of a range that it begins.
+_TOLD = regex(
+    rf"({_TOLD_YEAR})(?<![\w.,/$€£]\d{{4}})(?!\d|[.,]\d)(?:(?P<decade>s)\b"
+    rf"|\s*(?:[-–—]|(?:to|until|till|through)\b|(?P<and>and)\b)\s*"
+    rf"(?:(?P<open>present|now|today|\))|{_TOLD_DAY}(?P<end>{_TOLD_YEAR}|(?<=[-–—])\d\d)\b(?!-)))?",
+    re.IGNORECASE,
+)
+_TOLD_BEFORE = regex(rf"\b(?:(since)|(between))\s+{_TOLD_DAY}$", re.IGNORECASE)
+# "Between the 15th of September " and no more stands before a year.
+_TOLD_PREFIX = 32
+
+
+def told_years(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the years that a text tells of, each as its first and its last: "1931-35", "since 2003", "the 1990s"."""
+    found: list[tuple[int, int]] = []
+    for told in _TOLD.finditer(text):
+        first, end = int(told[1]), told["end"]
+        before = _TOLD_BEFORE.search(text, max(0, told.start() - _TOLD_PREFIX), told.start())
+        last = int(told[1][: -len(end)] + end) if end else first  # "35" ends the century of its beginning
+        if end and told["and"] and not (before and before[2]):
+            found += [(first, first), (last, last)]
+        elif end and last >= first:
+            found.append((first, last))
+        elif told["open"] or (before and before[1]):
+            found.append((first, OPEN_END))
+        else:
+            found.append((first, first + 9 if told["decade"] else first))
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------------ indicator
+
+# Two strong groups say as much as a question can: the reference's normaliser.
+_SATURATION = 1.5
+# A question is short; of a pasted document only the beginning is read.
+_MOST_CHARACTERS = 2000
+
+_PARTS = {
+    "number": rf"(?:\d+|{'|'.join(words('calendar', 'numbers')[1:12])})",
+    "unit": any_of("temporal", "units"),
+    "period": rf"(?:{any_of('temporal', 'periods')}|{any_of('calendar', 'seasons')}|{_WEEKDAY})",
+    "after_no_last": any_of("temporal", "after_no_last"),
+}
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    for name, part in _PARTS.items():
+        text = text.replace(f"{{{name}}}", part)
+    return regex(text, re.IGNORECASE)
+
+
+_SHIPPED = tuple(
+    (name, float(group["weight"]), _pattern(group["pattern"]))
+    for name, group in entries("temporal", "shipped").items()
+)
+_ADDED_WEIGHT = 0.7
+_ADDED = tuple((name, _pattern(text)) for name, text in entries("temporal", "added").items())
+_NAMED_MONTH = _pattern(rf"\b(?:in|of|since|by|until|during|from|early|late)\s+{any_of('calendar', 'months')}\b")
+
+
+def indicator(question: str, *, wide: bool) -> Indicator:
+    """Return ξ of `question`; `wide` adds the contract's groups to the reference's."""
+    text = question[:_MOST_CHARACTERS]
+    found = [(name, weight) for name, weight, pattern in _SHIPPED if pattern.search(text)]
+    if wide:
+        found += [(name, _ADDED_WEIGHT) for name, pattern in _ADDED if pattern.search(text)]
+        found += [("dates", _ADDED_WEIGHT)] if _names_a_date(text) else []
+    total = 0.0
+    for _, weight in found:
+        total = total + weight
+    return Indicator(min(total / _SATURATION, 1.0), tuple(name for name, _ in found))
+
+
+def _names_a_date(text: str) -> bool:
+    """Return whether a date is named; "last week" and its like belong to other groups."""
+    dated = any(not anchor.startswith(("last ", "next ")) for anchor in anchors(text))
+    return dated or _NAMED_MONTH.search(text) is not None
+
+
+# ------------------------------------------------------------------------------------------------ event slots
+
+# C13: more slots would cost more comparisons and dilute each one's share.
+_MOST_SLOTS = 4
+# A longer clause gives its beginning and its end.
+_SHORT_CLAUSE, _EDGE = 3, 4
+_SHORTEST_TERM = 3
+# Longer quotations are sentences, not names.
+_LONGEST_QUOTATION = 80
+
+_EMPTY_WORDS = frozenset(words("temporal", "empty"))
+_SEPARATOR = regex(r"\b(?:after|before|between|or|and|then)\b|[?.!,;\n？。！，；、]", re.IGNORECASE)
+_WORD = regex(r"\w+")
+_QUOTED = regex(
+    rf'"([^"]{{1,{_LONGEST_QUOTATION}}})"|“([^”]{{1,{_LONGEST_QUOTATION}}})”|«([^»]{{1,{_LONGEST_QUOTATION}}})»'
+    rf"|「([^」]{{1,{_LONGEST_QUOTATION}}})」|(?<!\w)['‘]([^'’]{{1,{_LONGEST_QUOTATION}}})['’](?!\w)"
+)
+_PUNCTUATION = regex(r"[^\w\s'’&-]+")
+_JOINING = frozenset(words("temporal", "joining"))
+# Phones type the curly apostrophe. "I'm" and "I've" are as empty as "I".
+_ENDING = regex(r"['’](?:s|m|ve|d|ll|re)?$", re.IGNORECASE)
+
+
+def event_slots(question: str) -> tuple[str, ...]:
+    """Return E(q), at most four spans: quotations, the content words of each clause, and names.
+
+    A name is a slot of its own only when no other slot holds all of its words.
+    """
+    text = unicodedata.normalize("NFC", question[:_MOST_CHARACTERS])
+    quotations = [" ".join(next(filter(None, match.groups())).split()) for match in _QUOTED.finditer(text)]
+    slots = [quotation for quotation in quotations if len(quotation) > 1 and _WORD.search(quotation)]
+    for clause in _SEPARATOR.split(_QUOTED.sub(" ", text)):
+        slots += _clause_slots(_content(clause))
+    for name in _names(text):
+        if not any(set(_content(name)) <= set(_content(slot)) for slot in slots):
+            slots.append(name)
+    return tuple(dict.fromkeys(slots))[:_MOST_SLOTS]
+
+
+def _content(text: str) -> list[str]:
+    """Return the words that say something, in lower case; outside ASCII a word may be short."""
+    found = [word.lower() for word in _WORD.findall(text)]
+    return [w for w in found if (len(w) >= _SHORTEST_TERM or not w.isascii()) and w not in _EMPTY_WORDS]
+
+
+def _clause_slots(content: list[str]) -> list[str]:
+    if len(content) <= _SHORT_CLAUSE:
+        return [" ".join(content)] if content else []
+    return [" ".join(content[:_EDGE]), " ".join(content[-_EDGE:])]
+
+
+def _names(text: str) -> list[str]:
+    """Return the runs of capitalised words that say something."""
+    found = []
+    for phrase in _PUNCTUATION.split(text):
+        run: list[str] = []
+        for word in (*phrase.split(), ""):
+            if word[:1].isupper() or (run and word in _JOINING):
+                run.append(word)
+            elif run:
+                found.append(_trim(run))
+                run = []
+    return [name for name in found if _content(name)]
+
+
+def _trim(run: list[str]) -> str:
+    """Return the run without the empty words at its edges, which began a sentence or joined nothing."""
+    telling = [place for place, word in enumerate(run) if not _is_empty(word)]
+    return _ENDING.sub("", " ".join(run[telling[0] : telling[-1] + 1])) if telling else ""
+
+
+def _is_empty(word: str) -> bool:
+    bare = _ENDING.sub("", word).lower()
+    return bare in _EMPTY_WORDS or bare in STOP_WORDS or bare in _JOINING

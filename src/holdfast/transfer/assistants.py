@@ -1,0 +1,353 @@
+"""What assistants and memories export: ChatGPT, Claude, mem0, and message lists of OpenAI, Anthropic, LangChain."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.types import JSON, digest
+from holdfast.types.notes import Message, Notes, stated
+
+# Bookkeeping of a conversation that nobody said.
+_SYSTEM = ("system",)
+_UNSAID = ("model_editable_context", "user_editable_context")
+_THOUGHT = ("thoughts", "reasoning_recap")
+_LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
+_CLASS_ROLES = {f"{name}{kind}": role for name, role in (
+    ("Human", "user"), ("AI", "assistant"), ("System", "system"), ("Tool", "tool"), ("Function", "tool"),
+) for kind in ("Message", "MessageChunk")}  # fmt: skip
+
+
+class Lines(list[JSON]):
+    """A JSON value for each line of a file, in order; a line that is no JSON is its text, an empty one None."""
+
+
+def _rows(value: JSON, *names: str) -> Sequence[JSON]:
+    """Return the list that a value is, or holds under one of some names."""
+    if isinstance(value, list):
+        return value
+    found = next((value[name] for name in names if isinstance(stated(value, name), list)), ())
+    return found if isinstance(found, list) else ()
+
+
+def _first(rows: Sequence[JSON]) -> Mapping[str, JSON]:
+    return next((one for one in rows if isinstance(one, Mapping)), {})
+
+
+def when(value: object) -> datetime | str | None:
+    """Return a time as a message has it: seconds since 1970, or a text; None for what is none."""
+    if isinstance(value, str) and value.replace(".", "", 1).isdigit():
+        value = float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e11:
+        return datetime.fromtimestamp(value, UTC)
+    if not isinstance(value, str) or not value.strip():
+        return None
+    try:
+        read = datetime.fromisoformat(value)
+    except ValueError:
+        return value  # `remember` reads more forms, and says what is wrong
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+
+
+# ------------------------------------------------------------------------------------------------------ ChatGPT
+
+
+def is_chatgpt(value: JSON) -> bool:
+    """Return whether conversations are trees of messages."""
+    return isinstance(stated(_first(_rows(value, "conversations")) or value, "mapping"), Mapping)
+
+
+def read_chatgpt(value: JSON, notes: Notes) -> Iterator[Message]:
+    """Yield what was said on the way to each conversation's current message; other branches are noted."""
+    rows = _rows(value, "conversations") or [value]
+    for number, conversation in enumerate(rows):
+        where = f"conversation {stated(conversation, 'id') or stated(conversation, 'conversation_id') or number}"
+        mapping = stated(conversation, "mapping")
+        if not isinstance(mapping, Mapping):
+            notes.skip("it is no conversation: it has no mapping", where)
+            continue
+        session = str(stated(conversation, "conversation_id") or stated(conversation, "id") or f"chatgpt-{number}")
+        path = _branch(conversation, mapping)
+        for name in mapping:
+            if name not in path and _said_by_chatgpt(stated(mapping[name], "message"))[0]:
+                notes.skip("it stands in another branch of its conversation", f"message {name}")
+        for name in path:
+            yield from _chatgpt_message(conversation, mapping[name], name, session, notes)
+
+
+def _branch(conversation: JSON, mapping: Mapping[str, JSON]) -> dict[str, None]:
+    """Return the messages from the first to the current one; without one, to the one that was written last."""
+    leaf = stated(conversation, "current_node")
+    if leaf not in mapping:
+        parents = {stated(node, "parent") for node in mapping.values()}
+        leaves = [name for name in mapping if name not in parents]
+        leaf = max(
+            leaves, key=lambda name: _number(stated(stated(mapping[name], "message"), "create_time")), default=None
+        )
+    path: list[str] = []
+    while isinstance(leaf, str) and leaf in mapping and leaf not in path:
+        path.append(leaf)
+        leaf = stated(mapping[leaf], "parent")
+    return dict.fromkeys(reversed(path))
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _chatgpt_message(conversation: JSON, node: JSON, name: str, session: str, notes: Notes) -> Iterator[Message]:
+    message = stated(node, "message")
+    if message is None:
+        return  # the root of a tree has none
+    text, why = _said_by_chatgpt(message)
+    if not text:
+        notes.skip(why, f"message {name}")
+        return
+    author = stated(message, "author")
+    fields: dict[str, JSON] = {
+        "role": stated(author, "role"),
+        "content": text,
+        "message_id": str(stated(message, "id") or name),
+        "metadata": _without_none(
+            conversation=stated(conversation, "title"), model=stated(stated(message, "metadata"), "model_slug")
+        ),
+    }
+    if fields["role"] == "tool" and isinstance(stated(author, "name"), str):
+        fields["speaker"] = stated(author, "name")
+    at = when(stated(message, "create_time")) or when(stated(conversation, "create_time"))
+    yield Message(fields | ({"at": at} if at else {}), f"message {name}", session)
+
+
+def _said_by_chatgpt(message: JSON) -> tuple[str, str]:
+    """Return the words of a message, or why there are none to keep."""
+    metadata, content = stated(message, "metadata"), stated(message, "content")
+    kind = stated(content, "content_type")
+    if stated(stated(message, "author"), "role") in _SYSTEM or kind in _UNSAID:
+        return "", "it is the system's"
+    if stated(metadata, "is_visually_hidden_from_conversation"):
+        return "", "it is hidden in its conversation"
+    if kind in _THOUGHT:
+        return "", "it was thought and not said"
+    if not isinstance(content, Mapping):
+        return "", "it has no content"
+    parts = content.get("parts")
+    texts = [content[name] for name in ("text", "result", "content") if isinstance(content.get(name), str)]
+    texts += map(_part_of_chatgpt, parts if isinstance(parts, list) else ())
+    text = "\n".join(one for one in texts if one.strip())
+    return text, "" if text else "it has no words"
+
+
+def _part_of_chatgpt(part: JSON) -> str:
+    """Return a part that is text; of another the words of its recording, or what it is."""
+    if isinstance(part, str):
+        return part
+    if isinstance(text := stated(part, "text"), str):
+        return text
+    kind = stated(part, "content_type")
+    return f"[{kind.removesuffix('_asset_pointer').replace('_', ' ')}]" if isinstance(kind, str) else ""
+
+
+def _without_none(**given: JSON) -> dict[str, JSON]:
+    return {name: value for name, value in given.items() if isinstance(value, str) and value}
+
+
+# ------------------------------------------------------------------------------------------------------- Claude
+
+
+def is_claude(value: JSON) -> bool:
+    """Return whether conversations have `chat_messages`."""
+    return isinstance(stated(_first(_rows(value, "conversations")) or value, "chat_messages"), list)
+
+
+def read_claude(value: JSON, notes: Notes) -> Iterator[Message]:
+    """Yield what was said; the text of attachments follows the message that they came with."""
+    for number, conversation in enumerate(_rows(value, "conversations") or [value]):
+        messages = stated(conversation, "chat_messages")
+        session = str(stated(conversation, "uuid") or f"claude-{number}")
+        if not isinstance(messages, list):
+            notes.skip("it is no conversation: it has no chat_messages", f"conversation {session}")
+            continue
+        for place, message in enumerate(messages):
+            name = stated(message, "uuid") or f"{session}:{place}"
+            where = f"message {name}"
+            text, parts = _said_by_claude(message)
+            if not text and not parts:
+                notes.skip("it has no words", where)
+                continue
+            fields: dict[str, JSON] = {
+                "role": {"human": "user"}.get(str(stated(message, "sender")), stated(message, "sender")),
+                "content": parts or text,
+                "message_id": str(name),
+                "metadata": _without_none(conversation=stated(conversation, "name")),
+            }
+            at = when(stated(message, "created_at")) or when(stated(conversation, "created_at"))
+            yield Message(fields | ({"at": at} if at else {}), where, session)
+
+
+def _said_by_claude(message: JSON) -> tuple[str, list[JSON]]:
+    """Return the words of a message; as parts when it has more than words."""
+    blocks = [one for one in stated(message, "content") or () if isinstance(one, Mapping)]
+    blocks = [one for one in blocks if one.get("type") != "thinking"]  # it was not said
+    text = stated(message, "text")
+    words = text if isinstance(text, str) else ""
+    words = words or "\n".join(one["text"] for one in blocks if isinstance(one.get("text"), str))
+    attached = [
+        f"{stated(one, 'file_name') or 'attachment'}:\n{stated(one, 'extracted_content')}"
+        for one in stated(message, "attachments") or ()
+        if stated(one, "extracted_content")
+    ]
+    names = [str(name) for one in stated(message, "files") or () if (name := stated(one, "file_name"))]
+    attached += [f"[file {name}]" for name in names]
+    if any(one.get("type") not in ("text", None) for one in blocks):
+        kept = [{name: one[name] for name in one if name in _BLOCK_FIELDS} for one in blocks]
+        return words, [*kept, *({"type": "text", "text": one} for one in attached)]
+    return "\n\n".join(filter(str.strip, (words, *attached))), []
+
+
+_BLOCK_FIELDS = ("type", "text", "name", "input", "content", "id", "tool_use_id")
+
+
+# --------------------------------------------------------------------------------------------------------- mem0
+
+
+def is_mem0(value: JSON) -> bool:
+    """Return whether there are memories: texts under `memory`, each with an id."""
+    first = _first(_rows(value, "results", "memories"))
+    return isinstance(first.get("memory"), str) and "id" in first
+
+
+def read_mem0(value: JSON, notes: Notes) -> Iterator[Message]:
+    """Yield memories, each as one message that is kept for good."""
+    for number, one in enumerate(_rows(value, "results", "memories")):
+        where = f"memory {stated(one, 'id') or number}"
+        text = stated(one, "memory")
+        if one is None and isinstance(value, Lines):
+            continue
+        if not isinstance(text, str) or not text.strip():
+            notes.skip("it has no memory: no text", where)
+            continue
+        metadata = stated(one, "metadata")
+        fields: dict[str, JSON] = {
+            "role": "user",
+            "content": text,
+            "message_id": str(stated(one, "id") or digest("mem0", text)),
+            "metadata": metadata if isinstance(metadata, Mapping) else {},
+        }
+        if isinstance(categories := stated(one, "categories"), list) and categories:
+            fields["metadata"] = {"categories": categories, **fields["metadata"]}
+        at = when(stated(one, "created_at"))
+        who = {name: _name(stated(one, f"{name}_id")) for name in ("user", "agent", "run")}
+        yield Message(fields | ({"at": at} if at else {}), where, who["run"], who["user"], who["agent"], lasting=True)
+
+
+def _name(value: object) -> str | None:
+    return str(value) if isinstance(value, str | int) and str(value).strip() else None
+
+
+# ------------------------------------------------------------------------------------------------ message lists
+
+
+def is_messages(value: JSON) -> bool:
+    """Return whether there are messages with a role, or lists of them."""
+    rows = _rows(value, "messages") or ([value] if isinstance(value, Mapping) else [])
+    first = _first(rows)
+    return bool(first) and (_read_any(first) is not None or isinstance(first.get("messages"), list))
+
+
+def read_message_lists(value: JSON, session: str, notes: Notes) -> Iterator[Message]:
+    """Yield the messages of one list, or of several: a line or an element with `messages` is a session of its own."""
+    rows = _rows(value, "messages") or [value]
+    what = "line" if isinstance(value, Lines) else "message"
+    start = 1 if isinstance(value, Lines) else 0
+    seen: dict[str, Counter[str]] = {}
+    for number, row in enumerate(rows, start=start):
+        if row is None and isinstance(value, Lines):
+            continue
+        inner = stated(row, "messages")
+        if isinstance(inner, list):
+            name = _name(stated(row, "session") or stated(row, "id") or stated(row, "thread_id"))
+            each = [(one, f"{what} {number}, message {place}") for place, one in enumerate(inner)]
+            called = name or f"{session} {number}"
+        else:
+            each, called = [(row, f"{what} {number}")], session
+        for one, where in each:
+            yield from _listed_message(one, where, called, seen.setdefault(called, Counter()), notes)
+
+
+def _listed_message(row: JSON, where: str, session: str, seen: Counter[str], notes: Notes) -> Iterator[Message]:
+    fields = _read_any(row) if isinstance(row, Mapping) else None
+    if fields is None:
+        notes.skip("it is no message: it has no role and content", where)
+        return
+    content, calls = fields.get("content"), fields.get("tool_calls")
+    if not (content.strip() if isinstance(content, str) else content) and not calls:
+        notes.skip("it has no words", where)
+        return
+    own = next((fields.pop(name) for name in ("message_id", "id") if isinstance(fields.get(name), str)), None)
+    if own is None:
+        # Known by its words and how often they came before: a longer file of the same chat begins the same.
+        key = digest(fields.get("role"), content, calls, str(fields.get("at")))
+        own = f"said-{key}-{seen[key]}"
+        seen[key] += 1
+    named = _name(fields.pop("session", None) or fields.pop("session_id", None))
+    yield Message({**fields, "message_id": own}, where, named or session)
+
+
+def _read_any(row: Mapping[str, Any]) -> dict[str, JSON] | None:
+    """Return a message of any of these kinds with role and content; None for what is no message."""
+    inner, kind = row.get("data"), row.get("type")
+    if isinstance(inner, Mapping) and kind in _LANGCHAIN_ROLES:
+        return _of_langchain(inner, _LANGCHAIN_ROLES[str(kind)])
+    if isinstance(row.get("kwargs"), Mapping) and isinstance(path := row.get("id"), list) and path:
+        role = _CLASS_ROLES.get(str(path[-1]))
+        return None if role is None else _of_langchain(row["kwargs"], role)
+    if kind in _LANGCHAIN_ROLES and "content" in row and "role" not in row:
+        return _of_langchain(row, _LANGCHAIN_ROLES[str(kind)])
+    if kind in ("function_call", "function_call_output"):
+        return _of_responses(row)
+    if not isinstance(row.get("role"), str) or not ("content" in row or "tool_calls" in row):
+        return None
+    fields = {name: value for name, value in row.items() if value is not None and name != "type"}
+    parts = fields.get("content")
+    results = isinstance(parts, list) and all(stated(part, "type") == "tool_result" for part in parts)
+    if fields["role"] == "user" and parts and results:
+        fields["role"] = "tool"  # Anthropic gives the answer of a tool to the user
+    return _timed(fields)
+
+
+def _of_responses(row: Mapping[str, Any]) -> dict[str, JSON]:
+    """Return a call of a function, or its answer, as OpenAI lists them beside messages."""
+    if row["type"] == "function_call_output":
+        return {"role": "tool", "content": row.get("output") or "", "tool_call_id": row.get("call_id")}
+    call = {"id": row.get("call_id"), "function": {"name": row.get("name"), "arguments": row.get("arguments")}}
+    return {"role": "assistant", "content": "", "tool_calls": [call]}
+
+
+def _of_langchain(data: Mapping[str, Any], role: str) -> dict[str, JSON]:
+    fields = {name: data[name] for name in ("content", "tool_calls", "name", "id", "tool_call_id") if data.get(name)}
+    calls = stated(data.get("additional_kwargs"), "tool_calls")
+    if calls and "tool_calls" not in fields:
+        fields["tool_calls"] = calls
+    if isinstance(fields.get("tool_calls"), list):
+        fields["tool_calls"] = [
+            {"id": stated(one, "id"), "function": {"name": one["name"], "arguments": _written(stated(one, "args"))}}
+            if isinstance(stated(one, "name"), str)
+            else one
+            for one in fields["tool_calls"]
+        ]
+    return _timed({"role": role, "content": "", **fields})
+
+
+def _written(arguments: JSON) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _timed(fields: dict[str, JSON]) -> dict[str, JSON]:
+    for name in ("at", "created_at", "createdAt", "create_time", "timestamp", "time", "date"):
+        if name in fields:
+            at = when(fields.pop(name))
+            return fields | ({"at": at} if at else {})
+    return fields

@@ -1,0 +1,374 @@
+"""What messengers export: WhatsApp (text), Telegram (result.json) and Slack (a folder of days)."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from holdfast.errors import InputError
+from holdfast.transfer.assistants import when
+from holdfast.types import JSON, digest
+from holdfast.types.notes import Message, Notes, stated
+
+Files = Mapping[str, Callable[[], bytes]]
+
+# ----------------------------------------------------------------------------------------------------- WhatsApp
+
+# Marks of direction that WhatsApp puts around names and attachments, and its narrow spaces.
+_MARKS = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_DATE = r"(?P<a>\d{1,4})(?P<sep>[./\-])(?P<b>\d{1,2})(?P=sep)(?P<c>\d{2,4})"
+_CLOCK = (
+    r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?\s*"
+    r"(?P<half>[ap]\.?\s?m\.?)?"
+)
+# [31.12.21, 23:59:59] Name: words (iOS), or 31/12/2021, 23:59 - Name: words (Android); Finns write "klo" between.
+_LINE = re.compile(
+    rf"^(?P<open>\[)?{_DATE},?\s+(?:klo\s+|at\s+)?{_CLOCK}(?(open)\]\s*|\s+[-–]\s+)(?P<rest>.*)$", re.IGNORECASE
+)
+_SPEAKER = re.compile(r"^(?P<who>[^:\n]{1,80}?):(?:\s(?P<words>.*))?$", re.DOTALL)
+# What stands for a picture or a recording that was left out, and for one that lies beside the text.
+_LEFT_OUT = re.compile(
+    r"^<?(?:media|image|video|audio|sticker|gif|document|contact card|voice message)\b.{0,40}\bomitted>?$",
+    re.IGNORECASE,
+)
+_DELETED = re.compile(r"^(?:this message was deleted|you deleted this message)\.?$", re.IGNORECASE)
+# The first line of nearly every chat, said by nobody though it may stand behind a name.
+_SYSTEM = re.compile(r"messages and calls are end-to-end encrypted|your security code with .* changed", re.IGNORECASE)
+_LEAST_LINES = 2
+_LAST_SHORT_YEAR = 999
+_NO_ZONE = "times are read as UTC: the file names no zone; give zone (--zone) to say where it was written"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    line: int
+    numbers: tuple[int, int, int]
+    clock: tuple[int, int, int]
+    half: str
+    dotted: bool
+    rest: str
+
+
+def is_whatsapp(text: str) -> bool:
+    """Return whether lines begin as those of a chat do."""
+    lines = [line for line in text.split("\n", 40)[:40] if line.strip()]
+    return bool(lines) and sum(_read_line(1, line) is not None for line in lines) >= min(_LEAST_LINES, len(lines))
+
+
+def _read_line(number: int, line: str) -> _Entry | None:
+    clean = _MARKS.sub("", line).replace("\u202f", " ").replace("\xa0", " ").rstrip("\r")
+    found = _LINE.match(clean)
+    if found is None:
+        return None
+    a, b, c = int(found["a"]), int(found["b"]), int(found["c"])
+    clock = (int(found["hour"]), int(found["minute"]), int(found["second"] or 0))
+    return _Entry(number, (a, b, c), clock, (found["half"] or "").lower()[:1], found["sep"] == ".", found["rest"])
+
+
+def read_whatsapp(text: str, session: str, zone: tzinfo | None, notes: Notes) -> Iterator[Message]:
+    """Yield the messages of a chat; a message may have many lines. Lines of the app itself are noted."""
+    entries: list[_Entry] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        entry = _read_line(number, line)
+        if entry is not None:
+            entries.append(entry)
+        elif entries:
+            more = _MARKS.sub("", line.rstrip("\r"))
+            entries[-1] = replace(entries[-1], rest=f"{entries[-1].rest}\n{more}")
+        elif line.strip():
+            notes.skip("it stands before the first message", f"line {number}")
+    order = _date_order(entries, notes)
+    if zone is None and entries:
+        notes.warn(_NO_ZONE)
+    seen: Counter[str] = Counter()
+    called = re.sub(r"^WhatsApp Chat (?:with|-) ", "", session)
+    for one in entries:
+        yield from _whatsapp_message(one, order, called, zone or UTC, seen, notes)
+
+
+def _whatsapp_message(
+    entry: _Entry, order: str, session: str, zone: tzinfo, seen: Counter[str], notes: Notes
+) -> Iterator[Message]:
+    where, rest = f"line {entry.line}", entry.rest.rstrip()
+    at = _moment(entry, order, zone)
+    said = _SPEAKER.match(rest)
+    words = (said["words"] or "").strip() if said else ""
+    reason = next(
+        (
+            reason
+            for reason, holds in (
+                ("its date or time does not exist", at is None),
+                ("it is a line of the app, said by nobody", said is None or _SYSTEM.search(words) is not None),
+                ("it is a picture, recording or file that was left out", _LEFT_OUT.match(words) is not None),
+                ("it was deleted", _DELETED.match(words) is not None),
+                ("it has no words", not words),
+            )
+            if holds
+        ),
+        None,
+    )
+    if reason is not None or said is None or at is None:
+        notes.skip(reason or "", where)
+        return
+    who = said["who"].strip().lstrip("~").strip()
+    # Known by its words and its minute, and how often both came before: a longer export begins the same.
+    key = digest("whatsapp", who, at.replace(tzinfo=None).isoformat(), words)
+    fields = {"role": "user", "speaker": who, "content": words, "at": at, "message_id": f"wa-{key}-{seen[key]}"}
+    seen[key] += 1
+    yield Message(fields, where, session)
+
+
+def _moment(entry: _Entry, order: str, zone: tzinfo) -> datetime | None:
+    named = dict(zip(order, entry.numbers, strict=True))
+    hour = entry.clock[0]
+    if entry.half:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if entry.half == "p" else 0)
+    year = named["y"] + (2000 if named["y"] < 100 else 0)
+    try:
+        return datetime(year, named["m"], named["d"], hour, *entry.clock[1:], tzinfo=zone)
+    except ValueError:
+        return None
+
+
+def _date_order(entries: Sequence[_Entry], notes: Notes) -> str:
+    """Return in which order year, month and day stand: the one in which dates exist and time does not run back."""
+    if not entries:
+        return "dmy"
+    if 2 * sum(one.numbers[0] > _LAST_SHORT_YEAR for one in entries) > len(entries):
+        return "ymd"
+    fitting = {order: sum(_moment(one, order, UTC) is not None for one in entries) for order in ("dmy", "mdy")}
+    best = [order for order in fitting if fitting[order] == max(fitting.values())]
+    if len(best) > 1:
+        back = {order: _steps_back(entries, order) for order in best}
+        best = [order for order in best if back[order] == min(back.values())]
+    if len(best) == 1:
+        return best[0]
+    if all(one.dotted for one in entries):  # whoever writes dots puts the day first
+        return "dmy"
+    order = "mdy" if any(one.half for one in entries) else "dmy"
+    read = "month, day, year" if order == "mdy" else "day, month, year"
+    notes.warn(f"dates do not tell whether the day or the month comes first; they are read as {read}")
+    return order
+
+
+def _steps_back(entries: Sequence[_Entry], order: str) -> int:
+    moments = [moment for one in entries if (moment := _moment(one, order, UTC)) is not None]
+    return sum(later < earlier for earlier, later in pairwise(moments))
+
+
+# ----------------------------------------------------------------------------------------------------- Telegram
+
+
+def is_telegram(value: JSON) -> bool:
+    """Return whether it is a chat of numbered messages, or a list of chats."""
+    if isinstance(stated(stated(value, "chats"), "list"), list):
+        return True
+    messages = stated(value, "messages")
+    first = next((one for one in messages if isinstance(one, Mapping)), {}) if isinstance(messages, list) else {}
+    return stated(first, "type") in ("message", "service") and isinstance(stated(first, "id"), int)
+
+
+def read_telegram(value: JSON, zone: tzinfo | None, notes: Notes) -> Iterator[Message]:
+    """Yield the messages of one chat, or of all; each chat is a session."""
+    chats = stated(stated(value, "chats"), "list") or [value]
+    left = stated(stated(value, "left_chats"), "list") or []
+    for number, chat in enumerate((*chats, *left)):
+        messages = stated(chat, "messages")
+        session = str(stated(chat, "name") or stated(chat, "id") or f"telegram-{number}")
+        if not isinstance(messages, list):
+            notes.skip("it is no chat: it has no messages", f"chat {number}")
+            continue
+        for place, message in enumerate(messages):
+            where = f"{session}, message {stated(message, 'id') or place}"
+            fields = _telegram_message(chat, message, zone, notes, where)
+            if fields is not None:
+                yield Message(fields, where, session)
+
+
+def _telegram_message(
+    chat: JSON, message: JSON, zone: tzinfo | None, notes: Notes, where: str
+) -> dict[str, JSON] | None:
+    if stated(message, "type") == "service":
+        notes.skip("it is a line of the app, said by nobody", where)
+        return None
+    words = _telegram_words(message)
+    at = when(stated(message, "date_unixtime"))
+    if at is None and (at := _local(stated(message, "date"), zone)) is not None and zone is None:
+        notes.warn(_NO_ZONE)
+    if not words or not isinstance(stated(message, "id"), int):
+        notes.skip("it has no words" if isinstance(message, Mapping) else "it is no message", where)
+        return None
+    who = stated(message, "from") or stated(message, "author") or stated(message, "from_id")
+    quoted = stated(message, "forwarded_from")
+    fields: dict[str, JSON] = {
+        "role": "user",
+        "content": f"(forwarded from {quoted}) {words}" if isinstance(quoted, str) else words,
+        "message_id": f"tg-{stated(chat, 'id') or stated(chat, 'name')}-{stated(message, 'id')}",
+    }
+    if isinstance(who, str) and who.strip():
+        fields["speaker"] = who
+    if at is not None:
+        fields["at"] = at
+    return fields
+
+
+def _telegram_words(message: JSON) -> str:
+    text = stated(message, "text")
+    parts = text if isinstance(text, list) else [text]
+    words = "".join(one if isinstance(one, str) else str(stated(one, "text") or "") for one in parts if one)
+    if not words.strip() and isinstance(emoji := stated(message, "sticker_emoji"), str):
+        words = f"[sticker {emoji}]"
+    if not words.strip() and isinstance(poll := stated(stated(message, "poll"), "question"), str):
+        words = f"[poll] {poll}"
+    return words.strip()
+
+
+def _local(text: object, zone: tzinfo | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text)).replace(tzinfo=zone or UTC)
+    except ValueError:
+        return None
+
+
+# -------------------------------------------------------------------------------------------------------- Slack
+
+_DAY = re.compile(r"^\d{4}-\d{2}-\d{2}\.json$")
+_PEOPLE = ("users.json", "org_users.json")
+_CHANNELS = ("channels.json", "groups.json", "mpims.json", "dms.json")
+# What is said by somebody although it has a subtype; the others tell who came, went or changed a topic.
+_SAID = ("bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
+_REFERENCE = re.compile(r"<(?P<kind>[@#!]?)(?P<name>[^>|]+)(?:\|(?P<label>[^>]*))?>")
+
+
+def is_slack(files: Files) -> bool:
+    """Return whether there are folders of days, and a list of channels or people."""
+    names = [PurePosixPath(name) for name in files]
+    days = any(_DAY.match(one.name) and len(one.parts) > 1 for one in names)
+    return days and any(one.name in (*_PEOPLE, *_CHANNELS) for one in names)
+
+
+def read_slack(files: Files, notes: Notes) -> Iterator[Message]:
+    """Yield the messages of every channel, in the order of time; each channel is a session."""
+    people = _people(files, notes)
+    channels = _channels(files, people, notes)
+    days: dict[str, list[str]] = {}
+    for name in files:
+        path = PurePosixPath(name)
+        if _DAY.match(path.name) and len(path.parts) > 1:
+            days.setdefault(path.parts[-2], []).append(name)
+    for folder, names in sorted(days.items()):
+        session = channels.get(folder, folder)
+        rows = [(_stamp(row), name, row) for name in sorted(names) for row in _slack_rows(files, name, notes)]
+        for _, name, row in sorted(rows, key=lambda one: one[0]):
+            fields = _slack_message(row, folder, people, channels, notes, name)
+            if fields is not None:
+                yield Message(fields, f"{name}, ts {stated(row, 'ts')}", session)
+
+
+def _slack_rows(files: Files, name: str, notes: Notes) -> Sequence[JSON]:
+    try:
+        rows = json.loads(files[name]().decode("utf-8-sig"))
+    except (ValueError, RecursionError, InputError) as error:
+        notes.skip("the file cannot be read as JSON", f"{name}: {error}"[:200])
+        notes.cut(f"{name} is broken; its messages are missing")
+        return ()
+    if not isinstance(rows, list):
+        notes.skip("the file is no list of messages", name)
+        return ()
+    return rows
+
+
+def _people(files: Files, notes: Notes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in files:
+        if PurePosixPath(name).name in _PEOPLE:
+            for one in _slack_rows(files, name, notes):
+                profile = stated(one, "profile")
+                called = (stated(profile, "display_name"), stated(one, "real_name"), stated(profile, "real_name"))
+                known = next((str(who) for who in (*called, stated(one, "name")) if who), None)
+                if known and isinstance(stated(one, "id"), str):
+                    found[one["id"]] = known
+    return found
+
+
+def _channels(files: Files, people: Mapping[str, str], notes: Notes) -> dict[str, str]:
+    """Return what channels are called, by the names and ids of their folders; a direct message by who is in it."""
+    found: dict[str, str] = {}
+    for name in files:
+        if PurePosixPath(name).name in _CHANNELS:
+            for one in _slack_rows(files, name, notes):
+                members = [people.get(str(who), str(who)) for who in stated(one, "members") or ()]
+                direct = PurePosixPath(name).name in ("dms.json", "mpims.json")
+                called = ", ".join(members) if direct and members else stated(one, "name")
+                if isinstance(called, str) and called:
+                    found |= {str(key): called for key in (stated(one, "id"), stated(one, "name")) if key}
+    return found
+
+
+def _stamp(row: JSON) -> float:
+    try:
+        return float(str(stated(row, "ts")))
+    except ValueError:
+        return 0.0
+
+
+def _slack_message(
+    row: JSON, channel: str, people: Mapping[str, str], channels: Mapping[str, str], notes: Notes, file: str
+) -> dict[str, JSON] | None:
+    where, subtype = f"{file}, ts {stated(row, 'ts')}", stated(row, "subtype")
+    at = when(stated(row, "ts"))
+    if not isinstance(row, Mapping) or row.get("type", "message") != "message" or not isinstance(at, datetime):
+        notes.skip("it is no message: it has no time", where)
+        return None
+    if subtype is not None and subtype not in _SAID:
+        notes.skip("it is a line of the app, said by nobody", where)
+        return None
+    words = _slack_words(row, people, channels)
+    if not words:
+        notes.skip("it has no words", where)
+        return None
+    is_bot = subtype == "bot_message" or (row.get("bot_id") is not None and row.get("user") is None)
+    profile = row.get("user_profile")
+    known = (people.get(str(row.get("user"))), stated(profile, "display_name"), stated(profile, "real_name"))
+    who = next((str(one) for one in (*known, row.get("username"), row.get("user")) if one), "")
+    fields: dict[str, JSON] = {
+        "role": "tool" if is_bot else "user",
+        "content": words,
+        "at": at,
+        "message_id": f"slack-{channel}-{row['ts']}",
+    }
+    thread = row.get("thread_ts")
+    if who:
+        fields["speaker"] = who
+    if isinstance(thread, str) and thread != row["ts"]:
+        fields["metadata"] = {"thread": thread}
+    return fields
+
+
+def _slack_words(row: Mapping[str, JSON], people: Mapping[str, str], channels: Mapping[str, str]) -> str:
+    def name(found: re.Match[str]) -> str:
+        kind, target, label = found["kind"], found["name"], found["label"]
+        if kind == "@":
+            return f"@{people.get(target, label or target)}"
+        if kind == "#":
+            return f"#{label or channels.get(target, target)}"
+        if kind == "!":
+            return label or f"@{target.split('^')[0]}"
+        return f"{label} ({target})" if label and label != target else target
+
+    text = row.get("text")
+    words = html.unescape(_REFERENCE.sub(name, text)) if isinstance(text, str) else ""
+    if not words.strip():
+        attached = [stated(one, "text") or stated(one, "fallback") for one in row.get("attachments") or ()]
+        words = "\n".join(html.unescape(_REFERENCE.sub(name, one)) for one in attached if isinstance(one, str))
+    files = [str(title) for one in row.get("files") or () if (title := stated(one, "title") or stated(one, "name"))]
+    return "\n".join(filter(str.strip, (words.strip(), *(f"[file {title}]" for title in files))))
