@@ -27,7 +27,8 @@ from holdfast.kernels import vectors
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
 from holdfast.settings import EmbeddingSettings, RetrievalSettings
-from holdfast.store.sqlite.blocks import CARRIED, CARRYING_MODELS, TIERS, DenseBlock, Funnel
+from holdfast.store.contract import CARRYING_MODELS, TIERS
+from holdfast.store.sqlite.blocks import CARRIED, DenseBlock, Funnel
 from holdfast.text.questions import without_names
 
 TOP = 10

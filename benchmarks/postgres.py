@@ -31,12 +31,10 @@ import synthetic
 from measuring import ONE_THREAD, RESULTS, describe_machine, percentiles
 
 from holdfast import Memory, Settings
-from holdfast.eval.manifest import commit
-from holdfast.eval.report import Table
+from holdfast.eval.report import Table, commit
 from holdfast.kernels.vectors import halve
-from holdfast.store.contract import Restoration, SpaceChange
+from holdfast.store.contract import CARRYING_MODELS, Restoration, SpaceChange
 from holdfast.store.postgres.search import APPROXIMATE_FROM
-from holdfast.store.sqlite.blocks import CARRYING_MODELS
 from holdfast.types import Kept, StoredVector, Unit
 
 OUT = RESULTS / "postgres.json"

@@ -34,8 +34,8 @@ from holdfast.eval.run import CachedEmbedder
 from holdfast.eval.systems import Product, ProductReader
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
-from holdfast.ranking.fuse import nearness
 from holdfast.ranking.pool import Pool
+from holdfast.ranking.score import nearness
 from holdfast.settings import EmbeddingSettings, RefusalSettings, Settings
 
 # A wrong refusal is the worse mistake: a caller can ignore a hit, not find one that is not there.

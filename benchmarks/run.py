@@ -53,7 +53,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from holdfast import Memory, Settings
-from holdfast.eval.manifest import commit
+from holdfast.eval.report import commit
 from holdfast.models import build_embedder
 from holdfast.settings import EmbeddingSettings
 

@@ -36,8 +36,7 @@ import synthetic
 from measuring import MS, ONE_THREAD, RESULTS, describe_machine, percentiles, time_by_turns
 
 from holdfast import Memory
-from holdfast.eval.manifest import commit
-from holdfast.eval.report import Table
+from holdfast.eval.report import Table, commit
 
 USER = "ana"
 QUESTIONS, ROUNDS = 300, 10

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Settings
-from holdfast.eval.manifest import StoredRun
-from holdfast.eval.report import Table, figure, metric_cell, paired_cell, signed
+from holdfast.eval.report import StoredRun, Table, figure, metric_cell, paired_cell, signed
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "evaluation.md"
 PLACE = re.compile(r"<!-- figures: (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)

@@ -21,7 +21,7 @@ from holdfast.ranking.pool import Pool
 from holdfast.retrieval.strategy import retrieve as look_for
 from holdfast.settings import EmbeddingSettings
 from holdfast.store.contract import ALL, look
-from holdfast.store.sqlite.shard import microseconds
+from holdfast.store.rows import microseconds
 from holdfast.store.sqlite.sqlite_reading import SqliteReading
 from holdfast.types import Claims, Deadline, Unit, View
 

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.derivation import derivation
+from holdfast.openers import derivation
 from holdfast.settings import Settings
 
 # Read before the tests hide the environment.

@@ -7,7 +7,6 @@ Importing does nothing; `Memory.open()` does.
 from typing import TYPE_CHECKING
 
 from holdfast.client.asynchronous import AsyncMemory
-from holdfast.documents.knowledge import FolderReport
 from holdfast.errors import (
     AccessError,
     BudgetError,
@@ -51,6 +50,7 @@ from holdfast.types import (
     Written,
 )
 from holdfast.types.contexts import Context
+from holdfast.types.outcomes import FolderReport
 
 if TYPE_CHECKING:
     from holdfast.client.asynchronous import AsyncMemory

@@ -6,21 +6,16 @@ import dataclasses
 import difflib
 import functools
 import inspect
-import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
-from importlib import import_module
-from pathlib import Path
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from holdfast.context.candidates import session_turns
-from holdfast.context.plan import ContextRequest, base_start, plan_tail
-from holdfast.documents.core import Desk, check_path, document_name, is_folder, read_file, rules
+from holdfast.context.plan import ContextRequest, _check_whole, check_budget, share_of
+from holdfast.documents.core import Desk, rules
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Owned, Redact
-from holdfast.lifecycle.compact import agents
 from holdfast.messages.checks import (
     check_flag,
     check_given_text,
@@ -32,17 +27,15 @@ from holdfast.messages.checks import (
     check_text,
     check_time,
     choose,
-    refuse_foreign,
 )
 from holdfast.messages.content import Query, asked_in, said_in
 from holdfast.messages.redaction import redact_json
-from holdfast.retrieval.collect import Question
+from holdfast.retrieval.question import Question
 from holdfast.retrieval.strategy import build_strategies, find_profile
-from holdfast.settings import IngestSettings, Settings
+from holdfast.settings import AssemblySettings, IngestSettings, Settings
 from holdfast.store.filters import parse_filter
-from holdfast.store.postgres.address import is_postgres
 from holdfast.text.tokens import TokenCounter
-from holdfast.types import AUTHORS, SCOPES, Document, SourceLimits, View
+from holdfast.types import AUTHORS, SCOPES, View
 
 Filters = Mapping[str, Any]
 P = ParamSpec("P")
@@ -51,8 +44,6 @@ R = TypeVar("R")
 _STORED_AS = {"ttl": "expires_at"}
 # More than a store can hold; a larger number is a slip, and SQLite has no room for it.
 _MOST_ASKED = 2**40
-# What Linux, macOS and Windows take.
-_MAX_FILE_NAME, _MAX_PATH = 255, 4_096
 
 
 # --------------------------------------------------------------------------------------- keywords of many verbs
@@ -312,63 +303,6 @@ def make_request(
     return request, found.warnings
 
 
-def tail_of(desk: Desk, view: View) -> frozenset[str]:
-    """Return T_recent and T_base of a context of the full budget."""
-    settings = desk.settings.assembly
-    found, turns = rules(desk, view), session_turns(desk.store, view)
-    request = ContextRequest(
-        settings.budget, desk.counter, settings, found.hard, found.soft, session_turns=turns, zone=view.zone or UTC
-    )
-    base = turns[base_start(len(turns), settings.min_turns) :]
-    return plan_tail(request).tail_ids | {turn.id for turn in base}
-
-
-def find_protected(desk: Desk, view: View) -> frozenset[str]:
-    """Return T_recent and T_base of a context of the full budget: they are never compacted (law 7).
-
-    Each agent has a tail of its own.
-    """
-    everyone = agents(desk.store, view) | {view.agent, None}
-    tails = (tail_of(desk, dataclasses.replace(view, agent=agent)) for agent in everyone)
-    return frozenset().union(*tails)
-
-
-def make_document(desk: Desk, view: View, source: object, name: str | None, *, scope: str, core: bool) -> Document:
-    """Return what is to be taken in: a file by its path, or a text or a file's bytes under a name."""
-    path = check_path(check_location("source", source)) if isinstance(source, Path) else None
-    if path is not None and is_folder(path):
-        raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
-    owner = None if choose("scope", scope, ("user", "global")) == "global" else view.user
-    most = desk.settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
-    if isinstance(source, bytes):
-        refuse_foreign(name or "")
-    body = source if isinstance(source, bytes) else _read_given(source, path, most)
-    called, place = document_name(desk, view, owner, name, path), str(path.resolve()) if path else ""
-    body = desk.clean(body) if core else body
-    return Document(tenant=view.tenant, user=owner, name=called, body=body, path=place, core=core)
-
-
-def _read_given(source: object, path: Path | None, most: int) -> bytes:
-    return check_given_text("source", source).encode() if path is None else read_file(path, most)
-
-
-# ------------------------------------------------------------------------------------------------------ servers
-
-
-def is_address(path: object) -> bool:
-    """Return whether a caller names a server, and not a file."""
-    return isinstance(path, str) and path.startswith(("http://", "https://", "unix:"))
-
-
-def connect(address: object, token: str | None, own: Mapping[str, object]) -> object:
-    """Return the memory of a server; its door is an extra, and is found when it is asked for.
-
-    Raises:
-        MissingExtraError: the extra is not installed.
-    """
-    return import_module("holdfast.client.remote").connect(address, token, own)
-
-
 # ------------------------------------------------------------------------------------------------ single values
 
 
@@ -410,26 +344,19 @@ def check_limit(limit: int | None) -> int | None:
     return limit
 
 
-def check_store(what: str, path: object) -> str | Path:
-    """Return where a store is: the address of a database, or a path."""
-    if isinstance(path, str) and is_postgres(path):
-        return path
-    return check_location(what, path)
+# ------------------------------------------------------------------------------------------------- budgets
 
 
-def check_location(what: str, path: object) -> Path:
-    """Return a file's or folder's path that a file system can have."""
-    if not isinstance(path, str | Path):
-        raise InputError(f"{what} = {shown(path)} is not a path; give a str or a Path")
-    name = str(path)
-    try:
-        longest = max(len(os.fsencode(part)) for part in (Path(name).parts or ("",)))
-    except UnicodeEncodeError as error:
-        raise InputError(f"{what} = {shown(name)} holds a lone surrogate; decode the source as UTF-8") from error
-    if not name.strip() or "\x00" in name:
-        raise InputError(f"{what} = {shown(name)} cannot be a path; name a file or a folder")
-    if longest > _MAX_FILE_NAME or len(name) > _MAX_PATH:
-        raise InputError(
-            f"{what} = {shown(name)} is too long; a name has at most {_MAX_FILE_NAME} bytes, a path {_MAX_PATH:,}"
-        )
-    return Path(name)
+def choose_budget(settings: AssemblySettings, budget: int | None = None, window: int | None = None) -> int:
+    """Return τ: the budget given, else a share of the host's window under the ceiling, else the settings' budget.
+
+    Raises:
+        InputError: a value is not a whole number.
+        BudgetError: it leaves no room for a single token.
+    """
+    if budget is not None:
+        return check_budget(budget)
+    if window is None:
+        return settings.budget
+    whole = _check_whole("window", window)
+    return check_budget(min(share_of(whole, settings.window_fraction), settings.ceiling))

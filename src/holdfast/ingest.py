@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from holdfast.errors import EmbedderError, NotFoundError, StoreError
-from holdfast.lifecycle.gate import judge_by_words, judge_units
+from holdfast.errors import NotFoundError, StoreError
+from holdfast.lifecycle.embedding import Indexing, embed_all
 from holdfast.lifecycle.supersede import find_superseded
 from holdfast.messages.checks import choose_scope
 from holdfast.messages.content import Said, identity, occurrence_id, read_content
 from holdfast.messages.redaction import redact_json
-from holdfast.models.embedder import Embedder, check_vectors
-from holdfast.settings import GateSettings, Settings
-from holdfast.store.contract import Analyse, Promotion, Store, Supersession
+from holdfast.settings import Settings
+from holdfast.store.contract import Analyse, Store, Supersession
 from holdfast.types import Draft, Gate, Scope, Unit, Written
-from holdfast.types.outcomes import Claimed
 
 log = logging.getLogger("holdfast")
-# Enough to keep every core busy; little enough that a crash costs less than a second of work.
-_EMBEDDED_TOGETHER = 64
-# So many refusals in a row are an embedder that is down, and each may cost a timeout.
-_TRIED_ALONE = 3
 
 Redact = Callable[[str], str]
 
@@ -67,58 +61,6 @@ def remember(
     return [_reported(done, gates, replaced) for done in written]
 
 
-@dataclass(frozen=True, slots=True)
-class Indexing:
-    """How kept units are embedded and judged. `awaited` says that an embedder is wanted and cannot be used yet."""
-
-    embedder: Embedder | None
-    gate: GateSettings
-    awaited: bool = False
-    failed: Callable[[], None] = lambda: None
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """How many vectors were written, and what the gate decided, by unit."""
-
-    written: int = 0
-    gates: Mapping[str, Gate] = field(default_factory=dict)
-
-
-def embed_all(units: Sequence[Unit], store: Store, indexing: Indexing) -> dict[str, Gate]:
-    """Embed and judge units batch by batch: a crash in a long list costs little, and a long list stays linear."""
-    gates: dict[str, Gate] = {}
-    for start in range(0, len(units), _EMBEDDED_TOGETHER):
-        gates |= embed(units[start : start + _EMBEDDED_TOGETHER], store, indexing).gates
-    return gates
-
-
-def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
-    """Judge units that are kept already, and write their vectors.
-
-    The gate comes before the index, so that no turn matches itself (C17). An embedder that fails loses nothing, nor
-    does a disk that is full by now: the words are safe, and the units wait for their vectors and for the gate.
-    """
-    embedder = indexing.embedder
-    if not units or (embedder is None and indexing.awaited):
-        return Indexed()
-    try:
-        if embedder is None:
-            gates = judge_by_words(units, indexing.gate)
-            if gates:
-                store.mark([Promotion(*gate) for gate in gates])
-            return Indexed(0, {unit.id: gate for unit, gate in gates})
-        given = embedder.embed_documents([unit.text for unit in units])
-        vectors = check_vectors(given, len(units), embedder.dims, embedder.space)
-        gates = judge_units(store, embedder.space, units, vectors, indexing.gate)
-        written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])
-    except (EmbedderError, StoreError) as error:
-        log.warning("%d units are kept and wait for their vectors or the gate: %s", len(units), error)
-        indexing.failed()
-        return Indexed()
-    return Indexed(written, {unit.id: gate for unit, gate in gates})
-
-
 def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -> dict[str, tuple[str, ...]]:
     """Let turns that plainly replace earlier ones take their place; return which replaced which (C19)."""
     if not settings.changes.detect:
@@ -140,70 +82,6 @@ def _reported(done: Written, gates: Mapping[str, Gate], replaced: Mapping[str, t
     if not promoted and done.id not in replaced:
         return done
     return replace(done, promoted=promoted, superseded=replaced.get(done.id, ()))
-
-
-def embed_waiting(
-    store: Store,
-    indexing: Indexing,
-    space: str,
-    *,
-    stop: Callable[[], bool] = lambda: False,
-    done: Callable[[int], None] = lambda _: None,
-) -> None:
-    """Embed every unit that waits, batch by batch; `done` hears of each batch.
-
-    A batch of which nothing could be written (the embedder failed) ends the work; its units wait on. Processes that
-    share a store share the work, too.
-    """
-    if isinstance(store, Shared):
-        _embed_claimed(store, indexing, space, stop, done)
-        return
-    last: Unit | None = None
-    while not stop() and (units := store.waiting(space, _EMBEDDED_TOGETHER, last)):
-        written = embed(units, store, indexing).written
-        if not written and len(units) > 1:
-            written = _one_by_one(units, store, indexing)
-        done(written)
-        if not written:
-            break
-        last = units[-1]
-
-
-@runtime_checkable
-class Shared(Store, Protocol):
-    """A store whose waiting units are claimed, so that many processes embed them together."""
-
-    def claim(self, space: str, most: int, after: tuple[str, int] | None = None) -> AbstractContextManager[Claimed]:
-        """Claim the first units behind a place that nobody has claimed."""
-        ...
-
-
-def _embed_claimed(
-    store: Shared, indexing: Indexing, space: str, stop: Callable[[], bool], done: Callable[[int], None]
-) -> None:  # fmt: skip
-    """Embed what waits and nobody else embeds; what others have claimed by now is theirs."""
-    last = None
-    while not stop():
-        with store.claim(space, _EMBEDDED_TOGETHER, last) as claimed:
-            if claimed.last is None:
-                return
-            last, units = claimed.last, claimed.units
-            written = embed(units, store, indexing).written
-            if not written and len(units) > 1:
-                written = _one_by_one(units, store, indexing)
-        done(written)
-        if units and not written:
-            return
-
-
-def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:
-    """Embed a batch that failed text by text: one that is refused must not hold up the others."""
-    written = 0
-    for tried, unit in enumerate(units, start=1):
-        written += embed([unit], store, indexing).written
-        if not written and tried == _TRIED_ALONE:
-            break
-    return written
 
 
 def fresh_units(drafts: Sequence[Draft], written: Sequence[Written]) -> list[Unit]:

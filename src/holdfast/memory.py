@@ -11,33 +11,44 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self, Unpack, cast
 
-from holdfast import arguments, ingest, recall
+from holdfast import arguments, ingest, openers, recall
 from holdfast import why as absence
-from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, spell_out
-from holdfast.context.plan import choose_budget
-from holdfast.derivation import derivation
+from holdfast.arguments import (
+    ChangeOptions,
+    OwnerOptions,
+    SessionOptions,
+    UnitOptions,
+    ViewOptions,
+    choose_budget,
+    spell_out,
+)
 from holdfast.documents import core as authored
 from holdfast.documents import knowledge
+from holdfast.documents.core import make_document
+from holdfast.documents.folder import EXCLUDED, INCLUDED, Folder
 from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.ingest import Redact
 from holdfast.lifecycle import compact as compaction
+from holdfast.lifecycle import embedding
+from holdfast.lifecycle.compact import find_protected
 from holdfast.lifecycle.embedding import Embedding
 from holdfast.lifecycle.forget import ForgetRequest, select
-from holdfast.lifecycle.statements import list_facts
+from holdfast.lifecycle.supersede import list_facts
+from holdfast.messages import checks
 from holdfast.messages.checks import check_flag, check_name, check_names, choose, read_rules
 from holdfast.messages.content import Query, sessions_in
 from holdfast.messages.redaction import redact_text
 from holdfast.models import open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
-from holdfast.openers import open_store
-from holdfast.retrieval.collect import Engine
+from holdfast.openers import derivation, open_store
+from holdfast.retrieval.question import Engine
 from holdfast.settings import Settings
 from holdfast.store.contract import Access, ListedKind, Order, Reinstatement, Store, Supersession, look
 from holdfast.text import analyse
-from holdfast.text.symbols import aliases_of
+from holdfast.text.names import aliases_of
 from holdfast.text.tokens import RATIOS, Estimator, TokenCounter
-from holdfast.types import FactTable, Listed, SearchResult, Stats, Unit, View, Why, Widened, Written
+from holdfast.types import FactTable, Listed, SearchResult, Stats, Unit, View, Why, Widened, Written, outcomes
 from holdfast.types.contexts import Context
 from holdfast.types.outcomes import Compaction, Erasure, Exported, Imported
 
@@ -87,11 +98,11 @@ class Memory:
         Raises:
             StoreError: the file cannot be used; the message says why and what to do.
         """
-        if token is not None or arguments.is_address(path):
+        if token is not None or openers.is_address(path):
             own = {"settings": settings, "now": now, "embedder": embedder, "counter": counter, "redactor": redactor}
-            return cast("Self", arguments.connect(path, token, {**own, "summariser": summariser}))
+            return cast("Self", openers.connect(path, token, {**own, "summariser": summariser}))
         settings = Settings.load() if settings is None else settings
-        location = arguments.check_store("path", settings.store.path if path is None else path)
+        location = openers.check_store("path", settings.store.path if path is None else path)
         # Refused before a file is made, not at the first question or word.
         read_rules(settings.symbolic.rules)
         aliases_of(settings.analysis.aliases)
@@ -161,7 +172,7 @@ class Memory:
         changes = arguments.check_changes(self._settings.ingest, view, options, self._redact)
         indexing = self._vectors.indexing()
         unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, view.now, self._analyse))
-        ingest.embed([unit], self._store, indexing)
+        embedding.embed([unit], self._store, indexing)
         return unit
 
     def ingest(
@@ -179,14 +190,14 @@ class Memory:
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
         desk, view = self._desk(), self._view(user=user, tenant=tenant)
-        document = arguments.make_document(desk, view, source, name, scope=scope, core=core)
+        document = make_document(desk, view, source, name, scope=scope, core=core)
         return authored.ingest(desk, document, view) if document.core else knowledge.take_in(desk, document)
 
     def ingest_folder(
         self, folder: str | Path, *, user: str, tenant: str | None = None, scope: str = "user",
-        include: Sequence[str] = knowledge.INCLUDED, exclude: Sequence[str] = knowledge.EXCLUDED,
+        include: Sequence[str] = INCLUDED, exclude: Sequence[str] = EXCLUDED,
         progress: OnProgress = lambda _done, _of: None,
-    ) -> knowledge.FolderReport:  # fmt: skip
+    ) -> outcomes.FolderReport:  # fmt: skip
         """Take in the documents of a folder: what is new or changed; what is gone ends. Patterns are as in a shell.
 
         A file that cannot be read is reported, and the others go on; what is skipped is reported too. Links that lead
@@ -197,8 +208,8 @@ class Memory:
         """
         owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
-        wanted = knowledge.Folder(
-            arguments.check_location("folder", folder), view.tenant, None if owner == "global" else view.user,
+        wanted = Folder(
+            checks.check_location("folder", folder), view.tenant, None if owner == "global" else view.user,
             check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
         )  # fmt: skip
         return knowledge.take_in_folder(self._desk(), wanted, view)
@@ -452,7 +463,7 @@ class Memory:
         Raises:
             InputError: the file exists, or its folder does not.
         """
-        return self._store.backup(arguments.check_location("path", path), self._now())
+        return self._store.backup(checks.check_location("path", path), self._now())
 
     def export(
         self, target: str | Path | BinaryIO, *, user: str | None = None, session: str | None = None,
@@ -531,7 +542,7 @@ class Memory:
         )  # fmt: skip
 
     def _protected(self, view: View) -> frozenset[str]:
-        return arguments.find_protected(self._desk(), view)
+        return find_protected(self._desk(), view)
 
     def _compact_when_due(self, owner: arguments.ClockOptions) -> None:
         """Compact the session when enough tokens wait outside its tail; what was remembered is safe either way."""

@@ -1,15 +1,23 @@
-"""Opening a store: a SQLite file, or a PostgreSQL database by its address."""
+"""Opening a store: a SQLite file, or a PostgreSQL database by its address; and how its index is derived."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from holdfast.errors import MissingExtraError
-from holdfast.settings import StoreSettings
+from holdfast.messages.checks import check_location
+from holdfast.retrieval.hyperdimensional import encode_unit
+from holdfast.settings import Settings, StoreSettings
 from holdfast.store.contract import Derivation, Store
 from holdfast.store.postgres.address import is_postgres
+from holdfast.text import analyse
+from holdfast.text.names import symbol_tokens
 
 
 def open_store(
@@ -50,3 +58,41 @@ def empty_place(path: str) -> AbstractContextManager[str]:
         return nullcontext(":memory:")
     made: AbstractContextManager[str] = import_module("holdfast.store.postgres.scratch").scratch_database(path)
     return made
+
+
+# ------------------------------------------------------------------------------------------------------ servers
+
+
+def is_address(path: object) -> bool:
+    """Return whether a caller names a server, and not a file."""
+    return isinstance(path, str) and path.startswith(("http://", "https://", "unix:"))
+
+
+def connect(address: object, token: str | None, own: Mapping[str, object]) -> object:
+    """Return the memory of a server; its door is an extra, and is found when it is asked for.
+
+    Raises:
+        MissingExtraError: the extra is not installed.
+    """
+    return import_module("holdfast.client.remote").connect(address, token, own)
+
+
+def check_store(what: str, path: object) -> str | Path:
+    """Return where a store is: the address of a database, or a path."""
+    if isinstance(path, str) and is_postgres(path):
+        return path
+    return check_location(what, path)
+
+
+# Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.
+_ANALYSIS_VERSION = 7
+
+
+def derivation(settings: Settings) -> Derivation:
+    """Return the derivation the settings describe."""
+    return Derivation(  # of nothing but what another process can be given
+        analyse=partial(analyse, settings=settings.analysis),
+        hypervectors=partial(encode_unit, settings=settings.hyper),
+        fingerprint=json.dumps([_ANALYSIS_VERSION, asdict(settings.analysis)]),
+        tokens=symbol_tokens,
+    )

@@ -8,25 +8,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.context.candidates import Shown, add_session, enter, look_up, recover, slots_of
+from holdfast.context.candidates import Shown, _add_standing, add_session, enter, look_up, recover, slots_of
 from holdfast.context.pack import fill, term_overlap
 from holdfast.context.plan import ContextRequest, plan_tail
 from holdfast.context.project import project, widened
-from holdfast.kernels import vectors
 from holdfast.kernels.vectors import order_rows
-from holdfast.lifecycle.statements import standing_instructions
-from holdfast.ranking.fuse import cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.pool import Floats, Pool
-from holdfast.ranking.score import Scoring, confidence, settle_summaries
+from holdfast.ranking.score import Scoring, confidence, cut, explain_fused, explain_rel, refusal, settle_summaries
 from holdfast.ranking.stages import STAGES, run_stages
-from holdfast.retrieval.collect import Engine, Found, Question, collect, profile, score_once, set_stage
+from holdfast.retrieval.collect import Found, collect, set_stage
+from holdfast.retrieval.question import Engine, Question, profile, score_once
 from holdfast.settings import Settings
-from holdfast.store.contract import DenseQuery, Reading
+from holdfast.store.contract import Reading
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import Account, CutRows, Hit, QueryProfile, SearchResult, Trace, Unit, View
 from holdfast.types.contexts import Context, Recalled
-
-_MOST_STANDING = 12  # a context has room for few
 
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
@@ -175,26 +171,6 @@ def _trace(question: Question, query: QueryProfile, found: Found, view: View, cu
         query, question.profile_name, found.results, found.pool, cuts, view.reference_time, found.refused,
         notice=question.notice, degraded=question.degraded,
     )  # fmt: skip
-
-
-# ----------------------------------------------------------------------------------------------- assembling
-
-
-def _add_standing(engine: Engine, request: ContextRequest, query: QueryProfile, reading: Reading) -> ContextRequest:
-    """Add the user's standing instructions that the host does not show: those for some questions only come last.
-
-    Of these the nearest in meaning come first, of the others the newest.
-    """
-    wanted, shown = engine.settings.assembly.standing_share > 0.0, Shown(request.hidden, request.hidden_words)
-    found = standing_instructions(engine.store, reading.view) if wanted else ()
-    standing = [one for one in found if not shown.holds(one.unit)]
-    near: dict[str, float] = {}
-    if query.vector is not None and (ids := [one.unit.id for one in standing if one.at_times]):
-        evidence = reading.evidence(DenseQuery(query.space or "", query.vector), ids)
-        cosines = vectors.cosines(evidence.vectors, query.vector, len(query.vector)).tolist() if evidence.ids else []
-        near = dict(zip(evidence.ids, cosines, strict=True))
-    standing.sort(key=lambda one: (one.at_times, -near.get(one.unit.id, 0.0)))
-    return dataclasses.replace(request, standing=standing[:_MOST_STANDING])
 
 
 @dataclass(frozen=True, slots=True)

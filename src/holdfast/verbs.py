@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,8 +20,9 @@ from urllib.parse import quote
 from holdfast.errors import InputError, shown
 from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
-from holdfast.types import JSON
-from holdfast.wire import Kind, encode_argument
+from holdfast.messages.content import unit_fields
+from holdfast.types import JSON, Unit
+from holdfast.wire import Kind
 
 Method = Literal["GET", "POST", "PATCH"]
 TEXT, BYTES, JSON_BODY = "text/plain; charset=utf-8", "application/octet-stream", "application/json"
@@ -307,3 +309,27 @@ def _takes_text(kind: Kind) -> bool:
 
 def _example(kind: Kind) -> str:
     return {"boolean": "true", "integer": "10", "number": "1.5", "object": '{"city": "Lisbon"}'}[json_types(kind)[0]]
+
+
+# ------------------------------------------------------------------------------------------------ arguments
+
+
+def encode_argument(value: object) -> JSON:
+    """Return what a caller gives to a verb as JSON that the verb takes for the same.
+
+    Raises:
+        InputError: it cannot travel, such as a function, or a number that is none.
+    """
+    if isinstance(value, Unit):
+        value = unit_fields(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):
+        return {name: encode_argument(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode_argument(one) for one in value]
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise InputError(f"{shown(value)} cannot be sent to a server; give text, numbers, lists and dicts")

@@ -11,7 +11,7 @@ import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -19,8 +19,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 import numpy as np
 
 from holdfast import errors
-from holdfast.errors import HoldfastError, InputError, ServerError, shown
-from holdfast.messages.content import unit_fields
+from holdfast.errors import HoldfastError, ServerError
 from holdfast.types import (
     JSON,
     Claims,
@@ -401,30 +400,6 @@ _FORMS |= {
         lambda components: {"type": "array", "items": schema(KnownFact, components)},
     ),
 }
-
-
-# ------------------------------------------------------------------------------------------------ arguments
-
-
-def encode_argument(value: object) -> JSON:
-    """Return what a caller gives to a verb as JSON that the verb takes for the same.
-
-    Raises:
-        InputError: it cannot travel, such as a function, or a number that is none.
-    """
-    if isinstance(value, Unit):
-        value = unit_fields(value)
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, Mapping):
-        return {name: encode_argument(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [encode_argument(one) for one in value]
-    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise InputError(f"{shown(value)} cannot be sent to a server; give text, numbers, lists and dicts")
 
 
 # -------------------------------------------------------------------------------------------------- problems

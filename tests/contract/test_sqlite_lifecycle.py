@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from holdfast.derivation import derivation
+from holdfast.openers import derivation
 from holdfast.settings import Settings
 from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.testing import StoreLifecycleContract

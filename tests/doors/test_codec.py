@@ -33,8 +33,8 @@ from holdfast.types import (
     Trace,
     Unit,
 )
-from holdfast.verbs import VERBS
-from holdfast.wire import decode, encode, encode_argument, error_of, problem_of, schema
+from holdfast.verbs import VERBS, encode_argument
+from holdfast.wire import decode, encode, error_of, problem_of, schema
 
 WORDS = ("", "ferry", "naïve Zoë", "雨 🌧", "</memory>", "\u2028", "a/b", "true")
 NUMBERS = (0.0, -0.0, 0.1, 1 / 3, 5e-324, 1.7976931348623157e308, math.inf, -math.inf, 2**53 + 1.0)

@@ -23,8 +23,7 @@ from holdfast import InputError, Memory, MissingExtraError, ServerError, Setting
 from holdfast.cli import main
 from holdfast.server import transports
 from holdfast.server.mcp import RESOURCES, TOOLS, ServerScope, build_server
-from holdfast.text.pages import Page
-from holdfast.text.quotes import unescape
+from holdfast.text.quotes import Page, unescape
 from holdfast.text.tokens import RATIOS, Estimator
 
 COUNT = Estimator(RATIOS[Settings().tokens.ratios])

@@ -15,13 +15,12 @@ from typer.testing import CliRunner
 from builders import PATIENT, make_unit, opened
 from holdfast import Memory
 from holdfast.cli.main import app
-from holdfast.scores import ScorePart
 from holdfast.server.access import Tokens, token_file
 from holdfast.server.inspector.charts import chart_lineage, chart_time, stack
-from holdfast.server.inspector.frame import visible
-from holdfast.server.inspector.pages import own_path
+from holdfast.server.inspector.pages import own_path, visible
 from holdfast.server.inspector.views import view_unit
 from holdfast.testing.contracts import HashEmbedder
+from holdfast.why import ScorePart
 
 PAGES = (
     "/",

@@ -3,8 +3,7 @@
 import sys
 
 from holdfast import Settings
-from holdfast.derivation import derivation
-from holdfast.openers import open_store
+from holdfast.openers import derivation, open_store
 from holdfast.store import copying
 
 

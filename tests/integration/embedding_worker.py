@@ -4,9 +4,8 @@ import sys
 import time
 
 from holdfast import Settings
-from holdfast.derivation import derivation
 from holdfast.lifecycle.embedding import Embedding
-from holdfast.openers import open_store
+from holdfast.openers import derivation, open_store
 from holdfast.store.copying import view_of
 from holdfast.testing.contracts import HashEmbedder
 

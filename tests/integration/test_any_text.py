@@ -29,10 +29,11 @@ from holdfast.text import (
     questions,
     sentences,
     signals,
-    symbols,
+    statements,
     temporal,
     tokens,
 )
+from holdfast.text import names as symbols
 from texts import corpus_texts, many_texts, own_texts
 
 SETTINGS = Settings()
@@ -71,17 +72,17 @@ _CALLED = {
     "changes.find_changes": lambda text: changes.find_changes(
         changes.read_assertions("I live in Lisbon. We use Redis.", "Ana"), changes.read_assertions(text, "Ana")
     ),
-    "current.find_said": lambda text: current.find_said(
-        current.read_asked(text), current.read_told(text), current.read_told("We moved to Lisbon in May.")
+    "current.find_said": lambda text: statements.find_said(
+        statements.read_asked(text), statements.read_cues(text), statements.read_cues("We moved to Lisbon in May.")
     ),
-    "current.share_rare": lambda text: current.share_rare(
-        current.read_asked("Where do we live?"),
-        current.read_told(text),
-        current.read_told(text),
-        current.find_rare([current.read_told(text)]),
+    "current.share_rare": lambda text: statements.share_rare(
+        statements.read_asked("Where do we live?"),
+        statements.read_cues(text),
+        statements.read_cues(text),
+        statements.find_rare([statements.read_cues(text)]),
     ),
-    "current.has_other_value": lambda text: current.has_other_value(
-        current.read_asked("When is it?"), current.read_values(text), current.read_values(f"at six {text}")
+    "current.has_other_value": lambda text: statements.has_other_value(
+        statements.read_asked("When is it?"), statements.read_values(text), statements.read_values(f"at six {text}")
     ),
     "changes.read_told": lambda text: changes.read_told(_unit(text)),
     "instructions.instructions_of": lambda text: instructions.instructions_of(_unit(text)),

@@ -8,6 +8,7 @@ import pytest
 from builders import NOW, later, opened
 from holdfast import Memory, Settings
 from holdfast.documents import core as documents
+from holdfast.documents import folder
 from holdfast.errors import BudgetError, InputError
 from holdfast.testing.contracts import HashEmbedder
 
@@ -93,7 +94,7 @@ def test_arguments_that_cannot_be_used_are_refused(memory, source, more):
 
 def saved_while_read(monkeypatch, path, times):
     """Let so many readings find a file that its writer has not finished."""
-    whole, left = documents.read_all, [times]
+    whole, left = folder.read_all, [times]
 
     def reading(file, most):
         raw = whole(file, most)

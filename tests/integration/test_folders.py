@@ -8,9 +8,9 @@ import pytest
 
 from builders import NOW, later, opened
 from holdfast import Settings
-from holdfast.documents.knowledge import FolderReport
 from holdfast.errors import InputError
 from holdfast.store.contract import DocumentChange
+from holdfast.types.outcomes import FolderReport
 
 HARBOUR = "# Harbour\n\nThe crane lifts ten tons.\n\nThe quay is lit by gas.\n"
 MARKET = "# Market\n\nEels are sold on Fridays.\n\nThe bell rings at noon.\n"

@@ -10,8 +10,7 @@ import pytest
 from builders import later
 from commands import holdfast
 from holdfast import EmbeddingSpaceError, InputError, Settings
-from holdfast.derivation import derivation
-from holdfast.openers import open_store
+from holdfast.openers import derivation, open_store
 from holdfast.store import contract
 from holdfast.store.copying import copy_store
 from holdfast.testing.builders import LATER, NOON, OTHER_SPACE, SPACE, Asker, draft

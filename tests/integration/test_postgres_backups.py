@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast import InputError, Settings
-from holdfast.derivation import derivation
-from holdfast.store.postgres import copies
+from holdfast.openers import derivation
+from holdfast.store.postgres import table_rewrite
 from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.testing.builders import LATER, NOON, Asker, draft
 from postgres_server import name_of, open_store
@@ -36,7 +36,7 @@ def test_a_backup_that_fails_leaves_nothing(ana, tmp_path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(copies, "copy_store", fail)
+    monkeypatch.setattr(table_rewrite, "copy_store", fail)
     with pytest.raises(KeyboardInterrupt):
         ana.store.backup(tmp_path / "one.db", NOON)
     assert [*tmp_path.iterdir()] == []
@@ -48,7 +48,7 @@ def test_a_backup_that_fails_leaves_nothing(ana, tmp_path, monkeypatch):
 def test_a_backup_of_another_machine_is_named_and_reached_from_there_later(ana, tmp_path, monkeypatch):
     path = tmp_path / "one.db"
     ana.store.backup(path, NOON)
-    monkeypatch.setattr(copies, "here", lambda: "elsewhere")
+    monkeypatch.setattr(table_rewrite, "here", lambda: "elsewhere")
     done = ana.store.forget(ana.view, ["a"])
     assert not done.complete
     assert [one for one in done.outside if str(path) in one and "run `holdfast postgres vacuum` there" in one]

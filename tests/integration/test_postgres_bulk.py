@@ -7,7 +7,7 @@ import pytest
 
 from commands import command_line
 from holdfast import BusyStoreError, NotFoundError, QuotaError, Settings, StoreError
-from holdfast.derivation import derivation
+from holdfast.openers import derivation
 from holdfast.store.copying import copy_store
 from holdfast.store.postgres import bulk
 from holdfast.store.postgres.postgres_store import PostgresStore

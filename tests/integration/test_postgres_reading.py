@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from holdfast import HoldfastError
-from holdfast.derivation import derivation
 from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.vectors import cosines
+from holdfast.openers import derivation
 from holdfast.settings import Settings
 from holdfast.store import contract
+from holdfast.store.contract import CARRYING_MODELS
 from holdfast.store.filters import parse_filter
 from holdfast.store.postgres.postgres_database import PostgresDatabase
-from holdfast.store.sqlite.blocks import CARRYING_MODELS
 from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.testing.builders import NOON, SPACE, draft, no_deadline, sounds, view, words
 from holdfast.types import ACTS, FACTS, INSTRUCTIONS, ROLES, Deadline, Unit
@@ -235,7 +235,7 @@ def test_a_reading_inside_a_reading_may_be_of_another_tenant(database):
 
 
 def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, monkeypatch):
-    from holdfast.store.postgres.vector_index import vector_index_statements  # noqa: PLC0415
+    from holdfast.store.postgres.search import vector_index_statements  # noqa: PLC0415
 
     exact, nearly = open_store(f"{database}?search=exact"), open_store(database)
     telling = Telling(7)

@@ -9,7 +9,8 @@ import pytest
 
 from builders import NOW, make_view, opened
 from holdfast.store.filters import parse_filter
-from holdfast.store.postgres.schema import APP_ROLE, SCHEMA, TABLES, queries
+from holdfast.store.postgres.connections import SCHEMA
+from holdfast.store.postgres.schema import APP_ROLE, TABLES, queries
 from holdfast.store.postgres.view_sql import compile_view
 from holdfast.testing.contracts import HashEmbedder
 from postgres_server import name_of

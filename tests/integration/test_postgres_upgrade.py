@@ -8,7 +8,8 @@ from test_postgres_bulk import indexes
 from builders import opened
 from holdfast.errors import StoreError
 from holdfast.store.postgres import bulk, schema
-from holdfast.store.postgres.schema import SCHEMA, TABLES
+from holdfast.store.postgres.connections import SCHEMA
+from holdfast.store.postgres.schema import TABLES
 from holdfast.testing.builders import Asker
 from holdfast.testing.contracts import HashEmbedder
 from postgres_server import name_of, open_store

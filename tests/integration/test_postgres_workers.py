@@ -11,8 +11,7 @@ import pytest
 
 from commands import holdfast
 from holdfast import EmbedderError, Settings
-from holdfast.ingest import Indexing, embed_waiting
-from holdfast.lifecycle.embedding import Embedding
+from holdfast.lifecycle.embedding import Embedding, Indexing, embed_waiting
 from holdfast.testing.builders import Asker, draft
 from holdfast.testing.contracts import HashEmbedder
 from postgres_server import open_store

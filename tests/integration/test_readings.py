@@ -5,7 +5,7 @@ import pytest
 from builders import opened
 from holdfast import Memory, Settings, StoreError
 from holdfast.retrieval import strategy as registry
-from holdfast.retrieval.collect import Engine
+from holdfast.retrieval.question import Engine
 from holdfast.retrieval.strategy import Finding
 from holdfast.testing.builders import view
 from holdfast.testing.contracts import HashEmbedder

@@ -7,8 +7,8 @@ import pytest
 
 from builders import opened
 from commands import command_line
-from holdfast.cli.watch import Change, follow, stamps
-from holdfast.documents.knowledge import EXCLUDED, INCLUDED, Folder
+from holdfast.cli.operations import follow
+from holdfast.documents.folder import EXCLUDED, INCLUDED, Change, Folder, stamps
 from holdfast.errors import BusyStoreError, InputError
 from papers import word
 

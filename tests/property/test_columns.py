@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 import ranking_oracle as oracle
 from builders import NOW, known_of, later, make_unit, make_view
 from holdfast import Settings
-from holdfast.ranking.fuse import explain_fused, explain_rel
-from holdfast.ranking.score import Scoring
+from holdfast.ranking.score import Scoring, explain_fused, explain_rel
 from holdfast.recall import find, rank, settle
-from holdfast.retrieval.collect import Engine, Question
+from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Finding
 from holdfast.settings import AnalysisSettings, ProfileSettings, RefusalSettings, StageSettings
 from holdfast.store.contract import Proposal

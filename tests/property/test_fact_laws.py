@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.text import facts
 from holdfast.text.changes import find_change, read_assertions
 from holdfast.text.facts import CONFIDENCE, extract, spoken_by
-from holdfast.text.symbols import Aliases, found_aliases, symbol, symbol_tokens
+from holdfast.text.names import Aliases, found_aliases, symbol, symbol_tokens
 
 WORDS = """
     Kestrel Redis Ana I we the a my uses use depends on is are was not never no longer and or , . ; ? ! " ' ( )

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import make_unit
-from holdfast.derivation import encode_unit
 from holdfast.kernels import hypervectors as hv
-from holdfast.retrieval.hyperdimensional import encode_query
+from holdfast.retrieval.hyperdimensional import encode_query, encode_unit
 from holdfast.settings import Settings
 from holdfast.text import analyse
 from holdfast.text.questions import profile_query

@@ -23,10 +23,11 @@ from builders import (
 )
 from holdfast.kernels import bm25
 from holdfast.settings import AnalysisSettings, Settings
+from holdfast.store import rows
 from holdfast.store.contract import LexicalQuery
-from holdfast.store.rows import agent_matches, hidden_by
 from holdfast.store.sqlite import postings
 from holdfast.store.sqlite import shard as index
+from holdfast.store.visibility import agent_matches, hidden_by
 from holdfast.text import analyse
 from holdfast.types import FIELDS, ROLES
 
@@ -136,7 +137,7 @@ views = st.builds(
 
 def names_of(shard):
     """Return whom every name leads to, whatever the view: {(kind, key): ids}."""
-    kinds = (index.CALLED, index.NAMING)
+    kinds = (rows.CALLED, rows.NAMING)
     return {
         (kind, key): sorted(shard.ids[place] for place in shard.named(kind, key)) for kind in kinds for key in KEYS
     }
@@ -190,7 +191,7 @@ def test_names_lead_to_the_units_that_are_left_and_to_no_others(changes, tail):
     with folding_at(tail):
         shard, left = applied(changes)
     found = {unit.id: analysed(unit) for unit, _ in left.values()}
-    for kind, keys_of in ((index.CALLED, lambda a: a.titles), (index.NAMING, lambda a: a.mentions)):
+    for kind, keys_of in ((rows.CALLED, lambda a: a.titles), (rows.NAMING, lambda a: a.mentions)):
         for key in KEYS:
             assert names_of(shard)[kind, key] == sorted(i for i, one in found.items() if key in keys_of(one))
 

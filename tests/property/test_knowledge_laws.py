@@ -15,7 +15,7 @@ from holdfast.retrieval.symbolic import SymbolicStrategy
 from holdfast.store.sqlite import live_index
 from holdfast.store.sqlite.shard import Shard
 from holdfast.testing.contracts import HashEmbedder
-from holdfast.text.symbols import symbol, symbol_tokens
+from holdfast.text.names import symbol, symbol_tokens
 
 # Everything that is found is a hit, so that nothing hides behind a cut.
 WIDE = {"refusal.enabled": False}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from builders import NOW, known_of, later, make_claims, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import InputError
-from holdfast.ranking import fuse as fusing
-from holdfast.ranking.fuse import Fusion, cut, explain_fused, explain_rel
+from holdfast.ranking import score as fusing
+from holdfast.ranking.score import Fusion, cut, explain_fused, explain_rel
 from holdfast.settings import FusionSettings, GateSettings, ProfileSettings
 from holdfast.types import Account, Contribution, RetrievalResult, combine
 

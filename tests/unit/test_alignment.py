@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.store.conversation import align
+from holdfast.store.writing import align
 
 
 def new(held, said, calls=None):

@@ -10,16 +10,9 @@ import weakref
 import pytest
 
 from builders import assemble, later, make_unit
+from holdfast.arguments import choose_budget
 from holdfast.context.pack import excerpts, fill, term_overlap
-from holdfast.context.plan import (
-    ContextRequest,
-    check_hard,
-    choose_budget,
-    counting,
-    longest_prefix,
-    plan_tail,
-    share_of,
-)
+from holdfast.context.plan import ContextRequest, check_hard, counting, longest_prefix, plan_tail, share_of
 from holdfast.errors import BudgetError, InputError, SettingsError
 from holdfast.settings import AssemblySettings, Settings
 from holdfast.text.sentences import EXCERPT

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.text.changes import Change, find_change, find_changes, fulfil, is_quoting, read_assertions
-from holdfast.text.symbols import symbol
+from holdfast.text.names import symbol
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "changed_facts.json").read_text(encoding="utf-8"))
 

@@ -6,20 +6,20 @@ from datetime import timedelta
 import pytest
 
 from builders import NOW, make_pool, make_unit
-from holdfast.ranking.current import (
+from holdfast.ranking.current import prefer_current
+from holdfast.ranking.pool import Staging
+from holdfast.settings import StageSettings
+from holdfast.text.questions import find_stance, profile_query
+from holdfast.text.statements import (
     corrects,
     find_rare,
     find_said,
     has_other_value,
-    prefer_current,
     read_asked,
-    read_told,
+    read_cues,
     read_values,
     share_rare,
 )
-from holdfast.ranking.pool import Staging
-from holdfast.settings import StageSettings
-from holdfast.text.questions import find_stance, profile_query
 from holdfast.types import Adjustment
 
 # ---------------------------------------------------------------------------------------------- the question
@@ -107,7 +107,7 @@ ASKED = read_asked("Which gym am I a member of?")
     ],
 )
 def test_words_of_change_count_in_the_sentence_that_speaks_of_the_same(text, changes):
-    assert find_said(ASKED, read_told("I joined a gym on the corner."), read_told(text))[0] is changes
+    assert find_said(ASKED, read_cues("I joined a gym on the corner."), read_cues(text))[0] is changes
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_words_of_change_count_in_the_sentence_that_speaks_of_the_same(text, cha
     ],
 )
 def test_a_turn_that_only_asks_is_told_by_its_opening_and_its_mark(text, asks):
-    assert find_said(ASKED, read_told("I joined a gym on the corner."), read_told(text))[1] is asks
+    assert find_said(ASKED, read_cues("I joined a gym on the corner."), read_cues(text))[1] is asks
 
 
 @pytest.mark.parametrize(
@@ -138,20 +138,20 @@ def test_a_turn_that_puts_right_what_was_said_is_told_by_its_words(text, wrong):
 
 
 def test_words_that_few_turns_hold_tie_two_of_them():
-    old = read_told("TalkTalk for the internet, and it drops out")
-    new = read_told("we chucked TalkTalk, the internet is fine")
-    others = [read_told("the internet is slow") for _ in range(2)]
+    old = read_cues("TalkTalk for the internet, and it drops out")
+    new = read_cues("we chucked TalkTalk, the internet is fine")
+    others = [read_cues("the internet is slow") for _ in range(2)]
     rare = find_rare([old, new, *others])
     assert "talktalk" in rare
     assert "internet" not in rare
     assert share_rare(ASKED, old, new, rare) == 0.25
     assert share_rare(read_asked("Is TalkTalk any good?"), old, new, rare) == 0.0
-    long = read_told("badger otter heron stoat weasel")
+    long = read_cues("badger otter heron stoat weasel")
     assert share_rare(ASKED, long, long, find_rare([long])) == 1.0
 
 
 def test_only_the_beginning_of_a_turn_is_read():
-    told = read_told("word " * 1000 + "zebra")
+    told = read_cues("word " * 1000 + "zebra")
     assert told.words == {"word"}
 
 

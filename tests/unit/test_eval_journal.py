@@ -5,8 +5,8 @@ import json
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.eval.manifest import Journal, begin, finish
 from holdfast.eval.metrics import Measurement
+from holdfast.eval.report import Journal, begin, finish
 
 MANIFEST = json.dumps({"holdfast": "0", "runs": []})
 

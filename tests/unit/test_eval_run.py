@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.eval import run
 from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message, Prompt, Ranking
-from holdfast.eval.manifest import Journal, StoredRun, compare, describe_run, write_manifest
 from holdfast.eval.metrics import STRANGER
+from holdfast.eval.report import Journal, StoredRun, compare, describe_run, write_manifest
 from holdfast.eval.run import evaluate
 from holdfast.eval.systems import Product
 from holdfast.settings import EmbeddingSettings, Settings

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.text.facts import CONFIDENCE, RELATIONS, extract, spoken_by
 from holdfast.text.grammar import SPEAKER
-from holdfast.text.symbols import symbol
+from holdfast.text.names import symbol
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "facts.json").read_text(encoding="utf-8"))
 

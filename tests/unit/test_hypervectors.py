@@ -7,9 +7,8 @@ import pytest
 
 from builders import ask, make_unit, make_view, opened, patient, retrieve
 from holdfast import Settings
-from holdfast.derivation import encode_unit
 from holdfast.kernels import hypervectors as hv
-from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy, encode_query
+from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy, encode_query, encode_unit
 from holdfast.settings import AnalysisSettings, HyperSettings
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
 from holdfast.store.sqlite.blocks import HyperCache

@@ -11,12 +11,11 @@ from builders import NOW, make_claims, make_pool, make_unit
 from holdfast import Contribution, Memory, sample
 from holdfast.cli.demo import TODAY
 from holdfast.cli.draw import made_of
-from holdfast.ranking.fuse import Fusion, explain_rel
 from holdfast.ranking.pool import Effect
-from holdfast.ranking.score import Scoring
-from holdfast.scores import ScorePart, parts_of, typed_words
+from holdfast.ranking.score import Fusion, Scoring, explain_rel
 from holdfast.settings import ScoreSettings
 from holdfast.types import Account
+from holdfast.why import ScorePart, parts_of, typed_words
 
 shares = st.floats(0.0, 1.0)
 STAGES = ("neighbours", "perspective", "time range", "identifiers", "mentions", "diversity", "a stage of tomorrow")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from builders import NOW, known_of, later, make_claims, make_pool, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
-from holdfast.ranking.fuse import Fusion, explain_rel, fuse
 from holdfast.ranking.pool import Effect, Staging
+from holdfast.ranking.score import Fusion, explain_rel, fuse
 from holdfast.ranking.stages import (
     prefer_perspective,
     prefer_time_range,

@@ -14,8 +14,8 @@ from holdfast.messages.checks import read_rule, read_rules
 from holdfast.retrieval.strategy import retrieve
 from holdfast.retrieval.symbolic import SymbolicStrategy, wanted_by
 from holdfast.settings import SymbolicSettings
+from holdfast.text.names import symbol, symbol_tokens
 from holdfast.text.questions import profile_query
-from holdfast.text.symbols import symbol, symbol_tokens
 from holdfast.types import Fact
 
 WIDE = 1_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.text.symbols import Aliases, found_aliases, symbol, symbol_tokens
+from holdfast.text.names import Aliases, found_aliases, symbol, symbol_tokens
 
 
 @pytest.mark.parametrize(

@@ -14,22 +14,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.documents.knowledge import FolderReport
-from holdfast.scores import (
-    PLAIN_NAMES,
-    TELLING,
-    ScorePart,
-    as_typed,
-    branches,
-    essence,
-    formula,
-    number,
-    parts_of,
-    plain_name,
-    terms_of,
-    typed_words,
-    who,
-)
 from holdfast.settings import Settings
 from holdfast.text.facts import sentences_of
 from holdfast.types import (
@@ -49,6 +33,22 @@ from holdfast.types import (
     Written,
 )
 from holdfast.types.contexts import Context
+from holdfast.types.outcomes import FolderReport
+from holdfast.why import (
+    PLAIN_NAMES,
+    TELLING,
+    ScorePart,
+    as_typed,
+    branches,
+    essence,
+    formula,
+    number,
+    parts_of,
+    plain_name,
+    terms_of,
+    typed_words,
+    who,
+)
 
 _BAR_WIDTH = 40
 # As much of a text as tells it from others: three lines of a usual terminal for a hit, one or two in a list.

@@ -25,7 +25,8 @@ from holdfast.errors import InputError
 from holdfast.eval import report
 from holdfast.eval.data import DataSet, System
 from holdfast.eval.datasets import LoadedData, load_sets, take_quick_part
-from holdfast.eval.manifest import (
+from holdfast.eval.metrics import Comparison, SystemRun, cross_validate
+from holdfast.eval.report import (
     MANIFEST,
     REPORT,
     StoredRun,
@@ -37,7 +38,6 @@ from holdfast.eval.manifest import (
     finish,
     write_manifest,
 )
-from holdfast.eval.metrics import Comparison, SystemRun, cross_validate
 from holdfast.eval.run import evaluate, space_of
 from holdfast.eval.systems import Selection, read_assignments, select_systems
 from holdfast.settings import Settings

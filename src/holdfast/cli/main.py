@@ -17,7 +17,7 @@ from rich.text import Text
 
 from holdfast import sample
 from holdfast.arguments import find_zone
-from holdfast.cli import draw, operations, output, pages, postgres, watch
+from holdfast.cli import draw, operations, output
 from holdfast.cli.options import (
     Answer,
     Call,
@@ -37,7 +37,7 @@ from holdfast.cli.options import (
     read_question,
     read_text,
 )
-from holdfast.documents.knowledge import EXCLUDED, INCLUDED
+from holdfast.documents.folder import EXCLUDED, INCLUDED
 from holdfast.errors import HoldfastError, InputError
 from holdfast.memory import Memory
 from holdfast.settings import Settings
@@ -494,9 +494,9 @@ def _eval() -> Callable[..., None]:
     return measure
 
 
-command(app, create=True)(watch.watch)
+command(app, create=True)(operations.watch)
 operations.register(app)
-postgres.register(app)
+operations.register_postgres(app)
 
 
 # ------------------------------------------------------------------------------------------------------ doors
@@ -518,7 +518,7 @@ def serve(
     listening.serve(db or found.store.path, found, how, lambda address: out.print(f"listening at {address}"))
 
 
-_plain(pages.inspect)
+_plain(operations.inspect)
 
 _tokens = typer.Typer(help="Make, list and revoke the tokens that let other programs in.", no_args_is_help=True)
 app.add_typer(_tokens, name="token")

@@ -1,18 +1,20 @@
-"""Commands that say what there is, and carry it in and out.
+"""Commands that list what there is, carry it in and out, show it in a browser, and run a store on PostgreSQL.
 
-`users`, `sessions`, `documents`, `agents`; `export`, `import`, `migrate`.
+`users`, `sessions`, `documents`, `agents`; `export`, `import`, `migrate`; `watch`, `inspect`; `worker`, `postgres`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
+from inspect import signature
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import typer
 from rich.cells import cell_len
@@ -21,15 +23,18 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.arguments import check_store, is_address
-from holdfast.cli import draw
-from holdfast.cli.options import Answer, Call, Options, command, declare, err, out
-from holdfast.derivation import derivation
-from holdfast.errors import InputError, StoreError, shown
-from holdfast.openers import is_missing, open_store
+from holdfast.cli import draw, output
+from holdfast.cli.options import Answer, Call, Options, command, declare, err, open_door, out
+from holdfast.documents.folder import EXCLUDED, INCLUDED, Change, Folder, Stamps, changes, stamps
+from holdfast.errors import BusyStoreError, InputError, ServerError, StoreError, shown
+from holdfast.lifecycle.embedding import Embedding
+from holdfast.openers import check_store, derivation, is_address, is_missing, open_store
 from holdfast.settings import Settings
-from holdfast.store.copying import Copied, Copyable, copy_store
+from holdfast.store.contract import Store
+from holdfast.store.copying import Copied, Copyable, copy_store, view_of
+from holdfast.store.postgres.address import is_postgres
 from holdfast.types import JSON, Imported, Listed, iso
+from holdfast.types.outcomes import FolderReport
 
 # Fewer columns tell nothing.
 _LEAST_ROOM = 12
@@ -41,7 +46,7 @@ def register(app: typer.Typer) -> None:
         command(app, name)(run)
     command(app, "export")(_export)
     command(app, "import", create=True)(_import)
-    parameters = inspect.signature(_migrate, eval_str=True).parameters.values()
+    parameters = signature(_migrate, eval_str=True).parameters.values()
     app.command("migrate")(declare(_migrate, "migrate", parameters))
 
 
@@ -227,3 +232,177 @@ def _copied(done: Copied) -> RenderableType:
         return Group(*lines, Text("compared unit by unit: all is there as it is here", "green"))
     lines.append(Text(f"{done.different:,} differ: they were changed there, or went different ways", "bold red"))
     return Group(*lines, *(draw.indent(Text(name, "dim")) for name in done.differing))
+
+
+def inspect(db: str | None = None, user: str | None = None, port: int = 8378, write: bool = False) -> None:
+    """Look at a memory in a browser: recall, contexts, sessions, facts, documents and health."""
+    listening, found = open_door("listening"), Settings.load()
+    path = db or found.store.path
+    if is_address(path):
+        raise InputError(f"{path} is a server, which has the pages itself; open {path}/ in a browser")
+    if is_missing(path):
+        raise StoreError(f"{path} does not exist; check --db, or remember something first")
+    how = listening.ServerSettings(port=port, pages="alone", user=user or "", write=write)
+    listening.serve(path, found, how, lambda address: out.print(f"open {address}/ in a browser; Ctrl+C ends it"))
+
+
+# More often is work for nothing: what was written a moment ago is embedded by who wrote it.
+_LEAST_WORKER_PAUSE = 0.1
+
+
+def register_postgres(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    command(app, "worker")(_worker)
+    group = typer.Typer(help="Upkeep of a store on PostgreSQL.", no_args_is_help=True)
+    for name, run in {"index": _index, "reindex": _reindex, "vacuum": _vacuum, "quota": _quota}.items():
+        command(group, name)(run)
+    app.add_typer(group, name="postgres")
+
+
+# ------------------------------------------------------------------------------------------------------ workers
+
+
+def _worker(call: Call, watch: bool = False, every: float = 2.0) -> Answer:
+    """Embed what waits for vectors, together with any number of other workers; stopped or killed, nothing is lost."""
+    if not every >= _LEAST_WORKER_PAUSE:
+        raise InputError(f"--every {every} is too often; the least is {_LEAST_WORKER_PAUSE} seconds")
+    done = 0
+    with contextlib.closing(_open(call)) as store, Progress(console=err, disable=call.as_json) as progress:
+        count = partial(store.stats, view_of(call.settings.store.tenant), whole=True)
+        embedding = Embedding(store, call.settings.embedding, call.settings.gate, None, count, lambda: 0.0)
+        task = progress.add_task("embedding", total=count().waiting or None)
+
+        def advance(written: int) -> None:
+            nonlocal done
+            done += written
+            progress.update(task, advance=written)
+
+        try:
+            embedding.share(advance)
+            while watch:
+                time.sleep(every)
+                with contextlib.suppress(BusyStoreError, ServerError):  # a server that is away comes back
+                    embedding.share(advance)
+        except KeyboardInterrupt:  # the way it ends
+            if not watch:
+                raise
+        left = count().waiting or 0
+    waiting = f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
+    told = f"{draw.count(done, 'unit')} embedded, {waiting}"
+    return Answer({"embedded": done, "waiting": left}, lambda: Text(told), code=1 if left and not watch else 0)
+
+
+# ------------------------------------------------------------------------------------------------------- upkeep
+
+
+def _index(call: Call, offline: bool = False) -> Answer:
+    """Finish a load that was interrupted, and build what the vectors of large owners are found by."""
+    with _opened(call, mending=True) as store:
+        built = store.build_indexes(concurrently=not offline)
+    told = ", ".join(built) or "no owner has so many vectors that an index is worth it"
+    return Answer({"indexes": built}, lambda: Text(told))
+
+
+def _reindex(call: Call) -> Answer:
+    """Derive all that is searched again, for another version or other settings; nobody opens the store meanwhile."""
+    with _opened(call, mending=True) as store, Progress(console=err, disable=call.as_json) as progress:
+        task = progress.add_task("deriving", total=None)
+        done = store.derive_again(lambda at, of: progress.update(task, completed=at, total=max(of, 1)))
+    return Answer({"units": done}, lambda: Text(f"{draw.count(done, 'unit')} derived again"))
+
+
+def _vacuum(call: Call) -> Answer:
+    """Take the bytes of what was erased out of the tables, and of backups on this machine; others wait meanwhile."""
+    with _opened(call) as store:
+        done = store.finish_erasing()
+    told = "nothing is left of what was erased" if done else "something is held up; run it again when nobody reads"
+    return Answer({"complete": done}, lambda: Text(told), code=0 if done else BusyStoreError.exit_code)
+
+
+def _quota(call: Call, tenant: str, most: int | None = None) -> Answer:
+    """Let a tenant keep at most so many units; without a number, as many as it likes."""
+    with _opened(call) as store:
+        store.set_quota(tenant, most)
+    told = "any number of units" if most is None else f"at most {draw.count(most, 'unit')}"
+    return Answer({"tenant": tenant, "most": most}, lambda: Text(f"{tenant} may keep {told}"))
+
+
+@contextlib.contextmanager
+def _opened(call: Call, *, mending: bool = False) -> Iterator[Any]:
+    """Open a store on PostgreSQL."""
+    place = str(call.database or call.settings.store.path)
+    if not is_postgres(place):
+        raise InputError(f"{place} is no PostgreSQL database; --db postgresql://…")
+    with contextlib.closing(_open(call, mending=mending)) as store:
+        yield store
+
+
+def _open(call: Call, *, mending: bool = False) -> Store:
+    place = call.database or call.settings.store.path
+    if call.is_remote:
+        raise InputError(f"{place} is a server, which cares for its store itself; name the store's file or database")
+    if is_missing(place):
+        raise StoreError(f"{place} does not exist; check --db")
+    return open_store(place, call.settings.store, derivation(call.settings), mending=mending)
+
+
+_STYLES = {"added": "green", "changed": "cyan", "removed": "dim", "failed": "yellow"}
+# More often is work for nothing, and a file that is being written would hardly ever be found finished.
+_LEAST_WATCH_PAUSE = 0.1
+
+
+def watch(
+    call: Call,
+    path: Path,
+    every: float = 1.0,
+    include: list[str] | None = None,
+    exclude: list[str] | None = None,
+    scope: str = "user",
+    *,
+    tenant_user: Options,
+) -> Answer:
+    """Take in a folder, then follow what changes in it until it is stopped."""
+    if not every >= _LEAST_WATCH_PAUSE:
+        raise InputError(f"--every {every} is too often; the least is {_LEAST_WATCH_PAUSE} seconds")
+    memory, included, excluded = call.memory, tuple(include or INCLUDED), (*EXCLUDED, *(exclude or ()))
+    folder = Folder(path, "", None, included, excluded)
+
+    def take_in() -> FolderReport:
+        return memory.ingest_folder(path, scope=scope, include=included, exclude=excluded, **tenant_user)
+
+    def show(change: Change) -> None:
+        if call.as_json:
+            row = {"event": change.what, "name": change.name} | ({"reason": change.reason} if change.reason else {})
+            output.print_json(row, indent=None)
+        else:
+            reason = f": {draw.one_line(change.reason)}" if change.reason else ""
+            out.print(Text(f"{change.what:<8} {change.name}{reason}", _STYLES[change.what]), soft_wrap=True)
+
+    try:
+        err.print(f"watching {path}; Ctrl-C ends it", highlight=False)
+        for change in follow(lambda: stamps(folder), take_in, lambda: time.sleep(every)):
+            show(change)
+    except KeyboardInterrupt:  # the way it ends
+        pass
+    return Answer({"event": "stopped"}, lambda: Text("stopped"))
+
+
+def follow(
+    look: Callable[[], Stamps], take_in: Callable[[], FolderReport], wait: Callable[[], None]
+) -> Iterator[Change]:
+    """Yield what changes, for ever. It is read when two looks in a row find the same: its writer has finished."""
+    taken: Stamps | None = None
+    failed: frozenset[tuple[str, str]] = frozenset()
+    last = look()
+    while True:
+        now = look()
+        if now == last and now != taken:
+            try:
+                report = take_in()
+            except BusyStoreError as error:  # another program is writing; the next look tries again
+                err.print(Text(f"waiting: {draw.one_line(str(error))}", "yellow"), soft_wrap=True)
+            else:
+                yield from changes(report, failed)
+                taken, failed = now, frozenset(report.failed)
+        last = now
+        wait()

@@ -18,12 +18,11 @@ from rich.console import RenderableType
 from rich.text import Text
 from typer.core import TyperCommand
 
-from holdfast.arguments import is_address
 from holdfast.cli import draw, output
 from holdfast.cli.output import Screen
 from holdfast.errors import InputError, MissingExtraError, StoreError, shown
 from holdfast.memory import Memory
-from holdfast.openers import is_missing
+from holdfast.openers import is_address, is_missing
 from holdfast.settings import Settings, unread_file, use_file
 from holdfast.settings.loading import server_token
 from holdfast.types import Erasure

@@ -17,11 +17,11 @@ from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableT
 from rich.segment import Segment
 from rich.text import Text
 
-from holdfast.documents.knowledge import FolderReport
 from holdfast.settings import Settings
 from holdfast.text.facts import sentences_of
 from holdfast.types import CONTROLS, Compaction, Erasure, Hit, SearchResult, Stats, Unit, Why, Widened, Written, iso
 from holdfast.types.contexts import Context
+from holdfast.types.outcomes import FolderReport
 
 # On a terminal a carriage return overwrites its line, and lone surrogates cannot be written.
 _OBEYED = re.compile(rf"[{CONTROLS}\r\ud800-\udfff]")

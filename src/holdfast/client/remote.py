@@ -18,10 +18,11 @@ from datetime import datetime
 from typing import IO, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
-from holdfast.arguments import check_user, is_address
+from holdfast.arguments import check_user
 from holdfast.errors import ClosedStoreError, HoldfastError, InputError, MissingExtraError, ServerError, shown
 from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
+from holdfast.openers import is_address
 from holdfast.transfer.exports import writing
 from holdfast.transfer.file_formats import pack
 from holdfast.types import Exported

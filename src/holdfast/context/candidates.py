@@ -16,11 +16,15 @@ from holdfast.messages.content import shown_among
 from holdfast.ranking.pool import Pool
 from holdfast.ranking.score import settle_summaries
 from holdfast.ranking.stages import PREFERENCES
-from holdfast.retrieval.collect import Engine, Found, Question, join, set_stage
-from holdfast.store.contract import ALL, NO_HURRY, DenseQuery, DocumentQuery, Reading, Store, look
+from holdfast.retrieval.collect import Found, join, set_stage
+from holdfast.retrieval.question import Engine, Question
+from holdfast.store.contract import ALL, NO_HURRY, DenseQuery, DocumentQuery, Reading, StatementQuery, Store, look
+from holdfast.text.names import Aliases
+from holdfast.text.statements import _Ledger
 from holdfast.text.temporal import DENSITIES, event_slots, indicator
 from holdfast.text.terms import plain_words, terms
-from holdfast.types import Asked, Prospect, QueryProfile, Unit, View
+from holdfast.types import INSTRUCTIONS, Asked, Prospect, QueryProfile, Unit, View
+from holdfast.types.contexts import Standing
 
 # A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
 _MOST_TURNS = 1024
@@ -235,3 +239,45 @@ def _richest_in_anchors(
     for prefer in PREFERENCES if question.is_staged else ():
         pool = prefer(pool, staging)
     return shown.without(pool, reading).sorted()
+
+
+_MOST_READ = 64  # nobody keeps more instructions in mind
+
+
+def standing_instructions(store: Store, view: View) -> list[Standing]:
+    """Return what the user has told the assistant and not taken back, the newest first, whatever the filters."""
+    ledger = _Ledger(Aliases())
+    with store.reading(dataclasses.replace(view, current_only=True, hide_covered=False, filters=None)) as reading:
+        for unit in _units_stating(reading, INSTRUCTIONS, _MOST_READ):
+            ledger.instruct(unit)
+    newest = sorted(ledger.holding.values(), key=lambda entry: entry.units[-1].moment, reverse=True)
+    return [Standing(one.units[-1], one.said.value, one.told is not None and one.told.at_times) for one in newest]
+
+
+def _units_stating(reading: Reading, kinds: int, most: int = ALL) -> list[Unit]:
+    """Return the visible units that state something of these kinds, oldest first."""
+    ids = reading.propose(StatementQuery(kinds), most, NO_HURRY).ids
+    return sorted(reading.units(ids).values(), key=lambda unit: unit.moment)
+
+
+_MOST_STANDING = 12  # a context has room for few
+
+
+# ----------------------------------------------------------------------------------------------- assembling
+
+
+def _add_standing(engine: Engine, request: ContextRequest, query: QueryProfile, reading: Reading) -> ContextRequest:
+    """Add the user's standing instructions that the host does not show: those for some questions only come last.
+
+    Of these the nearest in meaning come first, of the others the newest.
+    """
+    wanted, shown = engine.settings.assembly.standing_share > 0.0, Shown(request.hidden, request.hidden_words)
+    found = standing_instructions(engine.store, reading.view) if wanted else ()
+    standing = [one for one in found if not shown.holds(one.unit)]
+    near: dict[str, float] = {}
+    if query.vector is not None and (ids := [one.unit.id for one in standing if one.at_times]):
+        evidence = reading.evidence(DenseQuery(query.space or "", query.vector), ids)
+        cosines = vectors.cosines(evidence.vectors, query.vector, len(query.vector)).tolist() if evidence.ids else []
+        near = dict(zip(evidence.ids, cosines, strict=True))
+    standing.sort(key=lambda one: (one.at_times, -near.get(one.unit.id, 0.0)))
+    return dataclasses.replace(request, standing=standing[:_MOST_STANDING])

@@ -417,24 +417,6 @@ def _left_out(costs: Iterable[tuple[str, int]], cut: LeftOutBy, room: int) -> li
     return left
 
 
-# ------------------------------------------------------------------------------------------------- budgets
-
-
-def choose_budget(settings: AssemblySettings, budget: int | None = None, window: int | None = None) -> int:
-    """Return τ: the budget given, else a share of the host's window under the ceiling, else the settings' budget.
-
-    Raises:
-        InputError: a value is not a whole number.
-        BudgetError: it leaves no room for a single token.
-    """
-    if budget is not None:
-        return check_budget(budget)
-    if window is None:
-        return settings.budget
-    whole = _check_whole("window", window)
-    return check_budget(min(share_of(whole, settings.window_fraction), settings.ceiling))
-
-
 def check_budget(budget: object) -> int:
     """Return the budget unless it is no whole number or leaves no room."""
     tokens = _check_whole("budget", budget)

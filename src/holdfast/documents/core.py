@@ -7,43 +7,30 @@ are remembered, searched and recalled.
 from __future__ import annotations
 
 import dataclasses
-import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from holdfast.context.plan import check_hard
+from holdfast.documents.folder import check_path, is_folder, read_file
 from holdfast.documents.markdown import Node, Partition, Tier
 from holdfast.errors import InputError, shown
-from holdfast.ingest import Indexing, Redact, embed_all, fresh_units
+from holdfast.ingest import Redact, fresh_units
+from holdfast.lifecycle.embedding import Indexing, embed_all
 from holdfast.lifecycle.forget import has_ended
-from holdfast.messages.checks import check_name, refuse_foreign
+from holdfast.messages.checks import check_flag, check_given_text, check_location, check_name, choose, refuse_foreign
 from holdfast.settings import Settings
 from holdfast.store.contract import ALL, NO_HURRY, Analyse, DocumentChange, DocumentQuery, Store, look
 from holdfast.text.tokens import TokenCounter
-from holdfast.types import AuthoredText, Document, Draft, Unit, View, Written
+from holdfast.types import AuthoredText, Document, Draft, SourceLimits, Unit, View, Written
+from holdfast.types.contexts import Rules
 
 if TYPE_CHECKING:
     from holdfast.documents.markdown import Node, Partition, Tier
-
-# A file may be saved while it is read; a second look finds it whole.
-_READINGS = 2
-# Nobody waits for the other end of a pipe that has taken the place of a file.
-_READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _GONE = (FileNotFoundError, NotADirectoryError)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the core documents of one owner bring into a context."""
-
-    hard: tuple[AuthoredText, ...] = ()
-    soft: tuple[AuthoredText, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,72 +60,6 @@ class Desk:
             (one for one in look(self.store, view, lambda reading: reading.documents(name=name)) if one.user == user),
             None,
         )
-
-
-# ----------------------------------------------------------------------------------------------------------- files
-
-
-def read_file(path: Path, most: int) -> bytes:
-    """Return what a regular file of at most so many bytes holds, all of one writing.
-
-    Raises:
-        InputError: it cannot be read, is no such file, is no text by its name, or does not hold still.
-    """
-    refuse_foreign(path.name)
-    for _ in range(_READINGS):
-        try:
-            _refuse_unreadable(path, path.stat(), most)  # a device may act when it is opened
-            with os.fdopen(os.open(path, _READING), "rb") as file:
-                before = os.fstat(file.fileno())
-                _refuse_unreadable(path, before, most)
-                raw = read_all(file, most)
-            after = path.stat()
-        except OSError as error:
-            raise InputError(f"{shown(str(path))} cannot be read: {error.strerror}; check its name") from error
-        if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size) and len(raw) == after.st_size:
-            return raw
-    raise InputError(f"{shown(str(path))} changes while it is read; try again when its writer has finished")
-
-
-def read_all(file: BinaryIO, most: int) -> bytes:
-    """Return all bytes of an open file; of one that grows meanwhile, one byte more than may be."""
-    return file.read(most + 1)
-
-
-def _refuse_unreadable(path: Path, found: os.stat_result, most: int) -> None:
-    """Refuse a pipe or device, which may never end, and a file that is larger than may be."""
-    if not stat.S_ISREG(found.st_mode):
-        raise InputError(f"{shown(str(path))} is no regular file; name a file that holds text")
-    if found.st_size > most:
-        raise InputError(f"{shown(str(path))} has {found.st_size:,} bytes, more than {most:,}; split it")
-
-
-def check_path(path: Path) -> Path:
-    """Return a path unless its name cannot be kept.
-
-    Raises:
-        InputError: it is not UTF-8, or a link that leads to itself.
-    """
-    try:
-        whole = str(path.resolve())
-    except RuntimeError as error:  # what Python 3.11 and 3.12 raise for a link that leads to itself
-        raise InputError(f"{shown(printable(str(path)))} is a link that leads to itself; name a file") from error
-    if printable(whole) != whole:
-        raise InputError(f"the name {shown(printable(str(path)))} is not UTF-8; rename the file")
-    return path
-
-
-def is_folder(path: Path) -> bool:
-    """Return whether a path is a folder; one that is too long, or holds a NUL, is none."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def printable(name: str) -> str:
-    """Return a file's name with the bytes of it that are no UTF-8 written out."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def document_name(desk: Desk, view: View, user: str | None, name: str | None, path: Path | None) -> str:
@@ -339,3 +260,22 @@ def _unit(desk: Desk, document: Document, read: Partition, node: Node) -> Unit:
         authority=1.0,
         links=read.hop_targets,
     )
+
+
+def make_document(desk: Desk, view: View, source: object, name: str | None, *, scope: str, core: bool) -> Document:
+    """Return what is to be taken in: a file by its path, or a text or a file's bytes under a name."""
+    path = check_path(check_location("source", source)) if isinstance(source, Path) else None
+    if path is not None and is_folder(path):
+        raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
+    owner = None if choose("scope", scope, ("user", "global")) == "global" else view.user
+    most = desk.settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
+    if isinstance(source, bytes):
+        refuse_foreign(name or "")
+    body = source if isinstance(source, bytes) else _read_given(source, path, most)
+    called, place = document_name(desk, view, owner, name, path), str(path.resolve()) if path else ""
+    body = desk.clean(body) if core else body
+    return Document(tenant=view.tenant, user=owner, name=called, body=body, path=place, core=core)
+
+
+def _read_given(source: object, path: Path | None, most: int) -> bytes:
+    return check_given_text("source", source).encode() if path is None else read_file(path, most)

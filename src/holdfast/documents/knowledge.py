@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from holdfast.documents import core as documents
-from holdfast.documents.core import Desk, check_path, is_folder, keep_units, printable, read_file, unit_of
+from holdfast.documents.core import Desk, keep_units, unit_of
+from holdfast.documents.folder import Folder, listing, read_file
 from holdfast.errors import BudgetError, InputError, MissingExtraError, NotFoundError, shown
 from holdfast.messages.content import read_content
 from holdfast.store.contract import ALL, NO_HURRY, DocumentChange, DocumentQuery, DocumentRemoval, look
 from holdfast.text.facts import stated_facts
-from holdfast.text.symbols import Aliases, found_aliases
+from holdfast.text.names import Aliases, found_aliases
 from holdfast.types import (
     Document,
     Fact,
@@ -29,36 +28,10 @@ from holdfast.types import (
     Written,
     digest,
 )
+from holdfast.types.outcomes import FolderReport
 
-# What people keep text in. Units, records and source code are taken in when they are named: any JSON could be meant,
-# and a folder of programs holds more of them than of notes.
-INCLUDED = (
-    "*.md", "*.markdown", "*.txt", "*.html", "*.htm", "*.pdf", "*.rst", "*.docx", "*.epub", "*.csv", "*.tsv", "*.eml",
-    "*.mbox",
-)  # fmt: skip
-# Hidden files, and folders that tools fill.
-EXCLUDED = (".*", "*/.*", "node_modules/*", "*/node_modules/*", "__pycache__/*", "*/__pycache__/*")
-_LEADS_OUT = "it is a link to outside of the folder"
 _FROM_SOURCE = ("id", "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "links")
 _FROM_FILE_OF_UNITS = (*_FROM_SOURCE[1:], "utility_note", "fact", "valid_from", "valid_to", "metadata")
-
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class FolderReport:
-    """What taking in a folder did, file by file; `failed` and `skipped` have the reason with each name.
-
-    What the patterns exclude is not reported. `units` counts what its documents say now.
-    """
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    failed: tuple[tuple[str, str], ...] = ()
-    skipped: tuple[tuple[str, str], ...] = ()
-    units: int = 0
 
 
 def take_in(desk: Desk, document: Document) -> list[Written]:
@@ -130,21 +103,6 @@ def _unit_of_record(desk: Desk, document: Document, record: Record) -> Unit:
     if said.session is not None and document.user is not None:
         fields["scope"] = "session"
     return unit_of(desk, document, **{**fields, "id": f"{document.name}#{digest('message', record.line, said.text)}"})
-
-
-# ------------------------------------------------------------------------------------------------- folders
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder to take in: which files of it, and whose they are."""
-
-    root: Path
-    tenant: str
-    user: str | None
-    include: tuple[str, ...] = INCLUDED
-    exclude: tuple[str, ...] = EXCLUDED
-    progress: Progress = field(default=lambda _done, _of: None)
 
 
 def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
@@ -228,80 +186,6 @@ def _remove_missing(desk: Desk, folder: Folder, view: View, root: Path, present:
             keep_units(desk, document, [])
             desk.store.mark([DocumentRemoval(document)])
         yield Path(path).relative_to(root).as_posix()
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The files of a folder that are to be read, by their names in it; and those that are not, with the reason."""
-
-    files: dict[str, Path] = field(default_factory=dict)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    failed: list[tuple[str, str]] = field(default_factory=list)
-
-
-def listing(folder: Folder) -> Listing:
-    """Return what is to be taken in, in order.
-
-    Raises:
-        InputError: it is not a folder.
-    """
-    if not is_folder(folder.root):
-        raise InputError(f"{shown(str(folder.root))} is not a folder; name one, or a single file")
-    check_path(folder.root)
-    found = Listing()
-    for relative, path in _walk(folder, found.skipped):
-        if _matches(relative, folder.exclude):
-            continue
-        if printable(relative) != relative:
-            found.failed.append((printable(relative), "its name is not UTF-8; rename the file"))
-        elif reason := _why_skipped(path, relative, folder):
-            found.skipped.append((relative, reason))
-        else:
-            found.files[relative] = path
-    return found
-
-
-def _walk(folder: Folder, skipped: list[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a folder; one that contains itself through a link is entered once, and no link out of it."""
-    entered: set[tuple[int, int]] = set()
-    for place, folders, names in os.walk(folder.root, followlinks=True):
-        here = Path(place)
-        try:
-            status = here.stat()
-        except FileNotFoundError:  # it went away meanwhile
-            continue
-        if (status.st_dev, status.st_ino) in entered:
-            folders.clear()
-            continue
-        entered.add((status.st_dev, status.st_ino))
-        inner = {name: (here / name).relative_to(folder.root).as_posix() for name in sorted(folders)}
-        wanted = {name: relative for name, relative in inner.items() if not _matches(f"{relative}/", folder.exclude)}
-        leading_out = [name for name in wanted if _leads_out(here / name, folder)]
-        skipped += [(printable(wanted[name]), _LEADS_OUT) for name in leading_out]
-        folders[:] = [name for name in wanted if name not in leading_out]
-        for name in sorted(names):
-            yield (here / name).relative_to(folder.root).as_posix(), here / name
-
-
-def _why_skipped(path: Path, relative: str, folder: Folder) -> str:
-    """Return why a file is not read, or nothing."""
-    if _leads_out(path, folder):
-        return _LEADS_OUT
-    if not _matches(relative, folder.include):
-        return "of a kind that is not read; ask for it with include"
-    return "" if path.is_file() else "it is no regular file"
-
-
-def _leads_out(path: Path, folder: Folder) -> bool:
-    """Return whether something is a link to outside of its folder."""
-    root = os.path.realpath(folder.root)
-    return path.is_symlink() and not f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
-
-
-def _matches(relative: str, patterns: Sequence[str]) -> bool:
-    """Return whether a file is one of those that patterns name; capitals make no difference."""
-    path, name = relative.lower(), relative.lower().rpartition("/")[2]
-    return any(fnmatch.fnmatchcase(path, one.lower()) or fnmatch.fnmatchcase(name, one.lower()) for one in patterns)
 
 
 # ------------------------------------------------------------------------------------------------ widening

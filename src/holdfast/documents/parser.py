@@ -12,14 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from holdfast.documents.formats.code import CODE_SUFFIXES, read_code
-from holdfast.documents.formats.docx import read_docx
-from holdfast.documents.formats.epub import read_epub
 from holdfast.documents.formats.html import read_html
 from holdfast.documents.formats.mail import read_mail, read_mailbox
 from holdfast.documents.formats.pdf import read_pdf
-from holdfast.documents.formats.plain import read_plain
+from holdfast.documents.formats.plain import read_plain, read_table
 from holdfast.documents.formats.rst import read_rst
-from holdfast.documents.formats.table import read_table
+from holdfast.documents.formats.zipped import read_docx, read_epub
 from holdfast.documents.markdown import read_markdown
 from holdfast.documents.pieces import SILENT, Extract, SourceText, condition_of, divide, role_of
 from holdfast.documents.records import Format, read_records, read_unit_records, read_units

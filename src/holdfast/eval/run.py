@@ -23,7 +23,6 @@ import numpy as np
 
 from holdfast.errors import InputError
 from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Reader, System
-from holdfast.eval.manifest import JOURNAL, Journal, Key
 from holdfast.eval.metrics import (
     REFUSED,
     STRANGER,
@@ -40,6 +39,7 @@ from holdfast.eval.metrics import (
     summarise,
     survival_metrics,
 )
+from holdfast.eval.report import JOURNAL, Journal, Key
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder, Vectors
 from holdfast.settings import EmbeddingSettings

@@ -9,8 +9,7 @@ from typing import Any
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import NotFoundError
-from holdfast.integrations.host_messages import Message, as_turn
-from holdfast.integrations.opening import Source, missing, open_memory
+from holdfast.integrations.host_messages import Message, Source, as_turn, missing, open_memory
 from holdfast.types import Author, Hit, digest, iso
 
 try:

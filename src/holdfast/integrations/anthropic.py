@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import HoldfastError, InputError, NotFoundError, shown
-from holdfast.integrations.opening import MOST_WORDS, Source, missing, open_memory
+from holdfast.integrations.host_messages import MOST_WORDS, Source, missing, open_memory
 from holdfast.types import JSON, Unit
 
 if TYPE_CHECKING:

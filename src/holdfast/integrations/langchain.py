@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.integrations.host_messages import Message, Transcript
-from holdfast.integrations.opening import Source, missing, open_memory
+from holdfast.integrations.host_messages import Message, Source, Transcript, missing, open_memory
 from holdfast.memory import Memory
 from holdfast.messages.content import message_words
 from holdfast.types import Hit, iso

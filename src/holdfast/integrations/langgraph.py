@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import FilterError, NotFoundError, shown
-from holdfast.integrations.opening import MOST_WORDS, Source, missing, open_memory
+from holdfast.integrations.host_messages import MOST_WORDS, Source, missing, open_memory
 from holdfast.types import JSON, Unit, digest
 
 try:

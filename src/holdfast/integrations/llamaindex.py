@@ -8,8 +8,7 @@ from typing import Any
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import BudgetError
-from holdfast.integrations.host_messages import Message, as_turn
-from holdfast.integrations.opening import missing, open_memory
+from holdfast.integrations.host_messages import Message, as_turn, missing, open_memory
 from holdfast.memory import Memory
 from holdfast.messages.content import message_words
 

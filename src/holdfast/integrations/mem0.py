@@ -20,7 +20,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import quote, unquote
 
 from holdfast.errors import FilterError, InputError, NotFoundError, shown
-from holdfast.integrations.opening import open_memory
+from holdfast.integrations.host_messages import open_memory
 from holdfast.memory import Memory as Holdfast
 from holdfast.types import Hit, Unit, iso
 

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
-from holdfast.integrations.host_messages import Message, Transcript
-from holdfast.integrations.opening import Source, missing, open_memory
+from holdfast.integrations.host_messages import Message, Source, Transcript, missing, open_memory
 from holdfast.messages.content import message_words
 
 try:

@@ -11,8 +11,8 @@ from typing import Any, ParamSpec
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import InputError, NotFoundError
-from holdfast.integrations.opening import Source, missing, open_memory
-from holdfast.text.pages import Page, named
+from holdfast.integrations.host_messages import Source, missing, open_memory
+from holdfast.text.quotes import Page, named
 
 try:
     from pydantic_ai import FunctionToolset, ModelRetry

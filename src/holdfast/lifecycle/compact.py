@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.context.candidates import session_turns
+from holdfast.context.plan import ContextRequest, base_start, plan_tail
+from holdfast.documents.core import Desk, rules
 from holdfast.errors import InputError, NotFoundError, SummariserError, shown
 from holdfast.kernels.clustering import clusters
 from holdfast.lifecycle.summarise import summarise
@@ -283,3 +286,24 @@ def expand(store: Store, view: View, unit_id: str) -> list[Unit]:
             opened.add(name)
             waiting += unit.lineage.sources
     return sorted(found.values(), key=lambda unit: unit.moment)
+
+
+def tail_of(desk: Desk, view: View) -> frozenset[str]:
+    """Return T_recent and T_base of a context of the full budget."""
+    settings = desk.settings.assembly
+    found, turns = rules(desk, view), session_turns(desk.store, view)
+    request = ContextRequest(
+        settings.budget, desk.counter, settings, found.hard, found.soft, session_turns=turns, zone=view.zone or UTC
+    )
+    base = turns[base_start(len(turns), settings.min_turns) :]
+    return plan_tail(request).tail_ids | {turn.id for turn in base}
+
+
+def find_protected(desk: Desk, view: View) -> frozenset[str]:
+    """Return T_recent and T_base of a context of the full budget: they are never compacted (law 7).
+
+    Each agent has a tail of its own.
+    """
+    everyone = agents(desk.store, view) | {view.agent, None}
+    tails = (tail_of(desk, dataclasses.replace(view, agent=agent)) for agent in everyone)
+    return frozenset().union(*tails)

@@ -1,11 +1,13 @@
-"""Changed facts (C19): a turn that plainly replaces an earlier one marks it as superseded, and says why.
+"""Changed facts (C19): which turn replaces which, and the facts that hold now.
 
-Careful by design: the same speaker, the same slot, words of change (or a relation declared to have one value), and an
-earlier turn that says nothing else. Nothing is deleted, and `reinstate` undoes it.
+A turn that plainly replaces an earlier one marks it as superseded, and says why. Careful by design: the same speaker,
+the same slot, words of change (or a relation declared to have one value), and an earlier turn that says nothing else.
+Nothing is deleted, and `reinstate` undoes it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,15 +15,18 @@ from functools import cache
 
 import numpy as np
 
+from holdfast.context.candidates import _units_stating
+from holdfast.messages.checks import check_name
 from holdfast.settings import Settings
-from holdfast.store.contract import NO_HURRY, DenseQuery, LexicalQuery, Reading, Store
+from holdfast.store.contract import ALL, NO_HURRY, DenseQuery, LexicalQuery, Reading, StatementQuery, Store
 from holdfast.text.changes import Assertion, Change, find_changes, fulfil, is_quoting, read_told, speaks_of_change
 from holdfast.text.facts import speaker_of
+from holdfast.text.names import aliases_of, symbol
 from holdfast.text.sentences import PROSE
-from holdfast.text.symbols import symbol
+from holdfast.text.statements import _Ledger
 from holdfast.text.terms import TOKENIZERS, terms
 from holdfast.text.words import words
-from holdfast.types import FIELDS, Unit, View
+from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, FactTable, Unit, View
 
 # When something was said, as `Unit.moment` has it.
 Moment = tuple[datetime, int, str]
@@ -148,3 +153,27 @@ def _stating(reading: Reading, said: Sequence[Assertion]) -> list[str]:
     subjects = {symbol(one.subject) for one in said}
     facts = reading.facts().about(subjects, _NEAREST)
     return [source for fact in facts if fact.relation in slots for source in fact.sources]
+
+
+def list_facts(
+    store: Store, view: View, settings: Settings, subject: str | None = None, relation: str | None = None
+) -> FactTable:
+    """Return what is known now, or as of the view's moment; without `current_only`, what was known before too."""
+    subject, relation = check_name("subject", subject, optional=True), check_name("relation", relation, optional=True)
+    aliases = aliases_of(settings.analysis.aliases)
+    every = dataclasses.replace(view, current_only=False, hide_covered=False)
+    with store.reading(every) as reading, store.reading(dataclasses.replace(every, current_only=True)) as present:
+        units = _units_stating(reading, FACTS | INSTRUCTIONS)
+        current = frozenset(present.propose(StatementQuery(FACTS | INSTRUCTIONS), ALL, NO_HURRY).ids)
+        ids = [unit.id for unit in units if unit.author == "document"]
+        names = dict(zip(ids, reading.columns(ids, ("document",))["document"].tolist(), strict=True)) if ids else {}
+        successors = reading.units([*{unit.superseded_by for unit in units if unit.superseded_by}])
+    ledger = _Ledger(aliases, frozenset(settings.symbolic.functional), successors)
+    for unit in units:
+        ledger.enter(unit, names.get(unit.id) or "")
+    entries = (entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown)
+    known = (entry.known(current, successors) for entry in entries)
+    wanted = aliases.symbol(subject) if subject is not None else None
+    kept = [one for one in sorted(known, key=lambda one: one.line) if one.current or not view.current_only]
+    kept = [one for one in kept if relation in (None, one.relation) and wanted in (None, aliases.symbol(one.subject))]
+    return FactTable(sorted(kept, key=lambda one: (one.document, one.subject.casefold(), one.relation, one.since)))

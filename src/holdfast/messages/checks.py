@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 from typing import TypeVar
 
 from holdfast.errors import InputError, MissingExtraError, SettingsError, shown
@@ -358,3 +360,25 @@ def _weight(text: str, rule: str) -> float:
 
 def _refused(rule: str, why: str, remedy: str) -> SettingsError:
     return SettingsError(f"symbolic.rules has {rule.strip()[:200]!r}: {why}; {remedy}, as in {_RULE_EXAMPLE!r}")
+
+
+# What Linux, macOS and Windows take.
+_MAX_FILE_NAME, _MAX_PATH = 255, 4_096
+
+
+def check_location(what: str, path: object) -> Path:
+    """Return a file's or folder's path that a file system can have."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"{what} = {shown(path)} is not a path; give a str or a Path")
+    name = str(path)
+    try:
+        longest = max(len(os.fsencode(part)) for part in (Path(name).parts or ("",)))
+    except UnicodeEncodeError as error:
+        raise InputError(f"{what} = {shown(name)} holds a lone surrogate; decode the source as UTF-8") from error
+    if not name.strip() or "\x00" in name:
+        raise InputError(f"{what} = {shown(name)} cannot be a path; name a file or a folder")
+    if longest > _MAX_FILE_NAME or len(name) > _MAX_PATH:
+        raise InputError(
+            f"{what} = {shown(name)} is too long; a name has at most {_MAX_FILE_NAME} bytes, a path {_MAX_PATH:,}"
+        )
+    return Path(name)

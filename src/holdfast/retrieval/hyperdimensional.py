@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from holdfast.kernels import hypervectors as hv
 from holdfast.retrieval.strategy import Finding
 from holdfast.settings import HyperSettings, Settings
-from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Reading
-from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
+from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Reading, UnitHypervectors
+from holdfast.types import FIELDS, Account, Analysis, Claims, Contribution, Deadline, QueryProfile, Unit
 
 # Weight of each field's similarity (C5): topic, claim, role, acts.
 _WEIGHTS = (0.35, 0.35, 0.2, 0.1)
@@ -71,4 +71,16 @@ def encode_query(
         hv.bag(sorted(query.needed_roles)),
         hv.ngrams(query.terms, positional=settings.positional),
         hv.random(query.act) if query.act else None,
+    )
+
+
+def encode_unit(unit: Unit, analysis: Analysis, settings: HyperSettings) -> UnitHypervectors:
+    """Return the field vectors of a unit (C5); a missing field has none."""
+    topic, statement = (analysis.terms[FIELDS.index(name)] for name in ("topic", unit.statement_field))
+    # Not bound to the names of their fields: an XOR with the same key on both sides changes no distance.
+    return UnitHypervectors(
+        hv.ngrams(topic, positional=settings.positional),
+        hv.ngrams(statement, positional=settings.positional),
+        unit.role,
+        unit.utility_acts,
     )

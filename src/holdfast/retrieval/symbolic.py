@@ -10,7 +10,7 @@ from holdfast.messages.checks import read_rules
 from holdfast.retrieval.strategy import Finding
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
-from holdfast.text.symbols import singular, symbol, symbol_tokens
+from holdfast.text.names import singular, symbol, symbol_tokens
 from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
 
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
-from holdfast.arguments import SessionOptions
-from holdfast.context.plan import choose_budget
+from holdfast.arguments import SessionOptions, choose_budget
 from holdfast.errors import HoldfastError, InputError, shown
 from holdfast.memory import Memory
 from holdfast.messages.checks import MAX_NAME, check_flag, check_name
-from holdfast.text.pages import NOTE_TOKENS, Page
+from holdfast.text.quotes import NOTE_TOKENS, Page
 from holdfast.text.tokens import RATIOS, Estimator
 from holdfast.types import Hit, digest
 from holdfast.verbs import Verb

@@ -25,13 +25,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import __version__
 from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, shown
 from holdfast.memory import Memory
-from holdfast.server.access import Caller, Tokens
+from holdfast.server.access import Caller, Tokens, answer_for, refuse_shared
 from holdfast.server.host import HOST_VERBS
 from holdfast.server.inspector.site import Site
-from holdfast.server.limits import Answer, Keys, Rate, Refused, ServerSettings, Work, read_body, read_json
-from holdfast.server.metrics import Metrics
+from holdfast.server.limits import Answer, Keys, Metrics, Rate, Refused, ServerSettings, Work, read_body, read_json
 from holdfast.server.openapi import describe, draw_page
-from holdfast.server.reach import answer_for, refuse_shared
 from holdfast.verbs import (
     COMPACT_SESSION,
     EXPORTED,

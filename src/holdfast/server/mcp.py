@@ -24,7 +24,7 @@ from holdfast import __version__
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.memory import Memory
-from holdfast.text.pages import NOTE_TOKENS, Page, named
+from holdfast.text.quotes import NOTE_TOKENS, named
 from holdfast.types import Contribution, Hit, Listed
 from holdfast.why import NAMING_OTHERS
 
@@ -157,7 +157,7 @@ class Tools:
         )  # fmt: skip
         replaced = ", ".join(map(named, (*replaces, *done.superseded)))
         took = f", in the place of {replaced}" if replaced else ""
-        page = Page(self._memory.settings, _ECHO_TOKENS)
+        page = self._page(_ECHO_TOKENS)
         return f"[{page.cut(f'{done.status}: id {named(done.id)}{took}', page.most)}]"
 
     def search_memory(
@@ -174,7 +174,7 @@ class Tools:
         question; confidence, when given, is how often such a match answers), then when it was said, by whom, and the
         words. Nothing found means that nothing here fits the question.
         """
-        page = Page(self._memory.settings, max_tokens)
+        page = self._page(max_tokens)
         found = self._memory.search(
             query, limit=limit, session=session or None, only_session=bool(session), filters=filters or None,
             as_of=as_of or None, current_only=not include_replaced, **owner,
@@ -201,7 +201,7 @@ class Tools:
         short = f"{len(context.left_out)} memories of {needed:,} tokens left out: raise max_tokens, or search_memory"
         remarks = (context.degraded, *context.warnings, short if context.left_out else "")
         note = "; ".join(filter(None, remarks)) or ("" if context.text else "nothing is remembered that fits")
-        return Page(self._memory.settings, max_tokens).write(context.text, [], lambda _: "", note)
+        return self._page(max_tokens).write(context.text, [], lambda _: "", note)
 
     def why_recalled(
         self, owner: Owner, query: Query, id: Id,  # noqa: A002 - the caller's word
@@ -213,7 +213,7 @@ class Tools:
         Call it when an expected memory is missing, when the user asks why something came up, or before you change
         wording or filters. Returns the verdict, the memory's rank in each strategy, and what its score is made of.
         """
-        page = Page(self._memory.settings, max_tokens)
+        page = self._page(max_tokens)
         why = self._memory.why(query, id, budget=context_tokens or None, **owner)
         place = f", rank {why.rank}" if why.rank else ""
         missing = {"score short of the cut": why.distance_to_cut, "tokens short": why.tokens_short}
@@ -252,7 +252,7 @@ class Tools:
         if not changes:
             raise InputError("nothing to change is given; give text, metadata, pinned or valid_until")
         unit = self._memory.update(id, **changes, **owner)
-        page = Page(self._memory.settings, _ECHO_TOKENS)
+        page = self._page(_ECHO_TOKENS)
         return page.heading() + page.memory(1, unit, f"version {unit.version}")
 
     def forget_memory(
@@ -276,7 +276,7 @@ class Tools:
             left = [f"old bytes go at the next write: {done.reason}"] if done.pending else []
             left += [f"{len(done.outside)} backups are out of reach and still hold them"] if done.outside else []
             return f"[{'; '.join((f'erased {len(units)} memories', *left))}]"
-        page = Page(self._memory.settings, max_tokens)
+        page = self._page(max_tokens)
         items = [page.memory(number, unit, of=len(units)) for number, unit in enumerate(units, start=1)]
         heading = f"[nothing is erased yet; confirm=true would erase {len(units)} memories; untrusted history]\n"
         return page.write(heading, items, lambda _: "raise max_tokens")
@@ -294,7 +294,7 @@ class Tools:
         For a question, call search_memory instead. Returns memories as search_memory does, without scores. When
         there are more, the answer ends with the `offset` to go on with; for a single id it counts characters.
         """
-        page = Page(self._memory.settings, max_tokens)
+        page = self._page(max_tokens)
         if ids:
             units = [self._memory.get(one, **owner) for one in ids]
             start = offset if len(ids) == 1 else 0
@@ -322,7 +322,7 @@ class Tools:
         Call it for an overview of a person or thing, or to check what holds today. Facts are read out of the user's
         own statements and of documents by rules; what is not among them may still be found by search_memory.
         """
-        page = Page(self._memory.settings, max_tokens)
+        page = self._page(max_tokens)
         known = self._memory.facts(
             subject=subject or None, relation=relation or None, current_only=not include_past, **owner
         )[offset:]
@@ -365,7 +365,7 @@ class Tools:
 
     def document(self, owner: Owner, name: str, offset: int = 0) -> str:
         """What a document says, as the memories made of it, in order; `offset` skips some."""
-        page = Page(self._memory.settings, _RESOURCE_TOKENS)
+        page = self._page(_RESOURCE_TOKENS)
         of_it = {"id": {"gte": f"{name}#", "lt": f"{name}$"}}  # ids start with the name and a `#`; `$` comes next
         units = sorted(self._memory.list(filters=of_it, limit=None, **owner), key=lambda unit: unit.moment)
         if not units:

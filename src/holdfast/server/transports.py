@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import InputError, shown
 from holdfast.memory import Memory
+from holdfast.server.listening import is_loopback, open_port
 from holdfast.server.mcp import ServerScope, build_server
-from holdfast.server.ports import is_loopback, open_port
 
 # Calls that work at a time. Answering is bound by the processor, and a host rarely sends more at once.
 _WORKERS = 8

@@ -1,20 +1,21 @@
-"""A unit ⇄ a row of the SQLite store, and a view ⇄ the rows it may see."""
+"""A unit ⇄ a row of a store."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError
-from holdfast.store.filters import SqliteFilter, matches
-from holdfast.types import JSON, Analysis, Gate, Unit, View, iso
+from holdfast.types import FIELDS, JSON, Analysis, Gate, Listed, Unit, View, from_iso, iso
 
 # Names of what a store agrees on: the embedding space; and a mark that is made anew when rows of the feed are erased,
 # because what was followed so far no longer counts.
@@ -214,74 +215,29 @@ def vector_of(row: tuple[int, bytes, int]) -> NDArray[np.float32]:
     return vector
 
 
-def agent_matches(view: View, unit: Unit) -> bool:
-    """Return whether the named agent may see the unit; a unit without an agent is shared."""
-    return view.agent is None or unit.agent in (view.agent, None)
+# Names (C12) have posting lists like terms, after those of the fields: what units are called, and what they name.
+CALLED, NAMING = len(FIELDS), len(FIELDS) + 1
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
-# At a moment of the past: not superseded since before, and not within a time that a reinstatement has ended.
-_NOT_SUPERSEDED_THEN = """(superseded_by IS NULL OR superseded_at > :as_of)
-    AND NOT EXISTS (SELECT 1 FROM absences WHERE unit_key = key AND since <= :as_of AND until > :as_of)"""
+def microseconds(moment: datetime) -> int:
+    """Return a moment as whole microseconds since 1970: exact, as its text is."""
+    return (moment - _EPOCH) // _MICROSECOND
 
 
-def where(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]:
-    """Compile a view: the same rules as the index's mask and as `hidden_by`.
-
-    A covered turn is hidden from searches alone, and only where the view says so: it is still listed.
-    """
-    values: dict[str, JSON] = {"tenant": view.tenant, "user": view.user, "now": iso(view.as_of or view.now)}
-    agent = ""
-    if view.agent is not None:
-        values["agent"] = view.agent
-        agent = " AND coalesce(json_extract({}.body, '$.agent'), :agent) = :agent"
-    # A user's own unit hides a global one of the same id.
-    same = f"own.tenant = :tenant AND own.user = :user AND own.id = units.id{agent.format('own')}"
-    own = f"SELECT 1 FROM units AS own WHERE {same}"  # noqa: S608 - bound names only
-    clauses = [
-        f"tenant = :tenant AND (user = :user OR (user = '' AND NOT EXISTS ({own}))){agent.format('units')}",
-        "(json_extract(body, '$.pinned') OR coalesce(json_extract(body, '$.expires_at'), '~') > :now)",
-    ]
-    if view.only_session:
-        values["session"] = view.session
-        clauses.append("session = :session")
-    if view.as_of is not None:
-        # What was rewritten since is answered from its earlier version, not from here.
-        values["as_of"] = iso(view.as_of)
-        clauses.append("json_extract(body, '$.recorded_time') <= :as_of")
-    if view.current_only:
-        values["reference"] = iso(view.reference_time)
-        clauses.append("superseded_by IS NULL" if view.as_of is None else _NOT_SUPERSEDED_THEN)
-        clauses.append("coalesce(json_extract(body, '$.valid_from'), '') <= :reference")
-        clauses.append("coalesce(json_extract(body, '$.valid_to'), '~') > :reference")
-    if searching and view.hide_covered:
-        clauses.append("covered_by IS NULL" if view.as_of is None else "(covered_by IS NULL OR covered_at > :as_of)")
-    if view.filters is not None:
-        compiled = SqliteFilter()
-        clauses.append(compiled.compile(view.filters))
-        values |= compiled.values
-    return " AND ".join(clauses), values
+def said_code(unit: Unit) -> int:
+    """Return a number that is equal for copies of the same words (C6), and for nothing else that will ever meet."""
+    text = "\0".join(map(str, (unit.text, microseconds(unit.event_time), unit.author, unit.speaker, unit.kind)))
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
 
-def then_by(lifetimes: tuple[str | None, str | None, str | None]) -> tuple[str | None, str | None]:
-    """Return what superseded and what covered a unit at some moment: what does now, unless that came later."""
-    by, covered_by, absent = lifetimes
-    return by if by is not None else absent, covered_by
+# So much of a session's first turn tells which one it is.
+TITLE_CHARS = 80
 
 
-def hidden_by(view: View, unit: Unit, superseded_by: str | None, covered_by: str | None = None) -> str | None:
-    """Return why the view hides a unit of its owner, or None: `where`, one unit at a time and in words."""
-    expired = not unit.pinned and unit.expires_at is not None and unit.expires_at <= (view.as_of or view.now)
-    elsewhere = view.only_session and unit.session != view.session
-    early = view.current_only and unit.valid_from is not None and unit.valid_from > view.reference_time
-    late = view.current_only and unit.valid_to is not None and unit.valid_to <= view.reference_time
-    reasons = {
-        f"it was recorded at {unit.recorded_time}": view.as_of is not None and unit.recorded_time > view.as_of,
-        f"it expired at {unit.expires_at}": expired,
-        f"it belongs to session {unit.session}, and only_session asks for {view.session}": elsewhere,
-        f"it was superseded by {superseded_by}": view.current_only and superseded_by is not None,
-        f"it is valid only from {unit.valid_from}": early,
-        f"it was valid until {unit.valid_to}": late,
-        f"the summary {covered_by} stands for it": view.hide_covered and covered_by is not None,
-        "the filters leave it out": view.filters is not None and not matches(view.filters, unit),
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+def listed(row: Sequence[Any]) -> Listed:
+    """Return one thing that there is, of a row of the statements that list them."""
+    name, units, *times, title, core, everyones = row
+    first, last = (None if moment is None else from_iso(moment) for moment in times)
+    return Listed(name, units, first, last, " ".join(title.split()), bool(core), bool(everyones))

@@ -8,9 +8,8 @@
 The suites need pytest to run them and import nothing of it.
 """
 
-from holdfast.testing.contracts import EmbedderContract
+from holdfast.testing.contracts import EmbedderContract, StrategyContract
 from holdfast.testing.lifecycle_contract import StoreLifecycleContract
 from holdfast.testing.store_contract import StoreContract
-from holdfast.testing.strategy import StrategyContract
 
 __all__ = ["EmbedderContract", "StoreContract", "StoreLifecycleContract", "StrategyContract"]

@@ -6,8 +6,7 @@ from holdfast.settings import AnalysisSettings
 from holdfast.text.changes import read_told
 from holdfast.text.facts import stated_facts
 from holdfast.text.instructions import instructions_of
-from holdfast.text.names import entities, initials, titles
-from holdfast.text.symbols import aliases_of
+from holdfast.text.names import aliases_of, entities, initials, titles
 from holdfast.text.temporal import anchor_density
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, Analysis, Unit

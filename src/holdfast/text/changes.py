@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from holdfast.text.calendar import MONTHS
 from holdfast.text.facts import Stated, extract, speaker_of, spoken_by, states_nothing
 from holdfast.text.grammar import ADVERBS, has_shape, may_begin_name
+from holdfast.text.names import symbol
 from holdfast.text.patterns import regex
 from holdfast.text.sentences import PROSE, is_asked, parts_in, read_sentence, remember_short
-from holdfast.text.symbols import symbol
 from holdfast.text.words import any_of, words
 from holdfast.types import Unit
 

@@ -23,8 +23,8 @@ from functools import cache
 
 from holdfast.text import grammar
 from holdfast.text.grammar import SPEAKER, Name, VerbGroup
+from holdfast.text.names import Aliases, symbol
 from holdfast.text.sentences import PROSE, Sentence, is_asked, parts_in, read_sentence, remember_short
-from holdfast.text.symbols import Aliases, symbol
 from holdfast.text.words import any_of, words
 from holdfast.types import Fact, Unit
 

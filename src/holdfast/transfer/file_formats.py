@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from holdfast.errors import InputError, shown
-from holdfast.transfer import assistants, jsonl, messengers, transcripts
+from holdfast.transfer import assistants, jsonl, messengers
 from holdfast.transfer.messengers import Files
 from holdfast.types import JSON, View
-from holdfast.types.notes import Message, Notes
+from holdfast.types.outcomes import Message, Notes
 
 # An export of many years has some hundred megabytes; what is larger is held in memory by no reader here.
 _MOST_BYTES = 512 * 1_048_576
@@ -261,7 +261,7 @@ _KNOWN: dict[str, Callable[[Opened], bool]] = {
     "mem0": _has_value(assistants.is_mem0),
     "messages": _has_value(assistants.is_messages),
     "whatsapp": lambda opened: messengers.is_whatsapp(opened.text),
-    "transcript": lambda opened: transcripts.is_transcript(opened.text),
+    "transcript": lambda opened: assistants.is_transcript(opened.text),
 }
 FORMATS = (*_KNOWN, "slack")
 # The file of a folder or an archive that holds the conversations.
@@ -325,7 +325,7 @@ def read_messages(opened: Opened, kind: str, view: View, notes: Notes) -> Iterat
     assert file is not None  # noqa: S101 - its format was found
     called = re.sub(r"\.(txt|md|json|jsonl|zip)$", "", file.name, flags=re.IGNORECASE)
     if kind in ("whatsapp", "transcript"):
-        read = messengers.read_whatsapp if kind == "whatsapp" else transcripts.read_transcript
+        read = messengers.read_whatsapp if kind == "whatsapp" else assistants.read_transcript
         return read(file.text, view.session or called, view.zone, notes)
     if file.elements.broken_at is not None:
         notes.cut(f"the file is cut or broken at line {file.elements.broken_at}; what stands before it is read")

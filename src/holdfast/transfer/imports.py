@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 
 from holdfast.errors import EmbedderError, InputError, shown
-from holdfast.ingest import Indexing, Redact
+from holdfast.ingest import Redact
 from holdfast.kernels.vectors import halve
+from holdfast.lifecycle.embedding import Indexing
 from holdfast.messages.checks import MAX_NAME, check_name
 from holdfast.messages.content import read_message
 from holdfast.messages.redaction import redact_json
 from holdfast.models.embedder import check_vectors
 from holdfast.settings import IngestSettings
 from holdfast.store.contract import DocumentChange, Mark, Restoration, Store, look
-from holdfast.store.sqlite.purge import ERASED
+from holdfast.store.erasure import ERASED
 from holdfast.transfer import jsonl
 from holdfast.transfer.file_formats import Opened, find_format, read_messages
 from holdfast.types import Document, Imported, Kept, StoredVector, View, Written, digest
-from holdfast.types.notes import Message, Notes
+from holdfast.types.outcomes import Message, Notes
 
 log = logging.getLogger("holdfast")
 OnProgress = Callable[[int, int], None]

@@ -51,7 +51,7 @@ from holdfast.types import (
     from_iso,
     iso,
 )
-from holdfast.types.notes import Notes
+from holdfast.types.outcomes import Notes
 
 NAME, VERSION = "holdfast", 1
 # A line of this many bytes is no unit of ours: a text has at most one megabyte, with its versions a few.

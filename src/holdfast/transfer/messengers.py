@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from holdfast.errors import InputError
 from holdfast.transfer.assistants import when
 from holdfast.types import JSON, digest
-from holdfast.types.notes import Message, Notes, stated
+from holdfast.types.outcomes import Message, Notes, stated
 
 Files = Mapping[str, Callable[[], bytes]]
 

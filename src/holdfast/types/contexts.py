@@ -151,3 +151,12 @@ class Context:
 def node_id(node: AuthoredText) -> str:
     """Return how a node is named among units."""
     return f"{node.document}#{node.position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the core documents of one owner bring into a context."""
+
+    hard: tuple[AuthoredText, ...] = ()
+    soft: tuple[AuthoredText, ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdfast.scores import ScorePart
+from holdfast.why import ScorePart
 
 # Parts that have a colour of their own; every other part of a score is what a stage made of these.
 _COLOURS = {

@@ -18,18 +18,15 @@ from holdfast import __version__
 from holdfast.arguments import find_zone
 from holdfast.errors import AccessError, BudgetError, HoldfastError, InputError, NotFoundError
 from holdfast.memory import Memory
-from holdfast.scores import who
-from holdfast.server.access import Caller
-from holdfast.server.inspector import lists, views
+from holdfast.server.access import Caller, answer_for, refuse_shared
+from holdfast.server.inspector import views
 from holdfast.server.inspector.charts import chart_lineage, chart_time
-from holdfast.server.inspector.frame import SAFETY, draw, static_files
-from holdfast.server.inspector.pages import COOKIE, SignedIn, Visit, own_path, read_form
-from holdfast.server.limits import Refused, ServerSettings, read_body
-from holdfast.server.metrics import BOUNDS
-from holdfast.server.reach import answer_for, refuse_shared
+from holdfast.server.inspector.pages import COOKIE, SAFETY, SignedIn, Visit, draw, own_path, read_form, static_files
+from holdfast.server.limits import BOUNDS, Refused, ServerSettings, read_body
 from holdfast.settings import PROFILES
 from holdfast.types import Unit
 from holdfast.types.contexts import Context
+from holdfast.why import who
 
 Answer = TypeVar("Answer")
 # As much as a person looks through; the next page has the next ones.
@@ -259,7 +256,7 @@ class Site:
     def _overview(self, visit: Visit) -> dict[str, Any]:
         """Return how much there is, for a page that has nothing else to show."""
         own = self._memory.users(**visit.owner)
-        others = lists.list_users(self._memory, visit.tenant) if not own and visit.caller.user is None else ()
+        others = views.list_users(self._memory, visit.tenant) if not own and visit.caller.user is None else ()
         return {"own": own[0] if own else None, "users": others}
 
     def _texts(self, visit: Visit, ids: Iterable[str]) -> dict[str, str]:
@@ -297,14 +294,14 @@ class Site:
     def _timeline(self, visit: Visit) -> Page:
         name = visit.text("session")
         if name is None:
-            found = lists.list_sessions(self._memory, visit.owner)
+            found = views.list_sessions(self._memory, visit.owner)
             start = visit.number("from", 0, len(found))
             shown = found[start : start + _SESSIONS]
             spans = (
                 (row.first, row.last, row.units) for row in found if row.first is not None and row.last is not None
             )
             values = {
-                "sessions": shown, "start": start, "total": len(found), "complete": len(found) < lists.MOST_LISTED,
+                "sessions": shown, "start": start, "total": len(found), "complete": len(found) < views.MOST_LISTED,
                 "chart": chart_time(spans), "step": _SESSIONS, "most": max((row.units for row in shown), default=1),
             }  # fmt: skip
             return Page("timeline", "Timeline", values | ({} if found else self._overview(visit)))
@@ -350,7 +347,7 @@ class Site:
                 section = None
         values = {
             "view": views.view_unit(unit, self._memory.history(unit.id, **visit.owner), self._zone), "why": why,
-            "question": question or "", "section": section, "space": lists.space_of(self._memory),
+            "question": question or "", "section": section, "space": views.space_of(self._memory),
         }  # fmt: skip
         return Page("unit", f"Unit {unit.id}", values)
 
@@ -368,9 +365,9 @@ class Site:
     def _documents(self, visit: Visit) -> Page:
         name = visit.text("name")
         if name is None:
-            documents = lists.list_documents(self._memory, visit.owner)
+            documents = views.list_documents(self._memory, visit.owner)
             return Page("documents", "Documents", {"documents": documents, "document": None})
-        document, blocks = lists.read_blocks(self._memory, visit.owner, name, shared=visit.flag("shared"))
+        document, blocks = views.read_blocks(self._memory, visit.owner, name, shared=visit.flag("shared"))
         start = visit.number("from", 0, max(len(blocks), 1))
         values = {
             "documents": (), "document": document, "blocks": blocks[start : start + _BLOCKS], "start": start,

@@ -24,12 +24,11 @@ from psycopg import sql
 from holdfast.errors import QuotaError, shown
 from holdfast.store.contract import Derivation, Mark, Restoration
 from holdfast.store.copying import Write
-from holdfast.store.postgres.failures import translated
+from holdfast.store.postgres.connections import SCHEMA, Half, connect, register, translated
 from holdfast.store.postgres.index_rows import entry_of, facts_of, names_of, postings_of, symbols_of
 from holdfast.store.postgres.maintenance import build_vector_indexes
 from holdfast.store.postgres.postgres_database import PostgresDatabase, repeated
-from holdfast.store.postgres.schema import SCHEMA, TABLES, connect
-from holdfast.store.postgres.values import Half, register
+from holdfast.store.postgres.schema import TABLES
 from holdfast.store.rows import GLOBAL, columns, gate_text
 from holdfast.types import Kept, Written, iso
 

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from holdfast.store.contract import Derivation
+from holdfast.store.postgres.connections import Bits
 from holdfast.store.postgres.postgres_database import PostgresDatabase
-from holdfast.store.postgres.values import Bits
-from holdfast.store.rows import GLOBAL, Fresh, unit_of
-from holdfast.store.sqlite.shard import microseconds, said_code
+from holdfast.store.rows import GLOBAL, Fresh, microseconds, said_code, unit_of
 from holdfast.types import ROLES, Analysis, Unit
 
 # Postings are ordered by BM25's part for a field of this many words: the order holds, whatever is written later.

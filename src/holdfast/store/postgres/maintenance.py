@@ -1,23 +1,34 @@
-"""Caring for a store on PostgreSQL: indexes over vectors, deriving everything again, quotas."""
+"""Maintaining a store on PostgreSQL: vector indexes, rebuilding, quotas, verification, and workers that embed.
+
+A worker that embeds some units has their rows of `waiting` locked meanwhile, so that others pass over them; the locks
+end with the connection, however the process does. Whoever writes passes over them, too, and leaves it to the one who
+has the lock to drop the row.
+"""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from holdfast.errors import InputError, NotFoundError, shown
-from holdfast.store.contract import Derivation
+from holdfast.errors import DamagedStoreError, InputError, NotFoundError, shown
+from holdfast.store.contract import Derivation, Problem
+from holdfast.store.erasure import ERASED
+from holdfast.store.postgres.connections import SCHEMA
 from holdfast.store.postgres.index_rows import TOGETHER, derive_changed
 from holdfast.store.postgres.postgres_database import PostgresDatabase
-from holdfast.store.postgres.schema import SCHEMA
-from holdfast.store.postgres.search import APPROXIMATE_FROM
-from holdfast.store.postgres.vector_index import vector_index_statements
-from holdfast.store.rows import Fresh
+from holdfast.store.postgres.schema import queries
+from holdfast.store.postgres.search import APPROXIMATE_FROM, vector_index_statements
+from holdfast.store.rows import GLOBAL, Fresh, unit_of
+from holdfast.types import Unit
+from holdfast.types.outcomes import Claimed
 
 # What the index was derived with, and what stands there while it is derived again: then nobody opens the store.
 DERIVATION, _AGAIN = "derivation", "deriving again"
@@ -149,3 +160,83 @@ def set_quota(database: PostgresDatabase, tenant: str, most: int | None) -> None
         changed = connection.execute(database.statement("set_quota"), {"tenant": tenant, "most": most}).rowcount
     if not changed:
         raise NotFoundError(f"there is no tenant {shown(tenant)}; it is known from its first write on")
+
+
+# A store that is damaged all over needs no list of all its units.
+_MOST_SHOWN = 100
+_READ_TOGETHER = 2000
+_REBUILD = "derive the index again: `holdfast postgres reindex`"
+
+
+def problems_in(connection: psycopg.Connection[Any]) -> list[Problem]:
+    """Return what is wrong with a store, inside a read transaction."""
+    return [*islice(_problems(connection), _MOST_SHOWN)]
+
+
+def _problems(connection: psycopg.Connection[Any]) -> Iterator[Problem]:
+    for name in ("all_bodies", "all_versions"):
+        for row in _stream(connection, name):
+            try:
+                unit_of(row)
+            except DamagedStoreError as error:
+                yield Problem(str(error).partition("; ")[0], "restore a backup")
+    for key, vector, checksum in _stream(connection, "all_vectors"):
+        if zlib.crc32(vector) != checksum:
+            yield Problem(f"vector of unit row {key} fails its checksum", "run `holdfast reembed`")
+    for (key,) in connection.execute(queries()["odd_fates"], {"erased": ERASED}):
+        yield Problem(f"unit row {key} is superseded or covered by nothing that is known", "restore a backup")
+    for name, what in (("stale_entries", "entry"), ("wrong_postings", "postings")):
+        for (key,) in connection.execute(queries()[name]):
+            yield Problem(f"the {what} of unit row {key} is not what the unit says", _REBUILD)
+    for tenant, user, places in connection.execute(queries()["wrong_counts"]):
+        yield Problem(f"{places} counts of user {shown(user)} of tenant {shown(tenant)} are wrong", _REBUILD)
+
+
+def _stream(connection: psycopg.Connection[Any], name: str) -> Iterator[Any]:
+    with connection.cursor(name=name, binary=True) as cursor:
+        cursor.itersize = _READ_TOGETHER
+        cursor.execute(queries()[name])
+        yield from cursor
+
+
+# Where somebody who goes through all that waits has come to: tenant and key.
+Place = tuple[str, int]
+_START: Place = ("", 0)
+
+
+@contextmanager
+def claimed(database: PostgresDatabase, space: str, most: int, after: Place | None) -> Iterator[Claimed]:
+    """Claim the first units behind a place that nobody has claimed."""
+    with database.alone() as connection:
+        rows = _lock(connection, after or _START, most)
+        by_tenant = {tenant: [key for _, key in some] for tenant, some in groupby(rows, key=itemgetter(0))}
+        found = {tenant: _read(database, space, tenant, keys) for tenant, keys in by_tenant.items()}
+        yield Claimed(tuple(unit for one in found.values() for unit in one.values()), rows[-1] if rows else None)
+    for tenant, keys in by_tenant.items():
+        _drop(database, tenant, keys)
+
+
+def _lock(connection: psycopg.Connection[Any], start: Place, most: int) -> list[Place]:
+    """Lock the first rows that nobody has locked, until the connection ends."""
+    connection.execute("BEGIN")
+    return connection.execute(
+        f"SELECT tenant, unit_key FROM {SCHEMA}.waiting WHERE (tenant, unit_key) > (%s, %s) "  # noqa: S608
+        "ORDER BY tenant, unit_key LIMIT %s FOR UPDATE SKIP LOCKED",
+        (*start, most),
+    ).fetchall()
+
+
+def _read(database: PostgresDatabase, space: str, tenant: str, keys: list[int]) -> dict[int, Unit]:
+    """Return those units of a tenant that have no vector of their present words."""
+    with database.snapshot(tenant):
+        rows = database.run("waiting_of_keys", {"space": space, "keys": json.dumps(keys)}).fetchall()
+    return {row[0]: unit_of(row) for row in rows}
+
+
+def _drop(database: PostgresDatabase, tenant: str, keys: list[int]) -> None:
+    """Drop what waits no more, alone with its owners: who gives a unit new words meanwhile has it wait again."""
+    asked = {"keys": json.dumps(keys)}
+    with database.snapshot(tenant):
+        users = {row[9] or GLOBAL for row in database.run("units_by_key", asked)}
+    with database.transaction(tenant, sorted(users)):
+        database.run("drop_waiting", asked)

@@ -18,11 +18,17 @@ from psycopg.pq import TransactionStatus
 from holdfast.errors import BusyStoreError, ClosedStoreError, NotFoundError, StoreError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store.postgres.address import Address
-from holdfast.store.postgres.connections import Connections
-from holdfast.store.postgres.failures import explained, is_worth_another_try, translated
-from holdfast.store.postgres.schema import APP_ROLE, connect, queries
-from holdfast.store.postgres.values import Half
-from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
+from holdfast.store.postgres.connections import (
+    Connections,
+    Half,
+    connect,
+    explained,
+    is_worth_another_try,
+    translated,
+)
+from holdfast.store.postgres.schema import APP_ROLE, queries
+from holdfast.store.rows import GLOBAL, Row, columns, unit_of
+from holdfast.store.visibility import agent_matches
 from holdfast.types import Deadline, Unit, View
 
 # A serialisation failure goes away by itself; what fails so often has another reason.

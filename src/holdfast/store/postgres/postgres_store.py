@@ -39,23 +39,23 @@ from holdfast.store.contract import (
 from holdfast.store.copying import Write
 from holdfast.store.postgres import bulk
 from holdfast.store.postgres.address import read_address
-from holdfast.store.postgres.copies import Copies
+from holdfast.store.postgres.connections import Half
 from holdfast.store.postgres.index_rows import derive_changed
 from holdfast.store.postgres.maintenance import (
     DERIVATION,
+    Place,
     build_vector_indexes,
+    claimed,
     derive_again,
     fingerprint_of,
+    problems_in,
     set_quota,
 )
 from holdfast.store.postgres.postgres_database import EVERYONE, PostgresDatabase, lock_number
 from holdfast.store.postgres.postgres_reading import PostgresReading
 from holdfast.store.postgres.schema import TABLES, bring_up_to_date, migrations
 from holdfast.store.postgres.search import APPROXIMATE_FROM
-from holdfast.store.postgres.table_rewrite import PostgresEraser
-from holdfast.store.postgres.values import Half
-from holdfast.store.postgres.verify import problems_in
-from holdfast.store.postgres.workers import Place, claimed
+from holdfast.store.postgres.table_rewrite import Copies, PostgresEraser
 from holdfast.store.rows import GLOBAL, SPACE, unit_of
 from holdfast.store.updates import Marker
 from holdfast.store.writing import Writer

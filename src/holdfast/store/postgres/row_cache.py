@@ -1,18 +1,21 @@
-"""What a reading knows of its owner and of units without reading them: statistics once, a row for each unit once."""
+"""What a reading knows without asking again: statistics of its owner, a row for each unit, and units as they were."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.store.contract import Derivation
 from holdfast.store.postgres.postgres_database import PostgresDatabase
-from holdfast.store.sqlite.shard import microseconds, said_code
-from holdfast.types import FIELDS, Analysis, Unit, View
+from holdfast.store.rows import microseconds, said_code, unit_of, vector_of
+from holdfast.store.sqlite.shard import Shard
+from holdfast.store.visibility import agent_matches, hidden_by, then_by
+from holdfast.types import FIELDS, Analysis, Unit, View, iso
 
 # How statements pack what a unit holds: the place of a term and a field above, how often below.
 _BELOW = 32
@@ -223,3 +226,51 @@ class Statistics:
             rows = self._database.run("term_counts", asked).fetchall()
             self._df |= dict.fromkeys(missing, (0, 0)) | {name: (seen, every) for name, seen, every in rows}
         return [self._df[term] for term in terms]
+
+
+@dataclass(slots=True)
+class PastUnits:
+    """Earlier versions that a view of the past may see. They hide the present ones, and are in no statistics."""
+
+    shard: Shard
+    units: dict[str, Unit] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
+    vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    symbols: set[str] = field(default_factory=set)  # that facts are about
+
+    @property
+    def eligible(self) -> NDArray[np.bool_]:
+        """Return which places may be seen: hidden ones are not here."""
+        return np.ones(len(self.shard.keys), dtype=np.bool_)
+
+
+def find_past(view: View, database: PostgresDatabase, derivation: Derivation, space: int | None) -> PastUnits | None:
+    """Return what a read of the past needs besides present rows; None when there is nothing."""
+    if view.as_of is None:
+        return None
+    found = PastUnits(Shard(derivation.tokens))
+    found.shard.past = found.units
+    asked = {"user": view.user, "agent": view.agent, "as_of": iso(view.as_of)}
+    for *row, by, covered_by, absent, is_hidden in database.run("past_versions", asked):
+        unit = unit_of(tuple(row))
+        if is_hidden or not agent_matches(view, unit):
+            continue
+        if hidden_by(view, unit, *then_by((by, covered_by, absent))) is None:
+            analysis = derivation.analyse(unit)
+            found.shard.add(row[0], unit, analysis, content=row[2], superseded=False)
+            found.units[unit.id], found.known[unit.id] = unit, Known.of(row[0], unit, analysis)
+            found.symbols |= {end for fact in analysis.facts for end in (fact.subject, fact.object)}
+    if not found.units:
+        return None
+    if space is not None:
+        _add_vectors(found, database, space)
+    return found
+
+
+def _add_vectors(found: PastUnits, database: PostgresDatabase, space: int) -> None:
+    by_key = {known.key: known for known in found.known.values()}
+    rows = database.run("past_vectors", {"space": space, "keys": [*by_key]})
+    fitting = [row[:3] for row in rows if row[3] == by_key[row[0]].version]
+    vectors = [(row[0], vector_of(row), row[2]) for row in fitting]
+    found.shard.add_vectors(vectors)
+    found.vectors |= {by_key[key].id: vector for key, vector, _ in vectors}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
 
 from holdfast.errors import ForeignStoreError, NewerStoreError, ReadOnlyStoreError, StoreError, shown
-from holdfast.store.postgres.address import Address
-from holdfast.store.postgres.failures import explained, translated
+from holdfast.store.postgres.address import Address, read_address
+from holdfast.store.postgres.connections import SCHEMA, connect, translated
 
-SCHEMA = "holdfast"
 # What tenants' transactions run as: it has no right to pass row security, and nobody logs in as it.
 APP_ROLE = "holdfast_app"
 # halfvec and Hamming distances came with 0.7, scans that go on behind a filter with 0.8.
@@ -23,7 +25,6 @@ _OLDEST_VECTOR = (0, 8)
 _OLDEST_SERVER = 160_000
 # Whoever opens a store first brings it up to date; the others wait for that. Any number that no owner's lock has.
 _MIGRATING = 0x484F4C44
-_CONNECT_SECONDS = 10
 # Each time somebody else was faster, and is done by now.
 _ROLE_TRIES = 5
 # Whose rows belong to tenants.
@@ -81,45 +82,6 @@ def migrations() -> tuple[tuple[int, str], ...]:
         (f for f in (_folder() / "migrations").iterdir() if f.name.endswith(".sql")), key=lambda f: f.name
     )
     return tuple((int(script.name[:4]), script.read_text(encoding="utf-8")) for script in scripts)
-
-
-def connect(conninfo: str) -> psycopg.Connection[Any]:
-    """Connect once.
-
-    Raises:
-        ServerError: nobody answers there.
-        StoreError: the server refuses.
-    """
-    try:
-        return psycopg.connect(conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS)
-    except psycopg.OperationalError as error:
-        raise explained(_refusal(error), _shown(conninfo)) from error
-    except psycopg.ProgrammingError as error:
-        raise StoreError(f"{_shown(conninfo)}: the address is not understood ({str(error).strip()})") from error
-
-
-def _refusal(error: psycopg.OperationalError) -> psycopg.Error:
-    """Return an error of connecting with the class of its cause, which libpq gives in words alone."""
-    said = str(error)
-    kinds: dict[str, type[psycopg.Error]] = {
-        "password authentication failed": psycopg.errors.InvalidPassword,
-        "no password supplied": psycopg.errors.InvalidPassword,
-        "too many clients": psycopg.errors.TooManyConnections,
-        "too many connections": psycopg.errors.TooManyConnections,
-        "remaining connection slots": psycopg.errors.TooManyConnections,
-        'role "': psycopg.errors.InvalidAuthorizationSpecification,
-        "does not exist": psycopg.errors.InvalidCatalogName,
-        "no pg_hba.conf entry": psycopg.errors.InvalidAuthorizationSpecification,
-    }
-    return next((kind(said) for words, kind in kinds.items() if words in said), error)
-
-
-def _shown(conninfo: str) -> str:
-    try:
-        parts = conninfo_to_dict(conninfo)
-    except psycopg.ProgrammingError:
-        return "the address"
-    return f"postgresql://{parts.get('host', '')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
 
 def bring_up_to_date(address: Address) -> bool:
@@ -273,3 +235,19 @@ def _make_role(connection: psycopg.Connection[Any], address: Address) -> None:
     [may] = connection.execute("SELECT pg_has_role(current_user, %s, 'SET')", (APP_ROLE,)).fetchone() or (False,)
     if not may:
         connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
+
+
+@contextmanager
+def scratch_database(location: str) -> Iterator[str]:
+    """Make a database beside the one of an address, and yield its own address.
+
+    Raises:
+        StoreError: the role may not create databases.
+    """
+    address, name = read_address(location), f"holdfast_scratch_{uuid4().hex}"
+    with connect(address.conninfo) as connection, translated(address.shown):
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
+        try:
+            yield urlunsplit(urlsplit(location)._replace(path=f"/{name}"))
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

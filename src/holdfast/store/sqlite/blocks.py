@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels import vectors
 from holdfast.kernels.vectors import at_least_top
-from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
+from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, ROUNDING, TIERS, HyperQuery, UnitHypervectors
 from holdfast.types import Act, Role
 
 _FIRST_ROOM = 16
@@ -132,10 +132,6 @@ def _skip(links: NDArray[np.int32], places: NDArray[np.intp], eligible: NDArray[
     return found
 
 
-# The tiers of C10 below the full vector. The first has rows of its own, the others are made when they are asked for.
-TIERS = (64, 256)
-# Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
-ROUNDING = 0.004
 NO_VECTOR = -1
 _FARTHEST = np.iinfo(np.int32).min  # the product of a row that is not searched
 # Comparing a row that the first tier hands on takes as long as comparing three in one sweep.
@@ -158,9 +154,6 @@ class Funnel:
         return max(int(self.width * more), _LEAST_FOR_EACH * depth)
 
 
-# Models whose first dimensions were trained to carry, and what they need: .994 of the exact ten best of 52,695 real
-# texts, .993 of 100,000, .996 of a million (benchmarks/cascade.py). Of others it is measured (`DenseBlock.measure`).
-CARRYING_MODELS = ("holdfast-minilm-memory",)
 CARRIED = Funnel(28_000, 1_000, 0.5)
 # What is measured: the share of the exact ten best that is to be kept when stored vectors are the questions. People's
 # questions are harder, by a factor of at most 2.4 where .99 was measured with both.

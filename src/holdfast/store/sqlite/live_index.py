@@ -10,25 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.store.contract import Derivation
-from holdfast.store.rows import (
-    EPOCH,
-    GLOBAL,
-    SPACE,
-    Fresh,
-    Row,
-    agent_matches,
-    hidden_by,
-    own_json,
-    then_by,
-    unit_of,
-    vector_of,
-)
+from holdfast.store.contract import CARRYING_MODELS, Derivation
+from holdfast.store.rows import EPOCH, GLOBAL, SPACE, Fresh, Row, own_json, unit_of, vector_of
 from holdfast.store.sqlite import index_file
-from holdfast.store.sqlite.blocks import CARRIED, CARRYING_MODELS, Funnel, VectorCache
+from holdfast.store.sqlite.blocks import CARRIED, Funnel, VectorCache
 from holdfast.store.sqlite.migrate import IN_MEMORY
 from holdfast.store.sqlite.shard import Shard
 from holdfast.store.sqlite.sqlite_database import Database
+from holdfast.store.visibility import agent_matches, hidden_by, then_by
 from holdfast.types import Deadline, Unit, View, iso
 
 # Smaller owners are built again faster than a file is read.

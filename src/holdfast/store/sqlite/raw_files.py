@@ -17,11 +17,10 @@ import os
 import struct
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -117,35 +116,6 @@ def read_at(descriptor: int, size: int, at: int) -> bytes:
     with _guard:  # others may read at the same descriptor meanwhile
         os.lseek(descriptor, at, os.SEEK_SET)
         return os.read(descriptor, size)
-
-
-# A piece of so many bytes holds two whole words in a row of those at every eighth byte, wherever it lies.
-TWO_WORDS = 23
-_SHIFTS = range(8)
-# Odd numbers whose products spread over all bits; the first bits choose a place in a table.
-_SPREAD, _OTHER_SPREAD, _PLACE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(64 - 18)
-
-
-def _pairs(data: bytes) -> NDArray[np.uint64]:
-    words = np.frombuffer(data, "<u8", len(data) // len(_SHIFTS))
-    return words[:-1] * _SPREAD ^ words[1:] * _OTHER_SPREAD
-
-
-def search(data: Iterable[bytes], pieces: Iterable[bytes]) -> set[bytes]:
-    """Return which of some pieces are in some data; those of `TWO_WORDS` are looked for in one pass."""
-    wanted, found = {*pieces}, set[bytes]()
-    short = {piece for piece in wanted if len(piece) < TWO_WORDS}
-    known: dict[int, set[bytes]] = {}
-    for piece, at in product(wanted - short, _SHIFTS):
-        known.setdefault(int(_pairs(piece[at : at + 16])[0]), set()).add(piece)
-    table = np.zeros(1 << 18, dtype=bool)
-    table[np.array([*known], dtype=np.uint64) >> _PLACE] = True
-    for some in data if wanted else ():
-        pairs = _pairs(some)
-        near = pairs[table[pairs >> _PLACE]].tolist() if known else ()
-        hits = short.union(*(known[pair] for pair in near if pair in known))
-        found |= {piece for piece in hits - found if piece in some}
-    return found
 
 
 @contextmanager

@@ -8,11 +8,10 @@ frequencies are counted from the postings when they are asked for: there is no s
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from holdfast.kernels import bm25
 from holdfast.kernels.triples import FactIndex, SeenFacts
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
 from holdfast.store.contract import LexicalQuery
+from holdfast.store.rows import CALLED, NAMING, microseconds, said_code
 from holdfast.store.sqlite.blocks import NO_VECTOR, Column, DenseBlock, Funnel, HyperCache, TurnOrder
 from holdfast.store.sqlite.index_file import pack_words, unpack_words
 from holdfast.store.sqlite.postings import Ints, PostingLists, Postings
@@ -40,11 +40,8 @@ from holdfast.types import (
     iso,
 )
 
-# Names (C12) have posting lists like terms, after those of the fields: what units are called, and what they name.
-CALLED, NAMING = len(FIELDS), len(FIELDS) + 1
 _KINDS = len(FIELDS) + 2
 TURN, DURABLE = KINDS.index("turn"), SCOPES.index("user")
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _NEVER = np.inf
 _LONG_AGO = -np.inf
 
@@ -465,18 +462,6 @@ class Shard:
                     here = found.places.take(at, mode="clip") == wanted
                     np.multiply(found.counts.take(at, mode="clip"), here, out=tf[f, t])
         return tf.transpose(2, 0, 1)
-
-
-def microseconds(moment: datetime) -> int:
-    """Return a moment as whole microseconds since 1970: exact, as its text is."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def said_code(unit: Unit) -> int:
-    """Return a number that is equal for copies of the same words (C6), and for nothing else that will ever meet."""
-    text = "\0".join(map(str, (unit.text, microseconds(unit.event_time), unit.author, unit.speaker, unit.kind)))
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
 
 
 def _packed(lineage: Lineage) -> list[Any]:

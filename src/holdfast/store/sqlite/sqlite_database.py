@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from holdfast.errors import ClosedStoreError, NotFoundError, StoreError, shown
-from holdfast.store.rows import GLOBAL, Row, agent_matches, columns, unit_of
+from holdfast.store.rows import GLOBAL, Row, columns, unit_of
 from holdfast.store.sqlite.migrate import IDENTITY, close_connection, queries, translated
+from holdfast.store.visibility import agent_matches
 from holdfast.types import JSON, Unit, View
 
 

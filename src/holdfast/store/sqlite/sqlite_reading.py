@@ -23,6 +23,7 @@ from holdfast.kernels.vectors import TIE_MARGIN, at_least_top, row_cosines, tier
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
+    ROUNDING,
     ColumnName,
     Columns,
     DenseEvidence,
@@ -40,22 +41,24 @@ from holdfast.store.contract import (
     StatementQuery,
     TimeQuery,
 )
-from holdfast.store.records import read_all
 from holdfast.store.rows import (
+    CALLED,
     GLOBAL,
+    NAMING,
+    TITLE_CHARS,
     Row,
-    agent_matches,
     check_vectors,
-    hidden_by,
+    listed,
+    microseconds,
     read_vectors,
-    then_by,
     unit_of,
-    where,
 )
-from holdfast.store.sqlite.blocks import NO_VECTOR, ROUNDING, Compared
+from holdfast.store.sqlite.blocks import NO_VECTOR, Compared
 from holdfast.store.sqlite.live_index import LiveIndex
-from holdfast.store.sqlite.shard import CALLED, DURABLE, NAMING, TURN, Shard, microseconds
+from holdfast.store.sqlite.shard import DURABLE, TURN, Shard
 from holdfast.store.sqlite.visible_shards import NOWHERE, Bools, Groups, Places, VisibleShards
+from holdfast.store.updates import read_all
+from holdfast.store.visibility import agent_matches, hidden_by, then_by, where
 from holdfast.types import (
     AUTHORS,
     FIELDS,
@@ -70,13 +73,10 @@ from holdfast.types import (
     Listed,
     Unit,
     View,
-    from_iso,
     iso,
 )
 
 _EVERYTHING = -1  # SQLite's "no limit"
-# So much of a session's first turn tells which one it is.
-TITLE_CHARS = 80
 # Ten times what quantising moves a cosine by: an approximate one that is further below a bar cannot reach it.
 _FAR_OFF = 0.05
 # What one shard finds: places, their approximate scores, and whether time ran out.
@@ -495,13 +495,6 @@ _DERIVED: dict[str, _Derive] = {
     "document": SqliteReading.document_column,
     "hidden": SqliteReading.hidden_column,
 }
-
-
-def listed(row: Sequence[Any]) -> Listed:
-    """Return one thing that there is, of a row of the statements that list them."""
-    name, units, *times, title, core, everyones = row
-    first, last = (None if moment is None else from_iso(moment) for moment in times)
-    return Listed(name, units, first, last, " ".join(title.split()), bool(core), bool(everyones))
 
 
 def _read_numbers(groups: Groups, rows: int, name: str) -> NDArray[Any]:

@@ -25,11 +25,12 @@ from holdfast.errors import DamagedStoreError, EmbeddingSpaceError, StoreError
 from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import Derivation, Mark, Problem, Promotion, Reading, SpaceChange
+from holdfast.store.erasure import ERASED
 from holdfast.store.rows import GLOBAL, Row, unit_keys, unit_of
 from holdfast.store.sqlite import index_file
 from holdfast.store.sqlite.live_index import LiveIndex
 from holdfast.store.sqlite.migrate import IN_MEMORY, close_connection, open_connection, schema_version, translated
-from holdfast.store.sqlite.purge import ERASED, Eraser, back_up
+from holdfast.store.sqlite.purge import Eraser, back_up
 from holdfast.store.sqlite.sqlite_database import Database
 from holdfast.store.sqlite.sqlite_reading import SqliteReading
 from holdfast.store.updates import Marker

@@ -10,8 +10,8 @@ from sqlite3 import Cursor
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.store.rows import where
 from holdfast.store.sqlite.shard import Shard
+from holdfast.store.visibility import where
 from holdfast.types import View
 
 Bools = NDArray[np.bool_]

@@ -1,0 +1,292 @@
+"""What turns state, read together: values, corrections, standing requests, and which statement ended which (C19).
+
+Nothing of this is stored. The words are read again in the order in which they were said, so that a table of facts
+always fits the units that are left. A unit may state several facts of which one has changed: that fact ends, while
+the unit is still recalled. The cues of a change are a cheap reading for ranking: no single sign is sure, and they are
+weighed together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from holdfast.text.changes import Assertion, find_change, fulfil, is_quoting, read_told
+from holdfast.text.facts import CONFIDENCE, facts_of, speaker_of
+from holdfast.text.instructions import Instruction, instructions_of
+from holdfast.text.names import Aliases
+from holdfast.text.patterns import regex
+from holdfast.text.words import any_of, entries, words
+from holdfast.types import KnownFact, Unit
+
+# Slots of changes that only say what became of a slot: its name is that of the statement which they change.
+_NAMELESS = ("", "is reset", "gone")
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A fact or an instruction while statements are entered: what a later one may change, and who said it."""
+
+    said: Assertion
+    units: list[Unit]
+    confidence: float = 1.0
+    document: str = ""
+    told: Instruction | None = None
+    replaced: _Entry | None = None
+    ended_by: Unit | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Return whether the table has it: what is told by the way only where it has changed."""
+        return not self.said.end or self.said.listed or bool(self.replaced or self.ended_by)
+
+    def known(self, current: frozenset[str], successors: Mapping[str, Unit]) -> KnownFact:
+        """Return the fact as it stands at the end; it holds while a unit that states it does."""
+        first, last, said, replaced = self.units[0], self.units[-1], self.said, self.replaced
+        holds = self.ended_by is None and any(unit.id in current for unit in self.units)
+        ended_by = None if holds else self.ended_by or successors.get(last.superseded_by or "")
+        relation = said.slot.removeprefix("has ").strip() if said.end else said.slot  # of a pattern: "has phone"
+        return KnownFact(
+            subject=said.subject.removesuffix(f" {relation}") if said.end else said.subject,
+            relation=relation.replace(" ", "_") if said.end else relation, value=said.value,
+            since=first.valid_from or first.event_time, sources=tuple(dict.fromkeys(unit.id for unit in self.units)),
+            confidence=self.confidence, document=self.document, current=holds,
+            replaced=replaced.said.value if replaced else "", replaced_in=replaced.units[-1].id if replaced else "",
+            until=ended_by.event_time if ended_by else None if holds else last.valid_to,
+            ended_by=ended_by.id if ended_by else "",
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """Statements by what they say, entered in the order in which they were said."""
+
+    aliases: Aliases
+    functional: frozenset[str] = frozenset()
+    successors: Mapping[str, Unit] = field(default_factory=dict)
+    holding: dict[tuple[str, ...], _Entry] = field(default_factory=dict)
+    ended: list[_Entry] = field(default_factory=list)
+    plans: list[Assertion] = field(default_factory=list)
+
+    def enter(self, unit: Unit, document: str) -> None:
+        """Enter what a unit states; what it changes ends first."""
+        said = fulfil(read_told(unit), self.plans) if unit.fact is None else ()
+        self.plans += [one for one in said if one.planned]
+        changing = [one for one in said if one.may_change(self.functional) and not is_quoting(unit.text)]
+        replaced = []
+        if changing or unit.id in self.successors:
+            own = [entry for entry in self.holding.values() if not entry.document]
+            replaced = [entry for entry in own if all(one.superseded_by == unit.id for one in entry.units)]
+            for new in changing:
+                replaced += [one for one in own if not one.told and find_change(new, one.said, self.functional)]
+        self._end(replaced, unit)
+        for statement, confidence in _statements(unit, said, replaced):
+            self._add(_Entry(statement, [unit], confidence, document), replaced)
+        self.instruct(unit)
+
+    def instruct(self, unit: Unit) -> None:
+        """Enter what a user tells the assistant, in their own words; what it takes back ends first."""
+        speaker = speaker_of(unit)
+        for told in instructions_of(unit) if unit.user is not None else ():
+            known = [entry for entry in self.holding.values() if entry.told and told.ends(entry.told)]
+            gone = [entry for entry in known if entry.said.speaker == speaker]
+            self._end(gone, unit)
+            if not told.revokes:
+                said = Assertion(speaker, speaker, "instruction", told.text, 0, 0)
+                self._add(_Entry(said, [unit], told=told), gone)
+
+    def _end(self, entries: Sequence[_Entry], unit: Unit) -> None:
+        for entry in {id(entry): entry for entry in entries}.values():
+            entry.ended_by = unit
+            self.ended.append(entry)
+            del self.holding[self._key(entry)]
+
+    def _add(self, new: _Entry, replaced: Sequence[_Entry]) -> None:
+        known = self.holding.setdefault(self._key(new), new)
+        if known is not new:
+            known.units += new.units
+            known.confidence = max(known.confidence, new.confidence)
+        for old in replaced if known is new else ():
+            new.replaced = old if self._key(old)[:2] == self._key(new)[:2] else new.replaced
+
+    def _key(self, entry: _Entry) -> tuple[str, ...]:
+        said, symbol = entry.said, self.aliases.symbol if entry.told is None else str  # a sentence is no name
+        return (symbol(said.subject), said.slot, symbol(said.value), entry.document)
+
+
+def _statements(
+    unit: Unit, said: Sequence[Assertion], replaced: Sequence[_Entry]
+) -> Iterator[tuple[Assertion, float]]:
+    """Yield what a unit states: its facts, which stand at no place of their own, and what patterns read besides."""
+    named = {one.value for one in said if one.listed}  # "my phone is a Pixel" is no class of phones
+    for fact in dict.fromkeys(fact for fact, _ in facts_of(unit)):
+        if fact.relation != "instance_of" or fact.object not in named:
+            yield Assertion(speaker_of(unit), fact.subject, fact.relation, fact.object, 0, 0), fact.confidence
+    for one in said:
+        if not one.ended and one.slot in _NAMELESS:
+            if old := next((entry.said for entry in replaced if find_change(one, entry.said)), None):
+                yield dataclasses.replace(one, subject=old.subject, slot=old.slot), CONFIDENCE["identity"]
+        elif one.told and one.end and not one.ended and not one.planned:
+            yield one, CONFIDENCE["identity"]
+
+
+# Of a longer turn the beginning is read: who tells a change needs a few sentences, and a long list has to be read.
+_MOST_CHARACTERS = 400
+# What more of the turns at hand hold than this is what all of them are about.
+_RARE = 3
+# So many rare words in common leave no doubt that two turns speak of one thing.
+_ENOUGH_SHARED = 4
+
+_BLANKS = str.maketrans(dict.fromkeys(string.punctuation + "\u2018\u2019\u201c\u201d\u2026\u2013\u2014", " "))
+_SENTENCE = regex(r"(?<=[.!?\n])\s+")
+_STOP, _CUES = frozenset(words("lexical", "stop")), frozenset(words("current", "cues"))
+_CUE_PAIRS = frozenset(tuple(pair.split()) for pair in words("current", "cue_pairs"))
+_CORRECTION = regex(
+    rf"^\W*(?:{any_of('current', 'before_correction')}\W+)*{any_of('current', 'opens_correction')}\b"
+    rf"|\b{any_of('current', 'corrects')}\b",
+    re.IGNORECASE,
+)
+_ASKS = regex(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*\b{any_of('questions', 'openers')}\b")
+
+_TOKEN = regex(r"[$£€%]|\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?|[^\W\d_]+(?:'[a-z]+)?")
+_ORDINAL = regex(r"(?<=\d)(?:st|nd|rd|th)$")
+_NUMBERS = frozenset((*words("calendar", "numbers"), *words("calendar", "tens")))
+_MONTHS, _BEFORE_TIME = frozenset(words("calendar", "months")), frozenset(words("current", "before_time"))
+_DAYS = {name: day for day in words("calendar", "weekdays") for name in (day, f"{day}s")}
+# What stands behind a number tells what it is; one that nothing tells of counts something.
+_KINDS = {unit: kind for kind, units in entries("current", "units").items() for unit in units.split()}
+_ASKED_FOR = tuple(
+    (regex(rf"\b(?:{pattern})\b"), frozenset(kinds.split()))
+    for kinds, pattern in entries("current", "asked_for").items()
+)
+_YES_OR_NO = regex(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*{any_of('current', 'yes_or_no')}\b")
+
+
+# ------------------------------------------------------------------------------------------------- the reading
+
+# Its kind, and its number or name.
+Value = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a turn: its words, whether it tells of a change, and whether it asks."""
+
+    words: frozenset[str]
+    changes: bool
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A turn as its signs are looked for."""
+
+    words: frozenset[str]
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question: its words, the kinds of value that would answer it, and the values that it holds itself."""
+
+    words: frozenset[str]
+    kinds: frozenset[str]
+    values: frozenset[Value]
+
+
+def read_cues(text: str) -> Told:
+    """Read the beginning of a turn."""
+    sentences = tuple(_read(part) for part in _sentences(text))
+    return Told(frozenset[str]().union(*(sentence.words for sentence in sentences)), sentences)
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE.split(text[:_MOST_CHARACTERS].casefold()) if part.strip()]
+
+
+def _read(sentence: str) -> Sentence:
+    said = sentence.translate(_BLANKS).split()
+    asks = sentence.rstrip().endswith("?") and _ASKS.match(sentence) is not None
+    return Sentence(_content(said), _tells_change(said), asks)
+
+
+def _content(said: Sequence[str]) -> frozenset[str]:
+    """Return the words that are no function words, without the s of a plural."""
+    return frozenset([word.removesuffix("s") for word in said if word not in _STOP])
+
+
+def _tells_change(said: Sequence[str]) -> bool:
+    return not _CUES.isdisjoint(said) or not _CUE_PAIRS.isdisjoint(pairwise(said))
+
+
+def read_asked(text: str) -> Asked:
+    """Read a question as turns are read."""
+    plain = text[:_MOST_CHARACTERS].casefold().replace("\u2019", "'")
+    # A question for yes or no asks for no value, whatever it holds.
+    asked = () if _YES_OR_NO.match(plain) else _ASKED_FOR
+    kinds = frozenset[str]().union(*(kinds for pattern, kinds in asked if pattern.search(plain)))
+    return Asked(read_cues(text).words, kinds, read_values(text))
+
+
+def read_values(text: str) -> frozenset[Value]:
+    """Return the values that the beginning of a turn holds."""
+    said = ["", *_TOKEN.findall(text[:_MOST_CHARACTERS].casefold()), ""]
+    found = [
+        (_find_kind(said[place - 1], word, said[place + 1]), _ORDINAL.sub("", word.replace(",", "")))
+        for place, word in enumerate(said)
+        if word[:1].isdigit() or word in _NUMBERS
+    ]
+    return frozenset((*found, *(("time", _DAYS[word]) for word in said if word in _DAYS)))
+
+
+def _find_kind(before: str, number: str, after: str) -> str:
+    """Return what a number is, by itself and by the words beside it."""
+    if before in _KINDS and not before.isalpha():
+        return _KINDS[before]
+    if ":" in number or _ORDINAL.search(number) or not _MONTHS.isdisjoint((before, after)):
+        return "time"
+    if before in _BEFORE_TIME and after not in _KINDS:
+        return "time"
+    return _KINDS.get(after, "count")
+
+
+def corrects(text: str) -> bool:
+    """Return whether a turn puts right what was said just before: "no wait, the 21st"."""
+    return _CORRECTION.search(text[:_MOST_CHARACTERS]) is not None
+
+
+def find_rare(turns: Sequence[Told]) -> frozenset[str]:
+    """Return the words that few of the turns hold."""
+    counts = Counter(word for turn in turns for word in turn.words)
+    return frozenset([word for word, count in counts.items() if count <= _RARE])
+
+
+def find_said(asked: Asked, older: Told, newer: Told) -> tuple[bool, bool]:
+    """Return whether what is nearest to the question and the earlier turn has words of change, and whether it asks.
+
+    Of sentences that are equally near, one with words of change is enough, and all have to ask.
+    """
+    about = asked.words | older.words
+    near = [len(sentence.words & about) for sentence in newer.sentences]
+    said = [sentence for sentence, common in zip(newer.sentences, near, strict=True) if common == max(near)]
+    return any(sentence.changes for sentence in said), bool(said) and all(sentence.asks for sentence in said)
+
+
+def share_rare(asked: Asked, older: Told, newer: Told, rare: frozenset[str]) -> float:
+    """Return how far two turns speak of one thing beside what is asked: 1 for four rare words or more."""
+    return min(len((older.words & newer.words & rare) - asked.words) / _ENOUGH_SHARED, 1.0)
+
+
+def has_other_value(asked: Asked, older: frozenset[Value], newer: frozenset[Value]) -> bool | None:
+    """Return whether the later turn holds another value of the kind that is asked for; None if the earlier has none.
+
+    Who asks for a value and was told one is told another one by what replaces it.
+    """
+    if not any(value[0] in asked.kinds for value in older - asked.values):
+        return None
+    return any(value[0] in asked.kinds for value in newer - older - asked.values)
