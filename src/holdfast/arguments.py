@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from holdfast.context.plan import ContextRequest, _check_whole, check_budget, share_of
+from holdfast.context.plan import ContextRequest, check_budget, check_whole, share_of
 from holdfast.documents.core import Desk, rules
 from holdfast.errors import InputError, shown
 from holdfast.ingest import Owned, Redact
@@ -30,8 +30,7 @@ from holdfast.messages.checks import (
 )
 from holdfast.messages.content import Query, asked_in, said_in
 from holdfast.messages.redaction import redact_json
-from holdfast.retrieval.question import Question
-from holdfast.retrieval.strategy import build_strategies, find_profile
+from holdfast.retrieval.question import Question, build_strategies, find_profile
 from holdfast.settings import AssemblySettings, IngestSettings, Settings
 from holdfast.store.filters import parse_filter
 from holdfast.text.tokens import TokenCounter
@@ -313,6 +312,11 @@ def check_user(user: object) -> str:
     return check_name("user", user) or ""
 
 
+def zone_of(settings: Settings) -> tzinfo:
+    """Return the time zone of the settings, UTC where they name none."""
+    return find_zone(settings, None) or UTC
+
+
 def find_zone(settings: Settings, zone: str | None) -> tzinfo | None:
     """Return the time zone that a caller names, else the one of the settings; None when nobody names one.
 
@@ -358,5 +362,5 @@ def choose_budget(settings: AssemblySettings, budget: int | None = None, window:
         return check_budget(budget)
     if window is None:
         return settings.budget
-    whole = _check_whole("window", window)
+    whole = check_whole("window", window)
     return check_budget(min(share_of(whole, settings.window_fraction), settings.ceiling))

@@ -24,7 +24,7 @@ from holdfast.arguments import (
 )
 from holdfast.documents import core as authored
 from holdfast.documents import knowledge
-from holdfast.documents.core import make_document
+from holdfast.documents.core import make_document, rules
 from holdfast.documents.folder import EXCLUDED, INCLUDED, Folder
 from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.ingest import Redact
@@ -542,7 +542,8 @@ class Memory:
         )  # fmt: skip
 
     def _protected(self, view: View) -> frozenset[str]:
-        return find_protected(self._desk(), view)
+        desk = self._desk()
+        return find_protected(self._store, self._counter, self._settings.assembly, partial(rules, desk), view)
 
     def _compact_when_due(self, owner: arguments.ClockOptions) -> None:
         """Compact the session when enough tokens wait outside its tail; what was remembered is safe either way."""

@@ -1,23 +1,62 @@
-"""Opening a store: a SQLite file, or a PostgreSQL database by its address; and how its index is derived."""
+"""Opening a memory by where it is: a SQLite file here, anything else through the entry point of its scheme.
+
+What needs an extra or stands above this module registers itself in the group `holdfast.openers`, by scheme: the class
+of a store (`open` and `temporary`) for a database, a function that returns a memory for a server.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from holdfast.errors import MissingExtraError
 from holdfast.messages.checks import check_location
 from holdfast.retrieval.hyperdimensional import encode_unit
 from holdfast.settings import Settings, StoreSettings
 from holdfast.store.contract import Derivation, Store
-from holdfast.store.postgres.address import is_postgres
 from holdfast.text import analyse
 from holdfast.text.names import symbol_tokens
+
+GROUP = "holdfast.openers"
+_DATABASES = ("postgresql://", "postgres://")
+_SERVERS = ("http://", "https://", "unix:")
+
+
+def find_opener(scheme: str) -> Any:  # noqa: ANN401 - see above
+    """Return what opens addresses of a scheme.
+
+    Raises:
+        MissingExtraError: what it needs is not installed.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - brings a parser of mail along; a file needs none
+
+    for entry in entry_points(group=GROUP, name=scheme):
+        try:
+            return entry.load()
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(
+                f"a store on PostgreSQL needs {error.name}; pip install 'holdfast[postgres]'"
+            ) from error
+    raise MissingExtraError(f"nothing is installed that opens {scheme} addresses; pip install holdfast")
+
+
+# ------------------------------------------------------------------------------------------------------- stores
+
+
+def is_database(location: object) -> bool:
+    """Return whether a location is the address of a database, and not a file."""
+    return isinstance(location, str) and location.lower().startswith(_DATABASES)
+
+
+def check_store(what: str, path: object) -> str | Path:
+    """Return where a store is: the address of a database, or a path."""
+    if isinstance(path, str) and is_database(path):
+        return path
+    return check_location(what, path)
 
 
 def open_store(
@@ -32,57 +71,50 @@ def open_store(
         ServerError: the database cannot be reached.
         MissingExtraError: PostgreSQL needs an extra that is not installed.
     """
-    # Each back end is imported when it is asked for: one needs an extra.
-    try:
-        if is_postgres(location):
-            back_end = import_module("holdfast.store.postgres.postgres_store").PostgresStore
-        else:
-            back_end = import_module("holdfast.store.sqlite.sqlite_store").SqliteStore
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"a store on PostgreSQL needs {error.name}; pip install 'holdfast[postgres]'"
-        ) from error
-    more = {"mending": mending} if is_postgres(location) else {}
-    store: Store = back_end.open(location, settings, derivation, **more)
-    return store
+    if is_database(location):
+        store: Store = _database(str(location)).open(location, settings, derivation, mending=mending)
+        return store
+    from holdfast.store.sqlite.sqlite_store import SqliteStore  # noqa: PLC0415 - a server's memory needs no SQLite
+
+    return SqliteStore.open(location, settings, derivation)
 
 
 def is_missing(location: str | Path) -> bool:
     """Return whether a location names a file that does not exist; of a database only its server knows."""
-    return not is_postgres(str(location)) and str(location) != ":memory:" and not Path(location).exists()
+    return not is_database(str(location)) and str(location) != ":memory:" and not Path(location).exists()
 
 
-def empty_place(path: str) -> AbstractContextManager[str]:
+def temporary_store(path: str) -> AbstractContextManager[str]:
     """Return where a store is empty, for a while: in this process, or in a database beside the one of an address."""
-    if not is_postgres(path):
+    if not is_database(path):
         return nullcontext(":memory:")
-    made: AbstractContextManager[str] = import_module("holdfast.store.postgres.scratch").scratch_database(path)
+    made: AbstractContextManager[str] = _database(path).temporary(path)
     return made
+
+
+def _database(location: str) -> Any:  # noqa: ANN401 - the class of a store
+    return find_opener(location.partition("://")[0].lower())
 
 
 # ------------------------------------------------------------------------------------------------------ servers
 
 
 def is_address(path: object) -> bool:
-    """Return whether a caller names a server, and not a file."""
-    return isinstance(path, str) and path.startswith(("http://", "https://", "unix:"))
+    """Return whether a caller names a server, and not a store."""
+    return isinstance(path, str) and path.startswith(_SERVERS)
 
 
-def connect(address: object, token: str | None, own: Mapping[str, object]) -> object:
-    """Return the memory of a server; its door is an extra, and is found when it is asked for.
+def connect(address: object, token: str | None, own: dict[str, object]) -> object:
+    """Return the memory of a server; `own` are values that only a memory of one's own can use.
 
     Raises:
         MissingExtraError: the extra is not installed.
     """
-    return import_module("holdfast.client.remote").connect(address, token, own)
+    scheme = address.partition(":")[0] if isinstance(address, str) and is_address(address) else "http"
+    return find_opener(scheme)(address, token, own)
 
 
-def check_store(what: str, path: object) -> str | Path:
-    """Return where a store is: the address of a database, or a path."""
-    if isinstance(path, str) and is_postgres(path):
-        return path
-    return check_location(what, path)
-
+# --------------------------------------------------------------------------------------------------- derivation
 
 # Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.
 _ANALYSIS_VERSION = 7

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.context.candidates import Shown, _add_standing, add_session, enter, look_up, recover, slots_of
+from holdfast.context.candidates import Shown, add_session, add_standing, enter, look_up, recover, slots_of
 from holdfast.context.pack import fill, term_overlap
 from holdfast.context.plan import ContextRequest, plan_tail
 from holdfast.context.project import project, widened
@@ -47,7 +47,7 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         query = profile(engine, question, reading)
         question = score_once(question, query)
         found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
-        request = _add_standing(engine, request, query, reading)
+        request = add_standing(engine, request, query, reading)
         first = _first_hit(engine, question, found, request, reading)
         plan = plan_tail(dataclasses.replace(request, first=first.unit if first else None))
         settings = dataclasses.replace(engine.settings, projection=widened(engine.settings.projection, plan.room))

@@ -35,7 +35,7 @@ def test_every_error_is_exported_and_under_one_root():
 # What readers of documents need, and what else few programs do.
 RARE = (
     "markdown_it", "yaml", "email", "holdfast.documents.parser", "holdfast.documents.markdown", "importlib.metadata",
-    "holdfast.transfer", "holdfast.store.postgres.postgres_store", "holdfast.integrations", "holdfast.integrations", "psycopg",
+    "holdfast.transfer", "holdfast.store.postgres.postgres_store", "holdfast.integrations", "psycopg",
 )  # fmt: skip
 # What belongs to other commands.
 OTHERS = ("holdfast.eval", "holdfast.cli.doctor", "holdfast.cli.demo", "holdfast.testing", "httpx")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, tzinfo
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import typer
 from rich.progress import Progress, track
@@ -29,8 +29,8 @@ from holdfast.cli.options import (
     declare,
     err,
     explain_usage,
+    extra,
     json_argument,
-    open_door,
     out,
     read_batches,
     read_bytes,
@@ -336,12 +336,18 @@ def mcp(
     """Serve the memory to MCP hosts, over stdio or HTTP."""
     if not http and (token_file or allow_host or allow_origin):
         raise InputError("--token-file, --allow-host and --allow-origin are for --http; add it, or leave them out")
-    door, found = open_door("transports", "mcp"), Settings.load()
-    scope = door.ServerScope(user or found.store.user, tenant, agent, session, allow_scope)
+    with extra("mcp"):
+        from holdfast.server import transports  # noqa: PLC0415 - needs an extra
+        from holdfast.server.mcp import ServerScope  # noqa: PLC0415 - needs an extra
+
+    found = Settings.load()
+    scope = ServerScope(user or found.store.user, tenant, agent, session, allow_scope)
     token = read_text(token_file).strip() if token_file is not None else None
-    address = door.Address(host, port, token, tuple(allow_host or ()), tuple(allow_origin or ())) if http else None
+    address = (
+        transports.Address(host, port, token, tuple(allow_host or ()), tuple(allow_origin or ())) if http else None
+    )
     with Memory.open(db or found.store.path, settings=found) as memory:
-        door.serve(memory, scope, address, err.print)
+        transports.serve(memory, scope, address, err.print)
 
 
 # ------------------------------------------------------------------------------------- contexts and documents
@@ -497,6 +503,7 @@ def _eval() -> Callable[..., None]:
 command(app, create=True)(operations.watch)
 operations.register(app)
 operations.register_postgres(app)
+operations.register_tokens(app)
 
 
 # ------------------------------------------------------------------------------------------------------ doors
@@ -513,42 +520,14 @@ def serve(
     write: bool = False,
 ) -> None:
     """Serve a memory to programs and browsers over HTTP: to this machine, or with tokens to others."""
-    listening, found = open_door("listening"), Settings.load()
-    how = listening.ServerSettings(host=host, port=port, unix=unix or "", work=work, rate=rate, write=write)
+    with extra("server"):
+        from holdfast.server import limits, listening  # noqa: PLC0415 - needs an extra
+
+    found = Settings.load()
+    how = limits.ServerSettings(host=host, port=port, unix=unix or "", work=work, rate=rate, write=write)
     listening.serve(db or found.store.path, found, how, lambda address: out.print(f"listening at {address}"))
 
 
 _plain(operations.inspect)
-
-_tokens = typer.Typer(help="Make, list and revoke the tokens that let other programs in.", no_args_is_help=True)
-app.add_typer(_tokens, name="token")
-
-
-def _tokens_of(call: Call) -> Any:  # noqa: ANN401 - `Tokens`, of a door
-    return open_door("tokens").open_tokens(call.database or call.settings.store.path)
-
-
-@command(_tokens, "add")
-def add_token(call: Call, name: str, tenant: str | None = None, user: str | None = None) -> Answer:
-    """Make a token for one tenant, or for one user of it; it is shown once."""
-    tenant = tenant or call.settings.store.tenant
-    secret = _tokens_of(call).add(name, tenant, user)
-    return Answer({"name": name, "tenant": tenant, "user": user, "token": secret}, lambda: Text(secret))
-
-
-@command(_tokens, "list")
-def list_tokens(call: Call) -> Answer:
-    """List the tokens of a store by name."""
-    found = [{"name": one.name, "tenant": one.tenant, "user": one.user} for one in _tokens_of(call).all()]
-    rows = [f"{one['name']}: tenant {one['tenant']}, {one['user'] or 'every user'}" for one in found]
-    return Answer(found, lambda: Text("\n".join(rows) or "there is none"))
-
-
-@command(_tokens, "revoke")
-def revoke_token(call: Call, name: str) -> Answer:
-    """End a token; a running server refuses it from now on."""
-    gone = _tokens_of(call).revoke(name)
-    return Answer({"name": gone.name}, lambda: Text(f"{gone.name} is revoked"))
-
 
 app.callback(invoke_without_command=True)(begin)

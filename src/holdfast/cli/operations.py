@@ -24,15 +24,15 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli import draw, output
-from holdfast.cli.options import Answer, Call, Options, command, declare, err, open_door, out
+from holdfast.cli.options import Answer, Call, Options, command, declare, err, extra, out
 from holdfast.documents.folder import EXCLUDED, INCLUDED, Change, Folder, Stamps, changes, stamps
 from holdfast.errors import BusyStoreError, InputError, ServerError, StoreError, shown
 from holdfast.lifecycle.embedding import Embedding
-from holdfast.openers import check_store, derivation, is_address, is_missing, open_store
+from holdfast.openers import check_store, derivation, is_address, is_database, is_missing, open_store
+from holdfast.server.access import Tokens, open_tokens
 from holdfast.settings import Settings
 from holdfast.store.contract import Store
 from holdfast.store.copying import Copied, Copyable, copy_store, view_of
-from holdfast.store.postgres.address import is_postgres
 from holdfast.types import JSON, Imported, Listed, iso
 from holdfast.types.outcomes import FolderReport
 
@@ -236,13 +236,16 @@ def _copied(done: Copied) -> RenderableType:
 
 def inspect(db: str | None = None, user: str | None = None, port: int = 8378, write: bool = False) -> None:
     """Look at a memory in a browser: recall, contexts, sessions, facts, documents and health."""
-    listening, found = open_door("listening"), Settings.load()
+    with extra("server"):
+        from holdfast.server import limits, listening  # noqa: PLC0415 - needs an extra
+
+    found = Settings.load()
     path = db or found.store.path
     if is_address(path):
         raise InputError(f"{path} is a server, which has the pages itself; open {path}/ in a browser")
     if is_missing(path):
         raise StoreError(f"{path} does not exist; check --db, or remember something first")
-    how = listening.ServerSettings(port=port, pages="alone", user=user or "", write=write)
+    how = limits.ServerSettings(port=port, pages="alone", user=user or "", write=write)
     listening.serve(path, found, how, lambda address: out.print(f"open {address}/ in a browser; Ctrl+C ends it"))
 
 
@@ -331,7 +334,7 @@ def _quota(call: Call, tenant: str, most: int | None = None) -> Answer:
 def _opened(call: Call, *, mending: bool = False) -> Iterator[Any]:
     """Open a store on PostgreSQL."""
     place = str(call.database or call.settings.store.path)
-    if not is_postgres(place):
+    if not is_database(place):
         raise InputError(f"{place} is no PostgreSQL database; --db postgresql://…")
     with contextlib.closing(_open(call, mending=mending)) as store:
         yield store
@@ -406,3 +409,38 @@ def follow(
                 taken, failed = now, frozenset(report.failed)
         last = now
         wait()
+
+
+# ------------------------------------------------------------------------------------------------------ tokens
+
+
+def register_tokens(app: typer.Typer) -> None:
+    """Add the group `token`."""
+    group = typer.Typer(help="Make, list and revoke the tokens that let other programs in.", no_args_is_help=True)
+    for name, run in {"add": _add_token, "list": _list_tokens, "revoke": _revoke_token}.items():
+        command(group, name)(run)
+    app.add_typer(group, name="token")
+
+
+def _tokens_of(call: Call) -> Tokens:
+    return open_tokens(call.database or call.settings.store.path)
+
+
+def _add_token(call: Call, name: str, tenant: str | None = None, user: str | None = None) -> Answer:
+    """Make a token for one tenant, or for one user of it; it is shown once."""
+    tenant = tenant or call.settings.store.tenant
+    secret = _tokens_of(call).add(name, tenant, user)
+    return Answer({"name": name, "tenant": tenant, "user": user, "token": secret}, lambda: Text(secret))
+
+
+def _list_tokens(call: Call) -> Answer:
+    """List the tokens of a store by name."""
+    found = [{"name": one.name, "tenant": one.tenant, "user": one.user} for one in _tokens_of(call).all()]
+    rows = [f"{one['name']}: tenant {one['tenant']}, {one['user'] or 'every user'}" for one in found]
+    return Answer(found, lambda: Text("\n".join(rows) or "there is none"))
+
+
+def _revoke_token(call: Call, name: str) -> Answer:
+    """End a token; a running server refuses it from now on."""
+    gone = _tokens_of(call).revoke(name)
+    return Answer({"name": gone.name}, lambda: Text(f"{gone.name} is revoked"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -312,12 +312,13 @@ def _gather(call: Call, options: Options) -> Options:
     return options
 
 
-def open_door(name: str, extra: str = "server") -> Any:  # noqa: ANN401 - a module
-    """Import a door when it is used: what it needs is an extra."""
+@contextlib.contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Import what needs an extra of the package in this block; its absence is one clear error."""
     try:
-        return importlib.import_module(f"holdfast.server.{name}")
+        yield
     except ModuleNotFoundError as error:
-        lacking = f"this needs {error.name}, which is not installed; run pip install 'holdfast[{extra}]'"
+        lacking = f"this needs {error.name}, which is not installed; run pip install 'holdfast[{name}]'"
         raise MissingExtraError(lacking) from error
 
 

@@ -248,13 +248,13 @@ def standing_instructions(store: Store, view: View) -> list[Standing]:
     """Return what the user has told the assistant and not taken back, the newest first, whatever the filters."""
     ledger = _Ledger(Aliases())
     with store.reading(dataclasses.replace(view, current_only=True, hide_covered=False, filters=None)) as reading:
-        for unit in _units_stating(reading, INSTRUCTIONS, _MOST_READ):
+        for unit in units_stating(reading, INSTRUCTIONS, _MOST_READ):
             ledger.instruct(unit)
     newest = sorted(ledger.holding.values(), key=lambda entry: entry.units[-1].moment, reverse=True)
     return [Standing(one.units[-1], one.said.value, one.told is not None and one.told.at_times) for one in newest]
 
 
-def _units_stating(reading: Reading, kinds: int, most: int = ALL) -> list[Unit]:
+def units_stating(reading: Reading, kinds: int, most: int = ALL) -> list[Unit]:
     """Return the visible units that state something of these kinds, oldest first."""
     ids = reading.propose(StatementQuery(kinds), most, NO_HURRY).ids
     return sorted(reading.units(ids).values(), key=lambda unit: unit.moment)
@@ -266,7 +266,7 @@ _MOST_STANDING = 12  # a context has room for few
 # ----------------------------------------------------------------------------------------------- assembling
 
 
-def _add_standing(engine: Engine, request: ContextRequest, query: QueryProfile, reading: Reading) -> ContextRequest:
+def add_standing(engine: Engine, request: ContextRequest, query: QueryProfile, reading: Reading) -> ContextRequest:
     """Add the user's standing instructions that the host does not show: those for some questions only come last.
 
     Of these the nearest in meaning come first, of the others the newest.

@@ -419,13 +419,14 @@ def _left_out(costs: Iterable[tuple[str, int]], cut: LeftOutBy, room: int) -> li
 
 def check_budget(budget: object) -> int:
     """Return the budget unless it is no whole number or leaves no room."""
-    tokens = _check_whole("budget", budget)
+    tokens = check_whole("budget", budget)
     if tokens <= 0:
         raise BudgetError(f"a budget of {tokens} tokens holds nothing; give at least 1")
     return tokens
 
 
-def _check_whole(what: str, value: object) -> int:
+def check_whole(what: str, value: object) -> int:
+    """Return a number of tokens that a caller gives."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise InputError(f"the {what} {shown(value)} is not a whole number of tokens; give an int")
     return value

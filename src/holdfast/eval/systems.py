@@ -25,7 +25,7 @@ from holdfast.errors import InputError, MissingExtraError, SettingsError, shown
 from holdfast.eval.data import GoldQuestion, Haystack, Message, Prompt, Ranking, Reader, System
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
-from holdfast.openers import empty_place
+from holdfast.openers import temporary_store
 from holdfast.settings import PROFILES, AssemblySettings, Settings, Unread
 from holdfast.text.questions import without_names
 from holdfast.text.tokens import estimate
@@ -58,7 +58,7 @@ class Product:
         if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
             settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
         with (
-            empty_place(settings.store.path) as path,
+            temporary_store(settings.store.path) as path,
             Memory.open(path, settings=settings, now=lambda: moment[0], embedder=wanted) as memory,
         ):
             yield ProductReader(memory, haystack, self.profile, moment, self.compacted)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, ParamSpec
 
-from holdfast.arguments import OwnerOptions
+from holdfast.arguments import OwnerOptions, zone_of
 from holdfast.errors import InputError, NotFoundError
 from holdfast.integrations.host_messages import Source, missing, open_memory
 from holdfast.text.quotes import Page, named
@@ -166,7 +166,7 @@ def memory_toolset(
             query: The question, in full and with names, as the user would put it.
             limit: The most memories.
         """
-        page = Page(opened.settings, _ANSWER_TOKENS, reader="read_memory")
+        page = Page(opened.settings, zone_of(opened.settings), _ANSWER_TOKENS, reader="read_memory")
         hits = opened.search(query, limit=limit, **owner)
         items = [page.memory(hit.rank, hit.unit, f"score {hit.score:.2f}", of=len(hits)) for hit in hits]
         heading = page.heading("recalled, best first") if items else ""
@@ -179,7 +179,7 @@ def memory_toolset(
             id: The id, exactly as search_memory gives it.
             offset: How many characters to skip.
         """
-        page = Page(opened.settings, _ANSWER_TOKENS, reader="read_memory")
+        page = Page(opened.settings, zone_of(opened.settings), _ANSWER_TOKENS, reader="read_memory")
         return page.heading() + page.memory(1, opened.get(id, **owner), start=offset)
 
     def forget_memory(id: str) -> str:  # noqa: A002 - the caller's word

@@ -33,6 +33,10 @@ Scores = NDArray[Any]  # floats, or products of whole numbers
 
 # Two ways of adding the same floats differ far below this; a proposer keeps all within it of its cut (law 11).
 TIE_MARGIN = 1e-5
+# The tiers of C10 below the full vector.
+TIERS = (64, 256)
+# Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
+ROUNDING = 0.004
 
 
 # Below this many scores it is as fast to partition them; the maxima of groups only pay when few of many are wanted.

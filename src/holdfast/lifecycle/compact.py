@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from holdfast.context.candidates import session_turns
 from holdfast.context.plan import ContextRequest, base_start, plan_tail
-from holdfast.documents.core import Desk, rules
 from holdfast.errors import InputError, NotFoundError, SummariserError, shown
 from holdfast.kernels.clustering import clusters
 from holdfast.lifecycle.summarise import summarise
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.models.summariser import Summariser, Writing
-from holdfast.settings import CompactionSettings
+from holdfast.settings import AssemblySettings, CompactionSettings
 from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, look
 from holdfast.text.tokens import TokenCounter
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
+from holdfast.types.contexts import Rules
 
 Progress = Callable[[int, int], None]
 # Which turns of a session are never compacted (law 7).
@@ -288,22 +288,24 @@ def expand(store: Store, view: View, unit_id: str) -> list[Unit]:
     return sorted(found.values(), key=lambda unit: unit.moment)
 
 
-def tail_of(desk: Desk, view: View) -> frozenset[str]:
-    """Return T_recent and T_base of a context of the full budget."""
-    settings = desk.settings.assembly
-    found, turns = rules(desk, view), session_turns(desk.store, view)
+def tail_of(
+    store: Store, counter: TokenCounter, settings: AssemblySettings, found: Rules, view: View
+) -> frozenset[str]:
+    """Return T_recent and T_base of a context of the full budget, whose rules are `found`."""
+    turns = session_turns(store, view)
     request = ContextRequest(
-        settings.budget, desk.counter, settings, found.hard, found.soft, session_turns=turns, zone=view.zone or UTC
+        settings.budget, counter, settings, found.hard, found.soft, session_turns=turns, zone=view.zone or UTC
     )
     base = turns[base_start(len(turns), settings.min_turns) :]
     return plan_tail(request).tail_ids | {turn.id for turn in base}
 
 
-def find_protected(desk: Desk, view: View) -> frozenset[str]:
+def find_protected(
+    store: Store, counter: TokenCounter, settings: AssemblySettings, rules: Callable[[View], Rules], view: View
+) -> frozenset[str]:
     """Return T_recent and T_base of a context of the full budget: they are never compacted (law 7).
 
-    Each agent has a tail of its own.
+    Each agent has a tail of its own; `rules` returns those that a view sees.
     """
-    everyone = agents(desk.store, view) | {view.agent, None}
-    tails = (tail_of(desk, dataclasses.replace(view, agent=agent)) for agent in everyone)
-    return frozenset().union(*tails)
+    views = [dataclasses.replace(view, agent=agent) for agent in agents(store, view) | {view.agent, None}]
+    return frozenset().union(*(tail_of(store, counter, settings, rules(each), each) for each in views))

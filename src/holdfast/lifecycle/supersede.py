@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from holdfast.context.candidates import _units_stating
+from holdfast.context.candidates import units_stating
 from holdfast.messages.checks import check_name
 from holdfast.settings import Settings
 from holdfast.store.contract import ALL, NO_HURRY, DenseQuery, LexicalQuery, Reading, StatementQuery, Store
@@ -163,7 +163,7 @@ def list_facts(
     aliases = aliases_of(settings.analysis.aliases)
     every = dataclasses.replace(view, current_only=False, hide_covered=False)
     with store.reading(every) as reading, store.reading(dataclasses.replace(every, current_only=True)) as present:
-        units = _units_stating(reading, FACTS | INSTRUCTIONS)
+        units = units_stating(reading, FACTS | INSTRUCTIONS)
         current = frozenset(present.propose(StatementQuery(FACTS | INSTRUCTIONS), ALL, NO_HURRY).ids)
         ids = [unit.id for unit in units if unit.author == "document"]
         names = dict(zip(ids, reading.columns(ids, ("document",))["document"].tolist(), strict=True)) if ids else {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -372,7 +371,7 @@ def check_location(what: str, path: object) -> Path:
         raise InputError(f"{what} = {shown(path)} is not a path; give a str or a Path")
     name = str(path)
     try:
-        longest = max(len(os.fsencode(part)) for part in (Path(name).parts or ("",)))
+        longest = max(len(part.encode("utf-8", "surrogateescape")) for part in (Path(name).parts or ("",)))
     except UnicodeEncodeError as error:
         raise InputError(f"{what} = {shown(name)} holds a lone surrogate; decode the source as UTF-8") from error
     if not name.strip() or "\x00" in name:

@@ -13,9 +13,6 @@ from holdfast.settings import Settings
 from holdfast.store.contract import DenseQuery, Reading
 from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
 
-# The tiers of C10 at which an early exit looks whether it is sure enough.
-_TIERS = (64, 256)
-
 
 class DenseStrategy:
     """Cosine of the question's vector with the units' stored ones; needs the question to have been embedded."""
@@ -39,7 +36,7 @@ class DenseStrategy:
         self, query: QueryProfile, vector: NDArray[np.float32], reading: Reading, depth: int, deadline: Deadline
     ) -> int:
         """Return the first tier whose best cosine is high enough, else the full one."""
-        for tier, threshold in zip(_TIERS, (self._settings.exit_64, self._settings.exit_256), strict=True):
+        for tier, threshold in zip(vectors.TIERS, (self._settings.exit_64, self._settings.exit_256), strict=True):
             if tier < len(vector):
                 at_tier = DenseQuery(query.space or "", vector, tier)
                 found = reading.propose(at_tier, depth, deadline)

@@ -5,21 +5,35 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import EmbedderError
+from holdfast.errors import EmbedderError, UnknownProfileError, shown
 from holdfast.models.embedder import Embedder, check_vectors
-from holdfast.retrieval.strategy import Strategy, build_strategies, retrieve, without_dense
-from holdfast.settings import ProfileSettings, Settings
+from holdfast.retrieval.dense import DenseStrategy
+from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
+from holdfast.retrieval.lexical import LexicalStrategy
+from holdfast.retrieval.strategy import Strategy, retrieve
+from holdfast.retrieval.symbolic import SymbolicStrategy
+from holdfast.settings import PROFILES, ProfileSettings, Settings
 from holdfast.store.contract import Reading, Store, look
 from holdfast.text.dates import TimeMention, TimeRange, time_mention
 from holdfast.text.questions import MOST_BORROWED, asks_for_nothing, is_follow_up, profile_query, without_names
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import Claims, Deadline, QueryProfile, View
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+PROFILE_GROUP = "holdfast.profiles"
+STRATEGY_GROUP = "holdfast.strategies"
+# The built-in strategies work in a source tree or a zip file too, where there are no entry points.
+_BUILT_IN: Mapping[str, type[Strategy]] = {
+    one.id: one for one in (LexicalStrategy, DenseStrategy, HyperdimensionalStrategy, SymbolicStrategy)
+}
 # A unit that tells of an event says most of the event's words; "the trip" alone is told by many.
 _EVENT_COVERAGE = 0.6
 # Three turns of the user's, with as many answers between them and a few tool calls.
@@ -236,3 +250,64 @@ def _find_event(engine: Engine, question: Question, mention: TimeMention, readin
     if not found.ids or found.coverage[0] < _EVENT_COVERAGE:
         return None
     return mention.around(reading.units(found.ids)[found.ids[0]].event_time)
+
+
+# ------------------------------------------------------------------------------------------------- registry
+
+
+def _installed(group: str) -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - brings a parser of mail along; few have any
+
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def find_profile(name: str, settings: Settings) -> ProfileSettings:
+    """Return the profile called `name`.
+
+    Raises:
+        UnknownProfileError: no such profile is installed.
+    """
+    if not isinstance(name, str):
+        raise UnknownProfileError(f"profile = {shown(name)} is not a name; choose one of {', '.join(PROFILES)}")
+    if name in PROFILES:
+        profile: ProfileSettings = getattr(settings, name)
+        return profile
+    installed = _installed(PROFILE_GROUP)
+    if name not in installed:
+        known = ", ".join(sorted({*PROFILES, *installed}))
+        raise UnknownProfileError(f"there is no profile {shown(name)}; choose one of {known}")
+    profile = installed[name].load()
+    if not isinstance(profile, ProfileSettings):
+        raise UnknownProfileError(
+            f"the entry point of profile {shown(name)} is not a ProfileSettings; tell its author"
+        )
+    return profile
+
+
+def without_dense(profile: ProfileSettings) -> ProfileSettings:
+    """Return the profile for a memory that was told to have no embedder: the other strategies, by C6's weights."""
+    if "dense" not in profile.strategies:
+        return profile
+    others = tuple(strategy_id for strategy_id in profile.strategies if strategy_id != "dense")
+    return dataclasses.replace(profile, strategies=others or ("lexical",), mix={}, normalise="own")
+
+
+@cache
+def _strategy_class(strategy_id: str) -> type[Strategy]:
+    if strategy_id in _BUILT_IN:
+        return _BUILT_IN[strategy_id]
+    installed = _installed(STRATEGY_GROUP)
+    if strategy_id not in installed:
+        known = ", ".join(sorted({*_BUILT_IN, *installed}))
+        raise UnknownProfileError(f"there is no strategy {shown(strategy_id)}; installed are {known}")
+    found: type[Strategy] = installed[strategy_id].load()
+    return found
+
+
+def build_strategies(ids: Sequence[str], settings: Settings) -> list[Strategy]:
+    """Return the strategies called `ids`, in their order.
+
+    Raises:
+        UnknownProfileError: one of them is not installed.
+    """
+    return [_strategy_class(strategy_id)(settings) for strategy_id in ids]

@@ -24,9 +24,10 @@ from holdfast.arguments import make_view
 from holdfast.errors import AccessError, InputError, NotFoundError, StoreError, shown
 from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
+from holdfast.openers import is_database
 from holdfast.settings.loading import user_folder
 from holdfast.store.contract import look
-from holdfast.store.postgres.address import is_postgres, read_address
+from holdfast.store.postgres.address import read_address
 from holdfast.types import Document, Unit
 from holdfast.why import NAMING_OTHERS
 
@@ -56,7 +57,7 @@ class Caller:
 
 def token_file(store: str | Path) -> Path:
     """Return where the tokens of a store are kept: beside its file; those of a database in the user's folder."""
-    if is_postgres(store):
+    if is_database(store):
         name = hashlib.blake2b(read_address(str(store)).shown.encode(), digest_size=8).hexdigest()
         folder = user_folder()
         folder.mkdir(parents=True, exist_ok=True)

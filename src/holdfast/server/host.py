@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
-from holdfast.arguments import SessionOptions, choose_budget
+from holdfast.arguments import SessionOptions, choose_budget, zone_of
 from holdfast.errors import HoldfastError, InputError, shown
 from holdfast.memory import Memory
 from holdfast.messages.checks import MAX_NAME, check_flag, check_name
@@ -193,7 +193,7 @@ def recall(
     _check_range("max_tokens", max_tokens, _FEWEST_TOKENS, _MOST_TOKENS)
     _check_range("offset", offset, 0)
     owner = _owner(memory, user, agent, tenant, session)
-    page = Page(memory.settings, max_tokens, READ_TOOL)
+    page = Page(memory.settings, zone_of(memory.settings), max_tokens, READ_TOOL)
     if id is not None:
         unit = memory.get(id, user=owner["user"], agent=agent, tenant=tenant)
         return Recollection(page.heading() + page.memory(1, unit, start=offset))

@@ -18,12 +18,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.errors import AccessError, InputError, ServerError, StoreError, shown
 from holdfast.memory import Memory
-from holdfast.openers import is_address
+from holdfast.openers import is_address, is_database
 from holdfast.server.access import Tokens, token_file
 from holdfast.server.http import Door
 from holdfast.server.limits import ServerSettings
 from holdfast.settings import Settings
-from holdfast.store.postgres.address import is_postgres
 
 # After this many seconds of waiting for answers to be read, a stopping server closes connections; work goes on.
 _PATIENCE = 30
@@ -131,7 +130,7 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
 @contextlib.contextmanager
 def _alone(path: str) -> Iterator[None]:
     """Hold a store for one server; the system lets go when the process ends, however it does."""
-    if path == ":memory:" or is_postgres(path):  # a database has many servers
+    if path == ":memory:" or is_database(path):  # a database has many servers
         yield
         return
     try:

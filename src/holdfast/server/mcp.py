@@ -21,10 +21,10 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from holdfast import __version__
-from holdfast.arguments import OwnerOptions
+from holdfast.arguments import OwnerOptions, zone_of
 from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.memory import Memory
-from holdfast.text.quotes import NOTE_TOKENS, named
+from holdfast.text.quotes import NOTE_TOKENS, Page, named
 from holdfast.types import Contribution, Hit, Listed
 from holdfast.why import NAMING_OTHERS
 
@@ -135,6 +135,9 @@ class Tools:
     def __init__(self, memory: Memory, scope: ServerScope) -> None:
         self._memory = memory
         self._scope = scope
+
+    def _page(self, most: int) -> Page:
+        return Page(self._memory.settings, zone_of(self._memory.settings), most)
 
     def remember(
         self, owner: Owner, text: Annotated[str, Field(description="One statement, complete by itself.")],

@@ -548,12 +548,6 @@ def look(store: Store, view: View, ask: Callable[[Reading], Answer]) -> Answer:
         return ask(reading)
 
 
-# The tiers of C10 below the full vector. The first has rows of its own, the others are made when they are asked for.
-TIERS = (64, 256)
-# Whole numbers round a cosine by about .0006; the cut keeps whatever might really lie above it.
-ROUNDING = 0.004
-
-
 # Models whose first dimensions were trained to carry, and what they need: .994 of the exact ten best of 52,695 real
 # texts, .993 of 100,000, .996 of a million (benchmarks/cascade.py). Of others it is measured (`DenseBlock.measure`).
 CARRYING_MODELS = ("holdfast-minilm-memory",)

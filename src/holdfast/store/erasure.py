@@ -46,7 +46,7 @@ _ERASING_UNITS = ("erase_units", "erase_versions", "erase_vectors", "erase_versi
 # SQLite gives all pages of a table up much faster than row after row.
 _EMPTYING = ("empty_units", "empty_versions", "empty_vectors", "empty_version_vectors", "empty_absences")
 # A window is long enough to be no accident, and there are enough of them that page borders cannot hide a text.
-_WINDOW = 24
+WINDOW = 24
 _SHORTEST = 6
 _STRIDE = 64
 _MOST_WINDOWS, _MOST_SHORT = 512, 32  # short ones are searched for one by one
@@ -149,9 +149,9 @@ def windows(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
     split = (re.split(r"\\.", json.dumps(text, ensure_ascii=False)[1:-1]) for text in texts)
     runs = [one.encode("utf-8", "surrogatepass") for pieces in split for one in pieces]
     runs = [data for data in runs if len(data) >= _SHORTEST]
-    starts = [(data, at) for data in runs for at in range(0, max(1, len(data) - _WINDOW + 1), _STRIDE)]
-    starts += [(data, 0) for data in vectors if any(data[:_WINDOW])]
-    found = dict.fromkeys(data[at : at + _WINDOW] for data, at in starts)
+    starts = [(data, at) for data in runs for at in range(0, max(1, len(data) - WINDOW + 1), _STRIDE)]
+    starts += [(data, 0) for data in vectors if any(data[:WINDOW])]
+    found = dict.fromkeys(data[at : at + WINDOW] for data, at in starts)
     short = [piece for piece in found if len(piece) < TWO_WORDS]
     long = [piece for piece in found if len(piece) >= TWO_WORDS]
     return [*long[:: max(1, len(long) // _MOST_WINDOWS)], *short[:: max(1, len(short) // _MOST_SHORT)]]

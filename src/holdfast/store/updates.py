@@ -1,4 +1,4 @@
-"""Updates of units inside a transaction: promotion, coverage, supersession, access; and units restored as they were."""
+"""Updates of units inside a transaction: promotion, coverage, supersession, access; and restored units."""
 
 from __future__ import annotations
 

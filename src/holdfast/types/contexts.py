@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from holdfast.types import JSON, AuthoredText, Trace, Unit
+from holdfast.types.results import Trace
+from holdfast.types.units import JSON, AuthoredText, Unit
 
 SectionName = Literal["hard", "soft", "tail", "standing", "projection"]
 # Why something is not in the context: its own bound is full (soft, standing), the last turns do not fit (tail), it

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from holdfast.types import JSON
-from holdfast.types.units import Unit
+from holdfast.types.units import JSON, Unit
 
 Method = Literal["extractive", "abstractive"]
 Rung = Literal["normal", "tight", "last"]

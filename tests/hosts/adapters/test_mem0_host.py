@@ -10,7 +10,7 @@ os.environ["MEM0_TELEMETRY"] = "False"
 mem0 = pytest.importorskip("mem0")
 
 from holdfast.integrations import mem0 as ours  # noqa: E402
-from holdfast.testing.contracts import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder  # noqa: E402
 
 VERBS = (
     "add",

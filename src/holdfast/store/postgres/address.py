@@ -8,7 +8,6 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from holdfast.errors import InputError, shown
 
-SCHEMES = ("postgresql", "postgres")
 Search = Literal["approximate", "exact"]
 # Questions are bound by the processors of the database: more connections than that only wait there instead of here.
 _CONNECTIONS, _MOST_CONNECTIONS = 8, 1000
@@ -22,11 +21,6 @@ class Address:
     shown: str  # without the password, for messages
     search: Search = "approximate"
     connections: int = _CONNECTIONS
-
-
-def is_postgres(location: object) -> bool:
-    """Return whether a location is the address of a PostgreSQL database."""
-    return isinstance(location, str) and location.partition("://")[0].lower() in SCHEMES
 
 
 def read_address(location: str) -> Address:

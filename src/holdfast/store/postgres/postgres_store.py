@@ -53,7 +53,7 @@ from holdfast.store.postgres.maintenance import (
 )
 from holdfast.store.postgres.postgres_database import EVERYONE, PostgresDatabase, lock_number
 from holdfast.store.postgres.postgres_reading import PostgresReading
-from holdfast.store.postgres.schema import TABLES, bring_up_to_date, migrations
+from holdfast.store.postgres.schema import TABLES, bring_up_to_date, migrations, scratch_database
 from holdfast.store.postgres.search import APPROXIMATE_FROM
 from holdfast.store.postgres.table_rewrite import Copies, PostgresEraser
 from holdfast.store.rows import GLOBAL, SPACE, unit_of
@@ -96,6 +96,11 @@ class PostgresStore:
             store.close()
             raise
         return store
+
+    @staticmethod
+    def temporary(location: str) -> AbstractContextManager[str]:
+        """Return a database beside the one of an address, empty and gone afterwards: its own address."""
+        return scratch_database(location)
 
     def _agree_on_derivation(self, *, mending: bool) -> None:
         """Refuse a store whose index was derived in another way: half of it would be found by other words."""

@@ -203,8 +203,8 @@ class Statistics:
     def field_totals(self) -> tuple[int, ...]:
         """Return how many terms each field has."""
         totals = [0] * len(FIELDS)
-        for field, n in self._seen("f"):
-            totals[int(field)] += n
+        for number, n in self._seen("f"):
+            totals[int(number)] += n
         return tuple(totals)
 
     @cached_property

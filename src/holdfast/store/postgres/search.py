@@ -17,13 +17,12 @@ from psycopg.types.numeric import Int8
 
 from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
-from holdfast.kernels.vectors import TIE_MARGIN, at_least_top, halve, row_cosines, tier
+from holdfast.kernels.vectors import ROUNDING, TIE_MARGIN, at_least_top, halve, row_cosines, tier
 from holdfast.store.contract import (
     ALL,
     CARRYING_MODELS,
     HYPER_FIELDS,
     MISSING_FIELD,
-    ROUNDING,
     DenseQuery,
     HyperQuery,
     LexicalQuery,

@@ -18,7 +18,7 @@ from pathlib import Path
 from holdfast.errors import BusyStoreError, ForeignStoreError, InputError, StoreError, shown
 from holdfast.settings import StoreSettings
 from holdfast.store.erasure import (
-    _WINDOW,
+    WINDOW,
     Doomed,
     Run,
     doomed_of,
@@ -386,6 +386,6 @@ def _erase_noted(run: Run, noted: Sequence[Note]) -> None:
 
 def residue(run: Run, location: str, pieces: Sequence[bytes]) -> set[bytes]:
     """Return the pieces that the raw bytes of a store's files still hold, and nothing that is kept says."""
-    found = (search(chunks(location, path, overlap=_WINDOW), pieces) for path in files_of(location))
+    found = (search(chunks(location, path, overlap=WINDOW), pieces) for path in files_of(location))
     left = set[bytes]().union(*found)
     return left - surviving(run, left)

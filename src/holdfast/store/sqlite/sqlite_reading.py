@@ -19,11 +19,10 @@ from holdfast.errors import DamagedStoreError, shown
 from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.triples import Facts, JoinedFacts
-from holdfast.kernels.vectors import TIE_MARGIN, at_least_top, row_cosines, tier
+from holdfast.kernels.vectors import ROUNDING, TIE_MARGIN, at_least_top, row_cosines, tier
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
-    ROUNDING,
     ColumnName,
     Columns,
     DenseEvidence,
