@@ -24,7 +24,7 @@ import numpy as np
 import report
 
 from holdfast.kernels.closure import RULES, Limits, close
-from holdfast.kernels.triples import FactIndex, Key, QueryTerms
+from holdfast.kernels.triples import FactIndex, QueryTerms, TripleKey
 
 Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,20 +37,20 @@ OUR_ROUNDS = 20
 PEER_ROUNDS, PEER_SLOW = 3, 2_000
 
 
-def hub(count: int) -> list[Key]:
+def hub(count: int) -> list[TripleKey]:
     """Return the bridge and `count` facts on its first symbol; half of them lead on, one fact further."""
     busy = [("harbour", "uses", f"tool {i}") for i in range(count)]
     return [*busy, *((f"tool {i}", "provides", f"gain {i}") for i in range(0, count, 2)), *BRIDGE]
 
 
-def elsewhere(count: int) -> list[Key]:
+def elsewhere(count: int) -> list[TripleKey]:
     """Return the bridge, a hundred facts around it, and `count` facts that have nothing to do with it."""
     near = [("harbour", "depends_on", f"pier {i}") for i in range(100)]
     far = [(f"thing {i}", ("uses", "provides", "causes")[i % 3], f"thing {i + 1}") for i in range(count)]
     return [*near, *far, *BRIDGE]
 
 
-def indexed(facts: Iterable[Key]) -> FactIndex:
+def indexed(facts: Iterable[TripleKey]) -> FactIndex:
     index = FactIndex(str.split)
     for number, key in enumerate(facts):
         index.add(f"u{number}", key, CONFIDENCE)
@@ -63,7 +63,7 @@ def ours(index: FactIndex) -> tuple[bool, int]:
     return GOAL in {standing.proof.key for standing in closure.standings}, closure.facts
 
 
-def naive(facts: list[Key]) -> bool:
+def naive(facts: list[TripleKey]) -> bool:
     """Return whether the bridge is among the 32 best proofs of joins that try every pair."""
     near = _around(facts, hops=3)
     known = dict.fromkeys(near, CONFIDENCE)
@@ -85,18 +85,18 @@ def naive(facts: list[Key]) -> bool:
     return GOAL in sorted(known, key=lambda key: (-known[key], key))[:32]
 
 
-def _around(facts: list[Key], hops: int) -> set[Key]:
-    beside: dict[str, list[Key]] = {}
+def _around(facts: list[TripleKey], hops: int) -> set[TripleKey]:
+    beside: dict[str, list[TripleKey]] = {}
     for key in facts:
         beside.setdefault(key[0], []).append(key)
         beside.setdefault(key[2], []).append(key)
-    near: set[Key] = {key for symbol in ASKED for key in beside[symbol]}
+    near: set[TripleKey] = {key for symbol in ASKED for key in beside[symbol]}
     for _ in range(hops):
         near |= {key for symbol in {end for key in near for end in (key[0], key[2])} for key in beside[symbol]}
     return near
 
 
-def measured(facts: list[Key]) -> dict[str, object]:
+def measured(facts: list[TripleKey]) -> dict[str, object]:
     """Return times and what was found, ours and the peer's by turns."""
     index = indexed(facts)
     peer_rounds = PEER_ROUNDS if len(_around(facts, 3)) <= PEER_SLOW else 1

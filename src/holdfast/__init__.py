@@ -6,6 +6,7 @@ Importing does nothing; `Memory.open()` does.
 
 from typing import TYPE_CHECKING
 
+from holdfast.client.asynchronous import AsyncMemory
 from holdfast.errors import (
     AccessError,
     BudgetError,

@@ -28,7 +28,7 @@ from holdfast.messages.checks import (
     check_time,
     choose,
 )
-from holdfast.messages.content import Query, asked_in, said_in
+from holdfast.messages.content import QuestionInput, asked_in, said_in
 from holdfast.messages.redaction import redact_json
 from holdfast.retrieval.question import Question, build_strategies, find_profile
 from holdfast.settings import AssemblySettings, IngestSettings, Settings
@@ -253,7 +253,7 @@ def _field_checks(settings: IngestSettings, view: View) -> dict[str, Callable[[A
 
 
 def make_question(
-    settings: Settings, query: Query, profile_name: str, limit: int | None, group: str | None = None, *,
+    settings: Settings, query: QuestionInput, profile_name: str, limit: int | None, group: str | None = None, *,
     meaning: Callable[[bool], tuple[bool, str]], strict: bool = False,
 ) -> Question:  # fmt: skip
     """Return a question with its profile; `meaning` says whether vectors can be compared now, and what to tell.
@@ -284,7 +284,7 @@ def make_question(
 
 
 def make_request(
-    desk: Desk, query: Query, view: View, budget: int, counter: TokenCounter | None, *, strict: bool
+    desk: Desk, query: QuestionInput, view: View, budget: int, counter: TokenCounter | None, *, strict: bool
 ) -> tuple[ContextRequest, tuple[str, ...]]:
     """Gather what a context is made of besides the answer: rules, and what the host shows already."""
     found, said = rules(desk, view), said_in(query)

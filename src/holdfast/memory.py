@@ -36,7 +36,7 @@ from holdfast.lifecycle.forget import ForgetRequest, select
 from holdfast.lifecycle.supersede import list_facts
 from holdfast.messages import checks
 from holdfast.messages.checks import check_flag, check_name, check_names, choose, read_rules
-from holdfast.messages.content import Query, sessions_in
+from holdfast.messages.content import QuestionInput, sessions_in
 from holdfast.messages.redaction import redact_text
 from holdfast.models import open_summariser
 from holdfast.models.embedder import Embedder
@@ -50,14 +50,13 @@ from holdfast.text.names import aliases_of
 from holdfast.text.tokens import RATIOS, Estimator, TokenCounter
 from holdfast.types import FactTable, Listed, SearchResult, Stats, Unit, View, Why, Widened, Written, outcomes
 from holdfast.types.contexts import Context
-from holdfast.types.outcomes import Compaction, Erasure, Exported, Imported
+from holdfast.types.outcomes import Compaction, Erasure, Exported, Imported, Progress
 
 log = logging.getLogger("holdfast")
 Units = list[Unit]  # inside the class, `list` is a verb
 Compactions = list[Compaction]
 Content = str | Unit | Mapping[str, Any]
 Clock = Callable[[], datetime]
-OnProgress = Callable[[int, int], None]
 
 
 class Memory:
@@ -196,7 +195,7 @@ class Memory:
     def ingest_folder(
         self, folder: str | Path, *, user: str, tenant: str | None = None, scope: str = "user",
         include: Sequence[str] = INCLUDED, exclude: Sequence[str] = EXCLUDED,
-        progress: OnProgress = lambda _done, _of: None,
+        progress: Progress = lambda _done, _of: None,
     ) -> outcomes.FolderReport:  # fmt: skip
         """Take in the documents of a folder: what is new or changed; what is gone ends. Patterns are as in a shell.
 
@@ -238,7 +237,7 @@ class Memory:
 
     @spell_out
     def search(
-        self, query: Query, *, profile: str = "hybrid", limit: int | None = None,
+        self, query: QuestionInput, *, profile: str = "hybrid", limit: int | None = None,
         group: Literal["session"] | None = None, explain: bool = False, strict: bool = False,
         **view: Unpack[ViewOptions],
     ) -> SearchResult:  # fmt: skip
@@ -254,7 +253,7 @@ class Memory:
 
     @spell_out
     def assemble(
-        self, query: Query, *, profile: str = "hybrid", budget: int | None = None, window: int | None = None,
+        self, query: QuestionInput, *, profile: str = "hybrid", budget: int | None = None, window: int | None = None,
         strict: bool = False, track_access: bool = True, counter: TokenCounter | None = None,
         **view: Unpack[ViewOptions],
     ) -> Context:  # fmt: skip
@@ -284,7 +283,7 @@ class Memory:
 
     @spell_out
     def why(
-        self, query: Query, id: str, *, profile: str = "hybrid", limit: int | None = None,
+        self, query: QuestionInput, id: str, *, profile: str = "hybrid", limit: int | None = None,
         budget: int | None = None, **view: Unpack[ViewOptions],
     ) -> Why:  # fmt: skip
         """Say why one unit is, or is not, among the hits that `search` gives for the same arguments.
@@ -371,7 +370,7 @@ class Memory:
 
     @spell_out
     def compact(
-        self, *, progress: OnProgress = lambda _done, _of: None, **owner: Unpack[SessionOptions]
+        self, *, progress: Progress = lambda _done, _of: None, **owner: Unpack[SessionOptions]
     ) -> Compactions:
         """Let summaries stand for old turns of one session, or of all; `expand` gives the turns back.
 
@@ -486,7 +485,7 @@ class Memory:
     def import_(
         self, source: str | Path | bytes, *, user: str | None = None, session: str | None = None,
         tenant: str | None = None, zone: str | None = None, name: str | None = None, format: str | None = None,
-        dry_run: bool = False, progress: OnProgress = lambda _done, _of: None,
+        dry_run: bool = False, progress: Progress = lambda _done, _of: None,
     ) -> Imported:  # fmt: skip
         """Bring in an export, ours or another program's, by its path or as bytes; what is known is not kept twice.
 

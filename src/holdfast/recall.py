@@ -12,11 +12,12 @@ from holdfast.context.candidates import Shown, add_session, add_standing, enter,
 from holdfast.context.pack import fill, term_overlap
 from holdfast.context.plan import ContextRequest, plan_tail
 from holdfast.context.project import project, widened
+from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
-from holdfast.ranking.pool import Floats, Pool
+from holdfast.ranking.pool import Pool
 from holdfast.ranking.score import Scoring, confidence, cut, explain_fused, explain_rel, refusal, settle_summaries
 from holdfast.ranking.stages import STAGES, run_stages
-from holdfast.retrieval.collect import Found, collect, set_stage
+from holdfast.retrieval.collect import Retrieval, collect, set_stage
 from holdfast.retrieval.question import Engine, Question, profile, score_once
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
@@ -76,7 +77,7 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
 # ------------------------------------------------------------------------------------------------ searching
 
 
-def find(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Found:
+def find(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Retrieval:
     """Collect candidates and run the recipe's stages over them."""
     found = collect(engine, question, query, reading, depth)
     staging = set_stage(engine, question, query, reading, found)
@@ -89,7 +90,7 @@ def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:
     return "" if query.vector is None or query.only_time else refusal(pool, len(query.terms), engine.settings.refusal)
 
 
-def settle(engine: Engine, question: Question, found: Found) -> tuple[Pool, tuple[CutRows, ...]]:
+def settle(engine: Engine, question: Question, found: Retrieval) -> tuple[Pool, tuple[CutRows, ...]]:
     """Let summaries and their turns settle who answers, then cut (C6)."""
     pool = found.pool.take([]) if found.refused else found.pool
     settled, left = settle_summaries(pool, engine.settings.score)
@@ -141,7 +142,7 @@ def _limit(question: Question, ranked: Pool, scores: Floats, reading: Reading) -
 
 
 def _explain_hits(
-    engine: Engine, question: Question, query: QueryProfile, found: Found, ranked: Pool, hits: Sequence[Hit],
+    engine: Engine, question: Question, query: QueryProfile, found: Retrieval, ranked: Pool, hits: Sequence[Hit],
     reading: Reading,
 ) -> tuple[Hit, ...]:  # fmt: skip
     """Give each hit the tree of its score, from the columns that ranked it, and what strategies note on it."""
@@ -166,7 +167,7 @@ def _notes(accounts: Mapping[str, Account]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for note in said if not note.startswith("matched: ")))
 
 
-def _trace(question: Question, query: QueryProfile, found: Found, view: View, cuts: tuple[CutRows, ...]) -> Trace:
+def _trace(question: Question, query: QueryProfile, found: Retrieval, view: View, cuts: tuple[CutRows, ...]) -> Trace:
     return Trace(
         query, question.profile_name, found.results, found.pool, cuts, view.reference_time, found.refused,
         notice=question.notice, degraded=question.degraded,
@@ -182,7 +183,7 @@ class FirstHit:
 
 
 def _first_hit(
-    engine: Engine, question: Question, found: Found, request: ContextRequest, reading: Reading
+    engine: Engine, question: Question, found: Retrieval, request: ContextRequest, reading: Reading
 ) -> FirstHit | None:
     """Return the first hit, unless the host shows it already."""
     if not engine.settings.assembly.first_hit:
@@ -200,8 +201,8 @@ def _depth(settings: Settings, hidden: frozenset[str]) -> int:
 
 
 def _look_deeper(
-    engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Found, depth: int
-) -> Found:
+    engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Retrieval, depth: int
+) -> Retrieval:
     """Look again where a context has room for more; a strategy that ran out of time in either look did so at all."""
     if depth <= found.depth:
         return found

@@ -22,9 +22,9 @@ from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
 from holdfast.messages.content import unit_fields
 from holdfast.types import JSON, Unit
-from holdfast.wire import Kind
+from holdfast.wire import AnnotationForm
 
-Method = Literal["GET", "POST", "PATCH"]
+HttpMethod = Literal["GET", "POST", "PATCH"]
 TEXT, BYTES, JSON_BODY = "text/plain; charset=utf-8", "application/octet-stream", "application/json"
 MEDIA_TYPES_OF_EXPORTS = {"jsonl": "application/x-ndjson", "markdown": "text/markdown; charset=utf-8"}
 # The header that tells what an export holds: what the verb returns.
@@ -37,7 +37,7 @@ class Argument(NamedTuple):
     """One argument of a verb that travels: its type, its default (`inspect.Parameter.empty` when it is needed)."""
 
     name: str
-    kind: Kind
+    kind: AnnotationForm
     default: object
     place: Literal["path", "query", "body", "raw"]
 
@@ -60,7 +60,7 @@ class Verb:
     """
 
     name: str
-    method: Method
+    method: HttpMethod
     path: str
     command: str
     tool: str = ""
@@ -99,7 +99,7 @@ class Verb:
         return tuple(one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD)
 
     @cached_property
-    def result(self) -> Kind:
+    def result(self) -> AnnotationForm:
         """Return the type of what the verb returns."""
         return get_type_hints(self.called)["return"]
 
@@ -113,9 +113,9 @@ class Verb:
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
 
 
-def _kinds_of(called: Callable[..., Any]) -> dict[str, Kind]:
+def _kinds_of(called: Callable[..., Any]) -> dict[str, AnnotationForm]:
     """Return the type of every argument, those of `**options: Unpack[…]` included."""
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, AnnotationForm] = {}
     for argument, kind in get_type_hints(called).items():
         inner = get_args(kind)
         spelled = inner and isinstance(inner[0], type) and hasattr(inner[0], "__required_keys__")
@@ -182,17 +182,17 @@ LOCAL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class HttpCall:
     """One call of a verb on its way to a server."""
 
-    method: Method
+    method: HttpMethod
     path: str
     query: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     media_type: str = ""
 
 
-def write_call(verb: Verb, arguments: Mapping[str, object]) -> Call:
+def write_call(verb: Verb, arguments: Mapping[str, object]) -> HttpCall:
     """Return the request that calls `verb`; arguments at their default may be left out.
 
     Raises:
@@ -215,7 +215,7 @@ def write_call(verb: Verb, arguments: Mapping[str, object]) -> Call:
             query[name] = sent if isinstance(sent, str) else json.dumps(sent)
     if verb.method != "GET" and not verb.raw:
         body, media_type = json.dumps(fields).encode("ascii"), JSON_BODY
-    return Call(verb.method, path, query, body, media_type)
+    return HttpCall(verb.method, path, query, body, media_type)
 
 
 def _write_raw(name: str, value: object) -> tuple[bytes, str]:
@@ -286,9 +286,9 @@ def _is_of(value: JSON, kind: str) -> bool:
     return isinstance(value, python[kind])
 
 
-def json_types(kind: Kind) -> tuple[str, ...]:
+def json_types(kind: AnnotationForm) -> tuple[str, ...]:
     """Return the JSON types that an argument of this type may have; nothing when it may have any."""
-    origin: Kind = get_origin(kind)
+    origin: AnnotationForm = get_origin(kind)
     inner = get_args(kind)
     if kind is Any:
         return ()
@@ -296,18 +296,18 @@ def json_types(kind: Kind) -> tuple[str, ...]:
         return ("string",)
     if inner and origin not in (Mapping, Sequence):
         return tuple(dict.fromkeys(one for part in inner for one in json_types(part)))
-    plain: dict[Kind, str] = {
+    plain: dict[AnnotationForm, str] = {
         str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null", datetime: "string",
         timedelta: "number",
     }  # fmt: skip
     return (plain.get(kind) or ("array" if origin is Sequence else "object"),)
 
 
-def _takes_text(kind: Kind) -> bool:
+def _takes_text(kind: AnnotationForm) -> bool:
     return "string" in json_types(kind)
 
 
-def _example(kind: Kind) -> str:
+def _example(kind: AnnotationForm) -> str:
     return {"boolean": "true", "integer": "10", "number": "1.5", "object": '{"city": "Lisbon"}'}[json_types(kind)[0]]
 
 

@@ -39,7 +39,7 @@ from holdfast.types import (
 )
 from holdfast.types.contexts import Context
 
-Kind = Any  # an annotation
+AnnotationForm = Any  # an annotation
 # A unit has forty fields, and most of them are at their default.
 _SPARSE = (Unit,)
 # Fields of the moment and of one machine: they do not compare, and an array means nothing to a reader.
@@ -64,7 +64,7 @@ class Form(NamedTuple):
     schema: Callable[[dict[str, JSON]], JSON]
 
 
-def encode(kind: Kind, value: object, *, full: bool = True) -> JSON:
+def encode(kind: AnnotationForm, value: object, *, full: bool = True) -> JSON:
     """Return `value` of the type `kind` as JSON.
 
     A trace travels without its pool. Without `full`, what only a closer look needs is left out: what each strategy
@@ -80,12 +80,12 @@ def encode(kind: Kind, value: object, *, full: bool = True) -> JSON:
     return form_of(kind).encode(value)
 
 
-def decode(kind: Kind, value: JSON) -> Any:  # noqa: ANN401 - a value of `kind`
+def decode(kind: AnnotationForm, value: JSON) -> Any:  # noqa: ANN401 - a value of `kind`
     """Read what `encode` wrote in full; members that are not known are passed over."""
     return form_of(kind).decode(value)
 
 
-def schema(kind: Kind, components: dict[str, JSON]) -> JSON:
+def schema(kind: AnnotationForm, components: dict[str, JSON]) -> JSON:
     """Return the JSON Schema of what `encode` writes; named types are put into `components`."""
     return form_of(kind).schema(components)
 
@@ -110,7 +110,7 @@ def _write_time(moment: datetime) -> str:
 
 
 _NUMBER = {"anyOf": [{"type": "number"}, {"enum": _NOT_FINITE}]}
-_FORMS: dict[Kind, Form] = {
+_FORMS: dict[AnnotationForm, Form] = {
     Any: _plain(),
     str: _plain(type="string"),
     bool: _plain(type="boolean"),
@@ -122,7 +122,7 @@ _FORMS: dict[Kind, Form] = {
 
 
 @cache
-def form_of(kind: Kind) -> Form:
+def form_of(kind: AnnotationForm) -> Form:
     """Return how values of a type travel.
 
     Raises:
@@ -130,7 +130,7 @@ def form_of(kind: Kind) -> Form:
     """
     if kind in _FORMS:
         return _FORMS[kind]
-    origin: Kind = get_origin(kind)
+    origin: AnnotationForm = get_origin(kind)
     inner = get_args(kind)
     if origin is Literal:
         return _plain(enum=[*inner])
@@ -145,7 +145,7 @@ def form_of(kind: Kind) -> Form:
     raise TypeError(f"{kind} has no form in JSON")
 
 
-def _union(kinds: tuple[Kind, ...]) -> Form:
+def _union(kinds: tuple[AnnotationForm, ...]) -> Form:
     """Return the form of one of several types; classes are told apart by a member `type`."""
     forms = {kind: form_of(kind) for kind in kinds}
 
@@ -172,7 +172,7 @@ def _union(kinds: tuple[Kind, ...]) -> Form:
     )
 
 
-def _array(origin: Kind, inner: tuple[Kind, ...]) -> Form:
+def _array(origin: AnnotationForm, inner: tuple[AnnotationForm, ...]) -> Form:
     if origin is tuple and inner[-1] is not ...:
         forms = [form_of(one) for one in inner]
         return Form(
@@ -201,7 +201,7 @@ def _mapping(each: Form) -> Form:
     )
 
 
-def _members(kind: Kind) -> dict[str, Any]:
+def _members(kind: AnnotationForm) -> dict[str, Any]:
     """Return the fields of a class that travel, each with its default."""
     if dataclasses.is_dataclass(kind):
         fields: dict[str, Any] = {
@@ -213,7 +213,7 @@ def _members(kind: Kind) -> dict[str, Any]:
     return {name: default for name, default in fields.items() if name not in _LEFT_OUT.get(kind, ())}
 
 
-def _object(kind: Kind) -> Form:
+def _object(kind: AnnotationForm) -> Form:
     """Return the form of a class of fields: an object, with what it tells besides."""
     defaults, hints, sparse = _members(kind), get_type_hints(kind), kind in _SPARSE
     forms = {name: form_of(hints[name]) for name in defaults}

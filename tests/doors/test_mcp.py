@@ -23,7 +23,7 @@ from holdfast import InputError, Memory, MissingExtraError, ServerError, Setting
 from holdfast.cli import main
 from holdfast.server import transports
 from holdfast.server.mcp import RESOURCES, TOOLS, ServerScope, build_server
-from holdfast.text.quotes import Page, unescape
+from holdfast.text.quotes import BoundedText, unescape
 from holdfast.text.tokens import RATIOS, Estimator
 
 COUNT = Estimator(RATIOS[Settings().tokens.ratios])
@@ -474,7 +474,7 @@ def test_an_answer_never_counts_more_than_was_asked_for_and_says_what_is_missing
     unit_id=st.text(st.characters(codec="utf-8"), min_size=1, max_size=256).filter(str.strip),
 )
 def test_any_words_and_ids_keep_the_limit(texts, most, unit_id):
-    page = Page(Settings(), most)
+    page = BoundedText(Settings(), most)
     units = [make_unit(unit_id, text, session=unit_id) for text in texts]
     items = [page.memory(n, unit, of=len(units)) for n, unit in enumerate(units, 1)]
     written = page.write(page.heading(), items, lambda n: f"offset={n} goes on", "".join(texts))

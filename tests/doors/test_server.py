@@ -13,7 +13,7 @@ from builders import WORDS_ONLY, opened, without_pool
 from holdfast import Memory, Settings
 from holdfast.errors import BudgetError, InputError, NotFoundError
 from holdfast.server.access import Tokens, token_file
-from holdfast.server.limits import Keys, Rate, Refused, ServerSettings
+from holdfast.server.limits import IdempotencyKeys, Rate, Refused, ServerSettings
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.verbs import VERBS, write_call
 from holdfast.wire import decode, error_of
@@ -329,7 +329,7 @@ def test_keys_are_bounded_also_when_several_writes_fail_together():
     async def run():
         complaints = []
         asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
-        keys = Keys(ServerSettings(keys=2))
+        keys = IdempotencyKeys(ServerSettings(keys=2))
         failing = [keys.once("ana", f"bad-{n}", b"", fail) for n in range(3)]
         assert all(isinstance(one, InputError) for one in await asyncio.gather(*failing, return_exceptions=True))
         for n in range(5):

@@ -8,7 +8,7 @@ import pytest
 from builders import opened
 from commands import command_line
 from holdfast.cli.operations import follow
-from holdfast.documents.folder import EXCLUDED, INCLUDED, Change, Folder, stamps
+from holdfast.documents.folder import EXCLUDED, INCLUDED, FileChange, Folder, stamps
 from holdfast.errors import BusyStoreError, InputError
 from papers import word
 
@@ -59,8 +59,8 @@ def test_what_is_there_is_taken_in_and_then_what_changes(folder):
 
     changes = followed(folder, edit, lambda: None, (folder / "flour.txt").unlink, lambda: None)
     assert changes == [
-        Change("added", "oven.md"), Change("added", "flour.txt"), Change("changed", "oven.md"),
-        Change("removed", "flour.txt"),
+        FileChange("added", "oven.md"), FileChange("added", "flour.txt"), FileChange("changed", "oven.md"),
+        FileChange("removed", "flour.txt"),
     ]  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_a_file_that_is_still_being_written_is_waited_for(folder):
     whole = word()
     paper = folder / "minutes.docx"
     parts = [lambda size=size: paper.write_bytes(whole[:size]) for size in (100, 5_000, len(whole))]
-    assert followed(folder, *parts)[1:] == [Change("added", "minutes.docx")], "no half of it was tried"
+    assert followed(folder, *parts)[1:] == [FileChange("added", "minutes.docx")], "no half of it was tried"
 
 
 def test_an_editor_that_saves_by_moving_a_new_file_into_place_is_followed(folder):
@@ -77,7 +77,7 @@ def test_an_editor_that_saves_by_moving_a_new_file_into_place_is_followed(folder
         new.write_text("The oven is lit at two.\n", encoding="utf-8")
         new.replace(folder / "oven.md")
 
-    assert followed(folder, save) == [Change("added", "oven.md"), Change("changed", "oven.md")]
+    assert followed(folder, save) == [FileChange("added", "oven.md"), FileChange("changed", "oven.md")]
 
 
 def test_a_file_that_cannot_be_read_is_named_once_and_read_when_it_is_mended(folder):
@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_read_is_named_once_and_read_when_it_is_mended(fol
     )
     failed = [change for change in changes if change.what == "failed"]
     assert [(one.name, "save it anew" in one.reason) for one in failed] == [("minutes.docx", True)]
-    assert Change("added", "minutes.docx") in changes
+    assert FileChange("added", "minutes.docx") in changes
 
 
 def test_a_busy_store_is_waited_for(folder):
@@ -104,7 +104,7 @@ def test_a_busy_store_is_waited_for(folder):
         with opened() as memory:
             return memory.ingest_folder(folder, user="ana")
 
-    assert followed(folder, lambda: None, lambda: None, take_in=take_in) == [Change("added", "oven.md")]
+    assert followed(folder, lambda: None, lambda: None, take_in=take_in) == [FileChange("added", "oven.md")]
     assert len(tries) == 3
 
 
@@ -116,7 +116,7 @@ def test_a_folder_that_is_gone_ends_it_and_takes_nothing_back(folder):
     with opened() as memory:
         wanted = Folder(folder, "", None, INCLUDED, EXCLUDED)
         found = follow(lambda: stamps(wanted), lambda: memory.ingest_folder(folder, user="ana"), vanish)
-        assert next(found) == Change("added", "oven.md")
+        assert next(found) == FileChange("added", "oven.md")
         with pytest.raises(InputError, match="is not a folder"):
             next(found)
         assert len(memory.list(user="ana")) == 1

@@ -31,7 +31,7 @@ from holdfast.text.quotes import (
 from holdfast.text.sentences import EXCERPT
 from holdfast.text.tokens import REFERENCE_RATIOS, Estimator, estimate
 from holdfast.types import AuthoredText
-from holdfast.types.contexts import Recalled, Standing, node_id
+from holdfast.types.contexts import Recalled, StandingInstruction, node_id
 
 # ---------------------------------------------------------------------------------------------------- counters
 
@@ -147,7 +147,9 @@ def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS, most_standing=3):
     mixed = draw(st.permutations([*others, *session[:2], *others[:1]]))
     projection = [Recalled(unit, 1.0 - index / 100) for index, unit in enumerate(mixed)]
     told = [*draw(units("i", st.sampled_from([None, "now", "s1"]), most_standing)), *session[:1], *others[:1]]
-    standing = [Standing(unit, unit.text[: draw(st.sampled_from([3, None]))]) for unit in told if most_standing]
+    standing = [
+        StandingInstruction(unit, unit.text[: draw(st.sampled_from([3, None]))]) for unit in told if most_standing
+    ]
     request = ContextRequest(
         draw(BUDGETS),
         COUNTERS[draw(st.sampled_from(counters))],

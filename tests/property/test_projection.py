@@ -11,7 +11,7 @@ from builders import NOW, later, make_unit, project
 from holdfast.context.project import SlotCoverage, Weighing, discover, hop, pick, select, slot_covered, widened
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings, TemporalSettings
 from holdfast.text.temporal import event_slots, indicator
-from holdfast.types import Asked, Contribution, Lineage
+from holdfast.types import Contribution, Lineage, ProjectionQuery
 from holdfast.types.results import Indicator, Projected, Prospect
 
 WORDS = ["kettle", "shelf", "harbour", "tea", "boat"]
@@ -88,7 +88,7 @@ graphs = st.dictionaries(
 def questions(draw):
     value = draw(st.sampled_from([0.0, 0.3, 8 / 15, 1.0]) | fractions)
     slots = tuple(WORDS[: draw(st.integers(0, SLOTS))])
-    return Asked(draw(term_sets), NOW, Indicator(value, ()), slots, draw(st.integers(0, 50)))
+    return ProjectionQuery(draw(term_sets), NOW, Indicator(value, ()), slots, draw(st.integers(0, 50)))
 
 
 @st.composite

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.text.changes import Change, find_change, find_changes, fulfil, is_quoting, read_assertions
+from holdfast.text.changes import StatementChange, find_change, find_changes, fulfil, is_quoting, read_assertions
 from holdfast.text.names import symbol
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "changed_facts.json").read_text(encoding="utf-8"))
@@ -54,22 +54,24 @@ def test_a_statement_does_not_change_itself(row):
 
 def test_a_change_says_its_slot_its_values_its_rule_and_its_words():
     assert found("I moved to Porto.", "I live in Lisbon.") == (
-        Change("lives_in", "Lisbon", "Porto", "marked", "moved"),
+        StatementChange("lives_in", "Lisbon", "Porto", "marked", "moved"),
     )
     assert found("I live in Porto.", "I live in Lisbon.") == ()
     assert found("I live in Porto.", "I live in Lisbon.", functional=DECLARED)[0].rule == "functional"
     assert found("We no longer use Jenkins.", "We use Jenkins.") == (
-        Change("uses", "Jenkins", "", "ended", "no longer"),
+        StatementChange("uses", "Jenkins", "", "ended", "no longer"),
     )
     assert found("We switched from Jenkins to Buildkite.", "We use Jenkins.") == (
-        Change("uses", "Jenkins", "Buildkite", "replaced", "switched"),
+        StatementChange("uses", "Jenkins", "Buildkite", "replaced", "switched"),
     )
 
 
 def test_which_relations_have_one_value_is_the_callers_choice():
     (new,), (old,) = read_assertions("I speak Basque.", "Vera"), read_assertions("I speak Catalan.", "Vera")
     assert find_change(new, old) is None
-    assert find_change(new, old, frozenset({"speaks"})) == Change("speaks", "Catalan", "Basque", "functional", "")
+    assert find_change(new, old, frozenset({"speaks"})) == StatementChange(
+        "speaks", "Catalan", "Basque", "functional", ""
+    )
 
 
 def test_a_denial_without_words_of_change_ends_nothing():
@@ -120,7 +122,7 @@ def test_most_changes_of_state_are_found(held_out):
     ],
 )  # fmt: skip
 def test_a_change_of_state_says_what_it_was_seen_by(old, new, change):
-    assert found(new, old) == (Change(*change),)
+    assert found(new, old) == (StatementChange(*change),)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,9 @@ def test_a_plan_holds_when_it_is_said_to_have_come_true():
     plan, done = read_assertions("We're moving to Rotterdam in May.", "Vera"), read_assertions("We moved in.", "Vera")
     home = read_assertions("I live in Ghent.", "Vera")
     assert find_changes(plan, home) == find_changes(done, home) == ()
-    assert find_changes(fulfil(done, plan), home) == (Change("lives_in", "Ghent", "Rotterdam", "marked", "moved"),)
+    assert find_changes(fulfil(done, plan), home) == (
+        StatementChange("lives_in", "Ghent", "Rotterdam", "marked", "moved"),
+    )
 
 
 def test_the_title_of_a_book_is_no_quotation():

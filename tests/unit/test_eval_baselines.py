@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import InputError, MissingExtraError
 from holdfast.eval import systems
-from holdfast.eval.data import GoldQuestion, Haystack, Message
+from holdfast.eval.data import DatasetMessage, GoldQuestion, Haystack
 from holdfast.eval.systems import BASELINES, Baseline, plain_text, plain_words
 from holdfast.testing.contracts import HashEmbedder
 
@@ -28,7 +28,7 @@ TEXTS = [
 def stack(texts, level="message", sessions=None, participants=()):
     sessions = sessions or ["s"] * len(texts)
     messages = tuple(
-        Message(f"m{place}", session, text, AT)
+        DatasetMessage(f"m{place}", session, text, AT)
         for place, (text, session) in enumerate(zip(texts, sessions, strict=True))
     )
     return Haystack("h", messages, (), participants, level)
@@ -149,17 +149,21 @@ def test_plain_words_are_lower_case_without_function_words_and_not_stemmed():
 
 
 def test_the_index_is_given_speaker_date_and_title():
-    spoken = Message("m", "s", "Hello.", AT, speaker="Wren")
+    spoken = DatasetMessage("m", "s", "Hello.", AT, speaker="Wren")
     assert plain_text(spoken) == "09:00 AM 5 March 2024 Wren: Hello."
-    assert plain_text(Message("m", "s", "Text.", AT, "document", title="Title")) == "Title\nText."
-    assert plain_text(Message("m", "s", "Text.", AT)) == "Text."
-    messages = (Message("a", "s", "same", AT, speaker="Odile"), Message("b", "s", "same", AT, speaker="Wren"))
+    assert plain_text(DatasetMessage("m", "s", "Text.", AT, "document", title="Title")) == "Title\nText."
+    assert plain_text(DatasetMessage("m", "s", "Text.", AT)) == "Text."
+    messages = (
+        DatasetMessage("a", "s", "same", AT, speaker="Odile"),
+        DatasetMessage("b", "s", "same", AT, speaker="Wren"),
+    )
     assert ranked(BASELINES["bm25"], Haystack("h", messages, ()), "What did Wren say?") == ["b", "a"]
 
 
 def test_plain_bm25_finds_a_date_and_stemmed_bm25_does_not():
     messages = tuple(
-        Message(key, "s", "same", AT.replace(month=month), speaker="Wren") for key, month in (("a", 3), ("b", 5))
+        DatasetMessage(key, "s", "same", AT.replace(month=month), speaker="Wren")
+        for key, month in (("a", 3), ("b", 5))
     )
     assert ranked(BASELINES["bm25"], Haystack("h", messages, ()), "What was said in May?") == ["b", "a"]
     assert ranked(BASELINES["bm25-stemmed"], Haystack("h", messages, ()), "What was said in May?") == ["a", "b"]
@@ -243,8 +247,8 @@ def test_what_is_embedded_has_its_title_or_its_speaker():
             return super().embed_documents(texts)
 
     messages = (
-        Message("a", "s", "Text.", AT, "document", title="Title"),
-        Message("b", "s", "Hello.", AT, speaker="Wren"),
+        DatasetMessage("a", "s", "Text.", AT, "document", title="Title"),
+        DatasetMessage("b", "s", "Hello.", AT, speaker="Wren"),
     )
     read(BASELINES["dense"], Haystack("h", messages, ()), Listening())
     assert told == ["Title\nText.", "Wren: Hello."]

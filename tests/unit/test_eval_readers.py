@@ -12,7 +12,7 @@ import pytest
 
 import evaldata as made
 from holdfast.errors import InputError
-from holdfast.eval.data import UNDATED, GoldQuestion, Message, Notes, find_current
+from holdfast.eval.data import UNDATED, DatasetMessage, DatasetNotes, GoldQuestion, find_current
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.readers import read_date, read_qrels
 
@@ -158,7 +158,7 @@ def test_gold_of_a_life_that_does_not_exist_is_noted(tmp_path):
     ],
 )
 def test_of_what_changed_the_newest_gold_is_current_unless_the_question_asks_for_before(category, text, counts):
-    messages = [Message(name, "s", name, UNDATED) for name in ("a", "b", "c", "d")]
+    messages = [DatasetMessage(name, "s", name, UNDATED) for name in ("a", "b", "c", "d")]
     asked = GoldQuestion("q", text, category, UNDATED, 4, {"c": 1, "a": 1, "b": 1})
     found = find_current(asked, messages)
     assert (found.current, found.earlier) == (({"c"}, {"a", "b"}) if counts else (frozenset(), frozenset()))
@@ -226,13 +226,13 @@ def test_oddities_are_counted_by_kind(tmp_path):
     ],
 )
 def test_dates_are_read_in_every_form_the_data_uses(text, expected):
-    notes = Notes()
+    notes = DatasetNotes()
     assert read_date(text, "here", notes) == expected
     assert notes.oddities == []
 
 
 def test_a_date_that_cannot_be_read_is_noted():
-    notes = Notes()
+    notes = DatasetNotes()
     assert read_date("the day before yesterday", "here", notes) is None
     assert [(oddity.kind, oddity.where) for oddity in notes.oddities] == [
         ("date that cannot be read", "here: the day before yesterday")
@@ -249,7 +249,7 @@ def test_a_talk_is_read_with_speakers_pictures_and_dates_and_without_its_summari
     picture = talk.messages[2]
     assert picture.text == "Look at this! [image: a goat on a tin roof]"
     assert picture.spoken == "Wren: Look at this! [image: a goat on a tin roof]"
-    assert talk.messages[1] == Message(
+    assert talk.messages[1] == DatasetMessage(
         "D1:2", "session_1", "My cousin keeps eleven goats behind the mill.",
         datetime(2023, 5, 8, 13, 56, 1, tzinfo=UTC), "user", "Odile",
     )  # fmt: skip
@@ -759,13 +759,13 @@ HERE = Path("qrels.tsv")
     ids=["header", "no header", "windows", "four columns", "blank lines", "mark before the header"],
 )
 def test_judgements_are_read_in_every_usual_spelling(text):
-    assert read_qrels(text, HERE, Notes()) == JUDGED
+    assert read_qrels(text, HERE, DatasetNotes()) == JUDGED
 
 
 @pytest.mark.parametrize("line", ["q1\td1", "q1\td1\thigh", "q1 0 d1 1", "\td1\t1"])
 def test_a_judgement_that_cannot_be_read_is_named_by_its_line(line):
     with pytest.raises(InputError, match=r"qrels\.tsv, line 3"):
-        read_qrels(f"query_id\tdoc_id\tscore\nq0\td0\t1\n{line}\n", HERE, Notes())
+        read_qrels(f"query_id\tdoc_id\tscore\nq0\td0\t1\n{line}\n", HERE, DatasetNotes())
 
 
 def test_negative_grades_are_no_gold(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from holdfast.eval import run
-from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message, Prompt, Ranking
+from holdfast.eval.data import DataSet, DatasetMessage, GoldQuestion, Haystack, Prompt, Ranking
 from holdfast.eval.metrics import STRANGER
 from holdfast.eval.report import Journal, StoredRun, compare, describe_run, write_manifest
 from holdfast.eval.run import evaluate
@@ -67,7 +67,7 @@ class Scripted:
 def stack(name, *questions, level="message", count=6):
     """Build a haystack of sessions with two messages each."""
     messages = tuple(
-        Message(f"m{place}", f"s{place // 2}", f"text {place} of {name}", AT + timedelta(hours=place))
+        DatasetMessage(f"m{place}", f"s{place // 2}", f"text {place} of {name}", AT + timedelta(hours=place))
         for place in range(count)
     )
     return Haystack(name, messages, questions, level=level)
@@ -125,8 +125,8 @@ def test_a_system_may_rank_sessions_by_themselves(tmp_path):
 
 
 def test_what_fits_a_budget_is_measured_for_every_system(tmp_path):
-    long = Message("m0", "s0", "word " * 1_000, AT)  # 1,250 tokens at four characters each
-    short = Message("m1", "s0", "a short answer", AT)
+    long = DatasetMessage("m0", "s0", "word " * 1_000, AT)  # 1,250 tokens at four characters each
+    short = DatasetMessage("m1", "s0", "a short answer", AT)
     haystack = Haystack("h", (long, short), (asking("q", "m1", visible=2), asking("r", "m0", visible=2)))
     [found] = measured(tmp_path, [data(haystack)], Scripted(answers={"q": ["m0", "m1"], "r": ["m0"]}))
     assert [metrics_of(found, "q")[f"packed@{size}"] for size in ("1k", "2k")] == [1.0, 1.0]
@@ -321,7 +321,7 @@ def test_embeddings_are_kept_by_embedding_space(tmp_path, monkeypatch):
 def told(*texts, sessions=None):
     sessions = sessions or [f"s{place}" for place in range(len(texts))]
     messages = tuple(
-        Message(f"m{place}", session, text, AT + timedelta(minutes=place))
+        DatasetMessage(f"m{place}", session, text, AT + timedelta(minutes=place))
         for place, (text, session) in enumerate(zip(texts, sessions, strict=True))
     )
     return Haystack("h", messages, ())
@@ -347,7 +347,7 @@ def test_the_same_words_said_three_times_are_three_messages():
 
 def test_copies_that_the_product_shows_as_one_hit_are_all_ranked():
     # Of one moment, and in the same words: the product folds them into one hit.
-    messages = tuple(Message(key, key, "The otter sleeps here.", AT, "document") for key in ("a", "b"))
+    messages = tuple(DatasetMessage(key, key, "The otter sleeps here.", AT, "document") for key in ("a", "b"))
     with Product("p", Settings(), "fast").read(Haystack("h", messages, ()), HashEmbedder()) as reader:
         assert sorted(ask(reader, "otter", 2).ids) == ["a", "b"]
 
@@ -362,8 +362,8 @@ def test_a_hit_that_is_no_message_finds_its_session_all_the_same():
 
 def test_documents_are_found_by_their_titles():
     messages = (
-        Message("a", "a", "", AT, "document", title="The heron"),
-        Message("b", "b", "It fishes at dawn.", AT, "document", title="Otters"),
+        DatasetMessage("a", "a", "", AT, "document", title="The heron"),
+        DatasetMessage("b", "b", "It fishes at dawn.", AT, "document", title="Otters"),
     )
     with Product("p", Settings(), "fast").read(Haystack("h", messages, ()), HashEmbedder()) as reader:
         assert ask(reader, "heron", 2).ids == ("a",)

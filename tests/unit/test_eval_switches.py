@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import InputError, SettingsError
 from holdfast.eval import systems as evaluated
-from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Message
+from holdfast.eval.data import DataSet, DatasetMessage, GoldQuestion, Haystack
 from holdfast.eval.datasets import take_quick_part
 from holdfast.eval.systems import BASELINES, SWITCHES, find_ablations, switch_off
 from holdfast.settings import PROFILES, ProfileSettings, Settings
@@ -170,7 +170,9 @@ MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def stack(count, questions, name="h", sessions=10):
-    messages = tuple(Message(f"m{place}", f"s{place // sessions}", f"text {place}", MOMENT) for place in range(count))
+    messages = tuple(
+        DatasetMessage(f"m{place}", f"s{place // sessions}", f"text {place}", MOMENT) for place in range(count)
+    )
     return Haystack(name, messages, tuple(questions))
 
 

@@ -9,8 +9,8 @@ from holdfast.documents.parser import read_source
 from holdfast.errors import InputError
 from holdfast.text import dates
 from holdfast.text.changes import is_quoting, read_assertions
-from holdfast.text.dates import Moment
-from holdfast.text.time_expressions import Meaning
+from holdfast.text.dates import TimePoint
+from holdfast.text.time_expressions import TimeMeaning
 
 # Work that grows with the square of the text is at 64, linear work at 8: what a busy machine adds lies far below.
 LONGER, MOST_GROWTH, TRIES = 8, 28, 8
@@ -76,7 +76,7 @@ def test_changes_are_read_in_one_pass(seed):
 
 def test_dates_are_told_apart_without_comparing_each_with_each():
     def apart(text):
-        found = [Moment(place, place + 4, Meaning(None), lambda _: None) for place in range(0, len(text), 5)]
+        found = [TimePoint(place, place + 4, TimeMeaning(None), lambda _: None) for place in range(0, len(text), 5)]
         assert len(dates._drop_overlapping(found)) == len(found)
 
     assert is_linear(apart, "2026 ", 20_000)

@@ -11,7 +11,7 @@ from holdfast.context.project import Discovery, Weighing, discover, hop, widened
 from holdfast.errors import SettingsError
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings
 from holdfast.text.terms import plain_words
-from holdfast.types import Asked, Contribution, Lineage
+from holdfast.types import Contribution, Lineage, ProjectionQuery
 from holdfast.types.results import Fallen, Indicator, Projected, Prospect
 from reference import vectors
 
@@ -44,7 +44,7 @@ def aged(seconds):
 
 
 def asked(keywords=(), indicator=TIMELESS, slots=(), max_access=0):
-    return Asked(frozenset(keywords), NOW, indicator, slots, max_access)
+    return ProjectionQuery(frozenset(keywords), NOW, indicator, slots, max_access)
 
 
 def found(*prospects, keywords=(), settings=REFERENCE, max_access=0):

@@ -10,7 +10,7 @@ from holdfast.context.project import SlotCoverage, discover, pick, select, slot_
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings, TemporalSettings
 from holdfast.text.temporal import event_slots, indicator
-from holdfast.types import Asked, Contribution
+from holdfast.types import Contribution, ProjectionQuery
 from holdfast.types.results import Fallen, Indicator, Projected, Prospect
 from reference import vectors
 
@@ -271,7 +271,7 @@ def recipe(base=REFERENCE, *, second=2, **temporal):
 
 
 def projected(prospects, settings, value=1.0, slots=("tea", "cup"), links=None, targets=()):
-    asked = Asked(frozenset(), NOW, Indicator(value, ("how long",)), slots)
+    asked = ProjectionQuery(frozenset(), NOW, Indicator(value, ("how long",)), slots)
     return project(prospects, links or {}, asked, settings, targets=targets)
 
 

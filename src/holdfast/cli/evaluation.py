@@ -39,7 +39,7 @@ from holdfast.eval.report import (
     write_manifest,
 )
 from holdfast.eval.run import evaluate, space_of
-from holdfast.eval.systems import Selection, read_assignments, select_systems
+from holdfast.eval.systems import SystemSelection, read_assignments, select_systems
 from holdfast.settings import Settings
 from holdfast.types import digest
 
@@ -49,7 +49,7 @@ _PAGE = 160  # characters of a table in a file or a pipe, which have no width of
 _LABELS, _COLUMN = 42, 12  # characters that set, system and n take, and one metric with its interval
 
 Words = list[str] | None
-Place = Path | None
+OptionalPath = Path | None
 
 
 def _option(name: str, help: str) -> Any:  # noqa: A002, ANN401 - as typer has it
@@ -57,7 +57,7 @@ def _option(name: str, help: str) -> Any:  # noqa: A002, ANN401 - as typer has i
 
 
 def measure(
-    data: Annotated[Place, _option("--data", "Folder of evaluation data.")] = None,
+    data: Annotated[OptionalPath, _option("--data", "Folder of evaluation data.")] = None,
     only: Annotated[Words, _option("--only", "Sets whose name contains this; repeatable.")] = None,
     baseline: Annotated[
         Words, _option("--baseline", "Baseline to measure, or `all`; alone, the product is left out.")
@@ -77,9 +77,9 @@ def measure(
     survival: Annotated[
         bool, typer.Option("--survival/--no-survival", help="Assemble contexts too, and look what reaches them.")
     ] = True,
-    out: Annotated[Place, _option("--out", "Folder for this run's files.")] = None,
+    out: Annotated[OptionalPath, _option("--out", "Folder for this run's files.")] = None,
     workers: Annotated[int, typer.Option(help="Processes; 0 means one for each core.")] = 0,
-    against: Annotated[Place, _option("--against", "Earlier run to compare with.")] = None,
+    against: Annotated[OptionalPath, _option("--against", "Earlier run to compare with.")] = None,
     compared: Annotated[
         tuple[Path, Path] | None, _option("--compare", "Two earlier runs to compare; nothing is measured.")
     ] = None,
@@ -183,7 +183,9 @@ def _tune(
 # ------------------------------------------------------------------------------------------------ drawing
 
 
-def _show_run(screen: Screen, manifest: dict[str, Any], runs: Sequence[SystemRun], selection: Selection) -> None:
+def _show_run(
+    screen: Screen, manifest: dict[str, Any], runs: Sequence[SystemRun], selection: SystemSelection
+) -> None:
     overview = report.overview(manifest)
     width = screen.width if screen.is_terminal else _PAGE
     columns = 3 + max(1, (width - _LABELS) // _COLUMN)  # a terminal is narrow: the report has the rest

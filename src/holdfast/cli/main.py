@@ -19,8 +19,8 @@ from holdfast import sample
 from holdfast.arguments import find_zone
 from holdfast.cli import draw, operations, output
 from holdfast.cli.options import (
-    Answer,
-    Call,
+    CommandContext,
+    CommandResult,
     Late,
     Options,
     ask_before,
@@ -86,7 +86,7 @@ def _fail(kind: str, message: str, exit_code: int) -> int:
 
 @command(app, create=True)
 def remember(
-    call: Call,
+    call: CommandContext,
     text: str | None = None,
     messages: Path | None = None,
     at: str | None = None,
@@ -103,7 +103,7 @@ def remember(
     links: list[str] | None = None,
     *,
     clock_owner: Options,
-) -> Answer:
+) -> CommandResult:
     """Keep a text, or a file of messages, word for word."""
     if (text is None) == (messages is None):
         raise InputError("give a text, or --messages FILE; one of the two")
@@ -119,7 +119,7 @@ def remember(
         batches = read_batches(messages, fields.pop("session"))
         shown = track(batches, "remembering", console=err, disable=call.as_json, transient=True)
         written = [item for name, batch in shown for item in call.memory.remember(batch, session=name, **fields)]
-    return Answer(output.written_json(written), lambda: draw.written(written))
+    return CommandResult(output.written_json(written), lambda: draw.written(written))
 
 
 # ---------------------------------------------------------------------------------------------------- reading
@@ -127,7 +127,7 @@ def remember(
 
 @command(app)
 def search(
-    call: Call,
+    call: CommandContext,
     query: str,
     profile: str = "hybrid",
     explain: bool = False,
@@ -137,16 +137,16 @@ def search(
     *,
     limited_view: Options,
     clock_owner: Options,
-) -> Answer:
+) -> CommandResult:
     """Find units by words and by meaning; every score can be explained."""
     options = {**limited_view, **clock_owner, "group": group, "strict": strict}
     result = call.memory.search(query, profile=profile, explain=explain or tree, **options)
-    return Answer(output.search_json(result), lambda: draw.hits(result, tree=tree))
+    return CommandResult(output.search_json(result), lambda: draw.hits(result, tree=tree))
 
 
 @command(app)
 def why(
-    call: Call,
+    call: CommandContext,
     query: str,
     unit_id: str,
     profile: str = "hybrid",
@@ -155,35 +155,35 @@ def why(
     budget: int | None = None,
     tree: bool = False,
     clock_owner: Options,
-) -> Answer:
+) -> CommandResult:
     """Say why a unit is, or is not, among the hits of a question, or in the context of a budget."""
     verdict = call.memory.why(query, unit_id, profile=profile, budget=budget, **limited_view, **clock_owner)
-    return Answer(
+    return CommandResult(
         output.why_json(verdict), lambda: draw.why(verdict, query, tree=tree, zone=_zone(call, clock_owner))
     )
 
 
-def _zone(call: Call, clock_owner: Options) -> tzinfo:
+def _zone(call: CommandContext, clock_owner: Options) -> tzinfo:
     return find_zone(call.settings, clock_owner["zone"]) or UTC
 
 
 @command(app, "show")
-def show_unit(call: Call, unit_id: str, *, owner: Options) -> Answer:
+def show_unit(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
     """Show one unit with every field."""
     unit = call.memory.get(unit_id, **owner)
-    return Answer(output.shown_json(unit), lambda: draw.unit(unit))
+    return CommandResult(output.shown_json(unit), lambda: draw.unit(unit))
 
 
 @command(app, "list")
 def list_units(
-    call: Call,
+    call: CommandContext,
     filters: str | None = None,
     limit: int = 50,
     oldest: bool = False,
     everything: bool = False,
     *,
     clock_owner: Options,
-) -> Answer:
+) -> CommandResult:
     """List units by time, newest first."""
     found = call.memory.list(
         limit=limit + 1 if limit > 0 else limit or None,  # one more says whether there are more
@@ -195,23 +195,28 @@ def list_units(
     more = 0 < limit < len(found)
     found = found[:limit] if more else found
     note = f"the {'oldest' if oldest else 'newest'} {limit}; there are more: --limit 0 lists all" if more else ""
-    return Answer(
+    return CommandResult(
         [output.unit_json(unit) for unit in found], lambda: draw.units(found, _zone(call, clock_owner)), note
     )
 
 
 @command(app)
 def facts(
-    call: Call, subject: str | None = None, relation: str | None = None, *, view: Options, session_owner: Options
-) -> Answer:
+    call: CommandContext,
+    subject: str | None = None,
+    relation: str | None = None,
+    *,
+    view: Options,
+    session_owner: Options,
+) -> CommandResult:
     """List what is known now, since when, and what it replaced."""
     found = call.memory.facts(subject=subject, relation=relation, **view, **session_owner)
-    return Answer([fact.to_json() for fact in found], lambda: draw.facts(found))
+    return CommandResult([fact.to_json() for fact in found], lambda: draw.facts(found))
 
 
 @command(app)
 def update(
-    call: Call,
+    call: CommandContext,
     unit_id: str,
     text: str | None = None,
     topic: str | None = None,
@@ -224,7 +229,7 @@ def update(
     zone: str | None = None,
     *,
     owner: Options,
-) -> Answer:
+) -> CommandResult:
     """Make a new version of one unit; the old one stays in its history."""
     given = {
         "text": text, "topic": topic, "metadata": json_argument("metadata", metadata), "pinned": pinned, "ttl": ttl,
@@ -236,25 +241,25 @@ def update(
     if ttl == 0:
         changes["ttl"] = None
     unit = call.memory.update(unit_id, zone=zone, **owner, **changes)
-    return Answer(output.unit_json(unit), lambda: draw.unit(unit))
+    return CommandResult(output.unit_json(unit), lambda: draw.unit(unit))
 
 
 @command(app)
-def history(call: Call, unit_id: str, *, owner: Options) -> Answer:
+def history(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
     """Show every version of one unit."""
     found = call.memory.history(unit_id, **owner)
-    return Answer([output.unit_json(unit) for unit in found], lambda: draw.versions(found))
+    return CommandResult([output.unit_json(unit) for unit in found], lambda: draw.versions(found))
 
 
 @command(app)
-def stats(call: Call, *, tenant_user: Options) -> Answer:
+def stats(call: CommandContext, *, tenant_user: Options) -> CommandResult:
     """Show how much is remembered."""
     found = call.memory.stats(**tenant_user, whole=True)
-    return Answer(output.stats_json(found), lambda: draw.stats(found))
+    return CommandResult(output.stats_json(found), lambda: draw.stats(found))
 
 
 @command(app)
-def reembed(call: Call) -> Answer:
+def reembed(call: CommandContext) -> CommandResult:
     """Give every unit a vector of the embedder that the settings name; goes on where it stopped."""
     memory = call.memory
     with Progress(console=err, disable=call.as_json, transient=True) as progress:
@@ -262,7 +267,9 @@ def reembed(call: Call) -> Answer:
         left = memory.reembed(progress=lambda written: progress.advance(task, written))
         space = "at the server" if call.is_remote else memory.store.space()
     waiting = f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
-    return Answer({"space": space, "waiting": left}, lambda: Text(f"{space}: {waiting}"), code=1 if left else 0)
+    return CommandResult(
+        {"space": space, "waiting": left}, lambda: Text(f"{space}: {waiting}"), code=1 if left else 0
+    )
 
 
 # ---------------------------------------------------------------------------------------- without a memory
@@ -284,7 +291,7 @@ def _plain(function: Callable[..., None]) -> Callable[..., None]:
 def settings(as_json: bool = False) -> None:
     """Print every setting with its value and where it came from."""
     found = Settings.load()
-    Answer(output.settings_json(found), lambda: draw.settings(found)).show(as_json=as_json)
+    CommandResult(output.settings_json(found), lambda: draw.settings(found)).show(as_json=as_json)
 
 
 @_plain
@@ -355,7 +362,7 @@ def mcp(
 
 @command(app)
 def assemble(
-    call: Call,
+    call: CommandContext,
     query: str | None = None,
     messages: Path | None = None,
     budget: int | None = None,
@@ -367,7 +374,7 @@ def assemble(
     *,
     view: Options,
     clock_owner: Options,
-) -> Answer:
+) -> CommandResult:
     """Pack rules, the last turns and what a question brings up into a prompt that keeps its budget."""
     memory, explain = call.memory, explain or tree
     context = memory.assemble(
@@ -380,12 +387,12 @@ def assemble(
         **clock_owner,
     )
     row = output.context_json(context, explain=explain)
-    return Answer(row, lambda: draw.context(context, explain=explain, tree=tree))
+    return CommandResult(row, lambda: draw.context(context, explain=explain, tree=tree))
 
 
 @command(app, create=True)
 def ingest(
-    call: Call,
+    call: CommandContext,
     path: Path,
     core: bool = False,
     name: str | None = None,
@@ -394,7 +401,7 @@ def ingest(
     scope: str = "user",
     *,
     tenant_user: Options,
-) -> Answer:
+) -> CommandResult:
     """Take in a document or a folder; again, when it has changed."""
     memory = call.memory
     if not path.is_dir():
@@ -402,7 +409,7 @@ def ingest(
             raise InputError("--include and --exclude choose files of a folder; this is one document")
         source, name = (read_bytes(path), name or path.name) if call.is_remote else (path, name)
         written = memory.ingest(source, name=name, scope=scope, core=core, **tenant_user)
-        return Answer(output.written_json(written), lambda: draw.document(written, path))
+        return CommandResult(output.written_json(written), lambda: draw.document(written, path))
     if core or name is not None:
         raise InputError("--core and --name are for one document; a folder has many")
     with Progress(console=err, transient=True) as progress:
@@ -412,21 +419,21 @@ def ingest(
             progress=lambda done, of: progress.update(task, completed=done, total=max(of, 1)), **tenant_user,
         )  # fmt: skip
     code = InputError.exit_code if report.failed else 0
-    return Answer(output.folder_json(report), lambda: draw.folder(report), code=code)
+    return CommandResult(output.folder_json(report), lambda: draw.folder(report), code=code)
 
 
 @command(app)
-def widen(call: Call, unit_id: str, *, owner: Options) -> Answer:
+def widen(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
     """Show the section of its document that a unit stands in."""
     found = call.memory.widen(unit_id, **owner)
-    return Answer(output.widened_json(found), lambda: draw.section(found))
+    return CommandResult(output.widened_json(found), lambda: draw.section(found))
 
 
 # ----------------------------------------------------------------------------------------------------- upkeep
 
 
 @command(app)
-def compact(call: Call, *, session_owner: Options) -> Answer:
+def compact(call: CommandContext, *, session_owner: Options) -> CommandResult:
     """Let summaries stand for old turns of one session, or of all; nothing is lost."""
     memory = call.memory
     with Progress(console=err, transient=True) as progress:
@@ -434,33 +441,33 @@ def compact(call: Call, *, session_owner: Options) -> Answer:
         done = memory.compact(
             progress=lambda number, of: progress.update(task, completed=number, total=max(of, 1)), **session_owner
         )
-    return Answer([output.compaction_json(one) for one in done], lambda: draw.compactions(done))
+    return CommandResult([output.compaction_json(one) for one in done], lambda: draw.compactions(done))
 
 
 @command(app)
-def expand(call: Call, unit_id: str, *, owner: Options) -> Answer:
+def expand(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
     """Show the raw turns that a summary stands for."""
     found = call.memory.expand(unit_id, **owner)
-    return Answer([output.unit_json(unit) for unit in found], lambda: draw.units(found))
+    return CommandResult([output.unit_json(unit) for unit in found], lambda: draw.units(found))
 
 
 @command(app)
-def supersede(call: Call, unit_id: str, by: str, *, owner: Options) -> Answer:
+def supersede(call: CommandContext, unit_id: str, by: str, *, owner: Options) -> CommandResult:
     """Let another unit take the place of one; it stays in history."""
     unit = call.memory.supersede(unit_id, by=by, **owner)
-    return Answer(output.unit_json(unit), lambda: draw.unit(unit))
+    return CommandResult(output.unit_json(unit), lambda: draw.unit(unit))
 
 
 @command(app)
-def reinstate(call: Call, unit_id: str, *, owner: Options) -> Answer:
+def reinstate(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
     """Let a superseded unit count again."""
     unit = call.memory.reinstate(unit_id, **owner)
-    return Answer(output.unit_json(unit), lambda: draw.unit(unit))
+    return CommandResult(output.unit_json(unit), lambda: draw.unit(unit))
 
 
 @command(app)
 def forget(
-    call: Call,
+    call: CommandContext,
     ids: list[str] | None = None,
     session: str | None = None,
     filters: str | None = None,
@@ -471,7 +478,7 @@ def forget(
     zone: str | None = None,
     *,
     owner: Options,
-) -> Answer:
+) -> CommandResult:
     """Erase units for good, in every file, with every summary made of them."""
     memory = call.memory
     named: Options = {
@@ -481,15 +488,15 @@ def forget(
     if not (dry_run or yes):
         ask_before(memory.forget(**named, dry_run=True))
     erasure = memory.forget(**named, dry_run=dry_run)
-    return Answer(output.erasure_json(erasure), lambda: draw.erasure(erasure))
+    return CommandResult(output.erasure_json(erasure), lambda: draw.erasure(erasure))
 
 
 @command(app)
-def backup(call: Call, path: Path) -> Answer:
+def backup(call: CommandContext, path: Path) -> CommandResult:
     """Copy the store while it is in use, and read the copy back."""
     units = call.memory.backup(path)
     copied = draw.count(units, "unit")
-    return Answer({"path": str(path), "units": units}, lambda: Text(f"{copied} copied to {path}"))
+    return CommandResult({"path": str(path), "units": units}, lambda: Text(f"{copied} copied to {path}"))
 
 
 @app.command("eval", cls=Late)

@@ -24,8 +24,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli import draw, output
-from holdfast.cli.options import Answer, Call, Options, command, declare, err, extra, out
-from holdfast.documents.folder import EXCLUDED, INCLUDED, Change, Folder, Stamps, changes, stamps
+from holdfast.cli.options import CommandContext, CommandResult, Options, command, declare, err, extra, out
+from holdfast.documents.folder import EXCLUDED, INCLUDED, FileChange, Folder, Stamps, changes, stamps
 from holdfast.errors import BusyStoreError, InputError, ServerError, StoreError, shown
 from holdfast.lifecycle.embedding import Embedding
 from holdfast.openers import check_store, derivation, is_address, is_database, is_missing, open_store
@@ -53,33 +53,35 @@ def register(app: typer.Typer) -> None:
 # ------------------------------------------------------------------------------------------------------- lists
 
 
-def _users(call: Call, limit: int = 50, tenant: str | None = None) -> Answer:
+def _users(call: CommandContext, limit: int = 50, tenant: str | None = None) -> CommandResult:
     """List who has units here, newest first."""
     return _list(call.memory.users(tenant=tenant, limit=limit or None), "no users: nothing is remembered here")
 
 
-def _sessions(call: Call, limit: int = 50, *, tenant_user: Options) -> Answer:
+def _sessions(call: CommandContext, limit: int = 50, *, tenant_user: Options) -> CommandResult:
     """List the sessions of a user, newest first, each with its first words."""
     return _list(call.memory.sessions(limit=limit or None, **tenant_user), "no sessions", call, tenant_user)
 
 
-def _documents(call: Call, limit: int = 50, *, tenant_user: Options) -> Answer:
+def _documents(call: CommandContext, limit: int = 50, *, tenant_user: Options) -> CommandResult:
     """List the documents that a user sees, newest first."""
     return _list(call.memory.documents(limit=limit or None, **tenant_user), "no documents", call, tenant_user)
 
 
-def _agents(call: Call, limit: int = 50, *, tenant_user: Options) -> Answer:
+def _agents(call: CommandContext, limit: int = 50, *, tenant_user: Options) -> CommandResult:
     """List the agents that have units of their own, newest first."""
     return _list(call.memory.agents(limit=limit or None, **tenant_user), "no agents", call, tenant_user)
 
 
-def _list(found: Sequence[Listed], nothing: str, call: Call | None = None, owner: Options | None = None) -> Answer:
+def _list(
+    found: Sequence[Listed], nothing: str, call: CommandContext | None = None, owner: Options | None = None
+) -> CommandResult:
     note = "" if found or call is None or owner is None else name_others(call, owner)
     rows = [_row(one) for one in found]
-    return Answer(rows, lambda: _table(found) if found else Text(nothing), Text(note, "yellow"))
+    return CommandResult(rows, lambda: _table(found) if found else Text(nothing), Text(note, "yellow"))
 
 
-def name_others(call: Call, owner: Options) -> str:
+def name_others(call: CommandContext, owner: Options) -> str:
     """Say who has units here when a user has none."""
     tenant, user = owner["tenant"], owner["user"]
     if call.memory.users(user=user, tenant=tenant):
@@ -124,9 +126,9 @@ def _span(first: datetime | None, last: datetime | None) -> str:
 
 
 def _export(
-    call: Call, file: Path, user: str | None = None, session: str | None = None, tenant: str | None = None,
+    call: CommandContext, file: Path, user: str | None = None, session: str | None = None, tenant: str | None = None,
     everything: bool = False, kind: str = "jsonl", vectors: bool = False,
-) -> Answer:  # fmt: skip
+) -> CommandResult:  # fmt: skip
     """Write all of a user, a session or a tenant to a new file: to carry it elsewhere, or as Markdown to read."""
     whose = None if everything and user is None else user or call.settings.store.user
     wanted: Options = {"user": whose, "session": session, "tenant": tenant, "all": everything, "format": kind}
@@ -142,13 +144,13 @@ def _export(
         sys.stdout.buffer.flush()
         err.print(told)
         raise typer.Exit
-    return Answer({"file": str(file), **dataclasses.asdict(done)}, lambda: told)
+    return CommandResult({"file": str(file), **dataclasses.asdict(done)}, lambda: told)
 
 
 def _import(
-    call: Call, file: Path, kind: str | None = None, user: str | None = None, session: str | None = None,
+    call: CommandContext, file: Path, kind: str | None = None, user: str | None = None, session: str | None = None,
     tenant: str | None = None, zone: str | None = None, dry_run: bool = False,
-) -> Answer:  # fmt: skip
+) -> CommandResult:  # fmt: skip
     """Bring in an export of ours, or of another program; again, when it has grown."""
     source: Path | bytes = sys.stdin.buffer.read() if str(file) == "-" else file
     with Progress(console=err, disable=call.as_json, transient=True) as progress:
@@ -158,7 +160,7 @@ def _import(
             progress=lambda number, of: progress.update(task, completed=number, total=max(of, 1)),
         )  # fmt: skip
     code = 0 if done.complete else InputError.exit_code
-    return Answer(_report_row(done), lambda: _report(done), code=code)
+    return CommandResult(_report_row(done), lambda: _report(done), code=code)
 
 
 def _report_row(done: Imported) -> dict[str, JSON]:
@@ -216,7 +218,7 @@ def _migrate(source: str, target: str, as_json: bool = False) -> None:
             one, other, lambda step, at, of: progress.update(tasks[step], completed=at, total=max(of, 1))
         )
     row = {"from": source, "to": target, **dataclasses.asdict(done), "whole": done.whole}
-    Answer(row, lambda: _copied(done), code=0 if done.whole else StoreError.exit_code).show(as_json=as_json)
+    CommandResult(row, lambda: _copied(done), code=0 if done.whole else StoreError.exit_code).show(as_json=as_json)
 
 
 def _copied(done: Copied) -> RenderableType:
@@ -265,7 +267,7 @@ def register_postgres(app: typer.Typer) -> None:
 # ------------------------------------------------------------------------------------------------------ workers
 
 
-def _worker(call: Call, watch: bool = False, every: float = 2.0) -> Answer:
+def _worker(call: CommandContext, watch: bool = False, every: float = 2.0) -> CommandResult:
     """Embed what waits for vectors, together with any number of other workers; stopped or killed, nothing is lost."""
     if not every >= _LEAST_WORKER_PAUSE:
         raise InputError(f"--every {every} is too often; the least is {_LEAST_WORKER_PAUSE} seconds")
@@ -292,46 +294,46 @@ def _worker(call: Call, watch: bool = False, every: float = 2.0) -> Answer:
         left = count().waiting or 0
     waiting = f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
     told = f"{draw.count(done, 'unit')} embedded, {waiting}"
-    return Answer({"embedded": done, "waiting": left}, lambda: Text(told), code=1 if left and not watch else 0)
+    return CommandResult({"embedded": done, "waiting": left}, lambda: Text(told), code=1 if left and not watch else 0)
 
 
 # ------------------------------------------------------------------------------------------------------- upkeep
 
 
-def _index(call: Call, offline: bool = False) -> Answer:
+def _index(call: CommandContext, offline: bool = False) -> CommandResult:
     """Finish a load that was interrupted, and build what the vectors of large owners are found by."""
     with _opened(call, mending=True) as store:
         built = store.build_indexes(concurrently=not offline)
     told = ", ".join(built) or "no owner has so many vectors that an index is worth it"
-    return Answer({"indexes": built}, lambda: Text(told))
+    return CommandResult({"indexes": built}, lambda: Text(told))
 
 
-def _reindex(call: Call) -> Answer:
+def _reindex(call: CommandContext) -> CommandResult:
     """Derive all that is searched again, for another version or other settings; nobody opens the store meanwhile."""
     with _opened(call, mending=True) as store, Progress(console=err, disable=call.as_json) as progress:
         task = progress.add_task("deriving", total=None)
         done = store.derive_again(lambda at, of: progress.update(task, completed=at, total=max(of, 1)))
-    return Answer({"units": done}, lambda: Text(f"{draw.count(done, 'unit')} derived again"))
+    return CommandResult({"units": done}, lambda: Text(f"{draw.count(done, 'unit')} derived again"))
 
 
-def _vacuum(call: Call) -> Answer:
+def _vacuum(call: CommandContext) -> CommandResult:
     """Take the bytes of what was erased out of the tables, and of backups on this machine; others wait meanwhile."""
     with _opened(call) as store:
         done = store.finish_erasing()
     told = "nothing is left of what was erased" if done else "something is held up; run it again when nobody reads"
-    return Answer({"complete": done}, lambda: Text(told), code=0 if done else BusyStoreError.exit_code)
+    return CommandResult({"complete": done}, lambda: Text(told), code=0 if done else BusyStoreError.exit_code)
 
 
-def _quota(call: Call, tenant: str, most: int | None = None) -> Answer:
+def _quota(call: CommandContext, tenant: str, most: int | None = None) -> CommandResult:
     """Let a tenant keep at most so many units; without a number, as many as it likes."""
     with _opened(call) as store:
         store.set_quota(tenant, most)
     told = "any number of units" if most is None else f"at most {draw.count(most, 'unit')}"
-    return Answer({"tenant": tenant, "most": most}, lambda: Text(f"{tenant} may keep {told}"))
+    return CommandResult({"tenant": tenant, "most": most}, lambda: Text(f"{tenant} may keep {told}"))
 
 
 @contextlib.contextmanager
-def _opened(call: Call, *, mending: bool = False) -> Iterator[Any]:
+def _opened(call: CommandContext, *, mending: bool = False) -> Iterator[Any]:
     """Open a store on PostgreSQL."""
     place = str(call.database or call.settings.store.path)
     if not is_database(place):
@@ -340,7 +342,7 @@ def _opened(call: Call, *, mending: bool = False) -> Iterator[Any]:
         yield store
 
 
-def _open(call: Call, *, mending: bool = False) -> Store:
+def _open(call: CommandContext, *, mending: bool = False) -> Store:
     place = call.database or call.settings.store.path
     if call.is_remote:
         raise InputError(f"{place} is a server, which cares for its store itself; name the store's file or database")
@@ -355,7 +357,7 @@ _LEAST_WATCH_PAUSE = 0.1
 
 
 def watch(
-    call: Call,
+    call: CommandContext,
     path: Path,
     every: float = 1.0,
     include: list[str] | None = None,
@@ -363,7 +365,7 @@ def watch(
     scope: str = "user",
     *,
     tenant_user: Options,
-) -> Answer:
+) -> CommandResult:
     """Take in a folder, then follow what changes in it until it is stopped."""
     if not every >= _LEAST_WATCH_PAUSE:
         raise InputError(f"--every {every} is too often; the least is {_LEAST_WATCH_PAUSE} seconds")
@@ -373,7 +375,7 @@ def watch(
     def take_in() -> FolderReport:
         return memory.ingest_folder(path, scope=scope, include=included, exclude=excluded, **tenant_user)
 
-    def show(change: Change) -> None:
+    def show(change: FileChange) -> None:
         if call.as_json:
             row = {"event": change.what, "name": change.name} | ({"reason": change.reason} if change.reason else {})
             output.print_json(row, indent=None)
@@ -387,12 +389,12 @@ def watch(
             show(change)
     except KeyboardInterrupt:  # the way it ends
         pass
-    return Answer({"event": "stopped"}, lambda: Text("stopped"))
+    return CommandResult({"event": "stopped"}, lambda: Text("stopped"))
 
 
 def follow(
     look: Callable[[], Stamps], take_in: Callable[[], FolderReport], wait: Callable[[], None]
-) -> Iterator[Change]:
+) -> Iterator[FileChange]:
     """Yield what changes, for ever. It is read when two looks in a row find the same: its writer has finished."""
     taken: Stamps | None = None
     failed: frozenset[tuple[str, str]] = frozenset()
@@ -422,25 +424,25 @@ def register_tokens(app: typer.Typer) -> None:
     app.add_typer(group, name="token")
 
 
-def _tokens_of(call: Call) -> Tokens:
+def _tokens_of(call: CommandContext) -> Tokens:
     return open_tokens(call.database or call.settings.store.path)
 
 
-def _add_token(call: Call, name: str, tenant: str | None = None, user: str | None = None) -> Answer:
+def _add_token(call: CommandContext, name: str, tenant: str | None = None, user: str | None = None) -> CommandResult:
     """Make a token for one tenant, or for one user of it; it is shown once."""
     tenant = tenant or call.settings.store.tenant
     secret = _tokens_of(call).add(name, tenant, user)
-    return Answer({"name": name, "tenant": tenant, "user": user, "token": secret}, lambda: Text(secret))
+    return CommandResult({"name": name, "tenant": tenant, "user": user, "token": secret}, lambda: Text(secret))
 
 
-def _list_tokens(call: Call) -> Answer:
+def _list_tokens(call: CommandContext) -> CommandResult:
     """List the tokens of a store by name."""
     found = [{"name": one.name, "tenant": one.tenant, "user": one.user} for one in _tokens_of(call).all()]
     rows = [f"{one['name']}: tenant {one['tenant']}, {one['user'] or 'every user'}" for one in found]
-    return Answer(found, lambda: Text("\n".join(rows) or "there is none"))
+    return CommandResult(found, lambda: Text("\n".join(rows) or "there is none"))
 
 
-def _revoke_token(call: Call, name: str) -> Answer:
+def _revoke_token(call: CommandContext, name: str) -> CommandResult:
     """End a token; a running server refuses it from now on."""
     gone = _tokens_of(call).revoke(name)
-    return Answer({"name": gone.name}, lambda: Text(f"{gone.name} is revoked"))
+    return CommandResult({"name": gone.name}, lambda: Text(f"{gone.name} is revoked"))

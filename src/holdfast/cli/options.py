@@ -161,7 +161,7 @@ _GROUPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandResult:
     """What a command says: a value for programs, a drawing of it for people, and what it ends with."""
 
     value: object
@@ -182,7 +182,7 @@ class Answer:
 
 
 @dataclass
-class Call:
+class CommandContext:
     """One call of a command: its settings, and the memory that it opens when it needs it."""
 
     database: str | None
@@ -221,13 +221,13 @@ class Late(TyperCommand):
         return typer.main.get_command(whole).make_context(info_name, args, parent, **extra)
 
 
-def command(app: typer.Typer, name: str = "", *, create: bool = False) -> Callable[..., Callable[..., Answer]]:
+def command(app: typer.Typer, name: str = "", *, create: bool = False) -> Callable[..., Callable[..., CommandResult]]:
     """Add a function to the command line; its first parameter is the call, the others are options.
 
     Every such command has `--db` and `--json`. A parameter named after a group gets a dict with all of its options.
     """
 
-    def add(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    def add(function: Callable[..., CommandResult]) -> Callable[..., CommandResult]:
         called = name or function.__name__
         app.command(called, help=function.__doc__, cls=Late)(lambda: _whole(function, called, create=create))
         return function
@@ -235,13 +235,13 @@ def command(app: typer.Typer, name: str = "", *, create: bool = False) -> Callab
     return add
 
 
-def _whole(function: Callable[..., Answer], called: str, *, create: bool) -> Callable[..., Any]:
+def _whole(function: Callable[..., CommandResult], called: str, *, create: bool) -> Callable[..., Any]:
     _, *own = inspect.signature(function, eval_str=True).parameters.values()
     groups = [one.name for one in own if one.name in _GROUPS]
 
     @functools.wraps(function)
     def run(db: str | None, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - whatever the command takes
-        call = Call(db, as_json, create)
+        call = CommandContext(db, as_json, create)
         try:
             gathered = {name: _gather(call, {one: given.pop(one) for one in _GROUPS[name]}) for name in groups}
             answer = function(call, **given, **gathered)
@@ -301,7 +301,7 @@ def _annotated(called: str, one: inspect.Parameter) -> Any:  # noqa: ANN401 - an
     return Annotated[one.annotation, typer.Option(*names, help=text, show_default=shows)]
 
 
-def _gather(call: Call, options: Options) -> Options:
+def _gather(call: CommandContext, options: Options) -> Options:
     """Return the options of a group as keywords of `Memory`."""
     if "filters" in options:
         options["filters"] = json_argument("filter", options["filters"])

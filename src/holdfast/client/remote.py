@@ -38,7 +38,7 @@ except ImportError as error:
     ) from error
 
 log = logging.getLogger("holdfast")
-State = Literal["new", "up", "down"]
+ConnectionState = Literal["new", "up", "down"]
 # How long one call goes on trying: a server that is started again is back by then.
 _PATIENCE_S = 10.0
 # Waits between tries double from the first to the longest.
@@ -78,7 +78,7 @@ class RemoteMemory(Memory):
     ) -> None:  # fmt: skip
         base, file = _read_address(address)
         self.address = address
-        self.state: State = "new"
+        self.state: ConnectionState = "new"
         self._patience, self._clock, self._wait = patience, clock, wait
         self._process, self._closed = os.getpid(), False
         self._client = httpx.Client(

@@ -16,15 +16,15 @@ from holdfast.messages.content import shown_among
 from holdfast.ranking.pool import Pool
 from holdfast.ranking.score import settle_summaries
 from holdfast.ranking.stages import PREFERENCES
-from holdfast.retrieval.collect import Found, join, set_stage
+from holdfast.retrieval.collect import Retrieval, join, set_stage
 from holdfast.retrieval.question import Engine, Question
 from holdfast.store.contract import ALL, NO_HURRY, DenseQuery, DocumentQuery, Reading, StatementQuery, Store, look
 from holdfast.text.names import Aliases
 from holdfast.text.statements import _Ledger
 from holdfast.text.temporal import DENSITIES, event_slots, indicator
 from holdfast.text.terms import plain_words, terms
-from holdfast.types import INSTRUCTIONS, Asked, Prospect, QueryProfile, Unit, View
-from holdfast.types.contexts import Standing
+from holdfast.types import INSTRUCTIONS, ProjectionQuery, Prospect, QueryProfile, Unit, View
+from holdfast.types.contexts import StandingInstruction
 
 # A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
 _MOST_TURNS = 1024
@@ -90,7 +90,7 @@ def enter(kept: Pool, lead: Pool | None, most: int) -> Pool:
 def look_up(
     engine: Engine, question: Question, query: QueryProfile, entering: Pool, spare: Pool, shown: Shown,
     reading: Reading,
-) -> tuple[Asked, Prospects]:  # fmt: skip
+) -> tuple[ProjectionQuery, Prospects]:  # fmt: skip
     """Look up what projection needs to know of the question and of each candidate."""
     pool = entering.joined(spare) if len(spare) else entering
     plain = engine.settings.projection.keywords == "words"
@@ -112,7 +112,7 @@ def look_up(
     keywords = frozenset(plain_words(question.text)) if plain else frozenset(query.terms)
     most = int(known["most_accessed"].max(initial=0))
     xi = indicator(question.text, wide=engine.settings.temporal.wide)
-    asked = Asked(keywords, reading.view.reference_time, xi, slots, most)
+    asked = ProjectionQuery(keywords, reading.view.reference_time, xi, slots, most)
     first, rest = prospects[: len(entering)], prospects[len(entering) :]
     links, linked = _follow_links(first, shown.ids, reading)
     return asked, Prospects(tuple(first), tuple(linked), tuple(rest), links)
@@ -188,7 +188,7 @@ def is_temporal(engine: Engine, question: Question) -> bool:
 
 
 def recover(
-    engine: Engine, question: Question, query: QueryProfile, found: Found, entering: Pool, shown: Shown,
+    engine: Engine, question: Question, query: QueryProfile, found: Retrieval, entering: Pool, shown: Shown,
     reading: Reading,
 ) -> Pool:  # fmt: skip
     """Return whom C_rec can come to hold besides those that enter, whatever cut them off: k_rec by (A, sim, id)."""
@@ -207,7 +207,7 @@ def recover(
 
 
 def _richest_in_anchors(
-    engine: Engine, question: Question, query: QueryProfile, found: Found, shown: Shown, reading: Reading
+    engine: Engine, question: Question, query: QueryProfile, found: Retrieval, shown: Shown, reading: Reading
 ) -> Pool | None:
     """Return the units richest in anchors that are near enough and nobody found: k_rec of them, or more (C13).
 
@@ -244,14 +244,17 @@ def _richest_in_anchors(
 _MOST_READ = 64  # nobody keeps more instructions in mind
 
 
-def standing_instructions(store: Store, view: View) -> list[Standing]:
+def standing_instructions(store: Store, view: View) -> list[StandingInstruction]:
     """Return what the user has told the assistant and not taken back, the newest first, whatever the filters."""
     ledger = _Ledger(Aliases())
     with store.reading(dataclasses.replace(view, current_only=True, hide_covered=False, filters=None)) as reading:
         for unit in units_stating(reading, INSTRUCTIONS, _MOST_READ):
             ledger.instruct(unit)
     newest = sorted(ledger.holding.values(), key=lambda entry: entry.units[-1].moment, reverse=True)
-    return [Standing(one.units[-1], one.said.value, one.told is not None and one.told.at_times) for one in newest]
+    return [
+        StandingInstruction(one.units[-1], one.said.value, one.told is not None and one.told.at_times)
+        for one in newest
+    ]
 
 
 def units_stating(reading: Reading, kinds: int, most: int = ALL) -> list[Unit]:

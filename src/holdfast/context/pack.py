@@ -37,7 +37,7 @@ def fill(plan: Plan, projection: Sequence[Recalled], sentence_score: SentenceSco
     packer = _Packer(plan, sentence_score)
     known, fresh = set(plan.shown_ids), []
     for recalled in projection:
-        entry = _Entry(Quote.whole(recalled.unit, plan.zone, recalled.replaced), recalled.score)
+        entry = _PackedItem(Quote.whole(recalled.unit, plan.zone, recalled.replaced), recalled.score)
         if recalled.unit.id in known:
             packer.leave(entry, "shown")
         elif plan.degraded:
@@ -50,7 +50,7 @@ def fill(plan: Plan, projection: Sequence[Recalled], sentence_score: SentenceSco
     return Context((*plan.sections, section), packer.used, plan.budget, plan.degraded, plan.warnings, left_out)
 
 
-class _Entry(NamedTuple):
+class _PackedItem(NamedTuple):
     quoted: Quote
     score: float
 
@@ -67,7 +67,7 @@ class _Packer:
         self.items: list[Item] = []
         self.left_out: list[LeftOut] = []
 
-    def pack(self, ranked: Sequence[_Entry]) -> ContextSection:
+    def pack(self, ranked: Sequence[_PackedItem]) -> ContextSection:
         """Put in what fits, in the order given."""
         packing, free = self.settings.packing, self.used
         if packing == "excerpt" and self.score is None:
@@ -83,7 +83,7 @@ class _Packer:
             "projection", section_text(self.heading, self.pieces), self.used - free, tuple(self.items)
         )
 
-    def leave(self, entry: _Entry, cut: LeftOutBy, ahead: int = 0) -> int:
+    def leave(self, entry: _PackedItem, cut: LeftOutBy, ahead: int = 0) -> int:
         """Leave one item out, with so many tokens of others still ahead of it; return what it needs."""
         # The first item brings the section's heading along.
         heading = "" if self.pieces or ahead else self.heading
@@ -94,12 +94,12 @@ class _Packer:
         self.left_out.append(LeftOut(entry.quoted.unit.id, needed, short, cut))
         return needed
 
-    def _leave_rest(self, rest: Sequence[_Entry]) -> None:
+    def _leave_rest(self, rest: Sequence[_PackedItem]) -> None:
         ahead = 0
         for index, entry in enumerate(rest):
             ahead += self.leave(entry, "prefix" if index else "budget", ahead)
 
-    def _light_first(self, ranked: Sequence[_Entry]) -> list[_Entry]:
+    def _light_first(self, ranked: Sequence[_PackedItem]) -> list[_PackedItem]:
         """Let long items wait for the others: one long answer must not cost ten short ones. The first never waits.
 
         What is long does not depend on the room, so that a larger budget takes the same items in the same order.
@@ -110,7 +110,7 @@ class _Packer:
         waits = [False, *(self.count(quote(entry.quoted, self.cursor)[0]) > most for entry in ranked[1:])]
         return [ranked[place] for place in sorted(range(len(ranked)), key=waits.__getitem__)]
 
-    def _take_prefix(self, ranked: Sequence[_Entry]) -> int:
+    def _take_prefix(self, ranked: Sequence[_PackedItem]) -> int:
         """Take the longest prefix that fits whole; every packing starts with it."""
         pieces, cursors = [], [self.cursor]
         for entry in ranked:
@@ -129,17 +129,17 @@ class _Packer:
         self.cursor = cursors[taken]
         return taken
 
-    def _squeeze(self, entry: _Entry) -> None:
+    def _squeeze(self, entry: _PackedItem) -> None:
         """Take one item whole, or as an excerpt, or leave it out."""
         if self._take(entry):
             return
         for words in self._excerpts(entry):
             quoted = Quote.part(entry.quoted.unit, words, self.zone, entry.quoted.replaced)
-            if self._take(_Entry(quoted, entry.score)):
+            if self._take(_PackedItem(quoted, entry.score)):
                 return
         self.leave(entry, "budget")
 
-    def _excerpts(self, entry: _Entry) -> list[str]:
+    def _excerpts(self, entry: _PackedItem) -> list[str]:
         if self.settings.packing != "excerpt" or self.score is None:
             return []
         frame, _ = quote(Quote.part(entry.quoted.unit, "", self.zone, entry.quoted.replaced), self.cursor)
@@ -147,7 +147,7 @@ class _Packer:
             return []
         return excerpts(entry.quoted.text, self.score, self.settings.excerpt_sentences)
 
-    def _take(self, entry: _Entry) -> bool:
+    def _take(self, entry: _PackedItem) -> bool:
         piece, cursor = quote(entry.quoted, self.cursor)
         if not self._is_near(self.count(piece)):
             return False
@@ -158,7 +158,7 @@ class _Packer:
         self._put(entry, piece)
         return True
 
-    def _put(self, entry: _Entry, piece: str) -> None:
+    def _put(self, entry: _PackedItem, piece: str) -> None:
         quoted = entry.quoted
         self.pieces.append(piece)
         earlier = quoted.replaced is not None

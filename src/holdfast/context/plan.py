@@ -41,7 +41,7 @@ from holdfast.text.quotes import (
 )
 from holdfast.text.tokens import Estimator, TokenCounter, checked
 from holdfast.types import Author, AuthoredText, Unit, digest
-from holdfast.types.contexts import ContextSection, Item, LeftOut, LeftOutBy, Standing, node_id
+from holdfast.types.contexts import ContextSection, Item, LeftOut, LeftOutBy, StandingInstruction, node_id
 
 _ANSWERING = ("assistant", "tool")
 
@@ -109,7 +109,7 @@ class ContextRequest:
     session_turns: Sequence[Unit] = ()
     hidden: frozenset[str] = frozenset()
     hidden_words: frozenset[tuple[str, str]] = frozenset()
-    standing: Sequence[Standing] = ()
+    standing: Sequence[StandingInstruction] = ()
     first: Unit | None = None
     strict: bool = False
     zone: tzinfo = UTC

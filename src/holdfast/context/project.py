@@ -26,7 +26,16 @@ from typing import TypeVar
 
 from holdfast.ranking.score import quality, recency
 from holdfast.settings import ProjectionSettings, Settings, TemporalSettings
-from holdfast.types import Asked, Contribution, Fallen, Projected, Projection, Prospect, Step, Unit
+from holdfast.types import (
+    Contribution,
+    Fallen,
+    Projected,
+    Projection,
+    ProjectionQuery,
+    ProjectionStep,
+    Prospect,
+    Unit,
+)
 
 # A of a unit with a single anchor (C13).
 _ONE_ANCHOR = 1 / 3
@@ -50,7 +59,9 @@ class Prospects:
     links: Mapping[str, Iterable[str]] = field(default_factory=dict)
 
 
-def project(asked: Asked, prospects: Prospects, settings: Settings, *, lead: str | None = None) -> Projection:
+def project(
+    asked: ProjectionQuery, prospects: Prospects, settings: Settings, *, lead: str | None = None
+) -> Projection:
     """Return the projection of `prospects`. The prospect `lead` stands first, whatever its score."""
     entering = prospects.entering
     discovery = discover(entering, asked.keywords, settings, asked.at, max_access=asked.max_access)
@@ -80,7 +91,7 @@ def _led(items: tuple[Projected, ...], lead: Prospect, weighing: Weighing) -> tu
 
 
 def _arranged(
-    second: tuple[Projected, ...], hops: tuple[Projected, ...], selection: Selection, *, keep_rest: bool
+    second: tuple[Projected, ...], hops: tuple[Projected, ...], selection: TemporalSelection, *, keep_rest: bool
 ) -> tuple[Projected, ...]:
     """Return the injection order: one list by σ, or with `keep_rest` S* first and then the rest by its own score."""
     if not selection.active:
@@ -233,7 +244,7 @@ def widened(settings: ProjectionSettings, variant_budget: int) -> ProjectionSett
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class TemporalSelection:
     """What the selector did: C_rec, and S* by σ. A question that is not temporal enough leaves both empty."""
 
     active: bool
@@ -296,13 +307,13 @@ class SlotCoverage:
 
 def select(
     discovery: Discovery, prospects: Collection[Prospect], xi: float, slots: int, settings: TemporalSettings
-) -> Selection:
+) -> TemporalSelection:
     """Return S*, the units that cover the question's events together, when the question is temporal enough.
 
     `prospects` is V_rest as the strategies found it, `slots` is |E|.
     """
     if not settings.enabled or xi < settings.activation:
-        return Selection(active=False)
+        return TemporalSelection(active=False)
     recovered, left_out = _recover(discovery, prospects, settings)
     coverage = SlotCoverage(xi, slots, settings)
     members = [Projected(one.prospect, "temporal", one.contributions) for one in discovery.second]
@@ -312,7 +323,9 @@ def select(
     chosen = [one for one in pool if one.unit.id in picked]
     # C13: each is scored in the company of all the others, whatever the order in which they were picked.
     scored = [coverage.projected(one, [other for other in chosen if other is not one]) for one in chosen]
-    return Selection(active=True, recovered=recovered, chosen=in_order(scored), fallen=(*left_out, *passed_over))
+    return TemporalSelection(
+        active=True, recovered=recovered, chosen=in_order(scored), fallen=(*left_out, *passed_over)
+    )
 
 
 def _recover(
@@ -372,7 +385,7 @@ def in_order(found: Iterable[Projected]) -> tuple[Projected, ...]:
 
 
 def best(
-    ranked: Iterable[T], most: int, step: Step, by: Callable[[T], Sequence[float]]
+    ranked: Iterable[T], most: int, step: ProjectionStep, by: Callable[[T], Sequence[float]]
 ) -> tuple[tuple[T, ...], tuple[Fallen, ...]]:
     """Return the first `most` by the measures `by`, higher is better, ties by id; and those that fell behind them.
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import fnmatch
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.errors import InputError, shown
 from holdfast.messages.checks import refuse_foreign
-from holdfast.types.outcomes import FolderReport
+from holdfast.types.outcomes import FolderReport, Progress
 
 # Of each file by its name: when it was written, how long it is, and which file it is.
 Stamps = Mapping[str, tuple[int, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What became of one file; a failed one has the reason."""
 
     what: str
@@ -27,11 +27,11 @@ class Change:
     reason: str = ""
 
 
-def changes(report: FolderReport, failed: frozenset[tuple[str, str]]) -> Iterator[Change]:
+def changes(report: FolderReport, failed: frozenset[tuple[str, str]]) -> Iterator[FileChange]:
     """Yield what a report says that is new; what `failed` for the same reason before is not."""
     for what in ("added", "changed", "removed"):
-        yield from (Change(what, name) for name in getattr(report, what))
-    yield from (Change("failed", name, reason) for name, reason in report.failed if (name, reason) not in failed)
+        yield from (FileChange(what, name) for name in getattr(report, what))
+    yield from (FileChange("failed", name, reason) for name, reason in report.failed if (name, reason) not in failed)
 
 
 def stamps(folder: Folder) -> Stamps:
@@ -131,8 +131,6 @@ INCLUDED = (
 # Hidden files, and folders that tools fill.
 EXCLUDED = (".*", "*/.*", "node_modules/*", "*/node_modules/*", "__pycache__/*", "*/__pycache__/*")
 _LEADS_OUT = "it is a link to outside of the folder"
-
-Progress = Callable[[int, int], None]
 
 
 # ------------------------------------------------------------------------------------------------- folders

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from holdfast.documents.pieces import LINE, Block, Leaf, Place, Render, strip_place
+from holdfast.documents.pieces import LINE, Block, Leaf, LineSpan, Render, strip_place
 from holdfast.errors import InputError, shown
 from holdfast.messages.checks import check_name, decode_bytes
 from holdfast.settings import AuthoredSettings
@@ -254,7 +254,7 @@ def _marker(parsed: _Parsed, run: _Run) -> str:
     return (found["bullet"] or found["stop"]) if found else ""
 
 
-def _leaves(text: str, places: Sequence[Place], run: _Run) -> Iterator[Leaf]:
+def _leaves(text: str, places: Sequence[LineSpan], run: _Run) -> Iterator[Leaf]:
     """Yield the leaves of a block, whatever is nested in it; a nested table is literal."""
     if run.kind == "front_matter":
         yield Leaf(tuple(places[1:-1]), literal=True)
@@ -275,7 +275,7 @@ def _leaves(text: str, places: Sequence[Place], run: _Run) -> Iterator[Leaf]:
             yield Leaf(tuple(_found(text, below, token.content.removesuffix("\n"), blanks=False)), literal=True)
 
 
-def _found(text: str, places: Sequence[Place], content: str, *, blanks: bool = True) -> Iterator[Place]:
+def _found(text: str, places: Sequence[LineSpan], content: str, *, blanks: bool = True) -> Iterator[LineSpan]:
     """Yield where the lines of `content` stand in the source: behind the marks of lists and quotes around them."""
     for (start, end), line in zip(places, content.split("\n"), strict=False):
         words = line.strip() if blanks else line

@@ -97,7 +97,7 @@ def condition_of(text: str) -> str:
 
 
 BlockKind = PieceKind | Literal["heading", "caption"]
-Place = tuple[int, int]
+LineSpan = tuple[int, int]
 # Content and the places where it may be cut → (place, words) of each part; a place inside markup is no part's.
 Render = Callable[[str, Sequence[int]], list[tuple[int, str]]]
 
@@ -118,7 +118,7 @@ _DEFAULTS = SourceLimits()
 class Leaf:
     """Lines that flow as one paragraph or, when `literal`, stand as they are written."""
 
-    lines: tuple[Place, ...]
+    lines: tuple[LineSpan, ...]
     literal: bool = False
 
 
@@ -169,7 +169,7 @@ class Sheet:
         self._length = 0
         self.blocks: list[Block] = []
 
-    def write(self, line: str) -> Place:
+    def write(self, line: str) -> LineSpan:
         """Add a line; return where it stands."""
         start = self._length
         self._parts.append(f"{line}\n")
@@ -191,12 +191,12 @@ class Sheet:
         return Extract("".join(self._parts), self.blocks, at)
 
 
-def lines_of(text: str) -> list[Place]:
+def lines_of(text: str) -> list[LineSpan]:
     """Return where each line of `text` begins and ends, its line end left out."""
     return [(found.start(), found.start() + len(found[0].rstrip("\r\n"))) for found in LINE.finditer(text)]
 
 
-def strip_place(text: str, start: int, end: int) -> Place:
+def strip_place(text: str, start: int, end: int) -> LineSpan:
     """Return the place of a line without the blanks around it."""
     line = text[start:end]
     return (start + len(line) - len(line.lstrip()), start + len(line.rstrip())) if line.strip() else (start, start)
@@ -281,7 +281,7 @@ class SourceText:
                 yield " " if number else "\n", Span(words, places(first), places(max(first, last - 1)) + 1)
 
 
-def _places(lines: Sequence[Place]) -> Callable[[int], int]:
+def _places(lines: Sequence[LineSpan]) -> Callable[[int], int]:
     """Return the way from places in the lines, joined, to places in the text."""
     begins = list(accumulate((end - start + 1 for start, end in lines), initial=0))
 

@@ -39,7 +39,7 @@ from holdfast.types import JSON, ROLES, AuthoredUnit, Fact, Record, Role, digest
 
 Format = Literal["json", "yaml"]
 Scalar = str | int | float | bool | None
-Content = Union[Scalar, list["Located"], dict[str, "Located"]]  # noqa: UP007 - the names are not there yet
+ParsedValue = Union[Scalar, list["Located"], dict[str, "Located"]]  # noqa: UP007 - the names are not there yet
 
 _RELATION = regex(r"^[A-Za-z_][A-Za-z0-9_-]*$")
 _DEFAULTS = IngestSettings()
@@ -51,7 +51,7 @@ _MAX_DEPTH = MAX_METADATA_DEPTH + 4
 class Located:
     """A value with its line, counted from 1, and its place in the text. One in a mapping has the line of its key."""
 
-    value: Content
+    value: ParsedValue
     line: int
     start: int
     end: int
@@ -353,7 +353,7 @@ class _JsonReader:
         if depth > _MAX_DEPTH:
             self.refuse(at, f"nested more than {_MAX_DEPTH} deep; flatten it")
         first = self.text[at : at + 1]
-        content: Content
+        content: ParsedValue
         if first == "{":
             content, end = self._mapping(at, depth)
         elif first == "[":
@@ -468,7 +468,7 @@ class _YamlReader:
             _refuse(self._name, line, "anchors and aliases are not taken; write the value out")
         if tag := getattr(event, "tag", None):
             _refuse(self._name, line, f"the tag {shown(tag)} is not taken; leave it out")
-        content: Content
+        content: ParsedValue
         last = event
         if isinstance(event, yaml.ScalarEvent):
             content = self._scalar(event, line)

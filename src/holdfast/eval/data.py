@@ -21,7 +21,7 @@ _ASKS_BEFORE = re.compile(r"\b(?:previous(?:ly)?|before|initial(?:ly)?|original(
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class DatasetMessage:
     """One thing to remember: a turn of a chat, or a passage of a corpus."""
 
     id: str
@@ -62,7 +62,7 @@ class GoldQuestion:
     current: frozenset[str] = frozenset()
     earlier: frozenset[str] = frozenset()
     decoys: frozenset[str] = frozenset()
-    said: tuple[Message, ...] = ()
+    said: tuple[DatasetMessage, ...] = ()
 
     @property
     def has_gold(self) -> bool:
@@ -81,7 +81,7 @@ class Haystack:
     """Messages in the order in which they were said, and the questions asked of them. One store each."""
 
     id: str
-    messages: tuple[Message, ...]
+    messages: tuple[DatasetMessage, ...]
     questions: tuple[GoldQuestion, ...]
     participants: tuple[str, ...] = ()
     level: Literal["message", "session"] = "message"  # the finest thing that the gold names
@@ -97,7 +97,7 @@ class Oddity:
 
 
 @dataclass(slots=True)
-class Notes:
+class DatasetNotes:
     """What a reader met on its way. Nothing is dropped without a note."""
 
     oddities: list[Oddity] = field(default_factory=list)
@@ -156,7 +156,7 @@ class Prompt:
     marked: frozenset[str] = frozenset()
 
 
-def find_current(question: GoldQuestion, messages: Sequence[Message]) -> GoldQuestion:
+def find_current(question: GoldQuestion, messages: Sequence[DatasetMessage]) -> GoldQuestion:
     """Return a question about what changed with the newest of its gold as what holds; any other as it is."""
     steps = [message.id for message in messages if message.id in question.gold]
     if question.category not in _CHANGED or len(steps) < 2 or _ASKS_BEFORE.search(question.text):
@@ -164,7 +164,7 @@ def find_current(question: GoldQuestion, messages: Sequence[Message]) -> GoldQue
     return replace(question, current=frozenset(steps[-1:]), earlier=frozenset(steps[:-1]))
 
 
-class Reader(Protocol):
+class SystemReader(Protocol):
     """A system that has read one haystack. `refused` says of each message that it would not take why."""
 
     refused: dict[str, str]
@@ -183,5 +183,5 @@ class System(Protocol):
     def name(self) -> str:
         """Name the system, as reports show it."""
 
-    def read(self, haystack: Haystack, embedder: Embedder) -> AbstractContextManager[Reader]:
+    def read(self, haystack: Haystack, embedder: Embedder) -> AbstractContextManager[SystemReader]:
         """Take in a haystack."""

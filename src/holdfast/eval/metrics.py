@@ -26,13 +26,13 @@ from holdfast.eval.data import GoldQuestion, Prompt
 CUTS = (1, 5, 10, 20)
 NDCG_CUTS = (5, 10)
 
-Metrics = dict[str, float]
+MetricValues = dict[str, float]
 
 
-def ranking_metrics(ranked: Sequence[str], gold: Mapping[str, int], prefix: str = "") -> Metrics:
+def ranking_metrics(ranked: Sequence[str], gold: Mapping[str, int], prefix: str = "") -> MetricValues:
     """Return every ranking metric of one question; `gold` maps ids to grades above 0 and is not empty."""
     ranks = gold_ranks(ranked, gold)
-    values: Metrics = {}
+    values: MetricValues = {}
     for cut in CUTS:
         found = sum(rank <= cut for rank in ranks.values())
         values[f"{prefix}recall@{cut}"] = found / len(gold)
@@ -69,7 +69,7 @@ def session_ranking(ranked: Sequence[str], session_of: Mapping[str, str]) -> lis
     return list(dict.fromkeys(session_of[item] for item in ranked))
 
 
-def currency_metrics(ranked: Sequence[str], question: GoldQuestion) -> Metrics:
+def currency_metrics(ranked: Sequence[str], question: GoldQuestion) -> MetricValues:
     """Return whether what holds stands above what held before, and first; or above what only looks like a change."""
     if not question.current or not (question.earlier or question.decoys):
         return {}
@@ -79,7 +79,7 @@ def currency_metrics(ranked: Sequence[str], question: GoldQuestion) -> Metrics:
     return {"currency": float(_is_above(ranked, question.current, question.earlier)), **values}
 
 
-def shown_currency(prompt: Prompt, question: GoldQuestion, name: str) -> Metrics:
+def shown_currency(prompt: Prompt, question: GoldQuestion, name: str) -> MetricValues:
     """Return whether a prompt holds what is current whole, and what held before below it, marked, or not at all."""
     if not question.current or not question.earlier:
         return {}
@@ -93,12 +93,14 @@ def _is_above(ranked: Sequence[str], one: Collection[str], others: Collection[st
     return next((item in one for item in ranked if item in one or item in others), False)
 
 
-def packed_metrics(ranked: Sequence[tuple[str, int]], gold: Mapping[str, int], budgets: Mapping[int, str]) -> Metrics:
+def packed_metrics(
+    ranked: Sequence[tuple[str, int]], gold: Mapping[str, int], budgets: Mapping[int, str]
+) -> MetricValues:
     """Return whether all gold fits each budget when messages are taken in their order, skipping what does not fit.
 
     Bare messages and their costs: a plain stand-in for a rendered prompt, for systems that only rank.
     """
-    values: Metrics = {}
+    values: MetricValues = {}
     for budget, name in budgets.items():
         left, taken = budget, set()
         for item, cost in ranked:
@@ -111,7 +113,7 @@ def packed_metrics(ranked: Sequence[tuple[str, int]], gold: Mapping[str, int], b
 
 def survival_metrics(
     whole: frozenset[str], text: str, gold: Mapping[str, int], answers: Sequence[str], name: str
-) -> Metrics:
+) -> MetricValues:
     """Return what of a question's gold reached a prompt: `whole` are messages rendered whole, `text` is all of it.
 
     An excerpt counts apart, and only where the data promises that a literal answer stands in the gold.
@@ -124,7 +126,7 @@ def survival_metrics(
     return values
 
 
-def growth_metrics(kept: Sequence[frozenset[str]], gold: Mapping[str, int]) -> Metrics:
+def growth_metrics(kept: Sequence[frozenset[str]], gold: Mapping[str, int]) -> MetricValues:
     """Return how often gold that was whole in a prompt is not in the next larger one; `kept` is by growing budget.
 
     The mean over questions of the first is the share of (question, step) pairs, of the second that of questions.

@@ -46,7 +46,7 @@ _OVER = "95 % intervals by bootstrap over conversations, or over questions where
 # What Markdown or a page would obey inside a cell.
 _OBEYED = str.maketrans({"|": "\\|", "<": "&lt;", "&": "&amp;"})
 
-Row = Mapping[str, Any]
+ReportRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def signed(value: float) -> str:
     return f"{'+' if value >= 0 else '−'}{figure(abs(value))}"
 
 
-def metric_cell(row: Row, name: str) -> str:
+def metric_cell(row: ReportRow, name: str) -> str:
     """Return a metric, and below it its interval; nothing where it was not measured."""
     ends = row.get("ci", {}).get(name)
     if name not in row["metrics"]:
@@ -101,7 +101,7 @@ def _spread(ends: Interval) -> str:
     return f"{signed(ends[0])} to {signed(ends[1])}"
 
 
-def headline_metrics(rows: Iterable[Row]) -> list[str]:
+def headline_metrics(rows: Iterable[ReportRow]) -> list[str]:
     """Return which headline metrics any of the rows has."""
     rows = list(rows)
     return [name for name in HEADLINES if any(name in row["metrics"] for row in rows)]
@@ -110,7 +110,7 @@ def headline_metrics(rows: Iterable[Row]) -> list[str]:
 # --------------------------------------------------------------------------------------- tables of a manifest
 
 
-def overview(manifest: Row) -> Table:
+def overview(manifest: ReportRow) -> Table:
     """Return every set and system."""
     runs = manifest["runs"]
     metrics = headline_metrics(runs)
@@ -134,7 +134,7 @@ def ablation(records: Mapping[tuple[str, str], Sequence[Measurement]], ablated: 
     return Table("What switching each part off does", ["set", "system", *metrics], rows, texts=2)
 
 
-def tuning(rows: Sequence[Row]) -> Table:
+def tuning(rows: Sequence[ReportRow]) -> Table:
     """Return what tuning chose."""
     made = [
         [row["set"], row["best"], row["metric"], figure(row["cross_validated"]),
@@ -157,7 +157,7 @@ def comparison(compared: Comparison) -> Table:
     return Table("Two runs, question by question", head, rows, texts=3)
 
 
-def _categories(run: Row) -> Table:
+def _categories(run: ReportRow) -> Table:
     parts = {**run["by_category"], **{f"({half} conversations)": {"n": "", "metrics": values}
                                       for half, values in run["halves"].items()}}  # fmt: skip
     metrics = headline_metrics(parts.values())
@@ -165,12 +165,12 @@ def _categories(run: Row) -> Table:
     return Table(f"{run['set']}, {run['system']}: by category", ["category", "questions", *metrics], rows)
 
 
-def describe_oddities(data: Row) -> str:
+def describe_oddities(data: ReportRow) -> str:
     """Return what is odd about a set, in one line; nothing where nothing is."""
     return ", ".join(f"{kind} × {count}" for kind, count in data["oddities"].items())
 
 
-def render_page(manifest: Row, compared: Comparison) -> str:
+def render_page(manifest: ReportRow, compared: Comparison) -> str:
     """Return everything that a manifest says about its runs as a page of Markdown."""
     tables = [overview(manifest), *(_categories(run) for run in manifest["runs"])]
     tables += [tuning(manifest["tuned"])] if manifest.get("tuned") else []
@@ -198,8 +198,8 @@ MANIFEST, JOURNAL, REPORT = "manifest.json", "journal.jsonl", "report.md"
 # While a run is not finished, this says what its journal's lines are of; lines of anything else are not gone on with.
 _FINGERPRINT = "fingerprint.txt"
 
-Key = tuple[str, str, str]  # set, system, haystack
-Pair = tuple[str, str]  # set and system
+RunKey = tuple[str, str, str]  # set, system, haystack
+RunPair = tuple[str, str]  # set and system
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "PyStemmer", "bm25s")
 # So many oddities of one set are listed one by one; all of them are counted.
@@ -215,14 +215,14 @@ class Journal:
 
     path: Path
 
-    def write(self, key: Key, records: Sequence[Measurement]) -> None:
+    def write(self, key: RunKey, records: Sequence[Measurement]) -> None:
         """Add one line."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         line = {"key": key, "records": [dataclasses.asdict(record) for record in records]}
         with self.path.open("ab") as out:
             out.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
 
-    def read(self, *, mend: bool = False) -> dict[Key, list[Measurement]]:
+    def read(self, *, mend: bool = False) -> dict[RunKey, list[Measurement]]:
         """Return every whole line; `mend` removes a last one that was cut short from the file.
 
         Raises:
@@ -232,7 +232,7 @@ class Journal:
         whole = written[: written.rfind(b"\n") + 1]
         if mend and whole != written:
             self.path.write_bytes(whole)
-        done: dict[Key, list[Measurement]] = {}
+        done: dict[RunKey, list[Measurement]] = {}
         for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
             try:
                 row = json.loads(line.decode("utf-8", "surrogatepass"))
@@ -298,7 +298,7 @@ class StoredRun:
     """A run that was written down: its manifest and its single questions."""
 
     manifest: dict[str, Any]
-    records: dict[Pair, list[Measurement]]
+    records: dict[RunPair, list[Measurement]]
 
     @classmethod
     def read(cls, place: Path) -> StoredRun:
@@ -320,12 +320,12 @@ class StoredRun:
             raise InputError(f"{path} is not a manifest: it has no runs")
         if not _lists_runs(manifest):
             raise InputError(f"{path} is not a manifest: its runs are not those of an evaluation")
-        records: dict[Pair, list[Measurement]] = {}
+        records: dict[RunPair, list[Measurement]] = {}
         for (data, system, _), measured in Journal(path.parent / JOURNAL).read().items():
             records.setdefault((data, system), []).extend(measured)
         return cls(manifest, records)
 
-    def runs(self) -> dict[Pair, dict[str, Any]]:
+    def runs(self) -> dict[RunPair, dict[str, Any]]:
         """Return what was measured, by set and system."""
         return {(run["set"], run["system"]): run for run in self.manifest["runs"]}
 
@@ -435,7 +435,7 @@ def compare(before: StoredRun, after: StoredRun) -> Comparison:
     return Comparison(differences, _find_remarks(before, after, twins))
 
 
-def _compare_metric(metric: str, before: tuple[StoredRun, Pair], after: tuple[StoredRun, Pair]) -> Difference:
+def _compare_metric(metric: str, before: tuple[StoredRun, RunPair], after: tuple[StoredRun, RunPair]) -> Difference:
     (kept, twin), (there, key) = before, after
     records, later = kept.records.get(twin, []), there.records.get(key, [])
     run = there.runs()[key]
@@ -446,7 +446,7 @@ def _compare_metric(metric: str, before: tuple[StoredRun, Pair], after: tuple[St
     return Difference(*key, metric, means(old)[metric], means(new)[metric], len(new), paired and paired[1])
 
 
-def _find_remarks(before: StoredRun, after: StoredRun, twins: dict[Pair, Pair]) -> list[str]:
+def _find_remarks(before: StoredRun, after: StoredRun, twins: dict[RunPair, RunPair]) -> list[str]:
     """Return what a reader of the comparison should know: what was not compared, and where the data differ."""
     old, new = before.runs(), after.runs()
     found = [f"{_name(key)}: only in the earlier run, not compared" for key in old if key not in twins.values()]
@@ -465,11 +465,11 @@ def _find_remarks(before: StoredRun, after: StoredRun, twins: dict[Pair, Pair]) 
     return found
 
 
-def _name(key: Pair) -> str:
+def _name(key: RunPair) -> str:
     return f"{key[0]}, {key[1]}"
 
 
-def _find_twins(old: dict[Pair, Any], new: dict[Pair, Any]) -> dict[Pair, Pair]:
+def _find_twins(old: dict[RunPair, Any], new: dict[RunPair, Any]) -> dict[RunPair, RunPair]:
     """Return which run of the earlier ones each later one is compared with."""
     twins = {}
     for key in new:

@@ -22,12 +22,12 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from holdfast.errors import InputError
-from holdfast.eval.data import DataSet, GoldQuestion, Haystack, Reader, System
+from holdfast.eval.data import DataSet, GoldQuestion, Haystack, System, SystemReader
 from holdfast.eval.metrics import (
     REFUSED,
     STRANGER,
     Measurement,
-    Metrics,
+    MetricValues,
     SystemRun,
     currency_metrics,
     gold_ranks,
@@ -39,7 +39,7 @@ from holdfast.eval.metrics import (
     summarise,
     survival_metrics,
 )
-from holdfast.eval.report import JOURNAL, Journal, Key
+from holdfast.eval.report import JOURNAL, Journal, RunKey
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder, Vectors
 from holdfast.settings import EmbeddingSettings
@@ -133,7 +133,7 @@ def _read(file: Path, dims: int) -> dict[bytes, Vectors]:
 
 BUDGETS = {1_000: "1k", 2_000: "2k", 4_000: "4k", 8_000: "8k"}
 
-Progress = Callable[[str, int], None]
+RunProgress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def evaluate(
     *,
     workers: int = 1,
     survival: bool = True,
-    progress: Progress = lambda _set, _done: None,
+    progress: RunProgress = lambda _set, _done: None,
 ) -> list[SystemRun]:
     """Measure every system on every set; what `folder/journal.jsonl` has already is not measured again."""
     journal = Journal(folder / JOURNAL)
@@ -184,7 +184,7 @@ def _plan_tasks(
     systems: Sequence[System],
     embedding: EmbeddingSettings,
     vectors: Path,
-    done: dict[Key, list[Measurement]],
+    done: dict[RunKey, list[Measurement]],
 ) -> Iterator[Task]:
     for place, haystack in enumerate(data.haystacks):
         left = tuple(system for system in systems if (data.name, system.name, haystack.id) not in done)
@@ -206,7 +206,7 @@ def _perform_all(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
             yield running[finished], finished.result()
 
 
-def _gather(data: DataSet, system: str, done: dict[Key, list[Measurement]]) -> SystemRun:
+def _gather(data: DataSet, system: str, done: dict[RunKey, list[Measurement]]) -> SystemRun:
     order = [haystack.id for haystack in data.haystacks]
     records = [record for haystack in order for record in done[(data.name, system, haystack)]]
     return SystemRun(data.name, system, tuple(records), summarise(records, order))
@@ -251,9 +251,11 @@ def _ask(task: Task, system: System, embedder: Embedder) -> list[Measurement]:
     return [*(records[question.id] for question in haystack.questions), *strangers, *refused]
 
 
-def _measure_question(reader: Reader, task: Task, question: GoldQuestion, session_of: dict[str, str]) -> Measurement:
+def _measure_question(
+    reader: SystemReader, task: Task, question: GoldQuestion, session_of: dict[str, str]
+) -> Measurement:
     ranking = reader.rank(question)
-    metrics: Metrics = {}
+    metrics: MetricValues = {}
     if not question.has_gold:
         # A question that has an answer, but no gold that could be used, says nothing about refusing.
         if not question.answerable:
@@ -285,7 +287,7 @@ def _estimate_costs(ranked: Sequence[str], haystack: Haystack) -> list[tuple[str
     return [(item, estimate(texts[item], REFERENCE_RATIOS)) for item in ranked if item in texts]
 
 
-def _measure_stranger(reader: Reader, haystack: Haystack, question: GoldQuestion) -> Measurement:
+def _measure_stranger(reader: SystemReader, haystack: Haystack, question: GoldQuestion) -> Measurement:
     """Ask a question that this memory cannot answer."""
     seen = replace(question, visible=len(haystack.messages))
     refused = reader.rank(seen).declined

@@ -22,7 +22,8 @@ from Stemmer import Stemmer
 from holdfast.context.pack import fill
 from holdfast.context.plan import ContextRequest, plan_tail
 from holdfast.errors import InputError, MissingExtraError, SettingsError, shown
-from holdfast.eval.data import GoldQuestion, Haystack, Message, Prompt, Ranking, Reader, System
+from holdfast.eval.data import DatasetMessage, GoldQuestion, Haystack, Prompt, Ranking, System, SystemReader
+from holdfast.kernels import Floats
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.openers import temporary_store
@@ -50,7 +51,7 @@ class Product:
     compacted: bool = False
 
     @contextmanager
-    def read(self, haystack: Haystack, embedder: Embedder) -> Iterator[Reader]:
+    def read(self, haystack: Haystack, embedder: Embedder) -> Iterator[SystemReader]:
         """Open an empty memory; messages are remembered when a question may see them."""
         moment = [haystack.messages[0].at]
         wanted = None if self.settings.embedding.embedder == "none" else embedder
@@ -125,18 +126,18 @@ class ProductReader:
         if self.compacted and fresh:
             self.compactions += self.memory.compact(user=_OWNER)
 
-    def _remember(self, said: Sequence[Message], session: str) -> None:
+    def _remember(self, said: Sequence[DatasetMessage], session: str) -> None:
         written = self.memory.remember([_as_given(each) for each in said], user=_OWNER, session=session)
         self.message_of.update((kept.id, message.id) for kept, message in zip(written, said, strict=True))
 
-    def _remember_alone(self, message: Message, session: str) -> None:
+    def _remember_alone(self, message: DatasetMessage, session: str) -> None:
         try:
             self._remember([message], session)
         except InputError as error:
             self.refused[message.id] = str(error)
 
 
-def as_unit(message: Message) -> Unit:
+def as_unit(message: DatasetMessage) -> Unit:
     """Return a message as the unit that the product would make of it, for baselines that render like the product."""
     return Unit(
         id=message.id, text=message.text, tenant=_OWNER, user=_OWNER, scope="session", session=message.session,
@@ -146,7 +147,7 @@ def as_unit(message: Message) -> Unit:
     )  # fmt: skip
 
 
-def _as_given(message: Message) -> dict[str, object]:
+def _as_given(message: DatasetMessage) -> dict[str, object]:
     given: dict[str, object] = {"message_id": message.id, "at": message.at}
     if message.author == "document":
         text = f"{message.title}\n{message.text}" if message.title else message.text
@@ -157,7 +158,6 @@ def _as_given(message: Message) -> dict[str, object]:
 
 # ----------------------------------------------------------------------------------------------- baselines
 
-Scores = NDArray[np.float64]
 
 _WORD = re.compile(r"[a-z0-9]+")
 # Function words that plain BM25 set-ups leave out; published figures of this kind name no list, this one fits them.
@@ -179,7 +179,7 @@ def plain_words(text: str) -> list[str]:
     return [word for word in _WORD.findall(text.lower()) if word not in _FUNCTION_WORDS]
 
 
-def plain_text(message: Message) -> str:
+def plain_text(message: DatasetMessage) -> str:
     """Return what a plain index is given: the date and the speaker, or the title, before the text."""
     if message.speaker:
         return f"{message.at:%I:%M %p} {message.at.day} {message.at:%B %Y} {message.spoken}"
@@ -205,7 +205,7 @@ class Baseline:
     b: float = 0.75
 
     @contextmanager
-    def read(self, haystack: Haystack, embedder: Embedder) -> Iterator[Reader]:
+    def read(self, haystack: Haystack, embedder: Embedder) -> Iterator[SystemReader]:
         """Index the haystack: its messages, or its sessions whole where the gold names sessions."""
         yield _BaselineReader(self, haystack, embedder)
 
@@ -220,7 +220,7 @@ class _BaselineReader:
     refused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        by_session: dict[str, list[Message]] = {}
+        by_session: dict[str, list[DatasetMessage]] = {}
         for message in self.haystack.messages:
             by_session.setdefault(message.session, []).append(message)
         whole = self.recipe.words == "plain" or self.haystack.level == "session"
@@ -256,7 +256,7 @@ class _Documents:
     """Messages, or whole sessions, as one index sees them."""
 
     recipe: Baseline
-    groups: list[list[Message]]
+    groups: list[list[DatasetMessage]]
     embedder: Embedder
     index: Any = field(init=False, default=None)
     vectors: NDArray[np.float32] | None = field(init=False, default=None)
@@ -273,14 +273,14 @@ class _Documents:
         if self.recipe.dense:
             self.vectors = self.embedder.embed_documents(["\n".join(map(_spoken, group)) for group in self.groups])
 
-    def ranked(self, text: str, visible: int) -> list[list[Message]]:
+    def ranked(self, text: str, visible: int) -> list[list[DatasetMessage]]:
         """Return the first `visible` documents, best first."""
         if not self.groups:
             return []
         best = np.argsort(-self._scores(text, visible), kind="stable")
         return [self.groups[place] for place in best]
 
-    def _scores(self, text: str, visible: int | None = None) -> Scores:
+    def _scores(self, text: str, visible: int | None = None) -> Floats:
         """Score what may be seen. What is said later takes no part in a spread or a rank."""
         lexical, dense = self._lexical(text, visible), self._dense(text, visible)
         if lexical is None or dense is None:
@@ -292,7 +292,7 @@ class _Documents:
             return 1.0 / (_RRF + _ranks(lexical)) + 1.0 / (_RRF + _ranks(dense))
         return self.recipe.share * _spread(dense) + (1.0 - self.recipe.share) * _spread(lexical)
 
-    def _lexical(self, text: str, visible: int | None) -> Scores | None:
+    def _lexical(self, text: str, visible: int | None) -> Floats | None:
         if self.recipe.words is None:
             return None
         [words] = self._words([text])
@@ -301,7 +301,7 @@ class _Documents:
             return np.zeros(len(self.groups))[:visible]
         return np.asarray(self.index.get_scores(distinct), np.float64)[:visible]
 
-    def _dense(self, text: str, visible: int | None) -> Scores | None:
+    def _dense(self, text: str, visible: int | None) -> Floats | None:
         if self.vectors is None:
             return None
         return self.vectors[:visible].astype(np.float64) @ self.embedder.embed_query(text).astype(np.float64)
@@ -315,16 +315,16 @@ class _Documents:
         return found
 
 
-def _spoken(message: Message) -> str:
+def _spoken(message: DatasetMessage) -> str:
     return message.spoken
 
 
-def _spread(scores: Scores) -> Scores:
+def _spread(scores: Floats) -> Floats:
     low, high = scores.min(initial=np.inf), scores.max(initial=-np.inf)
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 
-def _ranks(scores: Scores) -> Scores:
+def _ranks(scores: Floats) -> Floats:
     ranks = np.empty(len(scores))
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return ranks
@@ -451,7 +451,7 @@ def differ(before: Settings, after: Settings, profile: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SystemSelection:
     """The systems to measure, which are variants to choose among, and which lack a part of which other one."""
 
     systems: tuple[System, ...]
@@ -469,7 +469,7 @@ def select_systems(
     compacted: bool = False,
     tune: Mapping[str, Sequence[str]] | None = None,
     overrides: Mapping[str, str] | None = None,
-) -> Selection:
+) -> SystemSelection:
     """Return what to measure: the baselines named, and the product unless only baselines were asked for.
 
     `ablate` switches every part off in turn, or the parts named.
@@ -481,7 +481,7 @@ def select_systems(
     wanted = [*BASELINES, REFERENCE] if "all" in baselines else list(dict.fromkeys(baselines))
     chosen: list[System] = [_find_baseline(name) for name in wanted]
     if not (profiles or off or ablate or compacted or tune) and baselines:
-        return Selection(tuple(chosen))
+        return SystemSelection(tuple(chosen))
     ablated: dict[str, str] = {}
     names = list(dict.fromkeys(profiles)) or ["hybrid"]
     for profile in names:
@@ -496,7 +496,7 @@ def select_systems(
             chosen += [Product(name, changed, profile) for name, changed in lacking.items()]
             ablated |= dict.fromkeys(lacking, whole)
     variants = _build_variants(tune or {}, overrides or {}, off, names[0])
-    return Selection((*chosen, *variants), tuple(variant.name for variant in variants), ablated)
+    return SystemSelection((*chosen, *variants), tuple(variant.name for variant in variants), ablated)
 
 
 def _switch_off_each(settings: Settings, off: Sequence[str], profile: str) -> Settings:

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import NotFoundError
-from holdfast.integrations.host_messages import Message, Source, as_turn, missing, open_memory
+from holdfast.integrations.host_messages import HostMessage, MemorySource, as_turn, missing, open_memory
 from holdfast.types import Author, Hit, digest, iso
 
 try:
@@ -32,7 +32,7 @@ class HoldfastMemoryService(BaseMemoryService):
     often its session is added. What is deleted is erased; to add its session again brings it back.
     """
 
-    def __init__(self, memory: Source, *, tenant: str | None = None, limit: int = 10) -> None:
+    def __init__(self, memory: MemorySource, *, tenant: str | None = None, limit: int = 10) -> None:
         self.memory = open_memory(memory)
         self._tenant, self._limit = tenant, limit
 
@@ -115,7 +115,7 @@ def _as_turn(content: Content | None, author: str, name: str | None) -> dict[str
         return None
     role: Author = "user" if author == _USER else "assistant"
     original = content.model_dump(mode="json", exclude_none=True)
-    return as_turn(Message(words, role, original, "" if author == _USER else author), "adk", name)
+    return as_turn(HostMessage(words, role, original, "" if author == _USER else author), "adk", name)
 
 
 def _entry(hit: Hit) -> MemoryEntry:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import HoldfastError, InputError, NotFoundError, shown
-from holdfast.integrations.host_messages import MOST_WORDS, Source, missing, open_memory
+from holdfast.integrations.host_messages import MOST_WORDS, MemorySource, missing, open_memory
 from holdfast.types import JSON, Unit
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ class MemoryFiles:
     `InputError` or `NotFoundError` with the words that the tool's documentation has for it.
     """
 
-    def __init__(self, memory: Source, *, user: str, agent: str | None = None, tenant: str | None = None) -> None:
+    def __init__(
+        self, memory: MemorySource, *, user: str, agent: str | None = None, tenant: str | None = None
+    ) -> None:
         self.memory = open_memory(memory)
         self._owner: OwnerOptions = {"user": user, "agent": agent, "tenant": tenant}
 
@@ -289,7 +291,7 @@ _VERBS = ("view", "create", "str_replace", "insert", "delete", "rename")
 
 
 def memory_tool(
-    memory: Source, *, user: str, agent: str | None = None, tenant: str | None = None
+    memory: MemorySource, *, user: str, agent: str | None = None, tenant: str | None = None
 ) -> BetaAbstractMemoryTool:
     """Return the tool that Anthropic's Python SDK runs: give it to `client.beta.messages.tool_runner`.
 
@@ -313,7 +315,7 @@ def memory_tool(
 
 
 def async_memory_tool(
-    memory: Source, *, user: str, agent: str | None = None, tenant: str | None = None
+    memory: MemorySource, *, user: str, agent: str | None = None, tenant: str | None = None
 ) -> BetaAsyncAbstractMemoryTool:
     """Return the same tool for the SDK's asynchronous client.
 

@@ -14,7 +14,7 @@ from holdfast.memory import Memory
 from holdfast.types import JSON, Author, Unit
 
 
-class Message(NamedTuple):
+class HostMessage(NamedTuple):
     """A message of a framework: its words, who wrote it, and the message itself as JSON."""
 
     words: str
@@ -23,7 +23,7 @@ class Message(NamedTuple):
     speaker: str = ""
 
 
-def as_turn(message: Message, form: str, name: str | None = None) -> dict[str, Any]:
+def as_turn(message: HostMessage, form: str, name: str | None = None) -> dict[str, Any]:
     """Return what `remember` takes: a turn with the message beside its words; `form` says whose message it is.
 
     Each has an id of its own unless it is named, so that "yes" can be said twice.
@@ -47,7 +47,7 @@ class Transcript:
     def __init__(self, memory: Memory, form: str, session: str, owner: OwnerOptions) -> None:
         self._memory, self._form, self._session, self._owner = memory, form, session, owner
 
-    def append(self, messages: Sequence[Message]) -> None:
+    def append(self, messages: Sequence[HostMessage]) -> None:
         """Add messages at the end, all of them or none."""
         if messages:
             turns = [as_turn(one, self._form) for one in messages]
@@ -84,7 +84,7 @@ class Transcript:
 # A text of so many characters never passes a mebibyte, which is as much as a unit may hold. What is longer is kept
 # whole beside its words.
 MOST_WORDS = 250_000
-Source = Memory | AsyncMemory | str | Path
+MemorySource = Memory | AsyncMemory | str | Path
 
 
 def open_memory(source: object) -> Memory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.integrations.host_messages import Message, Source, Transcript, missing, open_memory
+from holdfast.integrations.host_messages import HostMessage, MemorySource, Transcript, missing, open_memory
 from holdfast.memory import Memory
 from holdfast.messages.content import message_words
 from holdfast.types import Hit, iso
@@ -78,7 +78,7 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
     """
 
     def __init__(
-        self, memory: Source, *, user: str, session: str, agent: str | None = None, tenant: str | None = None
+        self, memory: MemorySource, *, user: str, session: str, agent: str | None = None, tenant: str | None = None
     ) -> None:
         self.memory = open_memory(memory)
         self._transcript = Transcript(
@@ -99,9 +99,9 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
         self._transcript.clear()
 
 
-def _read(message: BaseMessage) -> Message:
+def _read(message: BaseMessage) -> HostMessage:
     named = getattr(message, "role", "")  # of a chat message, which may name anybody
     role = _ROLES.get(named or message.type, "user")
     calls = [{"name": call["name"], "input": call["args"]} for call in getattr(message, "tool_calls", ())]
     author, words = message_words({"role": role, "content": [str(message.text), *calls]})
-    return Message(words, author, message_to_dict(message), message.name or named)
+    return HostMessage(words, author, message_to_dict(message), message.name or named)

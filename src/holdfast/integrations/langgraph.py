@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import FilterError, NotFoundError, shown
-from holdfast.integrations.host_messages import MOST_WORDS, Source, missing, open_memory
+from holdfast.integrations.host_messages import MOST_WORDS, MemorySource, missing, open_memory
 from holdfast.types import JSON, Unit, digest
 
 try:
@@ -31,7 +31,7 @@ try:
 except ImportError as error:
     raise missing("langgraph", error) from error
 
-Place = tuple[tuple[str, ...], str]
+ItemKey = tuple[tuple[str, ...], str]
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 _OPERATORS = {"$eq": "eq", "$ne": "ne", "$gt": "gt", "$gte": "gte", "$lt": "lt", "$lte": "lte"}
 # Labels hold no period, so that one ends a label; a slash is the character that comes next.
@@ -50,7 +50,7 @@ class HoldfastStore(BaseStore):
 
     def __init__(
         self,
-        memory: Source,
+        memory: MemorySource,
         *,
         user: str,
         tenant: str | None = None,
@@ -135,7 +135,7 @@ class HoldfastStore(BaseStore):
 
     # ------------------------------------------------------------------------------------------------- writing
 
-    def _write(self, puts: Mapping[Place, PutOp]) -> None:
+    def _write(self, puts: Mapping[ItemKey, PutOp]) -> None:
         by_lifetime: dict[float | None, list[JSON]] = {}
         for place, op in puts.items():
             if op.value is not None:
@@ -147,7 +147,7 @@ class HoldfastStore(BaseStore):
         if gone:  # together: to erase for good takes longer the larger the store is
             self.memory.forget(ids=gone, **self._owner)
 
-    def _as_unit(self, place: Place, op: PutOp) -> JSON:
+    def _as_unit(self, place: ItemKey, op: PutOp) -> JSON:
         namespace, key = place
         paths = self._fields if op.index is None else op.index or []
         words = "\n".join(text for path in paths for text in _words(op.value, path))[:MOST_WORDS]
@@ -171,7 +171,7 @@ class HoldfastStore(BaseStore):
         }
 
 
-def _name(place: Place) -> str:
+def _name(place: ItemKey) -> str:
     namespace, key = place
     return f"langgraph-{digest([*namespace], key)}"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import BudgetError
-from holdfast.integrations.host_messages import Message, as_turn, missing, open_memory
+from holdfast.integrations.host_messages import HostMessage, as_turn, missing, open_memory
 from holdfast.memory import Memory
 from holdfast.messages.content import message_words
 
@@ -19,7 +19,7 @@ try:
 except ImportError as error:
     raise missing("llamaindex", error) from error
 
-Messages = list[dict[str, Any]]
+ChatMessages = list[dict[str, Any]]
 
 
 class HoldfastMemoryBlock(BaseMemoryBlock[str]):
@@ -35,7 +35,7 @@ class HoldfastMemoryBlock(BaseMemoryBlock[str]):
     agent: str | None = None
     tenant: str | None = None
     budget: int = Field(default=1_000, description="The most tokens of the text.")
-    _asked: dict[str, tuple[Messages, str | None, int]] = PrivateAttr(default_factory=dict)
+    _asked: dict[str, tuple[ChatMessages, str | None, int]] = PrivateAttr(default_factory=dict)
 
     @field_validator("memory", mode="before")
     @classmethod
@@ -74,7 +74,7 @@ class HoldfastMemoryBlock(BaseMemoryBlock[str]):
         except BudgetError:
             return None
 
-    def _assemble(self, messages: Messages, session: str | None, budget: int) -> str:
+    def _assemble(self, messages: ChatMessages, session: str | None, budget: int) -> str:
         context = self.memory.assemble(messages, session=session, budget=budget, **self._owner)
         self._asked = {context.text: (messages, session, context.tokens)}  # the last one, which may have to shrink
         return context.text
@@ -89,6 +89,6 @@ def _message(message: ChatMessage) -> dict[str, Any]:
     return {"role": role, "content": message.content or ""}
 
 
-def _read(message: ChatMessage) -> Message:
+def _read(message: ChatMessage) -> HostMessage:
     author, words = message_words(_message(message))
-    return Message(words, author, message.model_dump(mode="json"))
+    return HostMessage(words, author, message.model_dump(mode="json"))

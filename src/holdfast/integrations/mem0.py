@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import quote, unquote
 
+from holdfast.arguments import Filters
 from holdfast.errors import FilterError, InputError, NotFoundError, shown
 from holdfast.integrations.host_messages import open_memory
 from holdfast.memory import Memory as Holdfast
@@ -28,7 +29,6 @@ log = logging.getLogger("holdfast")
 P = ParamSpec("P")
 R = TypeVar("R")
 Result = dict[str, Any]
-Filters = Mapping[str, Any]
 # Whose memories are that have an agent or a run, and no user.
 NOBODY = "nobody"
 _LIMIT = 20

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
-from holdfast.integrations.host_messages import Message, Source, Transcript, missing, open_memory
+from holdfast.integrations.host_messages import HostMessage, MemorySource, Transcript, missing, open_memory
 from holdfast.messages.content import message_words
 
 try:
@@ -26,7 +26,7 @@ class HoldfastSession:
     def __init__(
         self,
         session_id: str,
-        memory: Source,
+        memory: MemorySource,
         *,
         user: str,
         agent: str | None = None,
@@ -60,15 +60,15 @@ class HoldfastSession:
         await asyncio.to_thread(self._transcript.clear)
 
 
-def _read(item: Mapping[str, Any]) -> Message:
+def _read(item: Mapping[str, Any]) -> HostMessage:
     """Return an item with its words: a message's, a call's name and arguments, or what a tool answered."""
     original = dict(item)
     if "role" in item:
         author, words = message_words({"role": item["role"], "content": item.get("content")})
-        return Message(words, author, original)
+        return HostMessage(words, author, original)
     said = [item.get(name) for name in ("name", "arguments", "output", "summary", "content")]
     words = "\n".join(text for one in said for text in _texts(one))
-    return Message(words, "tool" if str(item.get("type", "")).endswith("_output") else "assistant", original)
+    return HostMessage(words, "tool" if str(item.get("type", "")).endswith("_output") else "assistant", original)
 
 
 def _texts(value: object) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any, ParamSpec
 
 from holdfast.arguments import OwnerOptions, zone_of
 from holdfast.errors import InputError, NotFoundError
-from holdfast.integrations.host_messages import Source, missing, open_memory
-from holdfast.text.quotes import Page, named
+from holdfast.integrations.host_messages import MemorySource, missing, open_memory
+from holdfast.text.quotes import BoundedText, named
 
 try:
     from pydantic_ai import FunctionToolset, ModelRetry
@@ -48,7 +48,7 @@ class HoldfastHistory:
 
     def __init__(
         self,
-        memory: Source,
+        memory: MemorySource,
         *,
         user: str,
         session: str,
@@ -135,7 +135,12 @@ def _words(content: str | Sequence[UserContent]) -> str:
 
 
 def memory_toolset(
-    memory: Source, *, user: str, session: str | None = None, agent: str | None = None, tenant: str | None = None
+    memory: MemorySource,
+    *,
+    user: str,
+    session: str | None = None,
+    agent: str | None = None,
+    tenant: str | None = None,
 ) -> FunctionToolset[Any]:
     """Return tools for a model: `remember` a statement, `search_memory`, `read_memory` and `forget_memory` by id.
 
@@ -166,7 +171,7 @@ def memory_toolset(
             query: The question, in full and with names, as the user would put it.
             limit: The most memories.
         """
-        page = Page(opened.settings, zone_of(opened.settings), _ANSWER_TOKENS, reader="read_memory")
+        page = BoundedText(opened.settings, zone_of(opened.settings), _ANSWER_TOKENS, reader="read_memory")
         hits = opened.search(query, limit=limit, **owner)
         items = [page.memory(hit.rank, hit.unit, f"score {hit.score:.2f}", of=len(hits)) for hit in hits]
         heading = page.heading("recalled, best first") if items else ""
@@ -179,7 +184,7 @@ def memory_toolset(
             id: The id, exactly as search_memory gives it.
             offset: How many characters to skip.
         """
-        page = Page(opened.settings, zone_of(opened.settings), _ANSWER_TOKENS, reader="read_memory")
+        page = BoundedText(opened.settings, zone_of(opened.settings), _ANSWER_TOKENS, reader="read_memory")
         return page.heading() + page.memory(1, opened.get(id, **owner), start=offset)
 
     def forget_memory(id: str) -> str:  # noqa: A002 - the caller's word

@@ -10,10 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from holdfast.kernels import Floats, Ints
 
 
 def idf(units: int, df: int) -> float:

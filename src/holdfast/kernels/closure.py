@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.kernels.triples import Expired, Facts, Key, Neighbourhood, QueryTerms, Reach, StatedFact, explore
+from holdfast.kernels.triples import Expired, Facts, Neighbourhood, QueryTerms, Reach, StatedFact, TripleKey, explore
 
 # A lookup gives at most this many facts, the best first: as many as may be derived at all.
 _JOINED = 64
@@ -86,9 +86,9 @@ class Limits:
 class Proof:
     """Why a fact holds: it is stated (no rule), or a rule makes it of premises. `nodes` are all facts it rests on."""
 
-    key: Key
+    key: TripleKey
     raw: float
-    nodes: frozenset[Key]
+    nodes: frozenset[TripleKey]
     rule: Rule | None = None
     premises: tuple[Proof, ...] = ()
     fact: StatedFact | None = None
@@ -122,14 +122,14 @@ class Proof:
         """Return the names of the rules in the order of their application."""
         return tuple(dict.fromkeys(proof.rule.name for proof in self.tree() if proof.rule is not None))
 
-    def order(self) -> tuple[float, int, str, tuple[Key, ...]]:
+    def order(self) -> tuple[float, int, str, tuple[TripleKey, ...]]:
         """Return what decides between two proofs of one fact: the surer, the shorter, then by name."""
         name = self.rule.name if self.rule is not None else ""
         return (-self.raw, self.steps, name, tuple(premise.key for premise in self.premises))
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ScoredProof:
     """A proof with its score, and the factors that make the score of its raw one, in their order."""
 
     proof: Proof
@@ -147,9 +147,9 @@ class Closure:
 
     seeds: tuple[StatedFact, ...]
     derived: tuple[Proof, ...]
-    standings: tuple[Standing, ...]
-    contradicting: tuple[Standing, ...]
-    rivals: Mapping[Key, tuple[Key, ...]]
+    standings: tuple[ScoredProof, ...]
+    contradicting: tuple[ScoredProof, ...]
+    rivals: Mapping[TripleKey, tuple[TripleKey, ...]]
     facts: int
     bounded: bool
     exhausted: bool
@@ -189,12 +189,12 @@ def _derive(
     """
     joins = _Joins(around, rules)
 
-    def wish(proof: Proof) -> tuple[float, int, float, Key]:
+    def wish(proof: Proof) -> tuple[float, int, float, TripleKey]:
         detour = around.detour(proof.key, proof.between)
         return (detour, -_focus(proof, around, query, limits), -proof.raw, proof.key)
 
-    derived: dict[Key, Proof] = {}
-    delta: Mapping[Key, Proof] = joins.base
+    derived: dict[TripleKey, Proof] = {}
+    delta: Mapping[TripleKey, Proof] = joins.base
     exhausted = False
     for _ in range(limits.depth):
         found, exhausted = joins.run_round(derived, delta, expired)
@@ -220,18 +220,18 @@ class _Joins:
         self.bounded = False
         self._stated = _by_place(self.base.values())
         self._derived: dict[tuple[str, int, str], list[Proof]] = {}
-        self._known: Mapping[Key, Proof] = {}
-        self._delta: Mapping[Key, Proof] = {}
+        self._known: Mapping[TripleKey, Proof] = {}
+        self._delta: Mapping[TripleKey, Proof] = {}
 
     def run_round(
-        self, derived: Mapping[Key, Proof], delta: Mapping[Key, Proof], expired: Expired
-    ) -> tuple[dict[Key, Proof], bool]:
+        self, derived: Mapping[TripleKey, Proof], delta: Mapping[TripleKey, Proof], expired: Expired
+    ) -> tuple[dict[TripleKey, Proof], bool]:
         """Return the best proof of each head that at least one changed fact makes, and whether the time ran out."""
         self._derived, self._known, self._delta = _by_place(derived.values()), derived, delta
         changed: dict[str, list[Proof]] = {}
         for proof in delta.values():
             changed.setdefault(proof.key[1], []).append(proof)
-        found: dict[Key, Proof] = {}
+        found: dict[TripleKey, Proof] = {}
         for rule in self._rules:
             # In the first round everything is new: taking the first premise from it covers all.
             for place in range(1 if delta is self.base else len(rule.body)):
@@ -241,7 +241,7 @@ class _Joins:
                     self._apply(rule, place, proof, found)
         return found, False
 
-    def _apply(self, rule: Rule, place: int, proof: Proof, found: dict[Key, Proof]) -> None:
+    def _apply(self, rule: Rule, place: int, proof: Proof, found: dict[TripleKey, Proof]) -> None:
         """Complete a rule from one premise, and keep what is better than what was found."""
         start: list[Proof | None] = [None] * len(rule.body)
         bound = _bind({}, rule.body[place], proof.key)
@@ -312,7 +312,7 @@ def _by_place(proofs: Iterable[Proof]) -> dict[tuple[str, int, str], list[Proof]
     return places
 
 
-def _bind(binding: Mapping[str, str], pattern: Pattern, key: Key) -> dict[str, str] | None:
+def _bind(binding: Mapping[str, str], pattern: Pattern, key: TripleKey) -> dict[str, str] | None:
     """Return the binding with the pattern's variables set, or None when they stand for something else."""
     bound = dict(binding)
     for variable, symbol in ((pattern.subject, key[0]), (pattern.object, key[2])):
@@ -331,17 +331,19 @@ def _focus(proof: Proof, around: Neighbourhood, query: QueryTerms, limits: Limit
     return query.focus(proof.key) + preferred + derived + (not around.seed_keys.isdisjoint(proof.nodes))
 
 
-def _stand(proof: Proof, around: Neighbourhood, query: QueryTerms, limits: Limits) -> Standing:
+def _stand(proof: Proof, around: Neighbourhood, query: QueryTerms, limits: Limits) -> ScoredProof:
     """Return a proof with its score: raw · step penalty · goal bonus · seed bonus."""
     factors = [("step penalty", 1.0 / (1.0 + limits.step_penalty * proof.steps))]
     if query.matches(proof.key[0]) or query.matches(proof.key[2]):
         factors.append(("goal bonus", limits.goal_bonus))
     if not around.seed_keys.isdisjoint(proof.nodes):
         factors.append(("seed bonus", limits.seed_bonus))
-    return Standing(proof, tuple(factors), math.prod((proof.raw, *(factor for _, factor in factors))))
+    return ScoredProof(proof, tuple(factors), math.prod((proof.raw, *(factor for _, factor in factors))))
 
 
-def _rank(derived: Iterable[Proof], around: Neighbourhood, query: QueryTerms, limits: Limits) -> tuple[Standing, ...]:
+def _rank(
+    derived: Iterable[Proof], around: Neighbourhood, query: QueryTerms, limits: Limits
+) -> tuple[ScoredProof, ...]:
     """Return the proofs to show, best score first: derived ones, or the seeds when nothing follows from them.
 
     Derived proofs are ranked apart from stated facts: those have the higher raw scores, and a busy symbol has many.
@@ -364,13 +366,13 @@ def _rank(derived: Iterable[Proof], around: Neighbourhood, query: QueryTerms, li
     return _by_score(enough[: limits.focused])
 
 
-def _by_score(standings: Iterable[Standing]) -> tuple[Standing, ...]:
+def _by_score(standings: Iterable[ScoredProof]) -> tuple[ScoredProof, ...]:
     return tuple(sorted(standings, key=lambda s: (-s.score, s.proof.steps, s.proof.key)))
 
 
 def _find_rivals(
-    store: Facts, standings: Sequence[Standing], limits: Limits
-) -> tuple[list[StatedFact], dict[Key, tuple[Key, ...]]]:
+    store: Facts, standings: Sequence[ScoredProof], limits: Limits
+) -> tuple[list[StatedFact], dict[TripleKey, tuple[TripleKey, ...]]]:
     """Return what is stated against a shown fact on a functional relation, and who disagrees with whom."""
     shown = {key for standing in standings for key in standing.proof.nodes if key[1] in limits.functional}
     if not shown:
@@ -382,14 +384,14 @@ def _find_rivals(
     return others, {key: against for key, against in rivals.items() if against}
 
 
-def _disagree(one: Key, other: Key) -> bool:
+def _disagree(one: TripleKey, other: TripleKey) -> bool:
     return one[:2] == other[:2] and one[2] != other[2]
 
 
 # ---------------------------------------------------------------------------------------------- drawing
 
 
-def tell(key: Key) -> str:
+def tell(key: TripleKey) -> str:
     """Return a fact in words."""
     return " ".join(key)
 

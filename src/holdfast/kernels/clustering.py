@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Vectors = NDArray[np.float32] | NDArray[np.float64]
+from holdfast.kernels import Floats
+
+VectorRows = NDArray[np.float32] | NDArray[np.float64]
 
 # What a cluster size of 0 or less stands for (C18).
 _DEFAULT_SIZE = 20
@@ -31,7 +32,7 @@ def clusters(n: int, k: int) -> tuple[range, ...]:
     return tuple(range(_ceil(j * n, count), _ceil((j + 1) * n, count)) for j in range(count))
 
 
-def rank_central(vectors: Vectors) -> tuple[int, ...]:
+def rank_central(vectors: VectorRows) -> tuple[int, ...]:
     """Return the places of all rows, the closest to the plain mean of all first; ties by the earlier place."""
     scores = _cosines(vectors, _mean(vectors))
     return tuple(sorted(range(len(scores)), key=lambda place: (-scores[place], place)))
@@ -55,7 +56,7 @@ class Preservation(NamedTuple):
         return _clamp01((self.align + self.cover) / 2.0)
 
 
-def preservation(summary: Vectors, vectors: Vectors) -> Preservation:
+def preservation(summary: VectorRows, vectors: VectorRows) -> Preservation:
     """Return align ∈ [-1, 1] and cover ∈ [0, 1] of a summary's vector with its turns' vectors."""
     if len(vectors) == 0:
         return Preservation(0.0, 0.0)
@@ -84,7 +85,7 @@ def _clamp01(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-def _mean(vectors: Vectors) -> Floats:
+def _mean(vectors: VectorRows) -> Floats:
     rows = np.asarray(vectors, dtype=np.float64)
     if len(rows) == 0:
         return np.zeros(rows.shape[1:], dtype=np.float64)
@@ -93,7 +94,7 @@ def _mean(vectors: Vectors) -> Floats:
         return np.asarray(np.add.reduce(rows / len(rows), axis=0), dtype=np.float64)
 
 
-def _directions(vectors: Vectors | Floats) -> Floats:
+def _directions(vectors: VectorRows | Floats) -> Floats:
     """Return each row at length 1, or at 0 where it has no direction."""
     rows = np.ascontiguousarray(vectors, dtype=np.float64)
     peaks = np.max(np.abs(rows), axis=-1, keepdims=True, initial=0.0)
@@ -104,7 +105,7 @@ def _directions(vectors: Vectors | Floats) -> Floats:
     return np.asarray(scaled / np.where(known, lengths, 1.0), dtype=np.float64)
 
 
-def _cosines(vectors: Vectors | Floats, other: Vectors | Floats) -> Floats:
+def _cosines(vectors: VectorRows | Floats, other: VectorRows | Floats) -> Floats:
     products = np.ascontiguousarray(_directions(vectors) * _directions(other))
     sums: Floats = np.add.reduce(products, axis=1)
     return np.clip(sums, -1.0, 1.0)

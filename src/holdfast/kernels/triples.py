@@ -16,9 +16,9 @@ from itertools import combinations, zip_longest
 from typing import Literal, Protocol, TypeVar
 
 Expired = Callable[[], bool]
-Key = tuple[str, str, str]
+TripleKey = tuple[str, str, str]
 Side = Literal["subject", "object"]
-Place = TypeVar("Place")
+T = TypeVar("T")
 Thing = TypeVar("Thing")
 
 # Symbols per call to the store: enough to save calls, few enough to look at the clock between them.
@@ -38,7 +38,7 @@ class StatedFact:
     sources: tuple[str, ...] = ()
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TripleKey:
         """Return the triple: two facts with the same one are one fact."""
         return (self.subject, self.relation, self.object)
 
@@ -71,14 +71,14 @@ class _Tables:
     """The facts of an index, by everything that they are looked up by."""
 
     tokens_of: Callable[[str], Iterable[str]]
-    stated: dict[Key, dict[str, float]] = field(default_factory=dict)  # fact → source → confidence
-    facts: dict[Key, StatedFact] = field(default_factory=dict)
-    of_source: dict[str, list[Key]] = field(default_factory=dict)
-    at: dict[str, dict[tuple[str, Side], dict[Key, None]]] = field(default_factory=dict)
-    pairs: dict[tuple[str, str], dict[Key, None]] = field(default_factory=dict)
+    stated: dict[TripleKey, dict[str, float]] = field(default_factory=dict)  # fact → source → confidence
+    facts: dict[TripleKey, StatedFact] = field(default_factory=dict)
+    of_source: dict[str, list[TripleKey]] = field(default_factory=dict)
+    at: dict[str, dict[tuple[str, Side], dict[TripleKey, None]]] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], dict[TripleKey, None]] = field(default_factory=dict)
     with_token: dict[str, dict[str, None]] = field(default_factory=dict)
 
-    def link(self, key: Key) -> None:
+    def link(self, key: TripleKey) -> None:
         subject, relation, other = key
         self.pairs.setdefault((subject, other), {})[key] = None
         for symbol, side in _ends(key):
@@ -87,7 +87,7 @@ class _Tables:
                     self.with_token.setdefault(token, {})[symbol] = None
             self.at.setdefault(symbol, {}).setdefault((relation, side), {})[key] = None
 
-    def unlink(self, key: Key) -> None:
+    def unlink(self, key: TripleKey) -> None:
         subject, relation, other = key
         _drop(self.pairs, (subject, other), key)
         for symbol, side in _ends(key):
@@ -104,7 +104,7 @@ class SeenFacts:
     def __init__(self, tables: _Tables, visible: Callable[[str], bool] | None = None) -> None:
         self._tables = tables
         self._visible = visible
-        self._known: dict[Key, StatedFact | None] = {}
+        self._known: dict[TripleKey, StatedFact | None] = {}
         # Whether somebody else's facts touch a symbol; for who answers together with others.
         self.elsewhere: Callable[[str], bool] = lambda _: False
 
@@ -115,7 +115,7 @@ class SeenFacts:
 
     def about(self, symbols: Collection[str], limit: int) -> Sequence[StatedFact]:
         """See `Facts.about`."""
-        found: dict[Key, StatedFact] = {}
+        found: dict[TripleKey, StatedFact] = {}
         for symbol in sorted(set(symbols)):
             for (_, side), keys in sorted(self._tables.at.get(symbol, {}).items()):
                 facts = [fact for key in keys if (fact := self._fact(key)) is not None]
@@ -128,7 +128,7 @@ class SeenFacts:
     def between(self, left: Collection[str], right: Collection[str]) -> Sequence[StatedFact]:
         """See `Facts.between`."""
         pairs, ends = self._tables.pairs, set(right)
-        keys: set[Key] = set()
+        keys: set[TripleKey] = set()
         for one in set(left):
             # A quiet symbol's own facts are fewer than the pairs it could be in.
             places = self._tables.at.get(one, {})
@@ -142,19 +142,19 @@ class SeenFacts:
                     keys.update(pairs.get((other, one), ()))
         return [fact for key in sorted(keys) if (fact := self._fact(key)) is not None]
 
-    def _order(self, side: Side) -> Callable[[StatedFact], tuple[bool, float, Key]]:
-        def order(fact: StatedFact) -> tuple[bool, float, Key]:
+    def _order(self, side: Side) -> Callable[[StatedFact], tuple[bool, float, TripleKey]]:
+        def order(fact: StatedFact) -> tuple[bool, float, TripleKey]:
             far = fact.object if side == "subject" else fact.subject
             return (not (self.touched(far, fact.key) or self.elsewhere(far)), -fact.confidence, fact.key)
 
         return order
 
-    def touched(self, symbol: str, but: Key | None = None) -> bool:
+    def touched(self, symbol: str, but: TripleKey | None = None) -> bool:
         """Return whether a visible fact other than `but` touches `symbol`."""
         places = self._tables.at.get(symbol, {}).values()
         return any(key != but and self._fact(key) is not None for keys in places for key in keys)
 
-    def _fact(self, key: Key) -> StatedFact | None:
+    def _fact(self, key: TripleKey) -> StatedFact | None:
         if self._visible is None:
             return self._tables.facts[key]
         if key not in self._known:
@@ -170,7 +170,7 @@ class FactIndex(SeenFacts):
     def __init__(self, tokens: Callable[[str], Iterable[str]]) -> None:
         super().__init__(_Tables(tokens))
 
-    def add(self, source: str, key: Key, confidence: float) -> None:
+    def add(self, source: str, key: TripleKey, confidence: float) -> None:
         """Let `source` state a fact; said twice by one source, the surer statement counts."""
         tables = self._tables
         if key not in tables.stated:
@@ -216,15 +216,15 @@ def _first_named(
     return heapq.nsmallest(limit, symbols, key=order)
 
 
-def _fact(key: Key, stated: dict[str, float]) -> StatedFact:
+def _fact(key: TripleKey, stated: dict[str, float]) -> StatedFact:
     return StatedFact(*key, max(stated.values()), tuple(sorted(stated)))
 
 
-def _ends(key: Key) -> tuple[tuple[str, Side], tuple[str, Side]]:
+def _ends(key: TripleKey) -> tuple[tuple[str, Side], tuple[str, Side]]:
     return ((key[0], "subject"), (key[2], "object"))
 
 
-def _drop(table: dict[Place, dict[Thing, None]], place: Place, thing: Thing) -> None:
+def _drop(table: dict[T, dict[Thing, None]], place: T, thing: Thing) -> None:
     table[place].pop(thing, None)
     if not table[place]:
         del table[place]
@@ -253,13 +253,13 @@ class JoinedFacts:
             for end, side in ((fact.subject, "subject"), (fact.object, "object")):
                 if end in wanted:
                     places.setdefault((end, fact.relation, side), []).append(fact)
-        found: dict[Key, StatedFact] = {}
+        found: dict[TripleKey, StatedFact] = {}
         for (_, _, side), facts in sorted(places.items()):
             kept = facts if len(facts) <= limit else sorted(facts, key=partial(self._order, side))[:limit]
             found |= {fact.key: fact for fact in kept}
         return [*found.values()]
 
-    def _order(self, side: str, fact: StatedFact) -> tuple[bool, float, Key]:
+    def _order(self, side: str, fact: StatedFact) -> tuple[bool, float, TripleKey]:
         far = fact.object if side == "subject" else fact.subject
         touched = any(part.touched(far, fact.key) for part in self._parts)
         return (not touched, -fact.confidence, fact.key)
@@ -275,7 +275,7 @@ def _touched_by(parts: Sequence[SeenFacts], symbol: str) -> bool:
 
 def _merged(parts: Sequence[Sequence[StatedFact]]) -> list[StatedFact]:
     """Return the facts of all parts; one that several state has all their sources."""
-    found: dict[Key, StatedFact] = {}
+    found: dict[TripleKey, StatedFact] = {}
     for part in parts:
         for fact in part:
             known = found.get(fact.key)
@@ -309,7 +309,7 @@ class QueryTerms:
         goal = 2 if fact.relation == "relevant_for" and self.matches(fact.object) else 0
         return left + right + goal + (2 if left and right else 0)
 
-    def focus(self, key: Key) -> int:
+    def focus(self, key: TripleKey) -> int:
         """Return how much of the question the two ends of a fact hold, both together more than each alone."""
         left, right = self.weight(key[0]), self.weight(key[2])
         both = bool(self.matches(key[0])) and bool(self.matches(key[2]))
@@ -329,7 +329,7 @@ class Neighbourhood:
     `bounded` tells that a bound held something back, `exhausted` that the time ran out.
     """
 
-    facts: Mapping[Key, StatedFact]
+    facts: Mapping[TripleKey, StatedFact]
     seeds: tuple[StatedFact, ...]
     distances: tuple[Mapping[str, int], ...] = ()
     apart: tuple[tuple[int, int], ...] = ()
@@ -337,7 +337,7 @@ class Neighbourhood:
     exhausted: bool = False
 
     @cached_property
-    def seed_keys(self) -> frozenset[Key]:
+    def seed_keys(self) -> frozenset[TripleKey]:
         """Return the triples of the seeds."""
         return frozenset(seed.key for seed in self.seeds)
 
@@ -352,7 +352,7 @@ class Neighbourhood:
                 ways.append((here, there, min(ends)))
         return tuple(ways)
 
-    def detour(self, key: Key, between: Collection[str] = ()) -> float:
+    def detour(self, key: TripleKey, between: Collection[str] = ()) -> float:
         """Return how many facts longer the way between two named things gets through this fact.
 
         `between` are the symbols inside its proof. 0 on a shortest way; infinite when it lies on none, or when a
@@ -365,7 +365,7 @@ class Neighbourhood:
                     found = min(found, here[start] + len(between) + 1 + there[end] - length)
         return found
 
-    def joins(self, key: Key) -> bool:
+    def joins(self, key: TripleKey) -> bool:
         """Return whether the fact's ends are two different things that the question names."""
         return any(
             here.get(start) == 0 and there.get(end) == 0
@@ -425,7 +425,7 @@ class _Search:
         self._most = reach.facts - reach.facts // 4
         self._fetched: set[str] = set()
         self._busy: set[str] = set()
-        self.known: dict[Key, StatedFact] = {}
+        self.known: dict[TripleKey, StatedFact] = {}
         self.beside: dict[str, dict[str, float]] = {}
         self.bounded = False
         self.exhausted = False
@@ -538,7 +538,7 @@ def _seeds(symbols: Sequence[str], search: _Search, query: QueryTerms, most: int
     for symbol in symbols:
         touching = [fact for fact in search.known.values() if symbol in (fact.subject, fact.object)]
         piles.append(sorted(touching, key=lambda fact: (-query.seed_score(fact), fact.key))[:most])
-    chosen: dict[Key, StatedFact] = {}
+    chosen: dict[TripleKey, StatedFact] = {}
     for row in zip_longest(*piles):
         for fact in row:
             if fact is not None and len(chosen) < most:

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.kernels import Floats
+
 try:
     import simsimd
 
@@ -26,10 +28,9 @@ try:
 except ImportError:  # it only saves time, and has no wheel for some machines
     _fast = None
 
-Floats = NDArray[np.float64]
 Matrix = NDArray[np.float32]
 Whole = NDArray[np.int8]
-Scores = NDArray[Any]  # floats, or products of whole numbers
+Products = NDArray[Any]  # floats, or products of whole numbers
 
 # Two ways of adding the same floats differ far below this; a proposer keeps all within it of its cut (law 11).
 TIE_MARGIN = 1e-5
@@ -45,7 +46,7 @@ _SCORES_FOR_EACH = 4
 _LARGEST_GROUP = 64
 
 
-def at_least_top(scores: Scores, k: int, margin: float = TIE_MARGIN) -> NDArray[np.intp]:
+def at_least_top(scores: Products, k: int, margin: float = TIE_MARGIN) -> NDArray[np.intp]:
     """Return the places of the k highest scores and of all that lie within `margin` of the k-th, in place order."""
     if k <= 0 or scores.size == 0:
         return np.zeros(0, dtype=np.intp)
@@ -61,13 +62,13 @@ def at_least_top(scores: Scores, k: int, margin: float = TIE_MARGIN) -> NDArray[
     return near[_reach(scores[near], k, margin)]
 
 
-def _reach(scores: Scores, k: int, margin: float) -> NDArray[np.intp]:
+def _reach(scores: Products, k: int, margin: float) -> NDArray[np.intp]:
     ranked = scores.copy()  # faster than `np.partition` where there are few
     ranked.partition(scores.size - k)
     return _reach_bar(scores, ranked[scores.size - k], margin)
 
 
-def _reach_bar(scores: Scores, bar: Any, margin: float) -> NDArray[np.intp]:  # noqa: ANN401 - a score
+def _reach_bar(scores: Products, bar: Any, margin: float) -> NDArray[np.intp]:  # noqa: ANN401 - a score
     # Whole numbers are compared as they are: a float beside them would make floats of all.
     best: NDArray[np.intp] = (scores >= (bar - margin if margin else bar)).nonzero()[0]
     return best
@@ -181,7 +182,7 @@ def _multiply_fast(rows: Whole, query: Whole) -> NDArray[np.int32]:
     return products
 
 
-def multiply_all(rows: Whole, queries: Whole, places: NDArray[np.intp] | None = None) -> Scores:
+def multiply_all(rows: Whole, queries: Whole, places: NDArray[np.intp] | None = None) -> Products:
     """Return queries × rows exact products, as floats."""
     dims = rows.shape[1]
     exact = np.float32 if dims <= EXACT_DIMS else np.float64
@@ -198,7 +199,7 @@ def multiply_all(rows: Whole, queries: Whole, places: NDArray[np.intp] | None = 
     return products
 
 
-def approximate(products: Scores, lengths: NDArray[np.float32], own: NDArray[np.float32]) -> NDArray[np.float32]:
+def approximate(products: Products, lengths: NDArray[np.float32], own: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return approximate cosines: products of quantised rows with queries over the lengths of both."""
     scores = (products.astype(np.float64) * lengths).astype(np.float32)
     scores *= own

@@ -23,8 +23,8 @@ from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, look
 from holdfast.text.tokens import TokenCounter
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 from holdfast.types.contexts import Rules
+from holdfast.types.outcomes import Progress
 
-Progress = Callable[[int, int], None]
 # Which turns of a session are never compacted (law 7).
 Protect = Callable[[View], frozenset[str]]
 

@@ -19,7 +19,15 @@ from holdfast.context.candidates import units_stating
 from holdfast.messages.checks import check_name
 from holdfast.settings import Settings
 from holdfast.store.contract import ALL, NO_HURRY, DenseQuery, LexicalQuery, Reading, StatementQuery, Store
-from holdfast.text.changes import Assertion, Change, find_changes, fulfil, is_quoting, read_told, speaks_of_change
+from holdfast.text.changes import (
+    Assertion,
+    StatementChange,
+    find_changes,
+    fulfil,
+    is_quoting,
+    read_told,
+    speaks_of_change,
+)
 from holdfast.text.facts import speaker_of
 from holdfast.text.names import aliases_of, symbol
 from holdfast.text.sentences import PROSE
@@ -29,7 +37,7 @@ from holdfast.text.words import words
 from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, FactTable, Unit, View
 
 # When something was said, as `Unit.moment` has it.
-Moment = tuple[datetime, int, str]
+TurnOrderKey = tuple[datetime, int, str]
 # A statement of the same thing shares words or meaning with its change: it is among the nearest.
 _NEAREST = 32
 # "I live in …" has one word besides its value; with others that its change does not repeat, it says more.
@@ -42,7 +50,7 @@ class Superseded:
 
     old: Unit
     new: Unit
-    change: Change
+    change: StatementChange
 
     @property
     def owner(self) -> View:
@@ -80,7 +88,7 @@ def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> 
     return [*found.values()]
 
 
-def _is_concerned(unit: Unit, functional: frozenset[str], newest: Callable[[View], Moment | None]) -> bool:
+def _is_concerned(unit: Unit, functional: frozenset[str], newest: Callable[[View], TurnOrderKey | None]) -> bool:
     """Return whether a turn may replace another, or be replaced: only a turn whose time was given has later ones."""
     told_later = unit.event_time != unit.recorded_time
     if not (told_later or functional or speaks_of_change(unit.text)):
@@ -92,14 +100,14 @@ def _is_concerned(unit: Unit, functional: frozenset[str], newest: Callable[[View
     return known is not None and known > unit.moment
 
 
-def _newest_known(store: Store, view: View, together: frozenset[str]) -> Moment | None:
+def _newest_known(store: Store, view: View, together: frozenset[str]) -> TurnOrderKey | None:
     """Return when the last turn was said that was known before; those that came together look for themselves."""
     with store.reading(view) as reading:
         found = reading.scan(order="newest", limit=len(together) + 1)
         return max((one.moment for one in found if one.id not in together), default=None)
 
 
-def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozenset[str]) -> Change | None:
+def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozenset[str]) -> StatementChange | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
     if old.pinned or is_quoting(new.text) or len(PROSE.spans(old.text)) != 1:
         return None

@@ -33,7 +33,7 @@ from holdfast.settings import IngestSettings
 from holdfast.text.questions import ACTS_FOR_ROLE
 from holdfast.types import AUTHORS, JSON, KINDS, ORIGINS, ROLES, Author, Fact, Unit, digest
 
-Query = str | Sequence[Mapping[str, Any]]
+QuestionInput = str | Sequence[Mapping[str, Any]]
 
 _ROLES_OF_AUTHOR: dict[Author, str] = {
     "user": "user human",
@@ -326,7 +326,7 @@ def occurrence_id(said: Said, owner: tuple[str | None, ...], occurrence: int) ->
 # ------------------------------------------------------------------------------------------------- what a host shows
 
 
-def asked_in(query: Query) -> tuple[str, tuple[str, ...]]:
+def asked_in(query: QuestionInput) -> tuple[str, tuple[str, ...]]:
     """Return the question and the user's messages before it, oldest first.
 
     Raises:
@@ -340,7 +340,7 @@ def asked_in(query: Query) -> tuple[str, tuple[str, ...]]:
     return texts[-1], tuple(texts[:-1])
 
 
-def said_in(query: Query) -> list[tuple[Author, str]]:
+def said_in(query: QuestionInput) -> list[tuple[Author, str]]:
     """Return who said what in the messages that a host shows; a bare question shows none."""
     if isinstance(query, str):
         return []

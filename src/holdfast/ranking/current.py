@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.ranking.pool import Derived, Effect, Pool, Staging
 from holdfast.text.instructions import instructions_of
 from holdfast.text.statements import (
-    Asked,
+    QuestionCues,
     Told,
     corrects,
     find_rare,
@@ -84,7 +84,7 @@ _values_in = Derived(lambda unit: read_values(unit.text))
 class _Signs:
     """What says of two rows that the later replaces the earlier one; `alone` are the signs of each row by itself."""
 
-    asked: Asked
+    asked: QuestionCues
     units: Mapping[int, Unit]
     told: Mapping[int, Told]
     rare: frozenset[str]

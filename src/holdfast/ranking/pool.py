@@ -15,13 +15,11 @@ from weakref import ReferenceType, ref
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.kernels import Bools, Floats, Rows
 from holdfast.kernels.vectors import order_rows
 from holdfast.settings import StageSettings
 from holdfast.types import Adjustment, Candidate, Claims, Cut, CutRows, QueryProfile, Unit
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Rows = NDArray[np.intp]
 C = TypeVar("C")
 T = TypeVar("T")
 

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.kernels import Bools, Floats
 from holdfast.kernels.vectors import decay, decay_all
-from holdfast.ranking.pool import Bools, Floats, Pool
+from holdfast.ranking.pool import Pool
 from holdfast.settings import FusionSettings, ProfileSettings, RefusalSettings, ScoreSettings
 from holdfast.types import Account, Adjustment, Claims, Contribution, Cut, CutRows, RetrievalResult, Unit
 

@@ -16,9 +16,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from holdfast.kernels import Bools
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.current import prefer_current
-from holdfast.ranking.pool import Bools, Derived, Effect, Pool, Stage, Staging
+from holdfast.ranking.pool import Derived, Effect, Pool, Stage, Staging
 from holdfast.settings import StageSettings
 from holdfast.text.names import entities, phrases, spoken, titles
 from holdfast.text.temporal import OPEN_END, told_years

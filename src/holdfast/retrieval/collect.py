@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.ranking.pool import Bools, Pool, Staging
+from holdfast.kernels import Bools
+from holdfast.ranking.pool import Pool, Staging
 from holdfast.ranking.score import Fusion, fuse
 from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Strategy, retrieve
@@ -27,7 +28,7 @@ _NEIGHBOURS: tuple[ColumnName, ...] = ("before", "after")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Retrieval:
     """What a question finds when strategies look `depth` deep: their own results, how they are fused, and the pool.
 
     `refused` says why the question gets no answer, if it gets none.
@@ -40,7 +41,7 @@ class Found:
     refused: str = ""
 
 
-def collect(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Found:
+def collect(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Retrieval:
     """Let the profile's strategies look `depth` deep, and every part of a mix score the whole pool."""
     results = search_strategies(engine, question, query, reading, depth)
     fusion = Fusion.of(results, question.profile, engine.settings.fusion)
@@ -52,7 +53,7 @@ def collect(engine: Engine, question: Question, query: QueryProfile, reading: Re
     primary = question.strategies if whole else ()
     claims, claimed = _align(results, ids, {one.id: partial(one.score, query, reading) for one in primary})
     known = {**reading.columns(ids, _KNOWN), **beside}
-    return Found(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies(), depth)
+    return Retrieval(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies(), depth)
 
 
 def search_strategies(
@@ -116,7 +117,7 @@ def _align(
     return claims, claimed
 
 
-def join(question: Question, query: QueryProfile, reading: Reading, found: Found, ids: Sequence[str]) -> Pool:
+def join(question: Question, query: QueryProfile, reading: Reading, found: Retrieval, ids: Sequence[str]) -> Pool:
     """Return a pool of further units with their fused scores: nobody found them, every primary strategy scores them.
 
     They are not smoothed: what is beside them was not looked for.
@@ -133,7 +134,7 @@ def join(question: Question, query: QueryProfile, reading: Reading, found: Found
     return fuse(rows, claims, claimed, columns, found.fusion)
 
 
-def set_stage(engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Found) -> Staging:
+def set_stage(engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Retrieval) -> Staging:
     """Return what the stages work with: what is asked, and where to look up more."""
     return Staging(
         query, engine.settings.stages, question.profile.max_results, reading.units,

@@ -38,7 +38,7 @@ _BUILT_IN: Mapping[str, type[Strategy]] = {
 _EVENT_COVERAGE = 0.6
 # Three turns of the user's, with as many answers between them and a few tool calls.
 _TURNS_BEFORE = 12
-Given = tuple[str, tuple[str, ...], tuple[str, ...]]  # a question, the user's messages before it, who speaks
+QuestionKey = tuple[str, tuple[str, ...], tuple[str, ...]]  # a question, the user's messages before it, who speaks
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Engine:
     clock: Callable[[], float]
     embedder: Callable[[], Embedder | None]
     failed: Callable[[EmbedderError, float], None] = lambda _error, _seconds: None
-    heard: tuple[Given, QueryProfile] | None = None  # a question as it was read, and what from
+    heard: tuple[QuestionKey, QueryProfile] | None = None  # a question as it was read, and what from
 
     def deadline(self, timeout_ms: float) -> Deadline:
         """Begin to count a time budget now."""
@@ -104,7 +104,7 @@ class Engine:
         plain = not self.settings.stages.thread  # the contract's rule
         return profile_query(text, earlier=earlier, speakers=speakers, tokenise=tokenise, any_short=plain)
 
-    def _given(self, question: Question, reading: Reading) -> Given:
+    def _given(self, question: Question, reading: Reading) -> QuestionKey:
         """Return what a question is read from; a short one in a session follows the user's last turns there."""
         earlier, view, tokenise = question.earlier, reading.view, TOKENIZERS[self.settings.analysis.tokenizer]
         leans = self.settings.stages.thread and view.session is not None and is_follow_up(question.text, tokenise)

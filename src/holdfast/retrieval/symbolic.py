@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from holdfast.kernels.closure import FURTHER_RULES, RULES, Closure, Limits, Proof, Standing, close, tell, tell_sources
+from holdfast.kernels.closure import (
+    FURTHER_RULES,
+    RULES,
+    Closure,
+    Limits,
+    Proof,
+    ScoredProof,
+    close,
+    tell,
+    tell_sources,
+)
 from holdfast.kernels.triples import QueryTerms, StatedFact
 from holdfast.messages.checks import read_rules
 from holdfast.retrieval.strategy import Finding
@@ -56,7 +66,7 @@ class SymbolicStrategy:
 
     def _accounts(self, closure: Closure) -> dict[str, Account]:
         """Return each unit's best proof; whoever contradicts a shown fact comes with it, flagged like its rival."""
-        best: dict[str, tuple[Standing, StatedFact]] = {}
+        best: dict[str, tuple[ScoredProof, StatedFact]] = {}
         # A fact that is only stated tells nothing new, unless another one contradicts it.
         shown = [
             one
@@ -73,7 +83,7 @@ class SymbolicStrategy:
             if standing.score > 0.0
         }
 
-    def _account(self, standing: Standing, fact: StatedFact, closure: Closure) -> Account:
+    def _account(self, standing: ScoredProof, fact: StatedFact, closure: Closure) -> Account:
         proof = standing.proof
         kind = "base" if proof.rule is None else "derived"
         notes = [self.id, f"{kind}: {tell(proof.key)}"]
@@ -93,7 +103,7 @@ def _claims(ids: Sequence[str], accounts: Mapping[str, Account]) -> Claims:
     return claims
 
 
-def explain_standing(standing: Standing) -> Contribution:
+def explain_standing(standing: ScoredProof) -> Contribution:
     """Return a proof's score as a tree: the proof itself, and the factors on top of its raw score."""
     factors = [Contribution(name, factor) for name, factor in standing.factors]
     return Contribution.of("proof", "product", explain_proof(standing.proof), *factors)

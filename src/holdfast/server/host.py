@@ -17,13 +17,13 @@ from holdfast.arguments import SessionOptions, choose_budget, zone_of
 from holdfast.errors import HoldfastError, InputError, shown
 from holdfast.memory import Memory
 from holdfast.messages.checks import MAX_NAME, check_flag, check_name
-from holdfast.text.quotes import NOTE_TOKENS, Page
+from holdfast.text.quotes import NOTE_TOKENS, BoundedText
 from holdfast.text.tokens import RATIOS, Estimator
 from holdfast.types import Hit, digest
 from holdfast.verbs import Verb
 
 log = logging.getLogger("holdfast.host")
-Message = Mapping[str, Any]
+MessageDict = Mapping[str, Any]
 # The tools through which a model asks the memory itself: what they answer is remembered already.
 SEARCH_TOOL, READ_TOOL = "memory_search", "memory_get"
 # Tells a model that there is a memory. Always the same, so that a host can show it before anything is asked.
@@ -61,7 +61,7 @@ class Assembled:
     be.
     """
 
-    messages: tuple[Message, ...]
+    messages: tuple[MessageDict, ...]
     start: int
     tokens: int
     addition: str = ""
@@ -101,7 +101,7 @@ class Recollection:
 
 
 def bootstrap(
-    memory: Memory, *, messages: Sequence[Message] = (), user: str | None = None, agent: str | None = None,
+    memory: Memory, *, messages: Sequence[MessageDict] = (), user: str | None = None, agent: str | None = None,
     tenant: str | None = None, session: str | None = None,
 ) -> Bootstrapped:  # fmt: skip
     """Begin or resume a session; `messages` are what the host has of it, of which known ones are kept once."""
@@ -110,7 +110,7 @@ def bootstrap(
 
 
 def assemble(
-    memory: Memory, messages: Sequence[Message], *, prompt: str | None = None, budget: int | None = None,
+    memory: Memory, messages: Sequence[MessageDict], *, prompt: str | None = None, budget: int | None = None,
     tokens: int | None = None, trim: bool = False, user: str | None = None, agent: str | None = None,
     tenant: str | None = None, session: str | None = None,
 ) -> Assembled:  # fmt: skip
@@ -145,7 +145,7 @@ def assemble(
 
 
 def commit(
-    memory: Memory, messages: Sequence[Message], *, key: str | None = None, heartbeat: bool = False,
+    memory: Memory, messages: Sequence[MessageDict], *, key: str | None = None, heartbeat: bool = False,
     user: str | None = None, agent: str | None = None, tenant: str | None = None, session: str | None = None,
 ) -> Committed:  # fmt: skip
     """Keep a turn: all of its messages or none, and each once, however often the host sends it.
@@ -162,7 +162,7 @@ def commit(
 
 
 def ingest(
-    memory: Memory, messages: Sequence[Message], *, heartbeat: bool = False, user: str | None = None,
+    memory: Memory, messages: Sequence[MessageDict], *, heartbeat: bool = False, user: str | None = None,
     agent: str | None = None, tenant: str | None = None, session: str | None = None,
 ) -> Committed:  # fmt: skip
     """Keep messages that come one by one, outside of a turn; for whole turns, `commit`."""
@@ -193,7 +193,7 @@ def recall(
     _check_range("max_tokens", max_tokens, _FEWEST_TOKENS, _MOST_TOKENS)
     _check_range("offset", offset, 0)
     owner = _owner(memory, user, agent, tenant, session)
-    page = Page(memory.settings, zone_of(memory.settings), max_tokens, READ_TOOL)
+    page = BoundedText(memory.settings, zone_of(memory.settings), max_tokens, READ_TOOL)
     if id is not None:
         unit = memory.get(id, user=owner["user"], agent=agent, tenant=tenant)
         return Recollection(page.heading() + page.memory(1, unit, start=offset))
@@ -207,7 +207,7 @@ def recall(
 
 
 def session_end(
-    memory: Memory, *, session: str, messages: Sequence[Message] = (), reason: str | None = None,
+    memory: Memory, *, session: str, messages: Sequence[MessageDict] = (), reason: str | None = None,
     user: str | None = None, agent: str | None = None, tenant: str | None = None,
 ) -> Committed:  # fmt: skip
     """End a session. What was committed is safe already; `messages` are what the host has of it, to be sure."""
@@ -227,7 +227,7 @@ def _owner(
     return {"user": name, "agent": agent, "tenant": tenant, "session": session}
 
 
-def _check_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
+def _check_messages(messages: Sequence[MessageDict]) -> tuple[MessageDict, ...]:
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping):
             raise InputError(f"message {number}: {shown(message)} is not a message; give role and content")
@@ -239,7 +239,7 @@ def _check_range(name: str, value: int | None, least: int, most: int = 2**40) ->
         raise InputError(f"{name} = {shown(value)} is not from {least:,} to {most:,}; give one that is")
 
 
-def _remember(memory: Memory, messages: Sequence[Message], key: str | None, owner: SessionOptions) -> Committed:
+def _remember(memory: Memory, messages: Sequence[MessageDict], key: str | None, owner: SessionOptions) -> Committed:
     own = [call.get("id") for message in messages for call in _calls_of(message) if _is_own(call)]
     kept = [(place, one) for place, given in enumerate(messages) if (one := _worth(given, own))]
     skipped = len(messages) - len(kept)
@@ -251,23 +251,23 @@ def _remember(memory: Memory, messages: Sequence[Message], key: str | None, owne
     return Committed("committed" if written else "duplicate", written, skipped)
 
 
-def _naming(key: str, place: int) -> Message:
+def _naming(key: str, place: int) -> MessageDict:
     """Return how a message of a turn is known, and which turn it belongs to."""
     id_ = f"{key}:{place}"
     return {"message_id": id_ if len(id_) <= MAX_NAME else digest("turn", key, place), "bundle_id": key}
 
 
-def _calls_of(message: Message) -> list[Message]:
+def _calls_of(message: MessageDict) -> list[MessageDict]:
     calls = message.get("tool_calls")
     return [one for one in calls if isinstance(one, Mapping)] if isinstance(calls, Sequence) else []
 
 
-def _is_own(call: Message) -> bool:
+def _is_own(call: MessageDict) -> bool:
     function = call.get("function")
     return isinstance(function, Mapping) and function.get("name") in (SEARCH_TOOL, READ_TOOL)
 
 
-def _worth(message: Message, own_calls: Sequence[object]) -> Message | None:
+def _worth(message: MessageDict, own_calls: Sequence[object]) -> MessageDict | None:
     """Return what of a message is to be remembered, if anything is.
 
     Memories that a tool of ours showed would otherwise come back as new ones, once more with every search.
@@ -299,7 +299,7 @@ class _Counted:
     prompt: int
 
     @classmethod
-    def of(cls, memory: Memory, messages: Sequence[Message], prompt: str | None, tokens: int | None) -> _Counted:
+    def of(cls, memory: Memory, messages: Sequence[MessageDict], prompt: str | None, tokens: int | None) -> _Counted:
         """Count messages; a host that counts more knows of more than their words."""
         count = Estimator(RATIOS[memory.settings.tokens.ratios])
         costs = [count(_written(one)) + _FRAME_TOKENS for one in messages]
@@ -326,14 +326,14 @@ class _Counted:
         return next((turn for turn in self.turns if self.before[turn] >= cut), self.turns[-1])
 
 
-def _written(message: Message) -> str:
+def _written(message: MessageDict) -> str:
     """Return what a model reads of a message, near enough to count it."""
     content, calls = message.get("content"), message.get("tool_calls")
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False) if content else ""
     return text + json.dumps(calls, ensure_ascii=False) if calls else text
 
 
-def _without_memory(messages: tuple[Message, ...], counted: _Counted, start: int, reason: str) -> Assembled:
+def _without_memory(messages: tuple[MessageDict, ...], counted: _Counted, start: int, reason: str) -> Assembled:
     return Assembled(messages[start:], start, counted.after(start), reason=reason)
 
 

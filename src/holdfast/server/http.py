@@ -28,7 +28,17 @@ from holdfast.memory import Memory
 from holdfast.server.access import Caller, Tokens, answer_for, refuse_shared
 from holdfast.server.host import HOST_VERBS
 from holdfast.server.inspector.site import Site
-from holdfast.server.limits import Answer, Keys, Metrics, Rate, Refused, ServerSettings, Work, read_body, read_json
+from holdfast.server.limits import (
+    IdempotencyKeys,
+    Rate,
+    Refused,
+    ServerMetrics,
+    ServerSettings,
+    T,
+    Work,
+    read_body,
+    read_json,
+)
 from holdfast.server.openapi import describe, draw_page
 from holdfast.verbs import (
     COMPACT_SESSION,
@@ -68,7 +78,7 @@ class Door:
         self._guarded = False
         self._quick = Work(settings.work, settings.waiting, "work")
         self._long = Work(max(1, settings.work // 2), settings.waiting, "long")
-        self._rate, self._keys, self._metrics = Rate(settings.rate), Keys(settings), Metrics()
+        self._rate, self._keys, self._metrics = Rate(settings.rate), IdempotencyKeys(settings), ServerMetrics()
         self._loaded: asyncio.Future[object] | None = None
         document = describe(__version__, ROUTED)
         self._document, self._page = json.dumps(document), draw_page(document)
@@ -155,7 +165,7 @@ class Door:
 
     # -------------------------------------------------------------------------------------------- for the pages
 
-    def work(self, call: Callable[[], Answer]) -> asyncio.Future[Answer]:
+    def work(self, call: Callable[[], T]) -> asyncio.Future[T]:
         """Begin a piece of quick work."""
         return self._quick.start(call)
 

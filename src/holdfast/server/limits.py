@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 from holdfast.errors import HoldfastError, InputError, ServerError, shown
 from holdfast.types import JSON
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 # People do not nest deeper; the checks of `Memory` allow metadata of 32 levels, inside of messages of a few.
 _MAX_DEPTH = 64
 # A key is an id of the caller's; longer ones are texts.
@@ -178,7 +178,7 @@ class Work:
         self._most = threads + waiting
         self.taken = 0
 
-    def start(self, work: Callable[[], Answer]) -> asyncio.Future[Answer]:
+    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Begin a piece of work.
 
         Raises:
@@ -191,7 +191,7 @@ class Work:
         future.add_done_callback(self._count_back)
         return future
 
-    def _count_back(self, future: asyncio.Future[Answer]) -> None:
+    def _count_back(self, future: asyncio.Future[T]) -> None:
         self.taken -= 1
         if not future.cancelled():
             future.exception()  # whoever asked may have gone: nobody else has to hear of it
@@ -204,7 +204,7 @@ class Work:
 # --------------------------------------------------------------------------------------------------------- keys
 
 
-class Keys:
+class IdempotencyKeys:
     """Answers of writes by the key that the caller gave: the same request again gets the same answer.
 
     Kept in memory and bounded, the oldest go first: a key is for repeating a request whose answer was lost.
@@ -251,7 +251,7 @@ class Keys:
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
-class Metrics:
+class ServerMetrics:
     """What has been answered since the start; names of routes only, nothing of what was asked."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from holdfast import __version__
 from holdfast.arguments import OwnerOptions, zone_of
 from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundError, shown
 from holdfast.memory import Memory
-from holdfast.text.quotes import NOTE_TOKENS, Page, named
+from holdfast.text.quotes import NOTE_TOKENS, BoundedText, named
 from holdfast.types import Contribution, Hit, Listed
 from holdfast.why import NAMING_OTHERS
 
@@ -54,14 +54,14 @@ MaxTokens = Annotated[
     int,
     Field(ge=_FEWEST_TOKENS, le=_MOST_TOKENS, description="Most tokens of the answer; what is left out is named."),
 ]
-Query = Annotated[str, Field(description="The question, in full and with names, as the user would put it.")]
+QuestionText = Annotated[str, Field(description="The question, in full and with names, as the user would put it.")]
 Session = Annotated[str, Field(description="Name of a conversation. Leave it out when you do not know one.")]
 Id = Annotated[str, Field(description="Id of a memory, exactly as search_memory or list_memories gives it.")]
 Ids = Annotated[
     list[str], Field(max_length=200, description="Ids of memories, as search_memory or list_memories gives them.")
 ]
 Metadata = Annotated[dict[str, Any], Field(description='JSON object to filter by later, as {"project": "x"}.')]
-Filters = Annotated[
+FiltersArgument = Annotated[
     dict[str, Any],
     Field(
         description='Filter on metadata and fields, as {"project": "x"} or {"event_time": {"gte": "2026-04-01"}}; '
@@ -136,8 +136,8 @@ class Tools:
         self._memory = memory
         self._scope = scope
 
-    def _page(self, most: int) -> Page:
-        return Page(self._memory.settings, zone_of(self._memory.settings), most)
+    def _page(self, most: int) -> BoundedText:
+        return BoundedText(self._memory.settings, zone_of(self._memory.settings), most)
 
     def remember(
         self, owner: Owner, text: Annotated[str, Field(description="One statement, complete by itself.")],
@@ -164,9 +164,9 @@ class Tools:
         return f"[{page.cut(f'{done.status}: id {named(done.id)}{took}', page.most)}]"
 
     def search_memory(
-        self, owner: Owner, query: Query, limit: Limit = 10,
+        self, owner: Owner, query: QuestionText, limit: Limit = 10,
         session: Annotated[Session, Field(description="Search this conversation alone.")] = "",
-        filters: Filters = {},
+        filters: FiltersArgument = {},
         as_of: Annotated[str, Field(description="Answer from what was known then, as 2026-04-02.")] = "",
         include_replaced: Replaced = False, max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
@@ -188,7 +188,9 @@ class Tools:
         heading = page.heading("recalled, best first") if items else ""
         return page.write(heading, items, lambda _: "raise max_tokens, or ask more narrowly", note)
 
-    def get_context(self, owner: Owner, query: Query, session: Session = "", max_tokens: MaxTokens = 2_000) -> str:
+    def get_context(
+        self, owner: Owner, query: QuestionText, session: Session = "", max_tokens: MaxTokens = 2_000
+    ) -> str:
         """Get one text with all that is worth knowing before you answer: rules, last turns, memories that fit.
 
         Call it at the start of a task or when the subject changes, with the user's message as `query`. Returns rules
@@ -207,7 +209,7 @@ class Tools:
         return self._page(max_tokens).write(context.text, [], lambda _: "", note)
 
     def why_recalled(
-        self, owner: Owner, query: Query, id: Id,  # noqa: A002 - the caller's word
+        self, owner: Owner, query: QuestionText, id: Id,  # noqa: A002 - the caller's word
         context_tokens: Annotated[int, Field(ge=0, description="Ask about the context of so many tokens.")] = 0,
         max_tokens: MaxTokens = 1_000,
     ) -> str:  # fmt: skip
@@ -287,7 +289,7 @@ class Tools:
     def list_memories(
         self, owner: Owner, ids: Ids = [],
         session: Annotated[Session, Field(description="Those of this conversation alone.")] = "",
-        filters: Filters = {},
+        filters: FiltersArgument = {},
         oldest_first: Annotated[bool, Field(description="Oldest first instead of newest first.")] = False,
         include_replaced: Replaced = False, limit: Limit = 20, offset: Offset = 0, max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip

@@ -529,7 +529,7 @@ class Settings:
             SettingsError: a key is unknown or a value lies outside its domain.
         """
         given = loading.read_origins(overrides or {}, file, os.environ if environ is None else environ)
-        recipe = given.get("recipe", loading.Given("default", ""))[0]
+        recipe = given.get("recipe", loading.SettingValue("default", ""))[0]
         if recipe not in RECIPES:
             raise SettingsError(f"recipe = {shown(recipe)}; choose one of {', '.join(RECIPES)}")
         start = cls.reference() if recipe == "reference" else cls()

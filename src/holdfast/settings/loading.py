@@ -40,7 +40,7 @@ _FIXED: Mapping[str, object] = {
 }  # fmt: skip
 _WANTED = {float: "a number", int: "a whole number", str: "text", bool: "true or false", tuple: "a list of names"}
 Triple = tuple[float, float, float]
-Keys = TypeVar("Keys")
+T = TypeVar("T")
 GroupRule = Callable[[Any], None]
 
 
@@ -87,7 +87,7 @@ def cosine(default: float, doc: str, *, internal: bool = False) -> Any:  # noqa:
 
 
 @dataclass_transform(frozen_default=True)
-def group(name: str, *rules: GroupRule) -> Callable[[type[Keys]], type[Keys]]:
+def group(name: str, *rules: GroupRule) -> Callable[[type[T]], type[T]]:
     """Make a frozen dataclass of a class of keys; it checks each against its domain, and the rules over several."""
 
     def check(self: Any) -> None:  # noqa: ANN401 - any group
@@ -96,7 +96,7 @@ def group(name: str, *rules: GroupRule) -> Callable[[type[Keys]], type[Keys]]:
         for rule in rules:
             rule(self)
 
-    def make(kind: type[Keys]) -> type[Keys]:
+    def make(kind: type[T]) -> type[T]:
         kind.__post_init__ = check  # type: ignore[attr-defined]  # what a dataclass calls when it is built
         return dataclasses.dataclass(frozen=True, slots=True)(kind)
 
@@ -170,7 +170,7 @@ class Unread(str):
     __slots__ = ()
 
 
-class Given(NamedTuple):
+class SettingValue(NamedTuple):
     """A value that somebody gave, and where: `argument`, `file …` or `environment …`."""
 
     value: object
@@ -179,18 +179,20 @@ class Given(NamedTuple):
 
 def read_origins(
     overrides: Mapping[str, object], file: str | Path | None, environ: Mapping[str, str]
-) -> dict[str, Given]:
+) -> dict[str, SettingValue]:
     """Return what was given, by dotted key: the file's values, then the environment's, then the arguments."""
     path = _settings_file(file, environ)
-    given = {} if path is None else {key: Given(value, f"file {path}") for key, value in _read_toml(path).items()}
+    given = (
+        {} if path is None else {key: SettingValue(value, f"file {path}") for key, value in _read_toml(path).items()}
+    )
     for name, text in environ.items():
         if name.startswith(_PREFIX) and name not in (_FILE_VARIABLE, _TOKEN_VARIABLE):
             key = name.removeprefix(_PREFIX).lower().replace("__", ".")
-            given[key] = Given(Unread(text), f"environment {name}")
-    return given | {key: Given(value, _ARGUMENT) for key, value in _flatten(overrides).items()}
+            given[key] = SettingValue(Unread(text), f"environment {name}")
+    return given | {key: SettingValue(value, _ARGUMENT) for key, value in _flatten(overrides).items()}
 
 
-def changed_groups(settings: Any, given: Mapping[str, Given]) -> dict[str, Any]:  # noqa: ANN401 - it knows the groups
+def changed_groups(settings: Any, given: Mapping[str, SettingValue]) -> dict[str, Any]:  # noqa: ANN401 - it knows the groups
     """Return the groups of `settings` that differ when the given values are in place.
 
     Raises:
@@ -214,7 +216,7 @@ def _replace_keys(name: str, group: Any, keys: Mapping[str, Any]) -> Any:  # noq
         raise SettingsError(str(error) if str(error).startswith(name) else f"{name}.{error}") from error
 
 
-def _convert(settings: Any, key: str, given: Given) -> tuple[str, str, object]:  # noqa: ANN401 - it knows the groups
+def _convert(settings: Any, key: str, given: SettingValue) -> tuple[str, str, object]:  # noqa: ANN401 - it knows the groups
     """Find the setting that a dotted key names, and give the value its type."""
     name, _, rest = key.partition(".")
     field, _, entry = rest.partition(".")

@@ -249,7 +249,7 @@ class SimilarityEvidence:
     durable: tuple[tuple[float, ...], ...]
 
 
-Query = LexicalQuery | DenseQuery | HyperQuery | TimeQuery | DocumentQuery | StatementQuery
+StoreQuery = LexicalQuery | DenseQuery | HyperQuery | TimeQuery | DocumentQuery | StatementQuery
 
 
 class Reading(Protocol):
@@ -257,7 +257,7 @@ class Reading(Protocol):
 
     view: View
 
-    def propose(self, query: Query, depth: int, deadline: Deadline) -> Proposal:
+    def propose(self, query: StoreQuery, depth: int, deadline: Deadline) -> Proposal:
         """Return visible units that may be among the `depth` best, in no order, ties included.
 
         Words: at least the best that hold a term. Vectors: what may be nearest. Hypervectors: those above the noise.
@@ -536,13 +536,13 @@ class Store(Protocol):
         ...
 
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 # For what is asked outside of a question: all there is, and no time limit.
 ALL = 2**31
 NO_HURRY = Deadline.start(lambda: 0.0, 1.0)
 
 
-def look(store: Store, view: View, ask: Callable[[Reading], Answer]) -> Answer:
+def look(store: Store, view: View, ask: Callable[[Reading], T]) -> T:
     """Ask one thing of the present state."""
     with store.reading(view) as reading:
         return ask(reading)

@@ -24,9 +24,9 @@ _MOST_NAMED = 20
 # What is kept is the same at any time; a view has to name one.
 _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 # Is told which step is under way, how many units are done in it, and how many there are.
-Progress = Callable[[str, int, int], None]
+CopyProgress = Callable[[str, int, int], None]
 # Writes marks, and says what became of each; see `Store.mark`.
-Write = Callable[[Sequence[Mark]], list[Written | None]]
+WriteBatch = Callable[[Sequence[Mark]], list[Written | None]]
 # What tells one thing that is kept from the others of its tenant.
 _Place = tuple[str, str | None, str]
 
@@ -38,7 +38,7 @@ class Copyable(Store, Protocol):
         """Return the names of all that have something here, or had."""
         ...
 
-    def loading(self, units: int) -> AbstractContextManager[Write]:
+    def loading(self, units: int) -> AbstractContextManager[WriteBatch]:
         """Return how about so many units are written at once.
 
         At the end of the block it is as if they had been written bit by bit; not before.
@@ -71,7 +71,7 @@ class Copied:
         return self.different == 0
 
 
-def copy_store(source: Copyable, target: Copyable, progress: Progress = lambda _step, _done, _of: None) -> Copied:
+def copy_store(source: Copyable, target: Copyable, progress: CopyProgress = lambda _step, _done, _of: None) -> Copied:
     """Copy all tenants, then compare both stores; done again, it goes on.
 
     Raises:
@@ -117,14 +117,14 @@ def view_of(tenant: str) -> View:
 class _Copying:
     """Copies into one store, and counts."""
 
-    def __init__(self, target: Copyable, space: str | None, units: int, progress: Progress) -> None:
+    def __init__(self, target: Copyable, space: str | None, units: int, progress: CopyProgress) -> None:
         self._target = target
         self._space = space
         self._units = units
         self._progress = progress
         self._written, self._compared = 0, 0
 
-    def copy(self, report: Copied, reading: Reading, write: Write) -> Copied:
+    def copy(self, report: Copied, reading: Reading, write: WriteBatch) -> Copied:
         """Write what a tenant has, in the order in which it was first written."""
         found = iter(reading.kept(whole=True))
         while batch := [*islice(found, _TOGETHER)]:

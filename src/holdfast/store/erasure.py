@@ -12,15 +12,14 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.store.rows import EPOCH, GLOBAL, Found, Row, columns, unit_of
+from holdfast.store.rows import EPOCH, GLOBAL, RunStatement, UnitRow, columns, unit_of
 from holdfast.types import JSON, Document, Unit
 
-Run = Callable[..., Found]
 # Is told the key, the tenant and the user of every unit that changed.
-Record = Callable[[int, str, str], None]
+RecordChange = Callable[[int, str, str], None]
 # A unit that is to go: key, tenant, user, id. Erasing it takes no more, and reading it takes longer.
 Doomed = tuple[int, str, str, str]
-doomed_of: Callable[[Row], Doomed] = itemgetter(0, 8, 9, 10)
+doomed_of: Callable[[UnitRow], Doomed] = itemgetter(0, 8, 9, 10)
 
 
 def _words(unit: Unit) -> list[str]:
@@ -30,7 +29,7 @@ def _words(unit: Unit) -> list[str]:
     return [unit.text, *(text for text in other if text and text != unit.text), *given]
 
 
-def pieces_of(run: Run, rows: Sequence[Row], documents: Sequence[Document]) -> list[bytes]:
+def pieces_of(run: RunStatement, rows: Sequence[UnitRow], documents: Sequence[Document]) -> list[bytes]:
     """Return what the proof will look for: words of every version, vectors, documents; of many units, of some."""
     some = rows[:: max(1, len(rows) // _MOST_WINDOWS)]
     keys = json.dumps([row[0] for row in some])
@@ -54,9 +53,9 @@ _MOST_WINDOWS, _MOST_SHORT = 512, 32  # short ones are searched for one by one
 _KEPT_TOGETHER, _APART = 256, b"\xff\xff\xff\xff"
 
 
-def resting_on(run: Run, units: Sequence[Doomed]) -> list[Row]:
+def resting_on(run: RunStatement, units: Sequence[Doomed]) -> list[UnitRow]:
     """Return the row of every summary that has one of `units` in its lineage, directly or through another summary."""
-    found: dict[str, Row] = {}
+    found: dict[str, UnitRow] = {}
     for (tenant, user), gone in _ids_of_owners(units).items():
         rows = [row for row in run("owner_summaries", {"tenant": tenant, "user": user}) if row[10] not in gone]
         left = [(row, unit) for row in rows if (unit := unit_of(row)).lineage is not None]
@@ -74,7 +73,7 @@ def _ids_of_owners(units: Iterable[Doomed]) -> dict[tuple[str, str], set[str]]:
     return dict(sorted(found.items()))
 
 
-def erase(run: Run, units: Sequence[Doomed], record: Record) -> list[str]:
+def erase(run: RunStatement, units: Sequence[Doomed], record: RecordChange) -> list[str]:
     """Delete `units` with their versions and vectors, and every trace of their ids; return what was uncovered.
 
     A unit that one of them superseded stays superseded. `record` is told of every unit that changed.
@@ -95,7 +94,7 @@ def erase(run: Run, units: Sequence[Doomed], record: Record) -> list[str]:
     return uncovered
 
 
-def _erase_ids(run: Run, owner: Mapping[str, JSON], gone: set[str], record: Record) -> None:
+def _erase_ids(run: RunStatement, owner: Mapping[str, JSON], gone: set[str], record: RecordChange) -> None:
     """Take the ids of erased units out of what other units say of them."""
     for (key,) in run("forget_superseders", {**owner, "erased": ERASED}).fetchall():
         record(key, owner["tenant"], owner["user"])
@@ -109,7 +108,7 @@ def _erase_ids(run: Run, owner: Mapping[str, JSON], gone: set[str], record: Reco
         run("rewrite_version", {**_body(unit), "key": key, "version": version})
 
 
-def _without(run: Run, unit: Unit, gone: set[str]) -> Unit:
+def _without(run: RunStatement, unit: Unit, gone: set[str]) -> Unit:
     """Return a unit without those of the ids that name nothing for it any more: of its owner, or of everyone."""
     owners = (unit.user or GLOBAL, GLOBAL)
     unknown = {
@@ -128,7 +127,7 @@ def _body(unit: Unit) -> dict[str, JSON]:
     return {"body": row["body"], "checksum": row["checksum"]}
 
 
-def erase_owner(run: Run, tenant: str, user: str) -> tuple[str | None, str]:
+def erase_owner(run: RunStatement, tenant: str, user: str) -> tuple[str | None, str]:
     """Take an owner out of the feed, and of what was measured.
 
     Whoever follows the feed hears of a new epoch instead. Return the old and the new.
@@ -157,7 +156,7 @@ def windows(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
     return [*long[:: max(1, len(long) // _MOST_WINDOWS)], *short[:: max(1, len(short) // _MOST_SHORT)]]
 
 
-def surviving(run: Run, pieces: Iterable[bytes]) -> set[bytes]:
+def surviving(run: RunStatement, pieces: Iterable[bytes]) -> set[bytes]:
     """Return the pieces that units which are kept say too: finding those proves nothing."""
     kept = run("kept", {})
     batches = iter(lambda: _APART.join(data for (data,) in kept.fetchmany(_KEPT_TOGETHER)), b"")

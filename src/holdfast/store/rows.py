@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ GLOBAL = ""  # how a global unit's missing user is written: a unique key cannot 
 # version only its number.
 Repeated = tuple[str | None, str | None, str | None, int, str | None, int | None, str | None]
 # key, body, checksum, superseded by, access count, covered by, gate, why superseded, and what is repeated
-Row = tuple[int, str, int, str | None, int, str | None, str | None, str | None, *Repeated]
+UnitRow = tuple[int, str, int, str | None, int, str | None, str | None, str | None, *Repeated]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Fresh:
     vectors: dict[int, tuple[int, NDArray[np.float32]]] = field(default_factory=dict)
 
 
-class Found(Protocol):
+class ResultRows(Protocol):
     """What a statement gives: rows, once, in order."""
 
     @property
@@ -60,10 +60,13 @@ class Found(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
+RunStatement = Callable[..., ResultRows]  # runs a statement, by its name or its text, with its values
+
+
 class UnitRows(Protocol):
     """The rows of a store in SQL, as its writing verbs need them: statements by name, inside a transaction."""
 
-    def run(self, name: str, values: Mapping[str, Any]) -> Found:
+    def run(self, name: str, values: Mapping[str, Any]) -> ResultRows:
         """Run the statement called `name`."""
         ...
 
@@ -75,11 +78,11 @@ class UnitRows(Protocol):
         """Let the whole store agree on something."""
         ...
 
-    def find(self, tenant: str, user: str | None, unit_id: str) -> Row | None:
+    def find(self, tenant: str, user: str | None, unit_id: str) -> UnitRow | None:
         """Return the row of one owner's unit."""
         ...
 
-    def find_seen(self, view: View, unit_id: str) -> Row:
+    def find_seen(self, view: View, unit_id: str) -> UnitRow:
         """Return the owner's unit of that id, else the global one; `NotFoundError` when there is none."""
         ...
 
@@ -137,7 +140,7 @@ def unit_keys(unit: Unit) -> dict[str, JSON]:
     return {"tenant": unit.tenant, "user": unit.user or GLOBAL, "id": unit.id, "version": unit.version}
 
 
-def unit_of(row: Row) -> Unit:
+def unit_of(row: UnitRow) -> Unit:
     """Return the unit of a row whose checksum holds, and whose columns say what its body says."""
     key, body, checksum, superseded_by, access_count, covered_by, gate, why, *repeated = row
     _check_body(key, body, checksum)
@@ -160,7 +163,7 @@ def unit_of(row: Row) -> Unit:
 class ReadUnits(Sequence[Unit]):
     """The units of some rows, each read when it is asked for: who erases a million hardly looks at all of them."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[UnitRow]) -> None:
         self._rows = rows
 
     def __len__(self) -> int:

@@ -24,9 +24,9 @@ from holdfast.store.contract import (
 from holdfast.store.rows import (
     GLOBAL,
     SPACE,
-    Found,
     Fresh,
-    Row,
+    RunStatement,
+    UnitRow,
     UnitRows,
     check_vectors,
     columns,
@@ -125,14 +125,14 @@ class Marker:
         self.fresh.units[key] = (checksum, unit, mark.summary.analyse(unit))
         return Written(unit.id, "added" if before is None else "updated", unit.version)
 
-    def _as_read(self, unit: Unit) -> Row | None:
+    def _as_read(self, unit: Unit) -> UnitRow | None:
         """Return the row of a turn that is still as it was read, and still to be covered."""
         row = self._database.find(unit.tenant, unit.user, unit.id)
         if row is None or row[3] is not None or row[5] is not None:
             return None
         return row if unit_of(row).version == unit.version else None
 
-    def uncover(self, row: Row, at: datetime) -> None:
+    def uncover(self, row: UnitRow, at: datetime) -> None:
         """Withdraw the summary that stands for a turn: it no longer says what its turns say."""
         turn = unit_of(row)
         if turn.covered_by is None:
@@ -143,7 +143,7 @@ class Marker:
             self._database.record_change(summary[0], turn.tenant, turn.user or GLOBAL)
         self._uncover_all(turn, turn.covered_by)
 
-    def release(self, row: Row) -> None:
+    def release(self, row: UnitRow) -> None:
         """Let the turns speak again that a summary stood for; it no longer counts, or not for ever."""
         summary = unit_of(row)
         if summary.lineage is not None:
@@ -200,7 +200,6 @@ class Marker:
             chain.append(found[0])
 
 
-Run = Callable[..., Found]
 # As many as are read at once: enough that a statement costs little of it, few enough for any memory.
 _READ_TOGETHER = 500
 
@@ -208,7 +207,7 @@ _READ_TOGETHER = 500
 # ---------------------------------------------------------------------------------------------------- reading
 
 
-def read_all(run: Run, view: View, *, whole: bool) -> Iterator[Document | Kept]:
+def read_all(run: RunStatement, view: View, *, whole: bool) -> Iterator[Document | Kept]:
     """Yield all that an owner has; see `Reading.kept`."""
     keys = {"tenant": view.tenant, "user": view.user, "whole": int(whole)}
     if view.session is None:
@@ -218,7 +217,7 @@ def read_all(run: Run, view: View, *, whole: bool) -> Iterator[Document | Kept]:
         yield from read_kept(run, found[start : start + _READ_TOGETHER])
 
 
-def _documents(run: Run, view: View, keys: dict[str, Any]) -> Iterator[Document]:
+def _documents(run: RunStatement, view: View, keys: dict[str, Any]) -> Iterator[Document]:
     for (key,) in run("kept_document_keys", keys).fetchall():
         user, name, core, body, checksum = run("kept_document", {"key": key}).fetchone()
         if zlib.crc32(body) != checksum:
@@ -226,7 +225,7 @@ def _documents(run: Run, view: View, keys: dict[str, Any]) -> Iterator[Document]
         yield Document(view.tenant, user or None, name, body, core=bool(core), here=False)
 
 
-def read_kept(run: Run, keys: Sequence[int]) -> Iterator[Kept]:
+def read_kept(run: RunStatement, keys: Sequence[int]) -> Iterator[Kept]:
     """Yield units by their keys, in the order in which they were written."""
     asked = {"keys": json.dumps([*keys])}
     versions: dict[int, list[Unit]] = {}
@@ -310,7 +309,7 @@ def _goes_on(known: Kept, given: Kept) -> bool:
     return any(held is None and told is not None for held, told in pairs)
 
 
-def _write_fate(run: Run, key: int, kept: Kept) -> None:
+def _write_fate(run: RunStatement, key: int, kept: Kept) -> None:
     unit = kept.unit
     run("write_fate", {
         "key": key,

@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 from holdfast.errors import InputError, shown
-from holdfast.store.rows import GLOBAL, Row, UnitRows, unit_of
+from holdfast.store.rows import GLOBAL, UnitRow, UnitRows, unit_of
 from holdfast.store.updates import Marker
 from holdfast.types import FIELDS, Analysis, Draft, Unit, View, Written
 
@@ -60,7 +60,7 @@ class Writer:
         rows = self._run("last_turns", {**keys, "limit": limit}).fetchall()
         return [self._as_first_said(row) for row in reversed(rows)]
 
-    def _as_first_said(self, row: Row) -> Unit:
+    def _as_first_said(self, row: UnitRow) -> Unit:
         unit = unit_of(row)
         first = self._run("first_version", {"key": row[0]}).fetchone() if unit.version > 1 else None
         return unit if first is None else unit_of(first)
@@ -84,7 +84,7 @@ class Writer:
         self._marker.fresh.units[key] = (checksum, unit, draft.analyse(unit))
         return Written(unit.id, "added" if row is None else "updated", unit.version)
 
-    def _restated(self, row: Row, draft: Draft) -> Unit:
+    def _restated(self, row: UnitRow, draft: Draft) -> Unit:
         """Return what a known unit becomes: an id that the caller gave takes new content, a message stays."""
         known = unit_of(row)
         if not draft.id_given:
@@ -105,7 +105,7 @@ class Writer:
             self._refuse_taken(row, draft)
         return unit
 
-    def _refuse_taken(self, row: Row, draft: Draft) -> None:
+    def _refuse_taken(self, row: UnitRow, draft: Draft) -> None:
         """Let no document write over what is no part of it, and nobody but a document over its parts."""
         [document] = self._run("document_of_unit", {"key": row[0]}).fetchone()
         if document == draft.document:
@@ -124,7 +124,7 @@ class Writer:
         kept = self._database.find(unit.tenant, unit.user, unit.id)
         return unit if kept is None else unit_of(kept)
 
-    def _restate(self, row: Row, unit: Unit) -> int:
+    def _restate(self, row: UnitRow, unit: Unit) -> int:
         """Write a new version; a summary of what the unit no longer says, or says for a time only, is withdrawn."""
         known = unit_of(row)
         checksum = self._database.replace(row[0], unit)

@@ -21,7 +21,7 @@ from holdfast.store.filters import parse_filter
 from holdfast.text import analyse
 from holdfast.types import Analysis, Deadline, Draft, Unit, View, Written
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 Vector = NDArray[np.float32]
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=30)
@@ -128,7 +128,7 @@ class Asker:
         waiting = self.store.waiting(SPACE, EVERYTHING)
         self.store.put_vectors(SPACE, waiting, np.array([vector_of(one) for one in waiting]))
 
-    def look(self, ask: Callable[[contract.Reading], Answer]) -> Answer:
+    def look(self, ask: Callable[[contract.Reading], T]) -> T:
         return contract.look(self.store, self.view, ask)
 
     def units(self, *names: str) -> dict[str, Unit]:
@@ -159,7 +159,9 @@ class Asker:
         found = self.look(lambda reading: reading.evidence(contract.DenseQuery(space, EAST), names))
         return dict(zip(found.ids, found.vectors, strict=True))
 
-    def propose(self, query: contract.Query, depth: int = EVERYTHING, *, late: bool = False) -> contract.Proposal:
+    def propose(
+        self, query: contract.StoreQuery, depth: int = EVERYTHING, *, late: bool = False
+    ) -> contract.Proposal:
         deadline = expired_deadline() if late else no_deadline()
         return self.look(lambda reading: reading.propose(query, depth, deadline))
 

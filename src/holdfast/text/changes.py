@@ -165,7 +165,7 @@ class Assertion:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StatementChange:
     """A replaced value: its slot, the value that goes, the one that comes ("" when none), the rule and the words."""
 
     slot: str
@@ -220,14 +220,14 @@ def read_told(unit: Unit) -> tuple[Assertion, ...]:
 
 def find_changes(
     new: Iterable[Assertion], old: Iterable[Assertion], functional: frozenset[str] = frozenset()
-) -> tuple[Change, ...]:
+) -> tuple[StatementChange, ...]:
     """Return every change that the assertions of one unit make to those of an earlier one, each once."""
     earlier = tuple(old)
     found = (find_change(one, other, functional) for one in new for other in earlier)
     return tuple(dict.fromkeys(one for one in found if one))
 
 
-def find_change(new: Assertion, old: Assertion, functional: frozenset[str] = frozenset()) -> Change | None:
+def find_change(new: Assertion, old: Assertion, functional: frozenset[str] = frozenset()) -> StatementChange | None:
     """Return how `new` changes what `old` said, or None. The caller knows that `new` is the later one.
 
     `functional` names the slots declared to have one value (C8: none by default), such as `lives_in` or `has car`:
@@ -236,7 +236,7 @@ def find_change(new: Assertion, old: Assertion, functional: frozenset[str] = fro
     if new.speaker != old.speaker or old.ended or new.adds or new.planned or old.planned:
         return None
     rule = _rule(new, old, functional)
-    return Change(old.slot, old.value, "" if new.ended else new.value, rule, new.marker) if rule else None
+    return StatementChange(old.slot, old.value, "" if new.ended else new.value, rule, new.marker) if rule else None
 
 
 def _rule(new: Assertion, old: Assertion, functional: frozenset[str]) -> str:

@@ -42,9 +42,9 @@ from holdfast.text.time_expressions import (
     READERS,
     UNIT,
     WEEKDAY,
-    Meaning,
+    ExpressionReader,
     QuestionTime,
-    Reader,
+    TimeMeaning,
     measure,
     phrase,
     plain,
@@ -307,12 +307,12 @@ _PARTS: tuple[tuple[re.Pattern[str], Narrowing], ...] = tuple(
 # ------------------------------------------------------------------------------------------ named times
 
 
-class Moment(NamedTuple):
+class TimePoint(NamedTuple):
     """One expression: where it stands, what it means, and what it would mean at another time."""
 
     start: int
     end: int
-    meaning: Meaning
+    meaning: TimeMeaning
     span_at: Callable[[QuestionTime], LocalSpan | None]
 
 
@@ -357,7 +357,7 @@ def _find_named(text: str, asked: QuestionTime) -> Iterator[_Named]:
             yield named
 
 
-def _find_moments(text: str, asked: QuestionTime) -> list[Moment]:
+def _find_moments(text: str, asked: QuestionTime) -> list[TimePoint]:
     """Return what the readers find, in text order."""
     return _drop_overlapping(
         moment
@@ -367,9 +367,9 @@ def _find_moments(text: str, asked: QuestionTime) -> list[Moment]:
     )
 
 
-def _drop_overlapping(found: Iterable[Moment]) -> list[Moment]:
+def _drop_overlapping(found: Iterable[TimePoint]) -> list[TimePoint]:
     """Return moments in text order; of two that overlap the longer one stays."""
-    kept: list[Moment] = []  # in text order, so that only the one before a place can overlap what is put there
+    kept: list[TimePoint] = []  # in text order, so that only the one before a place can overlap what is put there
     for moment in sorted(found, key=lambda moment: moment.start - moment.end):
         place = bisect_left(kept, moment.end, key=lambda other: other.start)
         if place == 0 or kept[place - 1].end <= moment.start:
@@ -377,7 +377,7 @@ def _drop_overlapping(found: Iterable[Moment]) -> list[Moment]:
     return kept
 
 
-def _read_moment(match: re.Match[str], reader: Reader, asked: QuestionTime) -> Moment | None:
+def _read_moment(match: re.Match[str], reader: ExpressionReader, asked: QuestionTime) -> TimePoint | None:
     """Read a match with what stands before it and narrows it: "early in", "the second week of"."""
     meaning = reader(match, asked)
     if meaning is None:
@@ -398,15 +398,17 @@ def _read_moment(match: re.Match[str], reader: Reader, asked: QuestionTime) -> M
 
     if parts:
         meaning = meaning._replace(span=span_at(asked), needs=FREE)
-    return Moment(start, match.end(), meaning, span_at)
+    return TimePoint(start, match.end(), meaning, span_at)
 
 
-def _find_link(text: str, first: Moment, second: Moment) -> re.Match[str] | None:
+def _find_link(text: str, first: TimePoint, second: TimePoint) -> re.Match[str] | None:
     link = _LINK.fullmatch(text, first.end, second.start)
     return link if link and (not link["comma"] or (first.meaning.bare and second.meaning.bare)) else None
 
 
-def _resolve(text: str, run: Sequence[Moment], links: Sequence[re.Match[str]], asked: QuestionTime) -> _Named | None:
+def _resolve(
+    text: str, run: Sequence[TimePoint], links: Sequence[re.Match[str]], asked: QuestionTime
+) -> _Named | None:
     start, end = run[0].start, run[-1].end
     left = text[max(0, start - _PREFIX_CHARACTERS) : start]
     free = not run[0].meaning.needs and _GONE_BY.match(text, start, end)
@@ -434,7 +436,7 @@ def _find_preposition(left: str, *, free: bool) -> re.Match[str] | None:
     return prefix
 
 
-def _is_time(run: Sequence[Moment], preposition: str) -> bool:
+def _is_time(run: Sequence[TimePoint], preposition: str) -> bool:
     """Return whether the run is a time: by itself, after its preposition, or as one end of a range."""
     needs = [moment.meaning.needs for moment in run]
     if len(run) > 1 and (preposition in {"from", "between"} or not all(needs)):
@@ -442,7 +444,7 @@ def _is_time(run: Sequence[Moment], preposition: str) -> bool:
     return not needs[0] or preposition in needs[0]
 
 
-def _hull(run: Sequence[Moment], asked: QuestionTime, *, chain: bool) -> LocalSpan | None:
+def _hull(run: Sequence[TimePoint], asked: QuestionTime, *, chain: bool) -> LocalSpan | None:
     """Return the span that holds a run.
 
     In a chain ("from … to …") the end whose year is known fixes the other. In a list ("January and March") each may

@@ -204,12 +204,12 @@ def is_counted(text: str) -> bool:
 
 # ------------------------------------------------------------------------------------------------- what verbs mean
 
-Form = Literal["base", "third", "ing", "past"]
-_FORMS: tuple[Form, ...] = ("base", "third", "ing", "past")
+VerbForm = Literal["base", "third", "ing", "past"]
+_FORMS: tuple[VerbForm, ...] = ("base", "third", "ing", "past")
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class VerbMeaning:
     """What a verb phrase says: its relation, whether it swaps the sides or denies, and what the object must be."""
 
     relation: str
@@ -225,37 +225,37 @@ def _rows(name: str, columns: int) -> Iterator[list[str]]:
         yield parts + [""] * (columns - len(parts))
 
 
-def _verbs() -> Iterator[tuple[tuple[str, ...], tuple[Form, Meaning]]]:
+def _verbs() -> Iterator[tuple[tuple[str, ...], tuple[VerbForm, VerbMeaning]]]:
     """Yield every form of every verb phrase, with what it means."""
     for named, verb, particle, shape in _rows("verbs", 4):
         inverse, relation = named == "has_part", named.lstrip("!")
         kind: ObjectShape = shape or "thing"  # type: ignore[assignment]
         meaning = (
-            Meaning("part_of", "inverse", inverse=True, shape=kind)
+            VerbMeaning("part_of", "inverse", inverse=True, shape=kind)
             if inverse
-            else Meaning(relation, "verb", shape=kind, denies=named.startswith("!"))
+            else VerbMeaning(relation, "verb", shape=kind, denies=named.startswith("!"))
         )
         for form, word in zip(_FORMS, verb.split(), strict=True):
             if word != "-":
                 yield (word, *particle.split()), (form, meaning)
 
 
-def _states() -> Iterator[tuple[tuple[str, ...], Meaning]]:
+def _states() -> Iterator[tuple[tuple[str, ...], VerbMeaning]]:
     """Yield what may follow am, is and are, with what it means."""
     for relation, phrases, shape in _rows("states", 3):
         swapped = relation.startswith("~")
         kind: ObjectShape = shape or "thing"  # type: ignore[assignment]
-        meaning = Meaning(relation.lstrip("~"), "passive" if swapped else "state", swapped, kind)
+        meaning = VerbMeaning(relation.lstrip("~"), "passive" if swapped else "state", swapped, kind)
         for phrase in phrases.split(" / "):
             yield tuple(phrase.split()), meaning
 
 
 VERBS, STATES = dict(_verbs()), dict(_states())
 _LONGEST_VERB, _LONGEST_STATE = max(map(len, VERBS)), max(map(len, STATES))
-_COPULA = Meaning("instance_of", "copula")
-_LIVES = Meaning("lives_in", "shift", shape="place")
-_USES = Meaning("uses", "shift")
-_WORKS = Meaning("works_at", "shift", shape="name")
+_COPULA = VerbMeaning("instance_of", "copula")
+_LIVES = VerbMeaning("lives_in", "shift", shape="place")
+_USES = VerbMeaning("uses", "shift")
+_WORKS = VerbMeaning("works_at", "shift", shape="name")
 
 BE, _WAS = frozenset({"am", "is", "are"}), frozenset({"was", "were"})
 _QUIT, _LASTING = word_set("quitting"), word_set("lasting")
@@ -266,7 +266,7 @@ PASSED_OVER = ADVERBS | _NEGATIONS
 _PERFECTS = _QUIT | {"been"} | {phrase[0] for phrase, (form, _) in VERBS.items() if form == "past"}
 _AUXILIARY_KINDS = {"do": "do", "does": "do"} | dict.fromkeys(BE, "be") | dict.fromkeys(_WAS, "was")
 # The auxiliary before a verb decides which of its forms states something about now.
-_FORMS_AFTER: dict[str, tuple[Form, ...]] = {
+_FORMS_AFTER: dict[str, tuple[VerbForm, ...]] = {
     "": ("base", "third", "past"),
     "do": ("base",),
     "cannot": ("base",),
@@ -298,10 +298,10 @@ _CONTRASTS = (("not",), ("but", "not"), (",", "not"), (",", "but", "not"), ("ins
 class VerbGroup:
     """A verb group: its meaning, where its objects begin, whether it is denied, the form its subject must fit."""
 
-    meaning: Meaning
+    meaning: VerbMeaning
     end: int
     negated: bool
-    form: Form | None = None
+    form: VerbForm | None = None
     verb: str = ""
 
 
@@ -429,7 +429,7 @@ def shift(s: Sentence, v: int) -> _Shift | None:
     return None
 
 
-def _move(s: Sentence, p: int, meaning: Meaning) -> _Shift | None:
+def _move(s: Sentence, p: int, meaning: VerbMeaning) -> _Shift | None:
     p += s.at(p) in WAYS and s.at(p + 1) in {"from", "to", "in", "into"}
     if s.at(p) == "from" and (old := read_object(s, p + 1, meaning.shape)) and s.at(old[1]) == "to":
         return _exchange(s, meaning, old, read_object(s, old[1] + 1, meaning.shape))
@@ -443,7 +443,9 @@ def _move(s: Sentence, p: int, meaning: Meaning) -> _Shift | None:
     return None
 
 
-def _exchange(s: Sentence, meaning: Meaning, old: tuple[Name, int], new: tuple[Name, int] | None) -> _Shift | None:
+def _exchange(
+    s: Sentence, meaning: VerbMeaning, old: tuple[Name, int], new: tuple[Name, int] | None
+) -> _Shift | None:
     if new is None or _is_long_ago(s, new[1]):
         return None
     return VerbGroup(meaning, old[1], negated=False), [new[0], replace(old[0], denied=True)], new[1]

@@ -279,7 +279,7 @@ def named(name: str) -> str:
     return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
-class Page:
+class BoundedText:
     """A text that keeps a limit of tokens: as many items as fit, and a note on the others."""
 
     def __init__(self, settings: Settings, zone: tzinfo, most: int, reader: str = "list_memories") -> None:

@@ -29,7 +29,7 @@ _NAMELESS = ("", "is reset", "gone")
 
 
 @dataclass(slots=True)
-class _Entry:
+class _LedgerEntry:
     """A fact or an instruction while statements are entered: what a later one may change, and who said it."""
 
     said: Assertion
@@ -37,7 +37,7 @@ class _Entry:
     confidence: float = 1.0
     document: str = ""
     told: Instruction | None = None
-    replaced: _Entry | None = None
+    replaced: _LedgerEntry | None = None
     ended_by: Unit | None = None
 
     @property
@@ -69,8 +69,8 @@ class _Ledger:
     aliases: Aliases
     functional: frozenset[str] = frozenset()
     successors: Mapping[str, Unit] = field(default_factory=dict)
-    holding: dict[tuple[str, ...], _Entry] = field(default_factory=dict)
-    ended: list[_Entry] = field(default_factory=list)
+    holding: dict[tuple[str, ...], _LedgerEntry] = field(default_factory=dict)
+    ended: list[_LedgerEntry] = field(default_factory=list)
     plans: list[Assertion] = field(default_factory=list)
 
     def enter(self, unit: Unit, document: str) -> None:
@@ -86,7 +86,7 @@ class _Ledger:
                 replaced += [one for one in own if not one.told and find_change(new, one.said, self.functional)]
         self._end(replaced, unit)
         for statement, confidence in _statements(unit, said, replaced):
-            self._add(_Entry(statement, [unit], confidence, document), replaced)
+            self._add(_LedgerEntry(statement, [unit], confidence, document), replaced)
         self.instruct(unit)
 
     def instruct(self, unit: Unit) -> None:
@@ -98,15 +98,15 @@ class _Ledger:
             self._end(gone, unit)
             if not told.revokes:
                 said = Assertion(speaker, speaker, "instruction", told.text, 0, 0)
-                self._add(_Entry(said, [unit], told=told), gone)
+                self._add(_LedgerEntry(said, [unit], told=told), gone)
 
-    def _end(self, entries: Sequence[_Entry], unit: Unit) -> None:
+    def _end(self, entries: Sequence[_LedgerEntry], unit: Unit) -> None:
         for entry in {id(entry): entry for entry in entries}.values():
             entry.ended_by = unit
             self.ended.append(entry)
             del self.holding[self._key(entry)]
 
-    def _add(self, new: _Entry, replaced: Sequence[_Entry]) -> None:
+    def _add(self, new: _LedgerEntry, replaced: Sequence[_LedgerEntry]) -> None:
         known = self.holding.setdefault(self._key(new), new)
         if known is not new:
             known.units += new.units
@@ -114,13 +114,13 @@ class _Ledger:
         for old in replaced if known is new else ():
             new.replaced = old if self._key(old)[:2] == self._key(new)[:2] else new.replaced
 
-    def _key(self, entry: _Entry) -> tuple[str, ...]:
+    def _key(self, entry: _LedgerEntry) -> tuple[str, ...]:
         said, symbol = entry.said, self.aliases.symbol if entry.told is None else str  # a sentence is no name
         return (symbol(said.subject), said.slot, symbol(said.value), entry.document)
 
 
 def _statements(
-    unit: Unit, said: Sequence[Assertion], replaced: Sequence[_Entry]
+    unit: Unit, said: Sequence[Assertion], replaced: Sequence[_LedgerEntry]
 ) -> Iterator[tuple[Assertion, float]]:
     """Yield what a unit states: its facts, which stand at no place of their own, and what patterns read besides."""
     named = {one.value for one in said if one.listed}  # "my phone is a Pixel" is no class of phones
@@ -174,7 +174,7 @@ Value = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class CueSentence:
     """A sentence of a turn: its words, whether it tells of a change, and whether it asks."""
 
     words: frozenset[str]
@@ -187,11 +187,11 @@ class Told:
     """A turn as its signs are looked for."""
 
     words: frozenset[str]
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[CueSentence, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionCues:
     """A question: its words, the kinds of value that would answer it, and the values that it holds itself."""
 
     words: frozenset[str]
@@ -209,10 +209,10 @@ def _sentences(text: str) -> list[str]:
     return [part for part in _SENTENCE.split(text[:_MOST_CHARACTERS].casefold()) if part.strip()]
 
 
-def _read(sentence: str) -> Sentence:
+def _read(sentence: str) -> CueSentence:
     said = sentence.translate(_BLANKS).split()
     asks = sentence.rstrip().endswith("?") and _ASKS.match(sentence) is not None
-    return Sentence(_content(said), _tells_change(said), asks)
+    return CueSentence(_content(said), _tells_change(said), asks)
 
 
 def _content(said: Sequence[str]) -> frozenset[str]:
@@ -224,13 +224,13 @@ def _tells_change(said: Sequence[str]) -> bool:
     return not _CUES.isdisjoint(said) or not _CUE_PAIRS.isdisjoint(pairwise(said))
 
 
-def read_asked(text: str) -> Asked:
+def read_asked(text: str) -> QuestionCues:
     """Read a question as turns are read."""
     plain = text[:_MOST_CHARACTERS].casefold().replace("\u2019", "'")
     # A question for yes or no asks for no value, whatever it holds.
     asked = () if _YES_OR_NO.match(plain) else _ASKED_FOR
     kinds = frozenset[str]().union(*(kinds for pattern, kinds in asked if pattern.search(plain)))
-    return Asked(read_cues(text).words, kinds, read_values(text))
+    return QuestionCues(read_cues(text).words, kinds, read_values(text))
 
 
 def read_values(text: str) -> frozenset[Value]:
@@ -266,7 +266,7 @@ def find_rare(turns: Sequence[Told]) -> frozenset[str]:
     return frozenset([word for word, count in counts.items() if count <= _RARE])
 
 
-def find_said(asked: Asked, older: Told, newer: Told) -> tuple[bool, bool]:
+def find_said(asked: QuestionCues, older: Told, newer: Told) -> tuple[bool, bool]:
     """Return whether what is nearest to the question and the earlier turn has words of change, and whether it asks.
 
     Of sentences that are equally near, one with words of change is enough, and all have to ask.
@@ -277,12 +277,12 @@ def find_said(asked: Asked, older: Told, newer: Told) -> tuple[bool, bool]:
     return any(sentence.changes for sentence in said), bool(said) and all(sentence.asks for sentence in said)
 
 
-def share_rare(asked: Asked, older: Told, newer: Told, rare: frozenset[str]) -> float:
+def share_rare(asked: QuestionCues, older: Told, newer: Told, rare: frozenset[str]) -> float:
     """Return how far two turns speak of one thing beside what is asked: 1 for four rare words or more."""
     return min(len((older.words & newer.words & rare) - asked.words) / _ENOUGH_SHARED, 1.0)
 
 
-def has_other_value(asked: Asked, older: frozenset[Value], newer: frozenset[Value]) -> bool | None:
+def has_other_value(asked: QuestionCues, older: frozenset[Value], newer: frozenset[Value]) -> bool | None:
     """Return whether the later turn holds another value of the kind that is asked for; None if the earlier has none.
 
     Who asks for a value and was told one is told another one by what replaces it.

@@ -61,7 +61,7 @@ class QuestionTime(NamedTuple):
 FREE: frozenset[str] = frozenset()
 
 
-class Meaning(NamedTuple):
+class TimeMeaning(NamedTuple):
     """What an expression means to a question.
 
     `needs` are the prepositions that make it a time, empty when it is one by itself. `dated` names its year and so
@@ -147,14 +147,14 @@ def _in_a_story(match: re.Match[str], which: str, *, the: bool) -> bool:
 # ------------------------------------------------------------------------- what every year has: dates to quarters
 
 # Reads what its pattern matched: nothing when that is no time, a meaning without a span when it is an unclear one.
-Reader = Callable[[re.Match[str], QuestionTime], Meaning | None]
-READERS: list[tuple[re.Pattern[str], Reader]] = []
+ExpressionReader = Callable[[re.Match[str], QuestionTime], TimeMeaning | None]
+READERS: list[tuple[re.Pattern[str], ExpressionReader]] = []
 
 
-def _reads(pattern: str) -> Callable[[Reader], Reader]:
+def _reads(pattern: str) -> Callable[[ExpressionReader], ExpressionReader]:
     """Register a reader for what `pattern` matches."""
 
-    def register(reader: Reader) -> Reader:
+    def register(reader: ExpressionReader) -> ExpressionReader:
         READERS.append((phrase(pattern), reader))
         return reader
 
@@ -163,7 +163,7 @@ def _reads(pattern: str) -> Callable[[Reader], Reader]:
 
 def _yearly(
     match: re.Match[str], asked: QuestionTime, of_year: OfYear, needs: frozenset[str], *, noun: bool = False
-) -> Meaning | None:
+) -> TimeMeaning | None:
     """Read something every year has; a `noun` is also a thing: "the last march", "the next fall"."""
     groups = match.groupdict()
     year, near, which = groups.get("year"), groups.get("near"), plain(groups.get("which"))
@@ -179,7 +179,7 @@ def _yearly(
     else:
         pick = _PICKS.get(which, "coming") if which else asked.pick
         span = choose(of_year, here, asked.today, pick, asked.tense)
-    return Meaning(span, needs if bare else FREE, bool(year), bare)
+    return TimeMeaning(span, needs if bare else FREE, bool(year), bare)
 
 
 _NO_CODE = r"(?<![\w$€£#/.'+-])"
@@ -189,13 +189,13 @@ _NO_CODE = r"(?<![\w$€£#/.'+-])"
     rf"{_NO_CODE}(?P<year>{_YEAR})(?P<sep>[-/])(?P<m>\d\d?)(?P=sep)(?P<d>\d\d?)"
     r"(?:[t\s]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?(?![\w/-])"
 )
-def _iso(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _iso(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     month, day = int(match["m"]), int(match["d"])
     return _yearly(match, asked, each_year(month, day), FREE) if 1 <= month <= 12 and day else None
 
 
 @_reads(rf"{_NO_CODE}(?P<a>\d\d?)/(?P<b>\d\d?)(?:/(?P<year>{_YEAR}|\d\d))?(?![\w/-]|[.,]\d)")
-def _slashes(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _slashes(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     """Read 12/25/2023 and 25/12/2023; 03/04/2023 is two days to two readers and so it is none."""
     low, high = sorted((int(match["a"]), int(match["b"])))
     if not 1 <= low <= 12 or not (high > 12 or (high == low and match["year"])) or match.group() == "24/7":
@@ -218,7 +218,7 @@ _TO_DAY = r"\s?(?:-|–|to|through|until|and)\s?(?:the )?"
     rf"|(?:the )?(?:(?P<d2>{_NUMBER})(?:{_TO_DAY}(?P<e2>{_NUMBER}))?(?P<of> of)?|(?P<word>{'|'.join(ORDINALS)}) of)"
     rf" (?P<m2>{_MONTH_WORD})){_OF_YEAR}(?:'s)?{_END}"
 )
-def _date(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _date(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     name, number = match["m1"] or match["m2"], match["d1"] or match["d2"]
     first = int(re.sub(r"\D", "", number)) if number else ORDINALS[match["word"].lower()]
     final = int(re.sub(r"\D", "", match["e1"] or match["e2"] or str(first)))
@@ -239,7 +239,7 @@ _NOT_A_MONTH = phrase(rf"'s| (?:{any_of('calendar', 'after_no_month')}|\w+ed)\b|
     rf"(?P<month>{'|'.join(MONTH_NAMES)}|(?-i:{'|'.join(name.title() for name in _ABBREVIATIONS)})\b\.?)"
     rf"{_OF_YEAR}{_END}"
 )
-def _month(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _month(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     written, month = match["month"], plain(match["month"]).rstrip(".")
     if written in _VERBS and (match["near"] or plain(match["which"]) == "this"):
         return None
@@ -254,7 +254,7 @@ def _month(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
     rf"{_EDGE}{_PERHAPS_WHICH}(?P<season>{'|'.join(SEASONS)}){_OF_YEAR}(?:'s)?{_END}"
     rf"(?! {any_of('calendar', 'after_no_season')}\b)"
 )
-def _season(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _season(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     season = match["season"].lower()
     # The winter of 2022 may have begun in 2021 or in 2022: even odds, so nothing is said.
     if season == "winter" and (match["year"] or match["near"]):
@@ -272,13 +272,13 @@ _HOLIDAY_WORD = "|".join(re.sub(r"s\b", "'?s'?", name) for name in sorted(HOLIDA
     rf"{_EDGE}{_PERHAPS_WHICH}(?P<holiday>{_HOLIDAY_WORD.replace('st ', 'st[.]? ')}){_OF_YEAR}{_END}"
     rf"(?! {any_of('calendar', 'after_no_holiday')}\b)"
 )
-def _holiday(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _holiday(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     name = re.sub(r"[.']", "", plain(match["holiday"]))
     return _yearly(match, asked, HOLIDAYS[name], FREE if name.endswith(("day", "eve")) else _AT_HOLIDAY)
 
 
 @_reads(rf"{_EDGE}{_PERHAPS_WHICH}(?:q(?P<q>[1-4])|the (?P<nth>first|second|third|fourth) quarter){_OF_YEAR}{_END}")
-def _quarter(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _quarter(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     number = int(match["q"]) if match["q"] else ORDINALS[match["nth"].lower()]
     return _yearly(match, asked, each_year(3 * number - 2, count=3, unit="month"), _IN_MONTH)
 
@@ -289,16 +289,16 @@ _DECADES = words("calendar", "decades")
 
 
 @_reads(rf"{_EDGE}(?P<named>(?:the )?year (?:of )?)?(?P<year>{_YEAR}){_NOT_COUNTED}(?!\w|[/.,:]\d|-\d\d?(?!\d)|'s)")
-def _year_alone(match: re.Match[str], _: QuestionTime) -> Meaning | None:
+def _year_alone(match: re.Match[str], _: QuestionTime) -> TimeMeaning | None:
     year = period(date(int(match["year"]), 1, 1), "year")
-    return Meaning(year, FREE if match["named"] else _IN_YEAR, dated=True)
+    return TimeMeaning(year, FREE if match["named"] else _IN_YEAR, dated=True)
 
 
 @_reads(
     r"(?<!\w)the (?:(?P<part>early|mid|late)[\s-])?'?"
     rf"(?:(?P<century>1[5-9]|20)?(?P<tens>\d0)'?s|(?P<word>{'|'.join(_DECADES)}))(?!\w)"
 )
-def _decade(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _decade(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     tens = 20 + 10 * _DECADES.index(match["word"].lower()) if match["word"] else int(match["tens"])
     century = match["century"]
     # "The 10s" are more often tens, "the 1900s" as often a hundred years as ten.
@@ -308,7 +308,7 @@ def _decade(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
     if not century and year > asked.today.year:
         year -= 100
     decade = period(date(max(year, 1), 1, 1), "decade")
-    return Meaning(part_of(decade, match["part"].lower()) if match["part"] else decade, dated=True)
+    return TimeMeaning(part_of(decade, match["part"].lower()) if match["part"] else decade, dated=True)
 
 
 # ------------------------------------------------------------------------------------ days from the question's own
@@ -324,12 +324,12 @@ _DAY_STEPS = {
     rf"(?: (?P<part>{DAY_PART}))?|(?P<night>tonight|last night|the night before last)|this (?P<this>{DAY_PART}))"
     rf"(?:'s)?{_END}"
 )
-def _day(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _day(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     night = plain(match["night"])
     if night and _in_a_story(match, night.removesuffix(" night"), the=True):
         return None
     day = shift(asked.today, _DAY_STEPS[night or plain(match["name"])], "day")
-    return Meaning(period(day, "night" if night else plain(match["part"] or match["this"]) or "day"))
+    return TimeMeaning(period(day, "night" if night else plain(match["part"] or match["this"]) or "day"))
 
 
 @_reads(
@@ -338,7 +338,7 @@ def _day(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
     rf"(?:,? (?:of )?(?P<week>last|this|next) week)?(?: (?P<part>(?-i:{DAY_PART})))?(?P<own>'s)?{_END}"
     rf"(?![\s-](?:school|roast|papers?|league|service|mass|{DAY_PART}s?|the \d+\w\w|live|football)\b)"
 )
-def _weekday(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _weekday(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     number = WEEKDAYS[match["day"].lower()[:3]]
     which, week, part = plain(match["which"]), plain(match["first"] or match["week"]), plain(match["part"])
     bare = not (which or week)
@@ -359,14 +359,14 @@ def _weekday(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
         span = choose(of_week, 0, asked.today, pick, asked.tense)
     if span and part:
         span = period(span.start.date(), part)
-    return Meaning(span, _ON if bare and not (part or match["own"]) else FREE, bare=bare)
+    return TimeMeaning(span, _ON if bare and not (part or match["own"]) else FREE, bare=bare)
 
 
 @_reads(
     rf"{_EDGE}the (?P<day>3[01]|[12]\d|[1-9])(?:st|nd|rd|th)"
     rf"(?: of (?P<which>this|last|next) month{_END}|(?=\s*(?:[?.,;!)]|$)))"
 )
-def _day_of_month(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _day_of_month(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     def of_month(step: int) -> LocalSpan | None:
         month = period(shift(asked.today.replace(day=1), step, "month"), "month")
         day = period(shift(month.start.date(), int(match["day"]) - 1, "day"), "day")
@@ -374,7 +374,7 @@ def _day_of_month(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
 
     which = plain(match["which"])
     span = of_month(_STEPS[which]) if which else choose(of_month, 0, asked.today, asked.pick, asked.tense)
-    return Meaning(span, _ON, bare=not which)
+    return TimeMeaning(span, _ON, bare=not which)
 
 
 # -------------------------------------------------------------------------------------- weeks and longer
@@ -385,14 +385,14 @@ def _day_of_month(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
     r"|the (?P<back>week|weekend|month|quarter|year) before last|the (?P<own>week|weekend|month|quarter|year))"
     rf"(?:'s)?{_END}(?! of\b|-end| \d)"
 )
-def _calendar_unit(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _calendar_unit(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     unit, which = plain(match["unit"] or match["back"] or match["own"]), plain(match["which"])
     # "This past week" reaches up to now: see the rolling ones.
     if _in_a_story(match, which, the=which == "next") or (which == "this past" and unit != "weekend"):
         return None
     step = -2 if match["back"] else _weekend_step(which, asked) if unit == "weekend" else _STEPS.get(which, 0)
     needs = FREE if not match["own"] else _AT_WEEKEND if unit == "weekend" else _PART_ONLY
-    return Meaning(period(shift(asked.today, step, unit), unit), needs)
+    return TimeMeaning(period(shift(asked.today, step, unit), unit), needs)
 
 
 def _weekend_step(which: str, asked: QuestionTime) -> int:
@@ -415,7 +415,7 @@ _BEYOND = phrase(r"\b(?:(?:more|less|longer|earlier|later) than|over|under|at le
     rf"(?:(?P<amount>{AMOUNT})|(?P<half>half an?)) (?P<unit>hour|night|weekend|{UNIT})s?"
     rf" (?:(?P<ago>ago|back(?! (?:to|in|home|and|from)\b))|from (?:now|today))(?P<exact> today)?{_END}"
 )
-def _counted_off(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _counted_off(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     least, most, unit = (6, 6, "month") if match["half"] else measure(match["amount"], match["unit"])
     if (match["half"] and plain(match["unit"]) != "year") or _BEYOND.search(match.string[: match.start()]):
         return None
@@ -423,16 +423,16 @@ def _counted_off(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
         least, most = -least, -most
     if unit == "hour":
         first, last = sorted((least, most))
-        return Meaning(LocalSpan(_minutes_on(asked, 60 * first - 30), _minutes_on(asked, 60 * last + 30)))
+        return TimeMeaning(LocalSpan(_minutes_on(asked, 60 * first - 30), _minutes_on(asked, 60 * last + 30)))
     if unit in {"night", "weekend"}:
         step = "day" if unit == "night" else "week"
         near, far = (period(shift(asked.today, count, step), unit) for count in (least, most))
-        return Meaning(near.to_hull(far))
+        return TimeMeaning(near.to_hull(far))
     if match["exact"]:
-        return Meaning(period(shift(asked.today, least, unit), "day"))
+        return TimeMeaning(period(shift(asked.today, least, unit), "day"))
     # "About ten days" is not ten days to the day; longer units are loose enough as they are.
     slack = max(1, abs(most) // 5) if match["about"] and unit == "day" else 0
-    return Meaning(window(asked.today, least, most, unit, slack))
+    return TimeMeaning(window(asked.today, least, most, unit, slack))
 
 
 def _minutes_on(asked: QuestionTime, minutes: int) -> datetime:
@@ -448,7 +448,7 @@ def _minutes_on(asked: QuestionTime, minutes: int) -> datetime:
     rf"{_EDGE}(?P<the>(?:the|these|this) )?(?P<which>last|past|previous|next) (?:(?P<amount>{AMOUNT}) )?"
     rf"(?P<unit>hour|{UNIT})(?P<many>s)?{_END}(?! of\b)"
 )
-def _rolling(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
+def _rolling(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     which, counted = plain(match["which"]), match["amount"]
     _, most, unit = measure(counted or "a", match["unit"])
     # "The last day" and "the next week" are days and weeks of a story; "the past months" are nobody knows how many.
@@ -457,7 +457,7 @@ def _rolling(match: re.Match[str], asked: QuestionTime) -> Meaning | None:
     needs, tomorrow = FREE if match["the"] else _IN_ROLLING, shift(asked.today, 1, "day")
     if unit == "hour":
         span = None if which == "next" else LocalSpan(_minutes_on(asked, -60 * most), midnight(tomorrow))
-        return Meaning(span, needs)
+        return TimeMeaning(span, needs)
     if which == "next":
-        return Meaning(days(asked.today, shift(tomorrow, most, unit)), needs)
-    return Meaning(days(shift(asked.today, -most, unit), tomorrow), needs)
+        return TimeMeaning(days(asked.today, shift(tomorrow, most, unit)), needs)
+    return TimeMeaning(days(shift(asked.today, -most, unit), tomorrow), needs)

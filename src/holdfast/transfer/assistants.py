@@ -10,7 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from holdfast.types import JSON, digest
-from holdfast.types.outcomes import Message, Notes, stated
+from holdfast.types.outcomes import ImportedMessage, ImportNotes, stated
 
 # Bookkeeping of a conversation that nobody said.
 _SYSTEM = ("system",)
@@ -22,7 +22,7 @@ _CLASS_ROLES = {f"{name}{kind}": role for name, role in (
 ) for kind in ("Message", "MessageChunk")}  # fmt: skip
 
 
-class Lines(list[JSON]):
+class JsonLines(list[JSON]):
     """A JSON value for each line of a file, in order; a line that is no JSON is its text, an empty one None."""
 
 
@@ -61,7 +61,7 @@ def is_chatgpt(value: JSON) -> bool:
     return isinstance(stated(_first(_rows(value, "conversations")) or value, "mapping"), Mapping)
 
 
-def read_chatgpt(value: JSON, notes: Notes) -> Iterator[Message]:
+def read_chatgpt(value: JSON, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield what was said on the way to each conversation's current message; other branches are noted."""
     rows = _rows(value, "conversations") or [value]
     for number, conversation in enumerate(rows):
@@ -99,7 +99,9 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _chatgpt_message(conversation: JSON, node: JSON, name: str, session: str, notes: Notes) -> Iterator[Message]:
+def _chatgpt_message(
+    conversation: JSON, node: JSON, name: str, session: str, notes: ImportNotes
+) -> Iterator[ImportedMessage]:
     message = stated(node, "message")
     if message is None:
         return  # the root of a tree has none
@@ -119,7 +121,7 @@ def _chatgpt_message(conversation: JSON, node: JSON, name: str, session: str, no
     if fields["role"] == "tool" and isinstance(stated(author, "name"), str):
         fields["speaker"] = stated(author, "name")
     at = when(stated(message, "create_time")) or when(stated(conversation, "create_time"))
-    yield Message(fields | ({"at": at} if at else {}), f"message {name}", session)
+    yield ImportedMessage(fields | ({"at": at} if at else {}), f"message {name}", session)
 
 
 def _said_by_chatgpt(message: JSON) -> tuple[str, str]:
@@ -163,7 +165,7 @@ def is_claude(value: JSON) -> bool:
     return isinstance(stated(_first(_rows(value, "conversations")) or value, "chat_messages"), list)
 
 
-def read_claude(value: JSON, notes: Notes) -> Iterator[Message]:
+def read_claude(value: JSON, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield what was said; the text of attachments follows the message that they came with."""
     for number, conversation in enumerate(_rows(value, "conversations") or [value]):
         messages = stated(conversation, "chat_messages")
@@ -185,7 +187,7 @@ def read_claude(value: JSON, notes: Notes) -> Iterator[Message]:
                 "metadata": _without_none(conversation=stated(conversation, "name")),
             }
             at = when(stated(message, "created_at")) or when(stated(conversation, "created_at"))
-            yield Message(fields | ({"at": at} if at else {}), where, session)
+            yield ImportedMessage(fields | ({"at": at} if at else {}), where, session)
 
 
 def _said_by_claude(message: JSON) -> tuple[str, list[JSON]]:
@@ -220,12 +222,12 @@ def is_mem0(value: JSON) -> bool:
     return isinstance(first.get("memory"), str) and "id" in first
 
 
-def read_mem0(value: JSON, notes: Notes) -> Iterator[Message]:
+def read_mem0(value: JSON, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield memories, each as one message that is kept for good."""
     for number, one in enumerate(_rows(value, "results", "memories")):
         where = f"memory {stated(one, 'id') or number}"
         text = stated(one, "memory")
-        if one is None and isinstance(value, Lines):
+        if one is None and isinstance(value, JsonLines):
             continue
         if not isinstance(text, str) or not text.strip():
             notes.skip("it has no memory: no text", where)
@@ -241,7 +243,9 @@ def read_mem0(value: JSON, notes: Notes) -> Iterator[Message]:
             fields["metadata"] = {"categories": categories, **fields["metadata"]}
         at = when(stated(one, "created_at"))
         who = {name: _name(stated(one, f"{name}_id")) for name in ("user", "agent", "run")}
-        yield Message(fields | ({"at": at} if at else {}), where, who["run"], who["user"], who["agent"], lasting=True)
+        yield ImportedMessage(
+            fields | ({"at": at} if at else {}), where, who["run"], who["user"], who["agent"], lasting=True
+        )
 
 
 def _name(value: object) -> str | None:
@@ -258,14 +262,14 @@ def is_messages(value: JSON) -> bool:
     return bool(first) and (_read_any(first) is not None or isinstance(first.get("messages"), list))
 
 
-def read_message_lists(value: JSON, session: str, notes: Notes) -> Iterator[Message]:
+def read_message_lists(value: JSON, session: str, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield the messages of one list, or of several: a line or an element with `messages` is a session of its own."""
     rows = _rows(value, "messages") or [value]
-    what = "line" if isinstance(value, Lines) else "message"
-    start = 1 if isinstance(value, Lines) else 0
+    what = "line" if isinstance(value, JsonLines) else "message"
+    start = 1 if isinstance(value, JsonLines) else 0
     seen: dict[str, Counter[str]] = {}
     for number, row in enumerate(rows, start=start):
-        if row is None and isinstance(value, Lines):
+        if row is None and isinstance(value, JsonLines):
             continue
         inner = stated(row, "messages")
         if isinstance(inner, list):
@@ -278,7 +282,9 @@ def read_message_lists(value: JSON, session: str, notes: Notes) -> Iterator[Mess
             yield from _listed_message(one, where, called, seen.setdefault(called, Counter()), notes)
 
 
-def _listed_message(row: JSON, where: str, session: str, seen: Counter[str], notes: Notes) -> Iterator[Message]:
+def _listed_message(
+    row: JSON, where: str, session: str, seen: Counter[str], notes: ImportNotes
+) -> Iterator[ImportedMessage]:
     fields = _read_any(row) if isinstance(row, Mapping) else None
     if fields is None:
         notes.skip("it is no message: it has no role and content", where)
@@ -294,7 +300,7 @@ def _listed_message(row: JSON, where: str, session: str, seen: Counter[str], not
         own = f"said-{key}-{seen[key]}"
         seen[key] += 1
     named = _name(fields.pop("session", None) or fields.pop("session_id", None))
-    yield Message({**fields, "message_id": own}, where, named or session)
+    yield ImportedMessage({**fields, "message_id": own}, where, named or session)
 
 
 def _read_any(row: Mapping[str, Any]) -> dict[str, JSON] | None:
@@ -392,7 +398,7 @@ def is_transcript(text: str) -> bool:
     return known >= _REPEATED * len(turns)
 
 
-def read_transcript(text: str, session: str, zone: tzinfo | None, notes: Notes) -> Iterator[Message]:
+def read_transcript(text: str, session: str, zone: tzinfo | None, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield what each speaker said; a turn goes on until the next speaker."""
     style = _style(text)
     if style is None:
@@ -419,7 +425,7 @@ def read_transcript(text: str, session: str, zone: tzinfo | None, notes: Notes) 
                 notes.warn(f"line {turn.line}: {turn.at} is no time; what was said is kept without it")
             else:
                 fields["at"] = at if at.tzinfo is not None else at.replace(tzinfo=zone or UTC)
-        yield Message(fields, where, session)
+        yield ImportedMessage(fields, where, session)
 
 
 def _style(text: str) -> re.Pattern[str] | None:

@@ -136,7 +136,7 @@ _OBEYED = re.compile(rf"[{CONTROLS}\r]")
 _BEFORE_EXPIRY = datetime(1, 1, 1, tzinfo=UTC)
 
 
-class _Page:
+class _MarkdownWriter:
     """Counts what is written."""
 
     def __init__(self, out: IO[bytes], zone: tzinfo) -> None:
@@ -156,7 +156,7 @@ class _Page:
 
 def write(store: Store, reading: Reading, out: IO[bytes], zone: tzinfo, *, whole: bool) -> Exported:
     """Write what a user has, or with `whole` what all users have, and what is everyone's."""
-    page, view = _Page(out, zone), reading.view
+    page, view = _MarkdownWriter(out, zone), reading.view
     users = [one.name for one in reading.names("user")] if whole else [view.user]
     for user in users:
         _write_user(page, store, replace(view, user=user))
@@ -165,7 +165,7 @@ def write(store: Store, reading: Reading, out: IO[bytes], zone: tzinfo, *, whole
     return page.exported()
 
 
-def _write_user(page: _Page, store: Store, view: View) -> None:
+def _write_user(page: _MarkdownWriter, store: Store, view: View) -> None:
     everything = replace(view, now=_BEFORE_EXPIRY, current_only=False, hide_covered=False)
     with store.reading(everything) as reading:
         page.line(f"# Memory of {_one_line(view.user) or 'everyone'}")
@@ -184,13 +184,13 @@ def _write_user(page: _Page, store: Store, view: View) -> None:
             _write_document(page, document)
 
 
-def _write_session(page: _Page, store: Store, view: View, session: Listed) -> None:
+def _write_session(page: _MarkdownWriter, store: Store, view: View, session: Listed) -> None:
     with store.reading(view) as reading:
         own = (unit for unit in reading.scan(order="oldest", limit=None) if (unit.user or "") == view.user)
         _write_units(page, f"Session {_one_line(session.name)}", own)
 
 
-def _write_units(page: _Page, title: str, units: Iterable[Unit]) -> None:
+def _write_units(page: _MarkdownWriter, title: str, units: Iterable[Unit]) -> None:
     for number, unit in enumerate(units):
         if not number:
             page.line()
@@ -221,7 +221,7 @@ def _told(unit: Unit, zone: tzinfo) -> Iterator[str]:
     yield f"`{_one_line(unit.id)}`"
 
 
-def _write_document(page: _Page, document: Document) -> None:
+def _write_document(page: _MarkdownWriter, document: Document) -> None:
     page.documents += 1
     page.line()
     page.line(f"## Document {_one_line(document.name)}{' (core)' if document.core else ''}")

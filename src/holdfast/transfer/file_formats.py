@@ -16,7 +16,7 @@ from holdfast.errors import InputError, shown
 from holdfast.transfer import assistants, jsonl, messengers
 from holdfast.transfer.messengers import Files
 from holdfast.types import JSON, View
-from holdfast.types.outcomes import Message, Notes
+from holdfast.types.outcomes import ImportedMessage, ImportNotes
 
 # An export of many years has some hundred megabytes; what is larger is held in memory by no reader here.
 _MOST_BYTES = 512 * 1_048_576
@@ -227,7 +227,7 @@ def _json_lines(text: str) -> Elements | None:
             good += isinstance(rows[-1], dict)
         except (ValueError, RecursionError):
             rows.append(line)
-    return Elements(assistants.Lines(rows), is_json=True) if good > 1 or (good and len(rows) <= 2) else None
+    return Elements(assistants.JsonLines(rows), is_json=True) if good > 1 or (good and len(rows) <= 2) else None
 
 
 def _salvage(text: str, start: int) -> tuple[list[JSON], int]:
@@ -317,7 +317,7 @@ def _member(name: str, files: Files) -> Opened | None:
     return Opened(called, files[chosen]())
 
 
-def read_messages(opened: Opened, kind: str, view: View, notes: Notes) -> Iterator[Message]:
+def read_messages(opened: Opened, kind: str, view: View, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield the messages of a file of another program, as they were said."""
     if kind == "slack" and opened.files is not None:
         return messengers.read_slack(opened.files, notes)

@@ -27,10 +27,9 @@ from holdfast.store.erasure import ERASED
 from holdfast.transfer import jsonl
 from holdfast.transfer.file_formats import Opened, find_format, read_messages
 from holdfast.types import Document, Imported, Kept, StoredVector, View, Written, digest
-from holdfast.types.outcomes import Message, Notes
+from holdfast.types.outcomes import ImportedMessage, ImportNotes, Progress
 
 log = logging.getLogger("holdfast")
-OnProgress = Callable[[int, int], None]
 # What one call of `remember` gets: enough that a transaction costs little of it, and a break loses little work.
 _TOGETHER = 1_000
 # What one transaction writes of our own files; each unit may bring several versions to embed.
@@ -55,7 +54,7 @@ class Importer:
     user: str | None
     default_user: str
     dry_run: bool
-    progress: OnProgress
+    progress: Progress
 
 
 def bring(kit: Importer, opened: Opened, kind: str | None) -> Imported:
@@ -65,7 +64,7 @@ def bring(kit: Importer, opened: Opened, kind: str | None) -> Imported:
         InputError: it is of no format that is known, or holds nothing that can be read; nothing was written.
     """
     kind = find_format(opened, kind)
-    notes = Notes()
+    notes = ImportNotes()
     report = _restore(kit, opened, notes) if kind == "holdfast" else _remember(kit, opened, kind, notes)
     told = (*notes.warnings,)
     return dataclasses.replace(
@@ -80,7 +79,7 @@ def bring(kit: Importer, opened: Opened, kind: str | None) -> Imported:
 # --------------------------------------------------------------------------------------------- other programs
 
 
-def _remember(kit: Importer, opened: Opened, kind: str, notes: Notes) -> Imported:
+def _remember(kit: Importer, opened: Opened, kind: str, notes: ImportNotes) -> Imported:
     messages = [*_usable(kit, read_messages(opened, kind, kit.view, notes), notes)]
     if not messages:
         reasons = "; ".join(f"{one.count}: {one.reason}" for one in notes.skipped()[:3])
@@ -115,11 +114,11 @@ def _remember(kit: Importer, opened: Opened, kind: str, notes: Notes) -> Importe
     )
 
 
-def _owner_of(message: Message) -> tuple[str, str, bool]:
+def _owner_of(message: ImportedMessage) -> tuple[str, str, bool]:
     return message.user or "", message.agent or "", message.lasting
 
 
-def _usable(kit: Importer, messages: Iterator[Message], notes: Notes) -> Iterator[Message]:
+def _usable(kit: Importer, messages: Iterator[ImportedMessage], notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield what `remember` will take: one message that it refuses must not keep the others out."""
     for given in messages:
         one = _shortened(given)
@@ -133,7 +132,7 @@ def _usable(kit: Importer, messages: Iterator[Message], notes: Notes) -> Iterato
             yield one
 
 
-def _shortened(message: Message) -> Message:
+def _shortened(message: ImportedMessage) -> ImportedMessage:
     """Let names of chats and ids of messages be as long as names are here; ids stay different."""
     name, session = message.fields.get("message_id"), message.session
     if isinstance(name, str) and len(name) > MAX_NAME:
@@ -143,7 +142,7 @@ def _shortened(message: Message) -> Message:
     return message
 
 
-def _refuse_several_users(kit: Importer, messages: Sequence[Message]) -> None:
+def _refuse_several_users(kit: Importer, messages: Sequence[ImportedMessage]) -> None:
     users = sorted({one.user for one in messages if one.user is not None})
     if kit.user is not None and len(users) > 1:
         raise InputError(
@@ -151,7 +150,7 @@ def _refuse_several_users(kit: Importer, messages: Sequence[Message]) -> None:
         )
 
 
-def _speakers(messages: Sequence[Message]) -> tuple[str, ...]:
+def _speakers(messages: Sequence[ImportedMessage]) -> tuple[str, ...]:
     names = Counter(str(one.fields["speaker"]) for one in messages if one.fields.get("speaker"))
     return tuple(name for name, _ in names.most_common(_MOST_SPEAKERS))
 
@@ -159,7 +158,7 @@ def _speakers(messages: Sequence[Message]) -> tuple[str, ...]:
 # ---------------------------------------------------------------------------------------------------- our own
 
 
-def _restore(kit: Importer, opened: Opened, notes: Notes) -> Imported:
+def _restore(kit: Importer, opened: Opened, notes: ImportNotes) -> Imported:
     taking = jsonl.Taking(kit.view.tenant, kit.user, kit.settings)
     with opened.stream() as source:
         found = jsonl.survey(source, taking, notes)
@@ -183,7 +182,7 @@ def _restore(kit: Importer, opened: Opened, notes: Notes) -> Imported:
 
 
 def _write_batch(
-    kit: Importer, batch: Sequence[jsonl.Entry], found: jsonl.Survey, indexing: Indexing, notes: Notes
+    kit: Importer, batch: Sequence[jsonl.Entry], found: jsonl.Survey, indexing: Indexing, notes: ImportNotes
 ) -> list[str]:
     """Write some entries in one transaction; return what became of those that were not left out."""
     statuses: list[str] = []

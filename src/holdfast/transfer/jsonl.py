@@ -51,7 +51,7 @@ from holdfast.types import (
     from_iso,
     iso,
 )
-from holdfast.types.outcomes import Notes
+from holdfast.types.outcomes import ImportNotes
 
 NAME, VERSION = "holdfast", 1
 # A line of this many bytes is no unit of ours: a text has at most one megabyte, with its versions a few.
@@ -176,7 +176,7 @@ def is_own(first_line: bytes) -> bool:
     return isinstance(row, dict) and row.get("format") == NAME
 
 
-def survey(source: BinaryIO, taking: Taking, notes: Notes) -> Survey:
+def survey(source: BinaryIO, taking: Taking, notes: ImportNotes) -> Survey:
     """Read a file through and say what is in it; lines that cannot be used are noted.
 
     Raises:
@@ -211,7 +211,7 @@ def survey(source: BinaryIO, taking: Taking, notes: Notes) -> Survey:
     return found
 
 
-def _is_complete(found: Survey, end: tuple[int, JSON, str] | None, notes: Notes) -> bool:
+def _is_complete(found: Survey, end: tuple[int, JSON, str] | None, notes: ImportNotes) -> bool:
     if end is None:
         notes.warn("the file has no last line: it was cut, and what is missing is not known; export it again")
         return False

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from holdfast.errors import InputError
 from holdfast.transfer.assistants import when
 from holdfast.types import JSON, digest
-from holdfast.types.outcomes import Message, Notes, stated
+from holdfast.types.outcomes import ImportedMessage, ImportNotes, stated
 
 Files = Mapping[str, Callable[[], bytes]]
 
@@ -47,7 +47,7 @@ _NO_ZONE = "times are read as UTC: the file names no zone; give zone (--zone) to
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ChatLine:
     line: int
     numbers: tuple[int, int, int]
     clock: tuple[int, int, int]
@@ -62,19 +62,19 @@ def is_whatsapp(text: str) -> bool:
     return bool(lines) and sum(_read_line(1, line) is not None for line in lines) >= min(_LEAST_LINES, len(lines))
 
 
-def _read_line(number: int, line: str) -> _Entry | None:
+def _read_line(number: int, line: str) -> _ChatLine | None:
     clean = _MARKS.sub("", line).replace("\u202f", " ").replace("\xa0", " ").rstrip("\r")
     found = _LINE.match(clean)
     if found is None:
         return None
     a, b, c = int(found["a"]), int(found["b"]), int(found["c"])
     clock = (int(found["hour"]), int(found["minute"]), int(found["second"] or 0))
-    return _Entry(number, (a, b, c), clock, (found["half"] or "").lower()[:1], found["sep"] == ".", found["rest"])
+    return _ChatLine(number, (a, b, c), clock, (found["half"] or "").lower()[:1], found["sep"] == ".", found["rest"])
 
 
-def read_whatsapp(text: str, session: str, zone: tzinfo | None, notes: Notes) -> Iterator[Message]:
+def read_whatsapp(text: str, session: str, zone: tzinfo | None, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield the messages of a chat; a message may have many lines. Lines of the app itself are noted."""
-    entries: list[_Entry] = []
+    entries: list[_ChatLine] = []
     for number, line in enumerate(text.split("\n"), start=1):
         entry = _read_line(number, line)
         if entry is not None:
@@ -94,8 +94,8 @@ def read_whatsapp(text: str, session: str, zone: tzinfo | None, notes: Notes) ->
 
 
 def _whatsapp_message(
-    entry: _Entry, order: str, session: str, zone: tzinfo, seen: Counter[str], notes: Notes
-) -> Iterator[Message]:
+    entry: _ChatLine, order: str, session: str, zone: tzinfo, seen: Counter[str], notes: ImportNotes
+) -> Iterator[ImportedMessage]:
     where, rest = f"line {entry.line}", entry.rest.rstrip()
     at = _moment(entry, order, zone)
     said = _SPEAKER.match(rest)
@@ -122,10 +122,10 @@ def _whatsapp_message(
     key = digest("whatsapp", who, at.replace(tzinfo=None).isoformat(), words)
     fields = {"role": "user", "speaker": who, "content": words, "at": at, "message_id": f"wa-{key}-{seen[key]}"}
     seen[key] += 1
-    yield Message(fields, where, session)
+    yield ImportedMessage(fields, where, session)
 
 
-def _moment(entry: _Entry, order: str, zone: tzinfo) -> datetime | None:
+def _moment(entry: _ChatLine, order: str, zone: tzinfo) -> datetime | None:
     named = dict(zip(order, entry.numbers, strict=True))
     hour = entry.clock[0]
     if entry.half:
@@ -139,7 +139,7 @@ def _moment(entry: _Entry, order: str, zone: tzinfo) -> datetime | None:
         return None
 
 
-def _date_order(entries: Sequence[_Entry], notes: Notes) -> str:
+def _date_order(entries: Sequence[_ChatLine], notes: ImportNotes) -> str:
     """Return in which order year, month and day stand: the one in which dates exist and time does not run back."""
     if not entries:
         return "dmy"
@@ -160,7 +160,7 @@ def _date_order(entries: Sequence[_Entry], notes: Notes) -> str:
     return order
 
 
-def _steps_back(entries: Sequence[_Entry], order: str) -> int:
+def _steps_back(entries: Sequence[_ChatLine], order: str) -> int:
     moments = [moment for one in entries if (moment := _moment(one, order, UTC)) is not None]
     return sum(later < earlier for earlier, later in pairwise(moments))
 
@@ -177,7 +177,7 @@ def is_telegram(value: JSON) -> bool:
     return stated(first, "type") in ("message", "service") and isinstance(stated(first, "id"), int)
 
 
-def read_telegram(value: JSON, zone: tzinfo | None, notes: Notes) -> Iterator[Message]:
+def read_telegram(value: JSON, zone: tzinfo | None, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield the messages of one chat, or of all; each chat is a session."""
     chats = stated(stated(value, "chats"), "list") or [value]
     left = stated(stated(value, "left_chats"), "list") or []
@@ -191,11 +191,11 @@ def read_telegram(value: JSON, zone: tzinfo | None, notes: Notes) -> Iterator[Me
             where = f"{session}, message {stated(message, 'id') or place}"
             fields = _telegram_message(chat, message, zone, notes, where)
             if fields is not None:
-                yield Message(fields, where, session)
+                yield ImportedMessage(fields, where, session)
 
 
 def _telegram_message(
-    chat: JSON, message: JSON, zone: tzinfo | None, notes: Notes, where: str
+    chat: JSON, message: JSON, zone: tzinfo | None, notes: ImportNotes, where: str
 ) -> dict[str, JSON] | None:
     if stated(message, "type") == "service":
         notes.skip("it is a line of the app, said by nobody", where)
@@ -256,7 +256,7 @@ def is_slack(files: Files) -> bool:
     return days and any(one.name in (*_PEOPLE, *_CHANNELS) for one in names)
 
 
-def read_slack(files: Files, notes: Notes) -> Iterator[Message]:
+def read_slack(files: Files, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield the messages of every channel, in the order of time; each channel is a session."""
     people = _people(files, notes)
     channels = _channels(files, people, notes)
@@ -271,10 +271,10 @@ def read_slack(files: Files, notes: Notes) -> Iterator[Message]:
         for _, name, row in sorted(rows, key=lambda one: one[0]):
             fields = _slack_message(row, folder, people, channels, notes, name)
             if fields is not None:
-                yield Message(fields, f"{name}, ts {stated(row, 'ts')}", session)
+                yield ImportedMessage(fields, f"{name}, ts {stated(row, 'ts')}", session)
 
 
-def _slack_rows(files: Files, name: str, notes: Notes) -> Sequence[JSON]:
+def _slack_rows(files: Files, name: str, notes: ImportNotes) -> Sequence[JSON]:
     try:
         rows = json.loads(files[name]().decode("utf-8-sig"))
     except (ValueError, RecursionError, InputError) as error:
@@ -287,7 +287,7 @@ def _slack_rows(files: Files, name: str, notes: Notes) -> Sequence[JSON]:
     return rows
 
 
-def _people(files: Files, notes: Notes) -> dict[str, str]:
+def _people(files: Files, notes: ImportNotes) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in files:
         if PurePosixPath(name).name in _PEOPLE:
@@ -300,7 +300,7 @@ def _people(files: Files, notes: Notes) -> dict[str, str]:
     return found
 
 
-def _channels(files: Files, people: Mapping[str, str], notes: Notes) -> dict[str, str]:
+def _channels(files: Files, people: Mapping[str, str], notes: ImportNotes) -> dict[str, str]:
     """Return what channels are called, by the names and ids of their folders; a direct message by who is in it."""
     found: dict[str, str] = {}
     for name in files:
@@ -322,7 +322,7 @@ def _stamp(row: JSON) -> float:
 
 
 def _slack_message(
-    row: JSON, channel: str, people: Mapping[str, str], channels: Mapping[str, str], notes: Notes, file: str
+    row: JSON, channel: str, people: Mapping[str, str], channels: Mapping[str, str], notes: ImportNotes, file: str
 ) -> dict[str, JSON] | None:
     where, subtype = f"{file}, ts {stated(row, 'ts')}", stated(row, "subtype")
     at = when(stated(row, "ts"))

@@ -27,7 +27,7 @@ class Recalled:
     replaced: datetime | None = None
 
 
-class Standing(NamedTuple):
+class StandingInstruction(NamedTuple):
     """A standing instruction: the unit that holds it, its words there, and whether it is for some questions only."""
 
     unit: Unit

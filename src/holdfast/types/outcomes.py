@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from holdfast.types.units import JSON, Unit
 
-Method = Literal["extractive", "abstractive"]
+SummaryMethod = Literal["extractive", "abstractive"]
 Rung = Literal["normal", "tight", "last"]
+
+
+# Called with how much is done and how much there is; and with the name of the step that begins.
+Progress = Callable[[int, int], None]
+StepProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,7 @@ class Summarised:
     """
 
     text: str
-    method: Method
+    method: SummaryMethod
     rung: Rung
     picks: tuple[str, ...]
     tokens_before: int
@@ -269,7 +274,7 @@ _MOST_PLACES, _MOST_REASONS = 10, 50
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ImportedMessage:
     """One message on its way in: its fields as a host would send it, and where it stands in the file.
 
     `user` and `agent` where the file says whose it is. `lasting` when it was remembered for good where it was.
@@ -284,7 +289,7 @@ class Message:
 
 
 @dataclass(slots=True)
-class Notes:
+class ImportNotes:
     """Gathers what is to be told."""
 
     warnings: list[str] = field(default_factory=list)

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.kernels import Bools, Floats
 from holdfast.types.units import JSON, QueryProfile, Unit, iso
 
 Op = Literal["given", "sum", "product", "ratio", "minimum"]
@@ -115,7 +116,7 @@ class Projected:
 
 
 # In the order of the pipeline. k1, θ1, k2: passes 1 and 2. θ_hop: hops. The others: temporal selection.
-Step = Literal["k1", "θ1", "k2", "θ_hop", "θ_rec", "anchors", "k_rec", "k_cov", "θ_stop"]
+ProjectionStep = Literal["k1", "θ1", "k2", "θ_hop", "θ_rec", "anchors", "k_rec", "k_cov", "θ_stop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,13 @@ class Fallen:
     """
 
     unit_id: str
-    step: Step
+    step: ProjectionStep
     needed: float
     had: float
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProjectionQuery:
     """What projection needs to know of the question: K, t_ref, ξ, E, and max_acc over V_rest."""
 
     keywords: frozenset[str]
@@ -147,7 +148,7 @@ class Projection:
     """What is projected, in injection order, and what every step kept and left out."""
 
     items: tuple[Projected, ...]
-    asked: Asked
+    asked: ProjectionQuery
     active: bool
     first: tuple[str, ...]
     second: tuple[Projected, ...]
@@ -161,8 +162,6 @@ class Projection:
         return tuple(fall for fall in self.fallen if fall.unit_id == unit_id)
 
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 _COLUMNS = ("raw", "coverage", "matched", "identified", "proven")
 
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.documents.pieces import Block, Extract, Leaf, Place, lines_of
+from holdfast.documents.pieces import Block, Extract, Leaf, LineSpan, lines_of
 from holdfast.text.patterns import regex
 from holdfast.types import SourceLimits
 
@@ -50,7 +50,7 @@ def read_code(name: str, text: str, limits: SourceLimits) -> Extract:
 class _Page:
     """Files definitions as sections."""
 
-    def __init__(self, text: str, lines: Sequence[Place], piece_chars: int) -> None:
+    def __init__(self, text: str, lines: Sequence[LineSpan], piece_chars: int) -> None:
         self._text = text
         self._lines = lines
         self._most = piece_chars
@@ -95,7 +95,7 @@ class _Page:
 # ------------------------------------------------------------------------------------------------------------ Python
 
 
-def _python_parts(text: str, lines: Sequence[Place]) -> tuple[_Part, ...] | None:
+def _python_parts(text: str, lines: Sequence[LineSpan]) -> tuple[_Part, ...] | None:
     """Return the functions and classes of a module; None when it is no Python of today."""
     try:
         with warnings.catch_warnings():  # a backslash too many is the author's matter

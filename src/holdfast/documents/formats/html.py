@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from holdfast.documents.pieces import Block, BlockKind, Leaf, Place
+from holdfast.documents.pieces import Block, BlockKind, Leaf, LineSpan
 from holdfast.text.patterns import regex
 
 _HIDDEN = frozenset({"script", "style", "template"})
@@ -35,7 +35,7 @@ _LINES: dict[str, tuple[BlockKind, int]] = {
 
 def read_html(markup: str) -> tuple[str, list[Block]]:
     """Return the words that a page shows, as text, and the blocks of it."""
-    page = _Page()
+    page = _HtmlReader()
     for tag, content in _tags(markup):
         if not tag:
             page.add(content)
@@ -112,7 +112,7 @@ def _unescape(text: str) -> str:
 # -------------------------------------------------------------------------------------------------------------- page
 
 
-class _Page:
+class _HtmlReader:
     """Collects words until a tag breaks the line, then files the line under what is open: item, quote or page."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class _Page:
         self._leaves: list[Leaf] = []
         self._tables = 0
         self._cells: list[str] = []
-        self._rows: list[Place] = []
+        self._rows: list[LineSpan] = []
         self._header = 0
         self._heads_only = True
 
@@ -196,7 +196,7 @@ class _Page:
         self._words = []
         return words
 
-    def _write(self, line: str) -> Place:
+    def _write(self, line: str) -> LineSpan:
         start = self._length
         self._text.append(f"{line}\n")
         self._length += len(line) + 1

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
-from holdfast.documents.pieces import Block, Extract, Leaf, Place, Sheet, lines_of, strip_place
+from holdfast.documents.pieces import Block, Extract, Leaf, LineSpan, Sheet, lines_of, strip_place
 from holdfast.errors import InputError, shown
 from holdfast.text.patterns import regex
 from holdfast.types import SourceLimits
@@ -19,7 +19,7 @@ _RULE = regex(r"\s*(?:={3,}|-{3,}|~{3,})\s*$")
 _SHORTEST_CAPITALS, _LONGEST_HEADING = 4, 80
 _STOPS = (".", ",", ";", "!", "?")
 
-Lines = Sequence[Place]
+LineSpans = Sequence[LineSpan]
 
 
 def read_plain(text: str, *, start: int = 0, end: int | None = None, headings: bool = True) -> Iterator[Block]:
@@ -29,9 +29,9 @@ def read_plain(text: str, *, start: int = 0, end: int | None = None, headings: b
         yield from _plain_blocks(text, paragraph, number, headings=headings)
 
 
-def _paragraphs(text: str, lines: Lines) -> Iterator[list[Place]]:
+def _paragraphs(text: str, lines: LineSpans) -> Iterator[list[LineSpan]]:
     """Yield the runs of lines between blank ones, each line without the blanks around it."""
-    run: list[Place] = []
+    run: list[LineSpan] = []
     for line in lines:
         start, end = strip_place(text, *line)
         if start < end:
@@ -43,7 +43,7 @@ def _paragraphs(text: str, lines: Lines) -> Iterator[list[Place]]:
         yield run
 
 
-def _plain_blocks(text: str, lines: Lines, number: int, *, headings: bool) -> Iterator[Block]:
+def _plain_blocks(text: str, lines: LineSpans, number: int, *, headings: bool) -> Iterator[Block]:
     level = _heading_level(text, lines) if headings else 0
     if level:
         start, end = lines[0]
@@ -57,7 +57,7 @@ def _plain_blocks(text: str, lines: Lines, number: int, *, headings: bool) -> It
         yield from _listed(text, words, number)
 
 
-def _heading_level(text: str, lines: Lines) -> int:
+def _heading_level(text: str, lines: LineSpans) -> int:
     """Return the rank of the heading that a paragraph begins with; 0 without any."""
     first = text[slice(*lines[0])]
     if len(first) > _LONGEST_HEADING or _RULE.match(first):
@@ -69,17 +69,17 @@ def _heading_level(text: str, lines: Lines) -> int:
     return 1 if alone and not first.endswith(_STOPS) and not _ITEM.match(first) else 0
 
 
-def _is(pattern: re.Pattern[str], text: str, line: Place) -> bool:
+def _is(pattern: re.Pattern[str], text: str, line: LineSpan) -> bool:
     return pattern.match(text[slice(*line)]) is not None
 
 
-def _listed(text: str, lines: Lines, number: int) -> Iterator[Block]:
+def _listed(text: str, lines: LineSpans, number: int) -> Iterator[Block]:
     """Yield a paragraph, then the items of the list in it; two marks make a list, one may be a dash or a year."""
     marks = [bool(_is(_ITEM, text, line)) for line in lines]
     first = marks.index(True) if sum(marks) > 1 or (marks and marks[0]) else len(lines)
     if first:
         yield Block("paragraph", (Leaf(tuple(lines[:first])),))
-    item: list[Place] = []
+    item: list[LineSpan] = []
     ordered = False
     for line, marked in zip(lines[first:], marks[first:], strict=True):
         if marked and item:
@@ -102,7 +102,7 @@ _SAMPLE_ROWS = 50
 _VALUE = regex(r"[^\w]*\d[\d\s.,:/%-]*[^\w]*$")
 _GLUE = " | "
 
-Row = Sequence[str]
+Cells = Sequence[str]
 
 
 def read_table(name: str, text: str, limits: SourceLimits) -> Extract:
@@ -123,7 +123,7 @@ def read_table(name: str, text: str, limits: SourceLimits) -> Extract:
     return sheet.extract()
 
 
-def _rows(name: str, text: str, delimiter: str) -> Iterator[Row]:
+def _rows(name: str, text: str, delimiter: str) -> Iterator[Cells]:
     reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
     try:
         yield from (row for row in reader if any(cell.strip() for cell in row))
@@ -154,13 +154,13 @@ def _delimiter(text: str) -> str:
     return best
 
 
-def _are_names(row: Row) -> bool:
+def _are_names(row: Cells) -> bool:
     """Return whether a row can name columns: each cell a word, none twice, none a value."""
     cells = [cell.strip() for cell in row]
     return len(cells) > 1 and all(cells) and len(set(cells)) == len(cells) and not any(map(_VALUE.match, cells))
 
 
-def _labelled(row: Row, names: Row) -> list[str]:
+def _labelled(row: Cells, names: Cells) -> list[str]:
     """Return the cells that say something, each behind the name of its column."""
     labelled = []
     for number, cell in enumerate(row):

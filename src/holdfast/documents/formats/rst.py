@@ -79,16 +79,16 @@ def read_rst(name: str, text: str, _limits: SourceLimits) -> Extract:
     return Extract(*read_html("".join(page.parts)), stated_time(page.date))
 
 
-def _read(text: str, depth: int) -> _Page:
+def _read(text: str, depth: int) -> _RstReader:
     """Return what a text says as HTML; `depth` is how many unknown directives may be nested in it."""
     from docutils.core import publish_doctree  # noqa: PLC0415 - an extra
 
-    page = _Page(depth)
+    page = _RstReader(depth)
     page.write(publish_doctree(text, settings_overrides=dict(_SETTINGS)), 1)
     return page
 
 
-class _Page:
+class _RstReader:
     """Writes the nodes of a document as the HTML that they mean."""
 
     def __init__(self, depth: int) -> None:

@@ -29,7 +29,7 @@ _UPPER, _LOWER, _MARGIN = 18, 78, 20
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class BarSegment:
     """A piece of a bar, in percent of its width; `taken` when it shows what was taken away."""
 
     start: float
@@ -44,7 +44,7 @@ def colour_of(part: str) -> str:
     return _COLOURS.get(part, "stage")
 
 
-def stack(parts: Sequence[tuple[ScorePart, str]]) -> tuple[Segment, ...]:
+def stack(parts: Sequence[tuple[ScorePart, str]]) -> tuple[BarSegment, ...]:
     """Return the bar of a score, a full width being 1: what counts, and dashed behind it what was taken away.
 
     A part that takes away takes from those that came in before it, the last ones first.
@@ -68,17 +68,17 @@ def stack(parts: Sequence[tuple[ScorePart, str]]) -> tuple[Segment, ...]:
     segments, at = [], 0.0
     for size, colour, label, taken in pieces:
         if size >= SMALLEST_PART:
-            segments.append(Segment(_percent(at), _percent(size), colour, label, taken))
+            segments.append(BarSegment(_percent(at), _percent(size), colour, label, taken))
         at += size
     return tuple(segments)
 
 
-def share(parts: Iterable[tuple[str, float, str]], whole: float) -> tuple[Segment, ...]:
+def share(parts: Iterable[tuple[str, float, str]], whole: float) -> tuple[BarSegment, ...]:
     """Return a bar of (colour, size, label), a full width being the whole."""
     segments, at = [], 0.0
     for colour, size, label in parts:
         if size > 0:
-            segments.append(Segment(_percent(at / whole), _percent(size / whole), colour, label))
+            segments.append(BarSegment(_percent(at / whole), _percent(size / whole), colour, label))
             at += size
     return tuple(segments)
 

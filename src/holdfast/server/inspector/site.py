@@ -28,7 +28,7 @@ from holdfast.types import Unit
 from holdfast.types.contexts import Context
 from holdfast.why import who
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 # As much as a person looks through; the next page has the next ones.
 _HITS, _MOST_HITS = 10, 100
 _TURNS, _SESSIONS, _FACTS, _BLOCKS, _SUMMARIES = 50, 25, 100, 200, 200
@@ -62,7 +62,7 @@ class Host(Protocol):
         """Return who shows a token."""
         ...
 
-    def work(self, call: Callable[[], Answer]) -> asyncio.Future[Answer]:
+    def work(self, call: Callable[[], T]) -> asyncio.Future[T]:
         """Begin a piece of work in a thread."""
         ...
 
@@ -76,7 +76,7 @@ class Host(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageContent:
     """What a page shows: a template and its values."""
 
     template: str
@@ -111,12 +111,16 @@ class Site:
 
     # --------------------------------------------------------------------------------------------------- answering
 
-    async def _show(self, make: Callable[[Visit], Page], request: Request) -> Response:
+    async def _show(self, make: Callable[[Visit], PageContent], request: Request) -> Response:
         request.scope["holdfast.route"] = f"page {request.url.path}"
         return await self._answer(request, make, dict(request.query_params))
 
     async def _answer(
-        self, request: Request, make: Callable[[Visit], Page], given: Mapping[str, str], form: Mapping[str, str] = {}
+        self,
+        request: Request,
+        make: Callable[[Visit], PageContent],
+        given: Mapping[str, str],
+        form: Mapping[str, str] = {},
     ) -> Response:
         """Draw a page for whoever may see it; what goes wrong is told on a page too."""
         visit = None
@@ -143,11 +147,11 @@ class Site:
         except AccessError as error:
             raise Refused(error, 401) from error
 
-    def _draw(self, make: Callable[[Visit], Page], visit: Visit) -> Response:
+    def _draw(self, make: Callable[[Visit], PageContent], visit: Visit) -> Response:
         answer_for(visit.caller)
         return self._response(make(visit), visit)
 
-    def _response(self, page: Page, visit: Visit | None, headers: Mapping[str, str] = {}) -> Response:
+    def _response(self, page: PageContent, visit: Visit | None, headers: Mapping[str, str] = {}) -> Response:
         values = {
             "title": page.title, "pages": _PAGES, "current": page.template, "visit": visit, "zone": self._zone,
             "version": __version__, "write": self._host.settings.write, "guarded": self._host.asks_for_tokens(),
@@ -170,7 +174,7 @@ class Site:
             tried = self._signed_in.token(request) != "" or request.url.path == "/sign-in"
             return self._response(self._sign_in_page(request, path, str(error) if tried else ""), None)
         title = "Not found" if isinstance(error, NotFoundError) else "This did not work"
-        return self._response(Page("error", title, {"message": str(error)}, status), visit, headers)
+        return self._response(PageContent("error", title, {"message": str(error)}, status), visit, headers)
 
     async def _static(self, request: Request) -> Response:
         request.scope["holdfast.route"] = "static"
@@ -212,9 +216,9 @@ class Site:
         answer.set_cookie(COOKIE, self._signed_in.begin(token), httponly=True, samesite="strict", secure=secure)
         return answer
 
-    def _sign_in_page(self, request: Request, path: str, problem: str) -> Page:
+    def _sign_in_page(self, request: Request, path: str, problem: str) -> PageContent:
         values = {"next": own_path(path), "problem": problem, "proof": self._signed_in.proof(request)}
-        return Page("sign_in", "Sign in", values, 401)
+        return PageContent("sign_in", "Sign in", values, 401)
 
     async def _sign_out(self, request: Request) -> Response:
         request.scope["holdfast.route"] = "sign out"
@@ -230,7 +234,7 @@ class Site:
 
     # ------------------------------------------------------------------------------------------------------ reading
 
-    def _recall(self, visit: Visit) -> Page:
+    def _recall(self, visit: Visit) -> PageContent:
         question, session = visit.text("q"), visit.text("session")
         limit, profile = max(visit.number("limit", _HITS, _MOST_HITS), 1), visit.text("profile") or "hybrid"
         asked = {
@@ -239,7 +243,7 @@ class Site:
         }  # fmt: skip
         values: dict[str, Any] = {"asked": asked, "profiles": PROFILES, "answer": None, "texts": {}}
         if question is None:
-            return Page("recall", "Recall", values | self._overview(visit))
+            return PageContent("recall", "Recall", values | self._overview(visit))
         view = {
             **visit.owner, "session": session, "profile": profile, "as_of": visit.text("as_of"),
             "current_only": not asked["all"],
@@ -251,7 +255,7 @@ class Site:
             context = None
         answer = views.view_recall(result, context)
         values |= {"answer": answer, "texts": self._texts(visit, answer.mentioned)}
-        return Page("recall", question, values | ({} if answer.hits else self._overview(visit)))
+        return PageContent("recall", question, values | ({} if answer.hits else self._overview(visit)))
 
     def _overview(self, visit: Visit) -> dict[str, Any]:
         """Return how much there is, for a page that has nothing else to show."""
@@ -267,7 +271,7 @@ class Site:
                 found[unit_id] = self._memory.get(unit_id, **visit.owner).text
         return found
 
-    def _context(self, visit: Visit) -> Page:
+    def _context(self, visit: Visit) -> PageContent:
         question, session = visit.text("q"), visit.text("session")
         usual = self._memory.settings.assembly.budget
         budget, compared = visit.number("budget", 0, _MOST_BUDGET), visit.number("compare", 0, _MOST_BUDGET)
@@ -277,7 +281,7 @@ class Site:
             "made": None, "compared": compared, "problem": "", "usual": usual,
         }  # fmt: skip
         if question is None:
-            return Page("context", "Context", values | self._overview(visit))
+            return PageContent("context", "Context", values | self._overview(visit))
         assemble = partial(self._memory.assemble, question, session=session, track_access=False, **visit.owner)
         try:
             context = assemble(budget=budget or usual)
@@ -286,12 +290,12 @@ class Site:
                 context = assemble(budget=most)
             before = assemble(budget=compared) if compared and compared != budget else None
         except BudgetError as error:
-            return Page("context", question, values | {"problem": str(error)})
+            return PageContent("context", question, values | {"problem": str(error)})
         asked["budget"] = context.budget
         values["slider"] |= {"most": max(most, context.budget), "least": min(_LEAST_BUDGET, context.budget)}
-        return Page("context", question, values | {"made": views.view_context(context, before)})
+        return PageContent("context", question, values | {"made": views.view_context(context, before)})
 
-    def _timeline(self, visit: Visit) -> Page:
+    def _timeline(self, visit: Visit) -> PageContent:
         name = visit.text("session")
         if name is None:
             found = views.list_sessions(self._memory, visit.owner)
@@ -304,7 +308,7 @@ class Site:
                 "sessions": shown, "start": start, "total": len(found), "complete": len(found) < views.MOST_LISTED,
                 "chart": chart_time(spans), "step": _SESSIONS, "most": max((row.units for row in shown), default=1),
             }  # fmt: skip
-            return Page("timeline", "Timeline", values | ({} if found else self._overview(visit)))
+            return PageContent("timeline", "Timeline", values | ({} if found else self._overview(visit)))
         start = visit.number("from", 0, 10**9)
         both = {**visit.owner, "session": name, "current_only": False}
         turns = self._memory.list(
@@ -323,15 +327,15 @@ class Site:
             "name": name, "turns": turns, "summaries": standing, "chart": chart, "start": start, "more": more,
             "step": _TURNS,
         }  # fmt: skip
-        return Page("session", name, values)
+        return PageContent("session", name, values)
 
-    def _expand(self, visit: Visit) -> Page:
+    def _expand(self, visit: Visit) -> PageContent:
         unit = self._memory.get(visit.needed("id"), **visit.owner)
-        return Page(
+        return PageContent(
             "expand", "Turns of a summary", {"unit": unit, "turns": self._memory.expand(unit.id, **visit.owner)}
         )
 
-    def _unit(self, visit: Visit) -> Page:
+    def _unit(self, visit: Visit) -> PageContent:
         unit = self._memory.get(visit.needed("id"), **visit.owner)
         question = visit.text("q")
         why = None
@@ -349,9 +353,9 @@ class Site:
             "view": views.view_unit(unit, self._memory.history(unit.id, **visit.owner), self._zone), "why": why,
             "question": question or "", "section": section, "space": views.space_of(self._memory),
         }  # fmt: skip
-        return Page("unit", f"Unit {unit.id}", values)
+        return PageContent("unit", f"Unit {unit.id}", values)
 
-    def _facts(self, visit: Visit) -> Page:
+    def _facts(self, visit: Visit) -> PageContent:
         subject, relation = visit.text("subject"), visit.text("relation")
         everything = visit.flag("all")
         table = self._memory.facts(**visit.owner, subject=subject, relation=relation, current_only=not everything)
@@ -360,22 +364,22 @@ class Site:
             "groups": views.group_facts(table[start : start + _FACTS]), "total": len(table), "start": start,
             "step": _FACTS, "subject": subject or "", "relation": relation or "", "all": everything,
         }  # fmt: skip
-        return Page("facts", "Facts", values)
+        return PageContent("facts", "Facts", values)
 
-    def _documents(self, visit: Visit) -> Page:
+    def _documents(self, visit: Visit) -> PageContent:
         name = visit.text("name")
         if name is None:
             documents = views.list_documents(self._memory, visit.owner)
-            return Page("documents", "Documents", {"documents": documents, "document": None})
+            return PageContent("documents", "Documents", {"documents": documents, "document": None})
         document, blocks = views.read_blocks(self._memory, visit.owner, name, shared=visit.flag("shared"))
         start = visit.number("from", 0, max(len(blocks), 1))
         values = {
             "documents": (), "document": document, "blocks": blocks[start : start + _BLOCKS], "start": start,
             "total": len(blocks), "step": _BLOCKS,
         }  # fmt: skip
-        return Page("documents", name, values)
+        return PageContent("documents", name, values)
 
-    def _status(self, visit: Visit) -> Page:
+    def _status(self, visit: Visit) -> PageContent:
         stats = self._memory.stats(**visit.owner, whole=visit.caller.tenant is None)
         timings = [
             (route, _timing(counts))
@@ -384,16 +388,16 @@ class Site:
         ]
         embedding = self._memory.settings.embedding
         values = {"stats": stats, "timings": timings, "bounds": BOUNDS, "embedder": embedding.embedder}
-        return Page("status", "Health", values)
+        return PageContent("status", "Health", values)
 
     # --------------------------------------------------------------------------------------------------- forgetting
 
-    def _plan_forgetting(self, visit: Visit) -> Page:
+    def _plan_forgetting(self, visit: Visit) -> PageContent:
         """Show what would be erased: nothing is, until a form of that page says so."""
         wanted = self._wanted(visit)
         self._refuse_shared(visit, wanted)
         planned = self._memory.forget(**visit.owner, **wanted, dry_run=True)
-        return Page("forget", "Forget", {"planned": planned, "done": None, "wanted": wanted})
+        return PageContent("forget", "Forget", {"planned": planned, "done": None, "wanted": wanted})
 
     async def _forget(self, request: Request) -> Response:
         request.scope["holdfast.route"] = "page /forget"
@@ -403,11 +407,11 @@ class Site:
             return self._tell(request, None, refused.error, refused.status, refused.headers)
         return await self._answer(request, self._erase, form, form)
 
-    def _erase(self, visit: Visit) -> Page:
+    def _erase(self, visit: Visit) -> PageContent:
         wanted = self._wanted(visit)
         self._refuse_shared(visit, wanted)
         done = self._memory.forget(**visit.owner, **wanted)
-        return Page("forget", "Forgotten", {"planned": None, "done": done, "wanted": wanted})
+        return PageContent("forget", "Forgotten", {"planned": None, "done": done, "wanted": wanted})
 
     def _refuse_shared(self, visit: Visit, wanted: Mapping[str, Any]) -> None:
         if visit.caller.user is not None:

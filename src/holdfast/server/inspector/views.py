@@ -14,7 +14,7 @@ from holdfast.documents.markdown import partition
 from holdfast.documents.parser import read_source, source_units
 from holdfast.errors import NotFoundError, shown
 from holdfast.memory import Memory
-from holdfast.server.inspector.charts import SMALLEST_PART, Segment, colour_of, share, stack
+from holdfast.server.inspector.charts import SMALLEST_PART, BarSegment, colour_of, share, stack
 from holdfast.settings import Settings
 from holdfast.store.contract import look
 from holdfast.text.facts import sentences_of
@@ -120,7 +120,7 @@ class ScoreView:
 
     value: float
     parts: tuple[PartView, ...]
-    bar: tuple[Segment, ...]
+    bar: tuple[BarSegment, ...]
     tree: tuple[Branch, ...]
 
     @property
@@ -165,7 +165,7 @@ class HitView:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PassView:
     """How many units a step of recall had; `width` is that beside the most, in percent."""
 
     label: str
@@ -193,8 +193,8 @@ class RecallView:
     words: tuple[str, ...]
     refused: str
     warnings: tuple[str, ...]
-    found: tuple[Step, ...]
-    passes: tuple[Step, ...]
+    found: tuple[PassView, ...]
+    passes: tuple[PassView, ...]
     cuts: tuple[CutView, ...]
     considered: int
     milliseconds: float
@@ -235,19 +235,19 @@ _LEGEND = {
 }
 
 
-def _scaled(steps: Sequence[Step]) -> tuple[Step, ...]:
+def _scaled(steps: Sequence[PassView]) -> tuple[PassView, ...]:
     most = max((step.count for step in steps), default=0) or 1
-    return tuple(Step(one.label, one.count, one.note, round(100 * one.count / most, 2)) for one in steps)
+    return tuple(PassView(one.label, one.count, one.note, round(100 * one.count / most, 2)) for one in steps)
 
 
-def _strategies(trace: Trace, hits: int) -> tuple[Step, ...]:
+def _strategies(trace: Trace, hits: int) -> tuple[PassView, ...]:
     named = ((PLAIN_NAMES.get(one.strategy_id, one.strategy_id), one) for one in trace.results)
-    found = [Step(f"by {name}", len(one.claims.ids), f"{one.duration_ms:.1f} ms") for name, one in named]
-    together = Step("considered", len(trace.candidates), "each once, with neighbours")
-    return _scaled([*found, together, Step("hits", hits)])
+    found = [PassView(f"by {name}", len(one.claims.ids), f"{one.duration_ms:.1f} ms") for name, one in named]
+    together = PassView("considered", len(trace.candidates), "each once, with neighbours")
+    return _scaled([*found, together, PassView("hits", hits)])
 
 
-def _passes(context: Context | None) -> tuple[Step, ...]:
+def _passes(context: Context | None) -> tuple[PassView, ...]:
     projection = context.trace.projection if context is not None and context.trace is not None else None
     if context is None or projection is None:
         return ()
@@ -255,11 +255,11 @@ def _passes(context: Context | None) -> tuple[Step, ...]:
     picked = len(projection.recovered) + len(projection.chosen)
     temporal = "for a question about time" if projection.active else "the question is not about time"
     return _scaled([
-        Step("pass 1", len(projection.first), "nearest in relevance"),
-        Step("pass 2", len(projection.second), "scored with time and standing"),
-        Step("hops", len(projection.hops), "linked from one of those"),
-        Step("temporal picks", picked, temporal),
-        Step("in the context", items, "what the budget holds"),
+        PassView("pass 1", len(projection.first), "nearest in relevance"),
+        PassView("pass 2", len(projection.second), "scored with time and standing"),
+        PassView("hops", len(projection.hops), "linked from one of those"),
+        PassView("temporal picks", picked, temporal),
+        PassView("in the context", items, "what the budget holds"),
     ])  # fmt: skip
 
 
@@ -291,7 +291,7 @@ class ContextView:
     """A context under its budget, and what another budget would change."""
 
     context: Context
-    bar: tuple[Segment, ...]
+    bar: tuple[BarSegment, ...]
     sections: tuple[SectionView, ...]
     left_out: tuple[tuple[LeftOut, str, str], ...]
     ways: Mapping[str, str]
@@ -341,7 +341,7 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """Words of a version: kept, added or removed since the version before."""
 
     text: str
@@ -353,7 +353,7 @@ class VersionView:
     """One version of a unit, and what changed in its words."""
 
     unit: Unit
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,18 +390,18 @@ def _written(value: Any) -> str:  # noqa: ANN401 - a JSON value
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _changes(before: Unit | None, after: Unit) -> tuple[Change, ...]:
+def _changes(before: Unit | None, after: Unit) -> tuple[FieldChange, ...]:
     if before is None or max(len(before.text), len(after.text)) > _MOST_COMPARED:
-        return (Change(after.text, "kept"),)
+        return (FieldChange(after.text, "kept"),)
     old, new = before.text.split(" "), after.text.split(" ")
     changes = []
     for what, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(None, old, new).get_opcodes():
         if what in ("replace", "delete"):
-            changes.append(Change(" ".join(old[old_start:old_end]), "removed"))
+            changes.append(FieldChange(" ".join(old[old_start:old_end]), "removed"))
         if what in ("replace", "insert"):
-            changes.append(Change(" ".join(new[new_start:new_end]), "added"))
+            changes.append(FieldChange(" ".join(new[new_start:new_end]), "added"))
         if what == "equal":
-            changes.append(Change(" ".join(new[new_start:new_end]), "kept"))
+            changes.append(FieldChange(" ".join(new[new_start:new_end]), "kept"))
     return tuple(changes)
 
 
@@ -454,7 +454,7 @@ def moment(at: datetime, zone: tzinfo = UTC) -> str:
     return f"{day(at, zone)}, {clock(at, zone)}"
 
 
-Owner = Mapping[str, Any]
+OwnerArguments = Mapping[str, Any]
 # More than anybody looks through in one list.
 MOST_LISTED = 1_000
 # Users that are named where one has nothing.
@@ -463,7 +463,7 @@ MOST_USERS = 20
 _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def list_sessions(memory: Memory, owner: Owner) -> tuple[Listed, ...]:
+def list_sessions(memory: Memory, owner: OwnerArguments) -> tuple[Listed, ...]:
     """Return the newest sessions of an owner."""
     return memory.sessions(**owner, limit=MOST_LISTED)
 
@@ -481,24 +481,26 @@ def space_of(memory: Memory) -> str | None:
 # ---------------------------------------------------------------------------------------------------------- documents
 
 
-Tier = Literal["hard", "soft", "variant", "heading", "between"]
+BlockTier = Literal["hard", "soft", "variant", "heading", "between"]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class DocumentBlock:
     """A piece of a document's text: how binding it is, and the unit that it became."""
 
-    tier: Tier
+    tier: BlockTier
     text: str
     unit_id: str = ""
 
 
-def list_documents(memory: Memory, owner: Owner) -> tuple[Listed, ...]:
+def list_documents(memory: Memory, owner: OwnerArguments) -> tuple[Listed, ...]:
     """Return the newest documents of an owner and of everyone."""
     return memory.documents(**owner, limit=MOST_LISTED)
 
 
-def read_blocks(memory: Memory, owner: Owner, name: str, *, shared: bool) -> tuple[Document, Sequence[Block]]:
+def read_blocks(
+    memory: Memory, owner: OwnerArguments, name: str, *, shared: bool
+) -> tuple[Document, Sequence[DocumentBlock]]:
     """Return a document and its text in blocks, as it was last read.
 
     Raises:
@@ -512,29 +514,29 @@ def read_blocks(memory: Memory, owner: Owner, name: str, *, shared: bool) -> tup
     return found, [*blocks]
 
 
-def _view(memory: Memory, owner: Owner) -> View:
+def _view(memory: Memory, owner: OwnerArguments) -> View:
     tenant = owner["tenant"] or memory.settings.store.tenant
     return View(tenant=tenant, user=owner["user"], now=_ANY_TIME, reference_time=_ANY_TIME)
 
 
-def _core_blocks(document: Document, settings: Settings) -> Iterator[Block]:
+def _core_blocks(document: Document, settings: Settings) -> Iterator[DocumentBlock]:
     read = partition(document.name, document.body, max_bytes=settings.authored.max_bytes)
     for node in read.nodes:
         if node.kind == "heading":
-            yield Block("heading", node.markdown)
+            yield DocumentBlock("heading", node.markdown)
         else:
             unit_id = f"{document.name}#{node.ordinal:06d}" if node.tier == "variant" and node.text.strip() else ""
-            yield Block(node.tier, node.markdown, unit_id)
+            yield DocumentBlock(node.tier, node.markdown, unit_id)
 
 
-def _knowledge_blocks(document: Document, settings: Settings) -> Iterator[Block]:
+def _knowledge_blocks(document: Document, settings: Settings) -> Iterator[DocumentBlock]:
     source = read_source(document.name, document.body, relations=settings.symbolic.relations)
     ids = [unit.id for unit in source_units(source)] or [""] * len(source.pieces)
     at = 0
     for piece, unit_id in zip(source.pieces, ids, strict=True):
         if source.text[at : piece.start].strip():
-            yield Block("between", source.text[at : piece.start])
-        yield Block("variant", source.text[max(at, piece.start) : piece.end], unit_id)
+            yield DocumentBlock("between", source.text[at : piece.start])
+        yield DocumentBlock("variant", source.text[max(at, piece.start) : piece.end], unit_id)
         at = max(at, piece.end)
     if source.text[at:].strip():
-        yield Block("between", source.text[at:])
+        yield DocumentBlock("between", source.text[at:])

@@ -14,7 +14,7 @@ _CONNECTIONS, _MOST_CONNECTIONS = 8, 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class DatabaseAddress:
     """Where the database is, how large owners are searched, and how many connections one process has at most."""
 
     conninfo: str
@@ -23,7 +23,7 @@ class Address:
     connections: int = _CONNECTIONS
 
 
-def read_address(location: str) -> Address:
+def read_address(location: str) -> DatabaseAddress:
     """Take our options off an address.
 
     Raises:
@@ -44,4 +44,4 @@ def read_address(location: str) -> Address:
     conninfo = urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))
     who, at, where = parts.netloc.rpartition("@")
     plain = urlunsplit(parts._replace(netloc=f"{who.partition(':')[0]}{at}{where}", query=""))
-    return Address(conninfo, plain, "exact" if search == "exact" else "approximate", int(pool))
+    return DatabaseAddress(conninfo, plain, "exact" if search == "exact" else "approximate", int(pool))

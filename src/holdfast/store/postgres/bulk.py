@@ -23,7 +23,7 @@ from psycopg import sql
 
 from holdfast.errors import QuotaError, shown
 from holdfast.store.contract import Derivation, Mark, Restoration
-from holdfast.store.copying import Write
+from holdfast.store.copying import WriteBatch
 from holdfast.store.postgres.connections import SCHEMA, Half, connect, register, translated
 from holdfast.store.postgres.index_rows import entry_of, facts_of, names_of, postings_of, symbols_of
 from holdfast.store.postgres.maintenance import build_vector_indexes
@@ -68,7 +68,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "symbols": ("user", "token", "symbol", "unit_key", "tokens"),
     "waiting": ("unit_key",),
 }  # fmt: skip
-Rows = dict[str, list[Sequence[Any]]]
+CopyRows = dict[str, list[Sequence[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class Batch:
 
 @contextmanager
 def bulk_load(
-    database: PostgresDatabase, derivation: Derivation, mark: Write, processes: int | None
-) -> Iterator[Write]:
+    database: PostgresDatabase, derivation: Derivation, mark: WriteBatch, processes: int | None
+) -> Iterator[WriteBatch]:
     """Yield how much is written at once. What cannot be loaded so is written by `mark`, bit by bit."""
     if not _begin(database):
         yield mark
@@ -98,7 +98,7 @@ def bulk_load(
 class _Loading:
     """Hands units that are new to a crew."""
 
-    def __init__(self, database: PostgresDatabase, mark: Write, crew: _Crew) -> None:
+    def __init__(self, database: PostgresDatabase, mark: WriteBatch, crew: _Crew) -> None:
         self._database = database
         self._mark = mark
         self._crew = crew
@@ -261,8 +261,8 @@ class _Hands:
         if self._connection is not None:
             self._connection.close()
 
-    def _rows(self, batch: Batch) -> Rows:
-        rows: Rows = {table: [] for table in _COLUMNS}
+    def _rows(self, batch: Batch) -> CopyRows:
+        rows: CopyRows = {table: [] for table in _COLUMNS}
         for key, kept in batch.units:
             _add_truth(rows, key, kept, batch.space)
             unit, derivation = kept.unit, self._derivation
@@ -287,7 +287,7 @@ def _write_batch(batch: Batch) -> None:
     _hands[0].write(batch)
 
 
-def _add_truth(rows: Rows, key: int, kept: Kept, space: tuple[str, int] | None) -> None:
+def _add_truth(rows: CopyRows, key: int, kept: Kept, space: tuple[str, int] | None) -> None:
     """Add what is not derived, as `restore` writes it."""
     unit = kept.unit
     row = columns(unit, kept.document) | repeated(unit) | {

@@ -224,7 +224,7 @@ class Bits(bytes):
         return None if vector is None else cls(vector.astype("<u8").tobytes())
 
 
-class Keys(list[int]):
+class KeyArray(list[int]):
     """Keys of units that are to be written as one array: a list goes number by number."""
 
 
@@ -235,7 +235,7 @@ class Half(bytes):
 def register(connection: psycopg.Connection[Any]) -> None:
     """Let a connection read halfvec as bytes, and write `Half`; without pgvector there is nothing to register."""
     connection.adapters.register_dumper(Bits, _BitsDumper)
-    connection.adapters.register_dumper(Keys, _KeysDumper)
+    connection.adapters.register_dumper(KeyArray, _KeysDumper)
     info = TypeInfo.fetch(connection, "halfvec")
     if info is None:
         return
@@ -257,7 +257,7 @@ class _KeysDumper(Dumper):
     format = Format.BINARY
     oid = _BIGINTS
 
-    def dump(self, obj: Keys) -> Buffer | None:
+    def dump(self, obj: KeyArray) -> Buffer | None:
         rows = np.empty(len(obj), dtype=_KEY)
         rows["bytes"], rows["key"] = _KEY["key"].itemsize, obj
         # How many dimensions, whether there is a NULL, of what; of the one dimension its length and first number.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby, islice
 from operator import itemgetter
@@ -28,15 +28,13 @@ from holdfast.store.postgres.schema import queries
 from holdfast.store.postgres.search import APPROXIMATE_FROM, vector_index_statements
 from holdfast.store.rows import GLOBAL, Fresh, unit_of
 from holdfast.types import Unit
-from holdfast.types.outcomes import Claimed
+from holdfast.types.outcomes import Claimed, Progress
 
 # What the index was derived with, and what stands there while it is derived again: then nobody opens the store.
 DERIVATION, _AGAIN = "derivation", "deriving again"
 # A graph that does not fit is built many times slower: a million vectors of 384 numbers take about this much.
 _GRAPH = "2GB"
 _MOST_UNITS = 2**62
-# Is told how much is done, and of how much.
-Progress = Callable[[int, int], None]
 
 
 def fingerprint_of(derivation: Derivation) -> str:
@@ -200,12 +198,12 @@ def _stream(connection: psycopg.Connection[Any], name: str) -> Iterator[Any]:
 
 
 # Where somebody who goes through all that waits has come to: tenant and key.
-Place = tuple[str, int]
-_START: Place = ("", 0)
+QueuePosition = tuple[str, int]
+_START: QueuePosition = ("", 0)
 
 
 @contextmanager
-def claimed(database: PostgresDatabase, space: str, most: int, after: Place | None) -> Iterator[Claimed]:
+def claimed(database: PostgresDatabase, space: str, most: int, after: QueuePosition | None) -> Iterator[Claimed]:
     """Claim the first units behind a place that nobody has claimed."""
     with database.alone() as connection:
         rows = _lock(connection, after or _START, most)
@@ -216,7 +214,7 @@ def claimed(database: PostgresDatabase, space: str, most: int, after: Place | No
         _drop(database, tenant, keys)
 
 
-def _lock(connection: psycopg.Connection[Any], start: Place, most: int) -> list[Place]:
+def _lock(connection: psycopg.Connection[Any], start: QueuePosition, most: int) -> list[QueuePosition]:
     """Lock the first rows that nobody has locked, until the connection ends."""
     connection.execute("BEGIN")
     return connection.execute(

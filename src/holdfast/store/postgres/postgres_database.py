@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from holdfast.errors import BusyStoreError, ClosedStoreError, NotFoundError, StoreError, shown
 from holdfast.settings import StoreSettings
-from holdfast.store.postgres.address import Address
+from holdfast.store.postgres.address import DatabaseAddress
 from holdfast.store.postgres.connections import (
     Connections,
     Half,
@@ -27,7 +27,7 @@ from holdfast.store.postgres.connections import (
     translated,
 )
 from holdfast.store.postgres.schema import APP_ROLE, queries
-from holdfast.store.rows import GLOBAL, Row, columns, unit_of
+from holdfast.store.rows import GLOBAL, UnitRow, columns, unit_of
 from holdfast.store.visibility import agent_matches
 from holdfast.types import Deadline, Unit, View
 
@@ -59,7 +59,7 @@ class _Open:
 class PostgresDatabase:
     """Statements run in the transaction that the calling thread has open; nothing else is remembered."""
 
-    def __init__(self, address: Address, settings: StoreSettings) -> None:
+    def __init__(self, address: DatabaseAddress, settings: StoreSettings) -> None:
         self.address = address
         self.patience_ms = settings.busy_timeout_ms
         self._process = os.getpid()
@@ -282,13 +282,13 @@ class PostgresDatabase:
         with self.as_owner():
             self.run("agree", {"name": name, "value": value})
 
-    def find(self, tenant: str, user: str | None, unit_id: str) -> Row | None:
+    def find(self, tenant: str, user: str | None, unit_id: str) -> UnitRow | None:
         """Return the row of one owner's unit."""
         self.bind(tenant)
-        row: Row | None = self.run("find_unit", {"user": user or GLOBAL, "id": unit_id}).fetchone()
+        row: UnitRow | None = self.run("find_unit", {"user": user or GLOBAL, "id": unit_id}).fetchone()
         return row
 
-    def find_seen(self, view: View, unit_id: str) -> Row:
+    def find_seen(self, view: View, unit_id: str) -> UnitRow:
         """Return the owner's unit of that id, else the global one.
 
         Raises:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError, shown
-from holdfast.kernels.triples import Facts, JoinedFacts, Key, SeenFacts, StatedFact
+from holdfast.kernels.triples import Facts, JoinedFacts, SeenFacts, StatedFact, TripleKey
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
@@ -39,7 +39,7 @@ from holdfast.store.contract import (
     StatementQuery,
     TimeQuery,
 )
-from holdfast.store.postgres.connections import Keys
+from holdfast.store.postgres.connections import KeyArray
 from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.row_cache import (
     NOBODY,
@@ -53,7 +53,7 @@ from holdfast.store.postgres.row_cache import (
 )
 from holdfast.store.postgres.search import Searcher
 from holdfast.store.postgres.view_sql import VisibleRows, compile_view
-from holdfast.store.rows import CALLED, GLOBAL, NAMING, TITLE_CHARS, Row, listed, own_json, unit_of
+from holdfast.store.rows import CALLED, GLOBAL, NAMING, TITLE_CHARS, UnitRow, listed, own_json, unit_of
 from holdfast.store.updates import read_all
 from holdfast.store.visibility import hidden_by, then_by
 from holdfast.types import Condition, Deadline, Document, Junction, Kept, Listed, Unit, View, iso
@@ -249,7 +249,7 @@ class PostgresReading:
         # Where a view hides much, one more turn may be far away.
         is_near = self.view.filters is None and not self.view.hide_covered
         given = {
-            **self._visible.values, "keys": Keys(turns.values()), "terms": [*self._known.terms],
+            **self._visible.values, "keys": KeyArray(turns.values()), "terms": [*self._known.terms],
             "turns": 1 + is_near,
         }  # fmt: skip
         rows = self._run("units_beside", given, visible=self._visible.either).fetchall()
@@ -289,7 +289,7 @@ class PostgresReading:
         why = [self._why_hidden(rows.get(unit_id), then) for unit_id in ids]
         return {"hidden": np.array(why, dtype=object)}
 
-    def _why_hidden(self, row: Row | None, then: Mapping[int, Any]) -> str | None:
+    def _why_hidden(self, row: UnitRow | None, then: Mapping[int, Any]) -> str | None:
         if row is None:
             return "not found"
         unit = unit_of(row)
@@ -301,7 +301,7 @@ class PostgresReading:
 
     # ---------------------------------------------------------------------------------------------- units
 
-    def _rows(self, ids: Sequence[str]) -> dict[str, Row]:
+    def _rows(self, ids: Sequence[str]) -> dict[str, UnitRow]:
         """Return the owner's units of some ids, else the global ones, that the named agent may see."""
         asked = [unit_id for unit_id in dict.fromkeys(ids) if "\0" not in unit_id]  # no id holds NUL
         return {row[10]: row for row in self._run("units_by_id", {**self._owner, "ids": asked})} if asked else {}
@@ -443,7 +443,7 @@ class _FactTables:
         self._earlier = earlier  # symbols that facts of the past touch
         self._last: tuple[object, dict[str, list[Any]]] = (None, {})
         # Whether a symbol has a fact of an owner, other than one: what is known by now.
-        self.touched: dict[tuple[str, str, Key | None], bool] = {}
+        self.touched: dict[tuple[str, str, TripleKey | None], bool] = {}
 
     def _run(self, name: str, values: dict[str, Any]) -> Any:  # noqa: ANN401 - a cursor
         given = {**self._visible.values, "users": self.users, "earlier": self._earlier, **values}
@@ -459,7 +459,7 @@ class _FactTables:
             self._last = (asked, found)
         return self._last[1].get(user, [])
 
-    def touches(self, user: str, symbol: str, but: Key | None) -> bool:
+    def touches(self, user: str, symbol: str, but: TripleKey | None) -> bool:
         """Return whether a fact of an owner, other than `but`, touches a symbol."""
         place = (user, symbol, but)
         if place not in self.touched:
@@ -483,7 +483,7 @@ class _OwnerFacts(SeenFacts):
     def about(self, symbols: Collection[str], limit: int) -> Sequence[StatedFact]:
         """See `Facts.about`."""
         rows = self._facts.ask(self._user, "facts_about", symbols=sorted({*symbols}), most=limit)
-        found: dict[Key, StatedFact] = {}
+        found: dict[TripleKey, StatedFact] = {}
         for far, *key, confidence, sources, further, elsewhere in rows:
             fact = _stated(key, confidence, sources)
             found.setdefault(fact.key, fact)
@@ -499,7 +499,7 @@ class _OwnerFacts(SeenFacts):
         rows = self._facts.ask(self._user, "facts_between", left=sorted({*left}), right=sorted({*right}))
         return [_stated(key, confidence, sources) for *key, confidence, sources in rows]
 
-    def touched(self, symbol: str, but: Key | None = None) -> bool:
+    def touched(self, symbol: str, but: TripleKey | None = None) -> bool:
         """See `SeenFacts.touched`."""
         return self._facts.touches(self._user, symbol, but)
 

@@ -36,14 +36,14 @@ from holdfast.store.contract import (
     SpaceChange,
     Supersession,
 )
-from holdfast.store.copying import Write
+from holdfast.store.copying import WriteBatch
 from holdfast.store.postgres import bulk
 from holdfast.store.postgres.address import read_address
 from holdfast.store.postgres.connections import Half
 from holdfast.store.postgres.index_rows import derive_changed
 from holdfast.store.postgres.maintenance import (
     DERIVATION,
-    Place,
+    QueuePosition,
     build_vector_indexes,
     claimed,
     derive_again,
@@ -320,7 +320,7 @@ class PostgresStore:
             asked = {"space": space, "after": start, "limit": limit}
             return [unit_of(row) for row in connection.execute(self._database.statement(name), asked)]
 
-    def claim(self, space: str, most: int, after: Place | None = None) -> AbstractContextManager[Claimed]:
+    def claim(self, space: str, most: int, after: QueuePosition | None = None) -> AbstractContextManager[Claimed]:
         """Claim some of the units that wait for vectors, so that no other process embeds them meanwhile."""
         if self._replica:  # the processes of its primary embed them
             return nullcontext(Claimed())
@@ -393,7 +393,7 @@ class PostgresStore:
             rows = connection.execute(self._database.statement("tenants")).fetchall()
         return [name for (name,) in rows]
 
-    def loading(self, units: int, processes: int | None = None) -> AbstractContextManager[Write]:
+    def loading(self, units: int, processes: int | None = None) -> AbstractContextManager[WriteBatch]:
         """See `Copyable.loading`: many units, into a store that holds nothing yet, go by COPY; see `bulk`.
 
         Then `processes` derive what is searched, as many as there are processors unless it is said how many.

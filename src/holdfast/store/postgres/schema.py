@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from holdfast.errors import ForeignStoreError, NewerStoreError, ReadOnlyStoreError, StoreError, shown
-from holdfast.store.postgres.address import Address, read_address
+from holdfast.store.postgres.address import DatabaseAddress, read_address
 from holdfast.store.postgres.connections import SCHEMA, connect, translated
 
 # What tenants' transactions run as: it has no right to pass row security, and nobody logs in as it.
@@ -84,7 +84,7 @@ def migrations() -> tuple[tuple[int, str], ...]:
     return tuple((int(script.name[:4]), script.read_text(encoding="utf-8")) for script in scripts)
 
 
-def bring_up_to_date(address: Address) -> bool:
+def bring_up_to_date(address: DatabaseAddress) -> bool:
     """Create the schema or bring it up to date; return whether this server is a replica, which is only read.
 
     Raises:
@@ -108,7 +108,7 @@ def bring_up_to_date(address: Address) -> bool:
         return False
 
 
-def _check(connection: psycopg.Connection[Any], address: Address) -> bool:
+def _check(connection: psycopg.Connection[Any], address: DatabaseAddress) -> bool:
     """Return whether the schema is here and up to date."""
     known = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.migrations",)).fetchone()
     if known is None or known[0] is None:
@@ -127,7 +127,7 @@ def _check(connection: psycopg.Connection[Any], address: Address) -> bool:
     return bool(applied == newest)
 
 
-def _refuse_spread(connection: psycopg.Connection[Any], address: Address) -> None:
+def _refuse_spread(connection: psycopg.Connection[Any], address: DatabaseAddress) -> None:
     """Refuse one of several servers that older versions could spread a store over."""
     [known] = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.shards",)).fetchone() or (None,)
     if known is None:
@@ -142,7 +142,7 @@ def _refuse_spread(connection: psycopg.Connection[Any], address: Address) -> Non
         )
 
 
-def _create(connection: psycopg.Connection[Any], address: Address) -> None:
+def _create(connection: psycopg.Connection[Any], address: DatabaseAddress) -> None:
     _need_extension(connection, address)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
     connection.execute(f"SET LOCAL search_path = {SCHEMA}, public")
@@ -160,7 +160,7 @@ def _create(connection: psycopg.Connection[Any], address: Address) -> None:
     _secure(connection, address)
 
 
-def _need_extension(connection: psycopg.Connection[Any], address: Address) -> None:
+def _need_extension(connection: psycopg.Connection[Any], address: DatabaseAddress) -> None:
     try:
         with connection.transaction():
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -185,7 +185,7 @@ def _sample_nothing(connection: psycopg.Connection[Any]) -> None:
     connection.execute(_SAMPLE_NOTHING)
 
 
-def _secure(connection: psycopg.Connection[Any], address: Address) -> None:
+def _secure(connection: psycopg.Connection[Any], address: DatabaseAddress) -> None:
     """Let tenants' transactions see their own rows alone (row-level security)."""
     _need_role(connection, address)
     role, mine = sql.Identifier(APP_ROLE), "tenant = (SELECT current_setting('holdfast.tenant', true))"
@@ -202,7 +202,7 @@ def _secure(connection: psycopg.Connection[Any], address: Address) -> None:
         connection.execute(sql.SQL("CREATE POLICY own ON {} TO {} USING (" + mine + ")").format(name, role))
 
 
-def _need_role(connection: psycopg.Connection[Any], address: Address) -> None:
+def _need_role(connection: psycopg.Connection[Any], address: DatabaseAddress) -> None:
     """Make the role, which all databases of a server share: another one may make it at the same moment."""
     raced = (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation, psycopg.errors.InternalError_)
     for tries_left in range(_ROLE_TRIES - 1, -1, -1):
@@ -220,7 +220,7 @@ def _need_role(connection: psycopg.Connection[Any], address: Address) -> None:
             ) from error
 
 
-def _make_role(connection: psycopg.Connection[Any], address: Address) -> None:
+def _make_role(connection: psycopg.Connection[Any], address: DatabaseAddress) -> None:
     role = sql.Identifier(APP_ROLE)
     known = connection.execute(
         "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = %s", (APP_ROLE,)

@@ -30,7 +30,7 @@ from holdfast.store.contract import (
     SimilarityEvidence,
     SimilarityQuery,
 )
-from holdfast.store.postgres.connections import Bits, Half, Keys
+from holdfast.store.postgres.connections import Bits, Half, KeyArray
 from holdfast.store.postgres.index_rows import term_bits
 from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.row_cache import KNOWN_COLUMNS, Known, KnownUnits, PastUnits, Space, Statistics
@@ -256,7 +256,7 @@ class Searcher:
         wanted = [*units]
         by_key = {one.key: one for one in wanted if one.id not in self._vectors}
         if by_key and self._space.key is not None:
-            asked = {"space": self._space.key, "keys": Keys(by_key)}
+            asked = {"space": self._space.key, "keys": KeyArray(by_key)}
             rows = self._database.run("vectors_by_key", asked).fetchall()
             self._keep_vectors([(by_key[row[0]].id, *row[:3]) for row in rows if row[3] == by_key[row[0]].version])
         return {one.id: self._vectors[one.id] for one in wanted if one.id in self._vectors}
@@ -303,7 +303,7 @@ class Searcher:
         keys, given = sorted(units), tier(query.vectors, query.vectors.shape[1]).astype(np.float32)
         depths, found = (query.turns + 1, query.durable + 1), list[Any]()
         for start in range(0, len(keys), _COMPARED_TOGETHER):
-            asked = {"space": self._space.key, "keys": Keys(keys[start : start + _COMPARED_TOGETHER])}
+            asked = {"space": self._space.key, "keys": KeyArray(keys[start : start + _COMPARED_TOGETHER])}
             rows = [
                 row
                 for row in self._database.run("vectors_by_key", asked)

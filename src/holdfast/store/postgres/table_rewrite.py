@@ -28,13 +28,14 @@ from holdfast.store.erasure import Doomed, doomed_of, erase, pieces_of, resting_
 from holdfast.store.postgres.connections import SCHEMA, connect, translated
 from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.schema import TABLES
-from holdfast.store.rows import GLOBAL, ReadUnits, Row, unit_of
+from holdfast.store.rows import GLOBAL, ReadUnits, UnitRow, unit_of
 from holdfast.store.sqlite.migrate import identity_of
 from holdfast.store.sqlite.purge import COPY_PATIENCE_MS, erase_copy, new_file, remove_files
 from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.store.updates import Marker
 from holdfast.store.visibility import agent_matches
 from holdfast.types import Document, Erasure, View, iso
+from holdfast.types.outcomes import StepProgress
 
 # Writing so much anew takes about as long as a question may.
 _AT_ONCE_BYTES = 64 * 2**20
@@ -47,14 +48,13 @@ _UNSEEN = "earlier transactions of other roles may still see it: GRANT pg_read_a
 _LOCK_MS = 500
 # A reader that began before the erasure still sees what was erased; most are done in less.
 _LOOKS, _BETWEEN_SECONDS = 40, 0.05
-Progress = Callable[[str], None]
-Write = Callable[[Mapping[str, set[str]]], AbstractContextManager[Marker]]
+OpenUpdates = Callable[[Mapping[str, set[str]]], AbstractContextManager[Marker]]
 
 
 class PostgresEraser:
     """Erases units and documents, and then their bytes from the tables."""
 
-    def __init__(self, database: PostgresDatabase, write: Write) -> None:
+    def __init__(self, database: PostgresDatabase, write: OpenUpdates) -> None:
         self._database = database
         self._run = database.run
         self._write = write
@@ -62,7 +62,7 @@ class PostgresEraser:
         self._untold: tuple[str, ...] = ()  # what the server kept us from
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
+        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: StepProgress
     ) -> Erasure:
         """Erase in one transaction, then write tables anew where that is quick; see `Store.forget`."""
         progress("erasing")
@@ -105,7 +105,7 @@ class PostgresEraser:
             summaries = resting_on(self._run, [*map(doomed_of, rows)])
             return Erasure(units=ReadUnits(rows), summaries=tuple(map(unit_of, summaries)), complete=False)
 
-    def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[Row]:
+    def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[UnitRow]:
         """Return the rows of the units that are named, the owner's own, else everyone's; or all that the owner has.
 
         Raises:
@@ -234,7 +234,7 @@ class Copies:
     # ----------------------------------------------------------------------------------------------- erasing
 
     def note(
-        self, rows: Sequence[Row], units: Sequence[Doomed], documents: Sequence[Document], owner: View | None
+        self, rows: Sequence[UnitRow], units: Sequence[Doomed], documents: Sequence[Document], owner: View | None
     ) -> list[bytes]:
         """Note, in the erasing transaction, what every copy has to lose; return what the proof will look for."""
         with self._as_owner():

@@ -70,7 +70,7 @@ class Column:
         self._data, self._size = np.array(rows), len(rows)
 
 
-Moment = tuple[int, int, int]  # event time, position in its session, place in the shard
+TurnPosition = tuple[int, int, int]  # event time, position in its session, place in the shard
 _NONE = -1
 
 
@@ -78,7 +78,7 @@ class TurnOrder:
     """The turns of each session in its order (C1), and so which place is before and after each; dead ones stay."""
 
     def __init__(self) -> None:
-        self._sessions: dict[int, list[Moment]] = {}
+        self._sessions: dict[int, list[TurnPosition]] = {}
         self._beside = (Column(np.int32), Column(np.int32))
 
     @classmethod
@@ -103,7 +103,7 @@ class TurnOrder:
         for column in self._beside:
             column.extend(np.full(max(0, place + 1 - len(column.values)), _NONE, dtype=np.int32))
 
-    def add(self, session: int, moment: Moment) -> None:
+    def add(self, session: int, moment: TurnPosition) -> None:
         """Put one more turn in its order."""
         order, place = self._sessions.setdefault(session, []), moment[2]
         at = bisect_left(order, moment)

@@ -33,7 +33,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class IndexSegment:
     """The index of one owner: what it was derived from, and its arrays."""
 
     tenant: str
@@ -71,7 +71,7 @@ def unpack_words(data: NDArray[Any]) -> list[Any]:
     return words
 
 
-def write(path: Path, fingerprint: str, segments: list[Segment]) -> None:
+def write(path: Path, fingerprint: str, segments: list[IndexSegment]) -> None:
     """Replace the snapshot in one step: a reader finds the old one or the new one, whatever happens in between."""
     offset, entries = 0, []
     for one in segments:
@@ -133,7 +133,7 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=_DIGEST).digest()
 
 
-def read(path: Path, fingerprint: str, owner: tuple[str, str] | None = None) -> list[Segment]:
+def read(path: Path, fingerprint: str, owner: tuple[str, str] | None = None) -> list[IndexSegment]:
     """Return the segments that fit and whose checksums hold, of one owner or of all; none without a snapshot."""
     try:
         with path.open("rb") as file:
@@ -153,12 +153,12 @@ def read(path: Path, fingerprint: str, owner: tuple[str, str] | None = None) -> 
 
 def _read_segment(
     file: io.BufferedReader, header: int, entry: list[Any], owner: tuple[str, str] | None
-) -> Segment | None:
+) -> IndexSegment | None:
     tenant, user, seq, offset, length, digest = entry
     if owner is not None and owner != (tenant, user):
         return None
     file.seek(len(_MAGIC) + _LENGTH + _DIGEST + header + offset)
-    segment = Segment(tenant, user, seq, file.read(length))
+    segment = IndexSegment(tenant, user, seq, file.read(length))
     return segment if segment.digest == digest else None
 
 

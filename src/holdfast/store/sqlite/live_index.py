@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.store.contract import CARRYING_MODELS, Derivation
-from holdfast.store.rows import EPOCH, GLOBAL, SPACE, Fresh, Row, own_json, unit_of, vector_of
+from holdfast.store.rows import EPOCH, GLOBAL, SPACE, Fresh, UnitRow, own_json, unit_of, vector_of
 from holdfast.store.sqlite import index_file
 from holdfast.store.sqlite.blocks import CARRIED, Funnel, VectorCache
 from holdfast.store.sqlite.migrate import IN_MEMORY
@@ -51,7 +51,7 @@ class GoneOwner:
 
 _NOTHING_FRESH = Fresh()
 # Key, checksum, superseded by, covered by, and the checksum of the vector, of a unit as the file has it.
-State = tuple[int, int, str | None, str | None, int | None]
+RowState = tuple[int, int, str | None, str | None, int | None]
 
 
 class LiveIndex:
@@ -233,7 +233,7 @@ class LiveIndex:
                     shard.drop_vector(state[0])
             self._refresh_vectors(shard, [(state[0], state[4]) for state in states if state[4] is not None], fresh)
 
-    def _refresh_unit(self, shard: Shard, state: State, fresh: Fresh) -> bool:
+    def _refresh_unit(self, shard: Shard, state: RowState, fresh: Fresh) -> bool:
         """Bring one unit up to date without reading it; return whether that was possible."""
         key, content, superseded_by, covered_by, _ = state
         self._read.pop(key, None)
@@ -257,7 +257,7 @@ class LiveIndex:
             known += [(row[0], vector_of(row), row[2]) for row in rows]
         shard.add_vectors(known)
 
-    def _add(self, shard: Shard, row: Row) -> None:
+    def _add(self, shard: Shard, row: UnitRow) -> None:
         unit = unit_of(row)
         analysis = self._derivation.analyse(unit)
         shard.add(row[0], unit, analysis, content=row[2], superseded=row[3] is not None, covered_by=row[5])
@@ -319,7 +319,7 @@ class LiveIndex:
         row = self._run("change_mark", {"seq": seq}).fetchone()
         return [tenant, user, str(seq), str(row[0]) if row else "", self._space or ""]
 
-    def _segments(self, owner: tuple[str, str] | None = None) -> list[index_file.Segment]:
+    def _segments(self, owner: tuple[str, str] | None = None) -> list[index_file.IndexSegment]:
         """Return the segments that are not from the future of this file, as after a restored backup."""
         if self._path is None:
             return []
@@ -383,7 +383,8 @@ class LiveIndex:
             is None
         ]
         fresh = [
-            index_file.Segment(*owner, self._followed, self._packed(owner, shard)) for owner, shard in large.items()
+            index_file.IndexSegment(*owner, self._followed, self._packed(owner, shard))
+            for owner, shard in large.items()
         ]
         with self._database.transaction():
             # Nobody erases meanwhile. Who has done so since the feed was followed has looked for this file already.

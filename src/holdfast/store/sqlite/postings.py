@@ -23,15 +23,15 @@ _TAIL_SHARE = 0.25
 # More terms than one question has; the lists are views of the block.
 _MOST_ASKED = 256
 
-Ints = NDArray[np.int32]
+Int32s = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
     """The places that hold one term, ascending, and how often."""
 
-    places: Ints
-    counts: Ints
+    places: Int32s
+    counts: Int32s
 
 
 _EMPTY = Postings(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,6 @@ from holdfast.settings import StoreSettings
 from holdfast.store.erasure import (
     WINDOW,
     Doomed,
-    Run,
     doomed_of,
     erase,
     erase_owner,
@@ -29,7 +28,7 @@ from holdfast.store.erasure import (
     search,
     surviving,
 )
-from holdfast.store.rows import GLOBAL, ReadUnits, Row, unit_of
+from holdfast.store.rows import GLOBAL, ReadUnits, RunStatement, UnitRow, unit_of
 from holdfast.store.sqlite import index_file
 from holdfast.store.sqlite.live_index import GoneOwner, LiveIndex
 from holdfast.store.sqlite.migrate import (
@@ -45,13 +44,13 @@ from holdfast.store.sqlite.raw_files import chunks
 from holdfast.store.sqlite.sqlite_database import Database
 from holdfast.store.visibility import agent_matches
 from holdfast.types import JSON, Document, Erasure, View, iso
+from holdfast.types.outcomes import StepProgress
 
 log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
 _ERASING = "erasing"
 # A copy is nobody's working file; who holds it anyway is waited for by whoever forgets, and by no other write.
 COPY_PATIENCE_MS = 1000
-Progress = Callable[[str], None]
 # What is noted for a copy: a kind, and the keys of a unit, a document or an owner.
 Note = tuple[str, str, str, str]
 _OWNED, _EVERYTHING = "tenant = :tenant AND user = :user", -1  # for SQLite, -1 is no limit
@@ -68,7 +67,7 @@ class Eraser:
         self._index = index
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: Progress
+        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: StepProgress
     ) -> Erasure:
         """Erase in one transaction, then write the files anew and prove that nothing is left; see `Store.forget`."""
         progress("erasing")
@@ -109,7 +108,7 @@ class Eraser:
             summaries = resting_on(self._run, [*map(doomed_of, rows)])
             return Erasure(units=ReadUnits(rows), summaries=tuple(map(unit_of, summaries)), complete=False)
 
-    def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[Row]:
+    def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[UnitRow]:
         """Return the rows of the units that are named, the owner's own, else everyone's; or all that the owner has.
 
         Raises:
@@ -136,7 +135,7 @@ class Eraser:
 
     # ------------------------------------------------------------------------------------------- the files
 
-    def _scrub(self, pieces: Sequence[bytes], owner: GoneOwner | None, progress: Progress) -> str:
+    def _scrub(self, pieces: Sequence[bytes], owner: GoneOwner | None, progress: StepProgress) -> str:
         """Let no file of this store hold anything of what was erased; return why that is not proven, or nothing.
 
         The units are gone by now: an error here holds the rest up, and undoes nothing.
@@ -148,7 +147,7 @@ class Eraser:
         except (StoreError, OSError) as error:
             return str(error)
 
-    def _scrub_files(self, pieces: Sequence[bytes], progress: Progress) -> str:
+    def _scrub_files(self, pieces: Sequence[bytes], progress: StepProgress) -> str:
         # Deleted cells are overwritten, but pages that SQLite has moved keep old bytes in their gaps: only a file
         # that is written anew has none.
         if self._database.location == IN_MEMORY:
@@ -363,14 +362,14 @@ def freeing(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("PRAGMA secure_delete = ON")
 
 
-def _runner(connection: sqlite3.Connection) -> Run:
+def _runner(connection: sqlite3.Connection) -> RunStatement:
     def run(name: str, values: Mapping[str, JSON]) -> sqlite3.Cursor:
         return connection.execute(queries()[name], values)
 
     return run
 
 
-def _erase_noted(run: Run, noted: Sequence[Note]) -> None:
+def _erase_noted(run: RunStatement, noted: Sequence[Note]) -> None:
     def record(key: int, tenant: str, user: str) -> None:
         run("record_change", {"tenant": tenant, "user": user, "key": key})
 
@@ -384,7 +383,7 @@ def _erase_noted(run: Run, noted: Sequence[Note]) -> None:
             erase_owner(run, tenant, user)
 
 
-def residue(run: Run, location: str, pieces: Sequence[bytes]) -> set[bytes]:
+def residue(run: RunStatement, location: str, pieces: Sequence[bytes]) -> set[bytes]:
     """Return the pieces that the raw bytes of a store's files still hold, and nothing that is kept says."""
     found = (search(chunks(location, path, overlap=WINDOW), pieces) for path in files_of(location))
     left = set[bytes]().union(*found)

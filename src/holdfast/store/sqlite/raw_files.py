@@ -165,7 +165,7 @@ _MAGIC = 0x377F0682  # one more when checksums are over big-endian words
 # Powers of two: https://www.sqlite.org/fileformat2.html#page_size
 PAGE_SIZES = tuple(1 << bits for bits in range(9, 17))
 _WORD = 0xFFFFFFFF
-Pair = tuple[int, int]
+ChecksumPair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Loss:
 @dataclass(frozen=True, slots=True)
 class _Frame:
     commits: bool
-    salts: Pair
+    salts: ChecksumPair
     # Whether its checksum goes on from the one that the frame before it holds.
     follows: bool
 
@@ -204,7 +204,7 @@ def examine(data: bytes, page_size: int) -> Loss:
     return Loss(acknowledged, behind and not acknowledged)
 
 
-def _frames(data: bytes, page: int, before: Pair, *, big: bool) -> Iterator[_Frame]:
+def _frames(data: bytes, page: int, before: ChecksumPair, *, big: bool) -> Iterator[_Frame]:
     size = _FRAME.size + page
     for at in range(_HEADER.size, len(data) - size + 1, size):
         _, commit, salt, other, *stored = _FRAME.unpack_from(data, at)
@@ -214,7 +214,7 @@ def _frames(data: bytes, page: int, before: Pair, *, big: bool) -> Iterator[_Fra
         before = (stored[0], stored[1])
 
 
-def _first_bad(frames: Sequence[_Frame], salts: Pair) -> int:
+def _first_bad(frames: Sequence[_Frame], salts: ChecksumPair) -> int:
     """Return how many frames SQLite accepts, which is the place of the first one that it does not."""
     return next((i for i, one in enumerate(frames) if one.salts != salts or not one.follows), len(frames))
 
@@ -230,7 +230,7 @@ def _acknowledged(frames: Sequence[_Frame]) -> int:
     return count
 
 
-def _checksum(data: bytes, before: Pair, *, big: bool) -> Pair:
+def _checksum(data: bytes, before: ChecksumPair, *, big: bool) -> ChecksumPair:
     """Return SQLite's checksum: two sums that feed each other, so that words weigh as much as Fibonacci numbers."""
     words = np.frombuffer(data, dtype=">u4" if big else "<u4").astype(np.uint32)
     # F(n+1), F(n), … F(1), F(0) for n words; unsigned numbers wrap around, as the sums do.

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels import bm25
+from holdfast.kernels import Bools, bm25
 from holdfast.kernels.triples import FactIndex, SeenFacts
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.rows import CALLED, NAMING, microseconds, said_code
 from holdfast.store.sqlite.blocks import NO_VECTOR, Column, DenseBlock, Funnel, HyperCache, TurnOrder
 from holdfast.store.sqlite.index_file import pack_words, unpack_words
-from holdfast.store.sqlite.postings import Ints, PostingLists, Postings
+from holdfast.store.sqlite.postings import Int32s, PostingLists, Postings
 from holdfast.types import (
     AUTHORS,
     FIELDS,
@@ -44,8 +44,6 @@ _KINDS = len(FIELDS) + 2
 TURN, DURABLE = KINDS.index("turn"), SCOPES.index("user")
 _NEVER = np.inf
 _LONG_AGO = -np.inf
-
-Bools = NDArray[np.bool_]
 
 
 class Shard:
@@ -340,11 +338,11 @@ class Shard:
         """Return the names that units here were ever called by, or have ever named."""
         return self._postings.terms(kind)
 
-    def named(self, kind: int, key: str) -> Ints:
+    def named(self, kind: int, key: str) -> Int32s:
         """Return the living places that are called by a name, or name it, ascending."""
         found = self._postings.find(kind, key)
         places = np.zeros(0, dtype=np.int32) if found is None else found.places
-        living: Ints = places[self.column("alive")[places]]
+        living: Int32s = places[self.column("alive")[places]]
         return living
 
     def df(self, term: str, seen: Bools) -> int:
@@ -389,7 +387,7 @@ class Shard:
             mask &= passing
         return mask
 
-    def beside(self, places: NDArray[np.intp], eligible: Bools) -> tuple[Ints, Ints]:
+    def beside(self, places: NDArray[np.intp], eligible: Bools) -> tuple[Int32s, Int32s]:
         """Return the eligible places right before and right after each turn in its session; none for another unit."""
         if self._turns is None:
             turns = self.column("alive") & (self.column("kind") == TURN) & (self.column("session") != 0)

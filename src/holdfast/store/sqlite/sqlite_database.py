@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from holdfast.errors import ClosedStoreError, NotFoundError, StoreError, shown
-from holdfast.store.rows import GLOBAL, Row, columns, unit_of
+from holdfast.store.rows import GLOBAL, UnitRow, columns, unit_of
 from holdfast.store.sqlite.migrate import IDENTITY, close_connection, queries, translated
 from holdfast.store.visibility import agent_matches
 from holdfast.types import JSON, Unit, View
@@ -116,13 +116,13 @@ class Database:
         self.run("agree", {"name": name, "value": value})
         self.written = True
 
-    def find(self, tenant: str, user: str | None, unit_id: str) -> Row | None:
+    def find(self, tenant: str, user: str | None, unit_id: str) -> UnitRow | None:
         """Return the row of one owner's unit."""
         keys = {"tenant": tenant, "user": user or GLOBAL, "id": unit_id}
-        row: Row | None = self.run("find_unit", keys).fetchone()
+        row: UnitRow | None = self.run("find_unit", keys).fetchone()
         return row
 
-    def find_seen(self, view: View, unit_id: str) -> Row:
+    def find_seen(self, view: View, unit_id: str) -> UnitRow:
         """Return the owner's unit of that id, else the global one.
 
         Raises:

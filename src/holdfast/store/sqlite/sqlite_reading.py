@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError, shown
-from holdfast.kernels import bm25
+from holdfast.kernels import Bools, bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.triples import Facts, JoinedFacts
 from holdfast.kernels.vectors import ROUNDING, TIE_MARGIN, at_least_top, row_cosines, tier
@@ -45,7 +45,7 @@ from holdfast.store.rows import (
     GLOBAL,
     NAMING,
     TITLE_CHARS,
-    Row,
+    UnitRow,
     check_vectors,
     listed,
     microseconds,
@@ -55,7 +55,7 @@ from holdfast.store.rows import (
 from holdfast.store.sqlite.blocks import NO_VECTOR, Compared
 from holdfast.store.sqlite.live_index import LiveIndex
 from holdfast.store.sqlite.shard import DURABLE, TURN, Shard
-from holdfast.store.sqlite.visible_shards import NOWHERE, Bools, Groups, Places, VisibleShards
+from holdfast.store.sqlite.visible_shards import NOWHERE, Groups, Places, VisibleShards
 from holdfast.store.updates import read_all
 from holdfast.store.visibility import agent_matches, hidden_by, then_by, where
 from holdfast.types import (
@@ -378,11 +378,11 @@ class SqliteReading:
         units = {unit_id: unit for part in parts for unit_id, unit in part.items()}
         return {unit_id: units[unit_id] for unit_id in found if unit_id in units}
 
-    def _row(self, unit_id: str) -> Row | None:
+    def _row(self, unit_id: str) -> UnitRow | None:
         """Return the owner's unit of that id, else the global one; None for any other owner's."""
         for user in (self.view.user, GLOBAL):
             keys = {"tenant": self.view.tenant, "user": user, "id": unit_id}
-            row: Row | None = self._run("find_unit", keys).fetchone()
+            row: UnitRow | None = self._run("find_unit", keys).fetchone()
             if row is not None and (self.view.agent is None or agent_matches(self.view, unit_of(row))):
                 return row
         return None

@@ -26,7 +26,7 @@ from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import Derivation, Mark, Problem, Promotion, Reading, SpaceChange
 from holdfast.store.erasure import ERASED
-from holdfast.store.rows import GLOBAL, Row, unit_keys, unit_of
+from holdfast.store.rows import GLOBAL, UnitRow, unit_keys, unit_of
 from holdfast.store.sqlite import index_file
 from holdfast.store.sqlite.live_index import LiveIndex
 from holdfast.store.sqlite.migrate import IN_MEMORY, close_connection, open_connection, schema_version, translated
@@ -37,10 +37,10 @@ from holdfast.store.updates import Marker
 from holdfast.store.writing import Writer
 from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
 
-Run = Callable[[str, Mapping[str, Any]], Cursor]
+_RunOnCursor = Callable[[str, Mapping[str, Any]], Cursor]
 
 
-def problems_in(connection: Connection, run: Run) -> list[Problem]:
+def problems_in(connection: Connection, run: _RunOnCursor) -> list[Problem]:
     """Return what is wrong, inside a read transaction; `run` runs a query by its name."""
     pages = [
         Problem(f"SQLite reports: {line}", "restore a backup; the file has lost bytes")
@@ -61,7 +61,7 @@ def problems_in(connection: Connection, run: Run) -> list[Problem]:
     return [*pages, *vectors, *units, *fates]
 
 
-def _problem(row: Row) -> Problem | None:
+def _problem(row: UnitRow) -> Problem | None:
     try:
         unit_of(row)
     except DamagedStoreError as error:

@@ -10,11 +10,11 @@ from sqlite3 import Cursor
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.kernels import Bools
 from holdfast.store.sqlite.shard import Shard
 from holdfast.store.visibility import where
 from holdfast.types import View
 
-Bools = NDArray[np.bool_]
 Places = NDArray[np.intp]
 # Which of some rows a shard has, all of them or those at some indices, and their places in it.
 Groups = Sequence[tuple[Shard, Places | slice, Places]]
