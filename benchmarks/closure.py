@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 import report
 
-from holdfast.kernels.closure import RULES, Limits, close
+from holdfast.kernels.closure import RULES, Limits, derive_closure
 from holdfast.kernels.triples import FactIndex, QueryTerms, TripleKey
 
 Found = TypeVar("Found")
@@ -59,7 +59,7 @@ def indexed(facts: Iterable[TripleKey]) -> FactIndex:
 
 def ours(index: FactIndex) -> tuple[bool, int]:
     wanted = QueryTerms(frozenset(ASKED), " ".join(ASKED), str.split)
-    closure = close(index, wanted, RULES, Limits(), lambda: False)
+    closure = derive_closure(index, wanted, RULES, Limits(), lambda: False)
     return GOAL in {standing.proof.key for standing in closure.standings}, closure.facts
 
 

@@ -35,7 +35,7 @@ from holdfast.eval.report import Table, commit
 from holdfast.kernels.vectors import halve
 from holdfast.store.contract import CARRYING_MODELS, Restoration, SpaceChange
 from holdfast.store.postgres.search import APPROXIMATE_FROM
-from holdfast.types import Kept, StoredVector, Unit
+from holdfast.types import StoredUnit, StoredVector, Unit
 
 OUT = RESULTS / "postgres.json"
 SIZES, TENANTS, OF_EACH = "10000,100000,1000000", 1000, 1000
@@ -159,7 +159,7 @@ def load(memory: Memory, pairs: Iterator[tuple[Unit, np.ndarray]], total: int, t
     with memory.store.loading(total) as write:
         for unit, vector in pairs:
             data = halve(vector[None, :])[0].tobytes()
-            some.append(Restoration(Kept((unit,), (StoredVector(SPACE, data),))))
+            some.append(Restoration(StoredUnit((unit,), (StoredVector(SPACE, data),))))
             if len(some) == TOGETHER:
                 write(some)
                 done, some = done + len(some), []

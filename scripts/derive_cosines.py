@@ -47,7 +47,7 @@ from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
 from holdfast.settings import EmbeddingSettings, Settings
 from holdfast.text.questions import without_names
-from holdfast.text.temporal import event_slots, indicator
+from holdfast.text.temporal import event_slots, temporal_indicator
 
 PAIRS = Path(__file__).resolve().parent / "gate_pairs.json"
 EMBEDDERS = ("minilm", "potion")
@@ -160,7 +160,7 @@ def observe_questions(observed: Observed, embedder: Embedder, talk: Talk) -> Non
     """Compare temporal questions and their event slots with gold turns and others."""
     places = {message.id: place for place, message in enumerate(talk.haystack.messages)}
     for question in talk.haystack.questions:
-        if not question.gold or indicator(question.text, wide=True).value < SHIPPED.temporal.activation:
+        if not question.gold or temporal_indicator(question.text, wide=True).value < SHIPPED.temporal.activation:
             continue
         gold = [places[one] for one in question.gold]
         rest = np.setdiff1d(np.arange(min(question.visible, len(talk.rows))), gold)

@@ -24,7 +24,7 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 from holdfast import Memory, Settings, sample
-from holdfast.server.http import Door
+from holdfast.server.http import HttpServer
 from holdfast.server.limits import ServerSettings
 from holdfast.server.listening import Listener, listen_on
 
@@ -87,7 +87,7 @@ def served(path: Path, settings: Settings) -> Iterator[str]:
     how = ServerSettings(port=0, pages="alone", user=sample.USER)
     with listen_on(how) as listening, Memory.open(path, settings=settings, now=lambda: TODAY) as memory:
         addresses: queue.Queue[str] = queue.Queue()
-        listener = Listener(Door(memory, how), listening, addresses.put)
+        listener = Listener(HttpServer(memory, how), listening, addresses.put)
         thread = threading.Thread(target=listener.listen)
         thread.start()
         try:

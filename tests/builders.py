@@ -15,15 +15,15 @@ import holdfast.memory
 from holdfast import Memory, Settings
 from holdfast.context.pack import fill
 from holdfast.context.plan import plan_tail
-from holdfast.context.project import Prospects
+from holdfast.context.project import CandidateSets
 from holdfast.context.project import project as make_projection
 from holdfast.ranking.pool import Pool
 from holdfast.retrieval.strategy import retrieve as look_for
 from holdfast.settings import EmbeddingSettings
-from holdfast.store.contract import ALL, look
+from holdfast.store.contract import NO_LIMIT, read_once
 from holdfast.store.rows import microseconds
 from holdfast.store.sqlite.sqlite_reading import SqliteReading
-from holdfast.types import Claims, Deadline, Unit, View
+from holdfast.types import Deadline, StrategyScores, Unit, View
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -111,7 +111,7 @@ def known_of(units, beside=None):
 
 def make_claims(ids, raws, *, relative=False, **columns):
     """Return what a strategy says of `ids`: {id: raw score}, and columns by name; and of which it said anything."""
-    claims = Claims.of(ids, relative=relative)
+    claims = StrategyScores.of(ids, relative=relative)
     claims.raw[:] = [raws.get(unit_id, 0.0) for unit_id in ids]
     for name, values in columns.items():
         getattr(claims, name)[:] = [values.get(unit_id, 0.0) for unit_id in ids]
@@ -131,7 +131,7 @@ def make_pool(rows, *, full_marks=1.0, beside=None, merged=None, claims=None):
 
 def project(entering, links, asked, settings, targets=(), spare=(), lead=None):
     """Return the projection of prospects; `targets` can come in by a hop alone, `spare` by the temporal selector."""
-    prospects = Prospects(tuple(entering), tuple(targets), tuple(spare), links)
+    prospects = CandidateSets(tuple(entering), tuple(targets), tuple(spare), links)
     return make_projection(asked, prospects, settings, lead=lead)
 
 
@@ -148,7 +148,7 @@ def expired_after(checks):
 
 def ask(memory, question, view=None):
     """Ask the store of a memory one thing: a function of a reading."""
-    return look(memory.store, view or make_view(), question)
+    return read_once(memory.store, view or make_view(), question)
 
 
 def retrieve(memory, strategy, question, depth=100, deadline=None):
@@ -181,7 +181,7 @@ def read_shards(shards, view=None, allowed=None, space="s"):
 
 def waiting(memory, space):
     """Return how many units, of any owner, wait for their vectors."""
-    return len(memory.store.waiting(space, ALL))
+    return len(memory.store.waiting(space, NO_LIMIT))
 
 
 def assemble(request, projection, sentence_score=None):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from holdfast.kernels.vectors import decay
 from holdfast.ranking.stages import LEAST_MEANT, ONLY_TIME
-from holdfast.text.names import entities, phrases, spoken, titles
+from holdfast.text.names import entities, folded_words, phrases, titles
 from holdfast.types import Adjustment, Mention
 
 UNLISTED_WEIGHT = 1.0
@@ -293,7 +293,7 @@ def choose_parents(rows, most):
 
 
 def find_mentions(world, rows):
-    settings, asked = world.settings.stages, spoken(world.query.text)
+    settings, asked = world.settings.stages, folded_words(world.query.text)
     parents = choose_parents(rows, settings.link_parents)
     found = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):

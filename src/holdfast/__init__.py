@@ -41,13 +41,13 @@ from holdfast.types import (
     Gate,
     Hit,
     KnownFact,
-    Listed,
+    NameCount,
     SearchResult,
     Stats,
+    Surroundings,
     Unit,
     Why,
-    Widened,
-    Written,
+    WriteResult,
 )
 from holdfast.types.contexts import Context
 from holdfast.types.outcomes import FolderReport
@@ -61,9 +61,10 @@ __all__ = [
     "AccessError", "AsyncMemory", "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context",
     "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
     "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
-    "Listed", "Memory", "MissingExtraError", "NewerStoreError", "NotFoundError", "ProfileSettings", "QuotaError",
-    "ReadOnlyStoreError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats", "StoreError",
-    "SummariserError", "Unit", "UnknownProfileError", "Why", "Widened", "Written", "__version__",
+    "Memory", "MissingExtraError", "NameCount", "NewerStoreError", "NotFoundError", "ProfileSettings",
+    "QuotaError", "ReadOnlyStoreError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats",
+    "StoreError", "SummariserError", "Surroundings", "Unit", "UnknownProfileError", "Why", "WriteResult",
+    "__version__",
 ]  # fmt: skip
 
 

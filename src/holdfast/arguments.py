@@ -13,9 +13,9 @@ from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args,
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from holdfast.context.plan import ContextRequest, check_budget, check_whole, share_of
-from holdfast.documents.core import Desk, rules
-from holdfast.errors import InputError, shown
-from holdfast.ingest import Owned, Redact
+from holdfast.documents.core import IngestContext, load_rules
+from holdfast.errors import InputError, quote_value
+from holdfast.ingest import Redact, WriteOptions
 from holdfast.messages.checks import (
     check_flag,
     check_given_text,
@@ -28,7 +28,7 @@ from holdfast.messages.checks import (
     check_time,
     choose,
 )
-from holdfast.messages.content import QuestionInput, asked_in, said_in
+from holdfast.messages.content import QuestionInput, question_of, visible_messages
 from holdfast.messages.redaction import redact_json
 from holdfast.retrieval.question import Question, build_strategies, find_profile
 from holdfast.settings import AssemblySettings, IngestSettings, Settings
@@ -151,7 +151,7 @@ def make_view(  # noqa: PLR0913 - one argument for each option
 _VIEW = inspect.signature(make_view).parameters
 
 
-def spell_out(verb: Callable[P, R]) -> Callable[P, R]:
+def expand_keywords(verb: Callable[P, R]) -> Callable[P, R]:
     """Give a verb with `**options: Unpack[…]` the signature that these options are, and hold its callers to it.
 
     `help` and `inspect.signature` show every keyword, those of a view with their defaults, and a wrong one is refused
@@ -188,7 +188,7 @@ def _keyword(name: str, kind: type) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def owner_of(options: UnitOptions | ChangeOptions) -> ClockOptions:
+def owner_options(options: UnitOptions | ChangeOptions) -> ClockOptions:
     """Return whose memory is meant, and by whose clock, out of all that was given."""
     given: Mapping[str, Any] = {**options}
     return cast("ClockOptions", {name: given[name] for name in ClockOptions.__annotations__ if name in given})
@@ -197,12 +197,12 @@ def owner_of(options: UnitOptions | ChangeOptions) -> ClockOptions:
 # ------------------------------------------------------------------------------------------- fields of a unit
 
 
-def check_unit(settings: IngestSettings, view: View, options: UnitOptions, redact: Redact | None) -> Owned:
+def check_unit(settings: IngestSettings, view: View, options: UnitOptions, redact: Redact | None) -> WriteOptions:
     """Return whose the words are, and the fields that hold for all of them."""
     given: Mapping[str, Any] = {name: value for name, value in options.items() if value is not None}
     checks = {name: check for name, check in _field_checks(settings, view).items() if name in given}
     fields = {name: check(given[name]) for name, check in checks.items()}
-    return Owned(
+    return WriteOptions(
         tenant=view.tenant, user=view.user, session=view.session, agent=view.agent, now=view.now,
         scope=choose("scope", given["scope"], SCOPES) if "scope" in given else None,
         at=check_time("at", options.get("at"), view.zone), id=check_name("id", options.get("id"), optional=True),
@@ -264,7 +264,7 @@ def make_question(
         InputError: the query, the limit or the group cannot be used.
         UnknownProfileError: no such profile is installed.
     """
-    text, earlier = asked_in(query)
+    text, earlier = question_of(query)
     profile = find_profile(profile_name, settings)
     question = Question(
         text=check_text(text, settings.ingest, "the question"),
@@ -284,10 +284,10 @@ def make_question(
 
 
 def make_request(
-    desk: Desk, query: QuestionInput, view: View, budget: int, counter: TokenCounter | None, *, strict: bool
+    desk: IngestContext, query: QuestionInput, view: View, budget: int, counter: TokenCounter | None, *, strict: bool
 ) -> tuple[ContextRequest, tuple[str, ...]]:
     """Gather what a context is made of besides the answer: rules, and what the host shows already."""
-    found, said = rules(desk, view), said_in(query)
+    found, said = load_rules(desk, view), visible_messages(query)
     request = ContextRequest(
         budget=budget,
         counter=counter or desk.counter,
@@ -329,21 +329,22 @@ def find_zone(settings: Settings, zone: str | None) -> tzinfo | None:
     if name == "UTC":  # known where no others are
         return UTC
     if not isinstance(name, str):
-        raise InputError(f"{what} = {shown(name)} is not the name of a time zone; give one as Asia/Tokyo")
+        raise InputError(f"{what} = {quote_value(name)} is not the name of a time zone; give one as Asia/Tokyo")
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # also a folder of zones, and a path
         known = available_timezones()
         near = difflib.get_close_matches(name.title(), known, n=1) or ["Asia/Tokyo"]
         remedy = f"name one as {near[0]}" if known else "this machine knows none, so install the package tzdata"
-        raise InputError(f"{what} = {shown(name)} is not a time zone; {remedy}") from error
+        raise InputError(f"{what} = {quote_value(name)} is not a time zone; {remedy}") from error
 
 
 def check_limit(limit: int | None) -> int | None:
     """Return how many are wanted; None for the default."""
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST_ASKED):
         raise InputError(
-            f"limit = {shown(limit)} is not a whole number from 1 to {_MOST_ASKED:,}; leave it out for the default"
+            f"limit = {quote_value(limit)} is not a whole number from 1 to {_MOST_ASKED:,}; leave it out for the "
+            "default"
         )
     return limit
 

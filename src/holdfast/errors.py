@@ -60,7 +60,7 @@ __all__ = [
 _SHOWN_VALUE = 60
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """Return `value` as it should appear inside an error message: quoted and short."""
     try:
         text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)

@@ -11,14 +11,14 @@ from functools import partial
 from typing import Any
 
 from holdfast.errors import NotFoundError, StoreError
-from holdfast.lifecycle.embedding import Indexing, embed_all
+from holdfast.lifecycle.embedding import EmbeddingPlan, embed_all
 from holdfast.lifecycle.supersede import find_superseded
 from holdfast.messages.checks import choose_scope
-from holdfast.messages.content import Said, identity, occurrence_id, read_content
+from holdfast.messages.content import Message, identity, occurrence_id, read_content
 from holdfast.messages.redaction import redact_json
 from holdfast.settings import Settings
 from holdfast.store.contract import Analyse, Store, Supersession
-from holdfast.types import Draft, Gate, Scope, Unit, Written
+from holdfast.types import Draft, Gate, Scope, Unit, WriteResult
 
 log = logging.getLogger("holdfast")
 
@@ -26,7 +26,7 @@ Redact = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owned:
+class WriteOptions:
     """Whose the words are, and what holds for all of them: the caller's checked arguments."""
 
     tenant: str
@@ -41,23 +41,29 @@ class Owned:
     redact: Redact | None = None
     zone: tzinfo | None = None
 
-    def redacted(self) -> Owned:
+    def redacted(self) -> WriteOptions:
         """Return the same without secrets in what holds for all of the words, such as metadata."""
         return self if self.redact is None else replace(self, fields=redact_json(self.fields, self.redact))
 
 
 def remember(
-    content: object, owned: Owned, *, store: Store, settings: Settings, analyse: Analyse, indexing: Indexing
-) -> list[Written]:
+    content: object,
+    owned: WriteOptions,
+    *,
+    store: Store,
+    settings: Settings,
+    analyse: Analyse,
+    indexing: EmbeddingPlan,
+) -> list[WriteResult]:
     """Keep every word of `content`; report what was done with each message."""
     said = read_content(content, settings.ingest, owned.zone)
-    said = redacted(said, owned.redact)
+    said = redact_messages(said, owned.redact)
     drafts = _drafts(said, owned.redacted(), analyse)
     written = store.put(drafts, retry_seconds=settings.ingest.retry_seconds)
-    gates = embed_all(fresh_units(drafts, written), store, indexing)
+    gates = embed_all(written_units(drafts, written), store, indexing)
     # A message that is repeated with a new pin says nothing new: it replaces what it replaced when it was said.
     said_now = [pair for pair in zip(drafts, written, strict=True) if pair[0].id_given or pair[1].status == "added"]
-    replaced = supersede_changed(fresh_units(*zip(*said_now, strict=True)), store, settings) if said_now else {}
+    replaced = supersede_changed(written_units(*zip(*said_now, strict=True)), store, settings) if said_now else {}
     return [_reported(done, gates, replaced) for done in written]
 
 
@@ -76,7 +82,7 @@ def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -
     return replaced
 
 
-def _reported(done: Written, gates: Mapping[str, Gate], replaced: Mapping[str, tuple[str, ...]]) -> Written:
+def _reported(done: WriteResult, gates: Mapping[str, Gate], replaced: Mapping[str, tuple[str, ...]]) -> WriteResult:
     gate = gates.get(done.id)
     promoted = gate is not None and gate.promoted
     if not promoted and done.id not in replaced:
@@ -84,7 +90,7 @@ def _reported(done: Written, gates: Mapping[str, Gate], replaced: Mapping[str, t
     return replace(done, promoted=promoted, superseded=replaced.get(done.id, ()))
 
 
-def fresh_units(drafts: Sequence[Draft], written: Sequence[Written]) -> list[Unit]:
+def written_units(drafts: Sequence[Draft], written: Sequence[WriteResult]) -> list[Unit]:
     """Return what was really written, under its id and in its version."""
     pairs = [(draft.unit, done) for draft, done in zip(drafts, written, strict=True) if done.status != "duplicate"]
     return [
@@ -93,26 +99,28 @@ def fresh_units(drafts: Sequence[Draft], written: Sequence[Written]) -> list[Uni
     ]
 
 
-def redacted(said: Sequence[Said], redact: Redact | None) -> list[Said]:
+def redact_messages(said: Sequence[Message], redact: Redact | None) -> list[Message]:
     """Take out what must not be kept, before anything is: of the words, and of whatever else comes with them."""
     if redact is None:
         return [*said]
     return [_without_secrets(one, redact) for one in said]
 
 
-def _without_secrets(said: Said, redact: Redact) -> Said:
+def _without_secrets(said: Message, redact: Redact) -> Message:
     fields: dict[str, Any] = redact_json(said.fields, redact)
     if (fact := fields.get("fact")) is not None:
         fields["fact"] = replace(fact, subject=redact(fact.subject), object=redact(fact.object))
     return replace(said, text=redact(said.text), fields=fields)
 
 
-def _drafts(said: Sequence[Said], owned: Owned, analyse: Analyse) -> list[Draft]:
+def _drafts(said: Sequence[Message], owned: WriteOptions, analyse: Analyse) -> list[Draft]:
     seen: dict[tuple[object, ...], int] = {}
     return [_draft(words, owned, seen, analyse, alone=len(said) == 1) for words in said]
 
 
-def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analyse: Analyse, *, alone: bool) -> Draft:
+def _draft(
+    said: Message, owned: WriteOptions, seen: dict[tuple[object, ...], int], analyse: Analyse, *, alone: bool
+) -> Draft:
     session = said.session or owned.session
     scope = choose_scope(owned.scope, session)
     user = None if scope == "global" else owned.user
@@ -143,7 +151,7 @@ def _draft(said: Said, owned: Owned, seen: dict[tuple[object, ...], int], analys
     return Draft(unit, analyse, id_given=said.id is not None, time_given=said.at is not None, naming=naming)
 
 
-def _told_by_order(unit: Unit, said: Said, *, alone: bool, dated: bool) -> bool:
+def _told_by_order(unit: Unit, said: Message, *, alone: bool, dated: bool) -> bool:
     """Return whether only its place in the conversation says if a message is new: it has neither id nor time.
 
     The system's instructions lead every list of a host that keeps a window of the last turns; in a list they are

@@ -20,18 +20,18 @@ from holdfast.arguments import (
     UnitOptions,
     ViewOptions,
     choose_budget,
-    spell_out,
+    expand_keywords,
 )
 from holdfast.documents import core as authored
 from holdfast.documents import knowledge
-from holdfast.documents.core import make_document, rules
+from holdfast.documents.core import load_rules, make_document
 from holdfast.documents.folder import EXCLUDED, INCLUDED, Folder
-from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, shown
+from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, quote_value
 from holdfast.ingest import Redact
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle import embedding
 from holdfast.lifecycle.compact import find_protected
-from holdfast.lifecycle.embedding import Embedding
+from holdfast.lifecycle.embedding import StoreEmbedder
 from holdfast.lifecycle.forget import ForgetRequest, select
 from holdfast.lifecycle.supersede import list_facts
 from holdfast.messages import checks
@@ -44,13 +44,24 @@ from holdfast.models.summariser import Summariser
 from holdfast.openers import derivation, open_store
 from holdfast.retrieval.question import Engine
 from holdfast.settings import Settings
-from holdfast.store.contract import Access, ListedKind, Order, Reinstatement, Store, Supersession, look
+from holdfast.store.contract import Access, ListedKind, Order, Reinstatement, Store, Supersession, read_once
 from holdfast.text import analyse
 from holdfast.text.names import aliases_of
 from holdfast.text.tokens import RATIOS, Estimator, TokenCounter
-from holdfast.types import FactTable, Listed, SearchResult, Stats, Unit, View, Why, Widened, Written, outcomes
+from holdfast.types import (
+    FactTable,
+    NameCount,
+    SearchResult,
+    Stats,
+    Surroundings,
+    Unit,
+    View,
+    Why,
+    WriteResult,
+    outcomes,
+)
 from holdfast.types.contexts import Context
-from holdfast.types.outcomes import Compaction, Erasure, Exported, Imported, Progress
+from holdfast.types.outcomes import Compaction, Erasure, ExportReport, ImportReport, Progress
 
 log = logging.getLogger("holdfast")
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -72,7 +83,7 @@ class Memory:
         self._now = now
         self._analyse = partial(analyse, settings=settings.analysis)
         count = partial(self.stats, user=settings.store.user, whole=True)
-        self._vectors = Embedding(store, settings.embedding, settings.gate, embedder, count, time.perf_counter)
+        self._vectors = StoreEmbedder(store, settings.embedding, settings.gate, embedder, count, time.perf_counter)
         self._question = partial(arguments.make_question, settings, meaning=self._vectors.judge)
         self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
         self._redact = redactor or (redact_text if settings.ingest.redact else None)
@@ -99,7 +110,7 @@ class Memory:
         """
         if token is not None or openers.is_address(path):
             own = {"settings": settings, "now": now, "embedder": embedder, "counter": counter, "redactor": redactor}
-            return cast("Self", openers.connect(path, token, {**own, "summariser": summariser}))
+            return cast("Self", openers.open_remote(path, token, {**own, "summariser": summariser}))
         settings = Settings.load() if settings is None else settings
         location = openers.check_store("path", settings.store.path if path is None else path)
         # Refused before a file is made, not at the first question or word.
@@ -133,8 +144,8 @@ class Memory:
 
     # -------------------------------------------------------------------------------------------- writing
 
-    @spell_out
-    def remember(self, content: Content | Sequence[Content], **options: Unpack[UnitOptions]) -> list[Written]:
+    @expand_keywords
+    def remember(self, content: Content | Sequence[Content], **options: Unpack[UnitOptions]) -> list[WriteResult]:
         """Keep `content` word for word; return what was done with each message.
 
         A text, a message (`{"role": …, "content": …}`), a unit, or a list of these. The same message is kept
@@ -145,10 +156,12 @@ class Memory:
         Raises:
             InputError: something given cannot be used; nothing was written.
         """
-        owner = arguments.owner_of(options)
+        owner = arguments.owner_options(options)
         owned = arguments.check_unit(self._settings.ingest, self._view(**owner), options, self._redact)
         if owned.id is not None and not isinstance(content, str | Unit | Mapping):
-            raise InputError(f"id = {shown(owned.id)} cannot name every message of a list; give each its own id")
+            raise InputError(
+                f"id = {quote_value(owned.id)} cannot name every message of a list; give each its own id"
+            )
         written = ingest.remember(
             content, owned, store=self._store, settings=self._settings, analyse=self._analyse,
             indexing=self._vectors.indexing(),
@@ -158,7 +171,7 @@ class Memory:
                 self._compact_when_due({**owner, "session": name})
         return written
 
-    @spell_out
+    @expand_keywords
     def update(self, id: str, **options: Unpack[ChangeOptions]) -> Unit:
         """Make a new version of one unit and return it; `history` keeps the old ones.
 
@@ -167,7 +180,7 @@ class Memory:
         Raises:
             NotFoundError: the owner has no such unit.
         """
-        view = self._view(**arguments.owner_of(options))
+        view = self._view(**arguments.owner_options(options))
         changes = arguments.check_changes(self._settings.ingest, view, options, self._redact)
         indexing = self._vectors.indexing()
         unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, view.now, self._analyse))
@@ -177,7 +190,7 @@ class Memory:
     def ingest(
         self, source: str | bytes | Path, *, user: str, tenant: str | None = None, name: str | None = None,
         scope: str = "user", core: bool = False,
-    ) -> list[Written]:  # fmt: skip
+    ) -> list[WriteResult]:  # fmt: skip
         """Take in a document: a file by its path, a text or bytes under a `name`; again, when it has changed.
 
         Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; any
@@ -190,7 +203,7 @@ class Memory:
         """
         desk, view = self._desk(), self._view(user=user, tenant=tenant)
         document = make_document(desk, view, source, name, scope=scope, core=core)
-        return authored.ingest(desk, document, view) if document.core else knowledge.take_in(desk, document)
+        return authored.ingest(desk, document, view) if document.core else knowledge.ingest_document(desk, document)
 
     def ingest_folder(
         self, folder: str | Path, *, user: str, tenant: str | None = None, scope: str = "user",
@@ -211,17 +224,17 @@ class Memory:
             checks.check_location("folder", folder), view.tenant, None if owner == "global" else view.user,
             check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
         )  # fmt: skip
-        return knowledge.take_in_folder(self._desk(), wanted, view)
+        return knowledge.ingest_folder(self._desk(), wanted, view)
 
-    @spell_out
-    def widen(self, id: str, **owner: Unpack[OwnerOptions]) -> Widened:
+    @expand_keywords
+    def widen(self, id: str, **owner: Unpack[OwnerOptions]) -> Surroundings:
         """Return the section of its document that a unit stands in.
 
         Raises:
             NotFoundError: the owner has no such unit, or it is of no document.
         """
         view = self._view(**owner)
-        return knowledge.widen(self._desk(), view, self._unit(view, id))
+        return knowledge.load_surroundings(self._desk(), view, self._unit(view, id))
 
     def reembed(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Give every unit a vector of the embedder in force, in its space; return how many still wait.
@@ -235,7 +248,7 @@ class Memory:
 
     # -------------------------------------------------------------------------------------------- reading
 
-    @spell_out
+    @expand_keywords
     def search(
         self, query: QuestionInput, *, profile: str = "hybrid", limit: int | None = None,
         group: Literal["session"] | None = None, explain: bool = False, strict: bool = False,
@@ -249,9 +262,9 @@ class Memory:
         """
         question, seen = self._question(query, profile, limit, group, strict=strict), self._view(**view)
         found = recall.search(self._engine, question, seen, explain=explain)
-        return found if found else found.with_notice(absence.name_others(self._store, seen))
+        return found if found else found.with_notice(absence.suggest_users(self._store, seen))
 
-    @spell_out
+    @expand_keywords
     def assemble(
         self, query: QuestionInput, *, profile: str = "hybrid", budget: int | None = None, window: int | None = None,
         strict: bool = False, track_access: bool = True, counter: TokenCounter | None = None,
@@ -278,10 +291,10 @@ class Memory:
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
             self._store.mark([Access(seen, tuple([item.id for item in context.section("projection").items]))])
-        others = "" if context.items else absence.name_others(self._store, seen)
+        others = "" if context.items else absence.suggest_users(self._store, seen)
         return context.with_warnings((*warnings, others) if others else warnings)
 
-    @spell_out
+    @expand_keywords
     def why(
         self, query: QuestionInput, id: str, *, profile: str = "hybrid", limit: int | None = None,
         budget: int | None = None, **view: Unpack[ViewOptions],
@@ -298,7 +311,7 @@ class Memory:
         request, _ = arguments.make_request(self._desk(asked=True), query, seen, tokens, None, strict=False)
         return absence.why_in_context(self._engine, question, unit, seen, request)
 
-    @spell_out
+    @expand_keywords
     def get(self, id: str, **owner: Unpack[OwnerOptions]) -> Unit:
         """Return one unit.
 
@@ -307,10 +320,10 @@ class Memory:
         """
         view = self._view(**owner)
         unit = self._unit(view, id)
-        counted = look(self._store, view, lambda reading: reading.columns([unit.id], ("access_count",)))
+        counted = read_once(self._store, view, lambda reading: reading.columns([unit.id], ("access_count",)))
         return unit.evolve(access_count=int(counted["access_count"][0]))
 
-    @spell_out
+    @expand_keywords
     def list(
         self, *, limit: int | None = 50, filters: arguments.Filters | None = None, current_only: bool = True,
         order: Order = "newest", **owner: Unpack[arguments.ClockOptions],
@@ -319,9 +332,9 @@ class Memory:
         only_session = owner.get("session") is not None
         view = self._view(**owner, filters=filters, only_session=only_session, current_only=current_only)
         order, limit = choose("order", order, ("newest", "oldest")), arguments.check_limit(limit)
-        return look(self._store, view, lambda reading: [*reading.scan(order=order, limit=limit)])
+        return read_once(self._store, view, lambda reading: [*reading.scan(order=order, limit=limit)])
 
-    @spell_out
+    @expand_keywords
     def facts(
         self, *, subject: str | None = None, relation: str | None = None, **view: Unpack[ViewOptions]
     ) -> FactTable:
@@ -331,7 +344,7 @@ class Memory:
         """
         return list_facts(self._store, self._view(**view), self._settings, subject, relation)
 
-    @spell_out
+    @expand_keywords
     def history(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
         """Return every version of one unit, oldest first.
 
@@ -339,7 +352,7 @@ class Memory:
             NotFoundError: the owner has no such unit.
         """
         view = self._view(**owner)
-        return look(self._store, view, lambda reading: reading.history(self._unit(view, id).id))
+        return read_once(self._store, view, lambda reading: reading.history(self._unit(view, id).id))
 
     def stats(self, *, user: str, tenant: str | None = None, whole: bool = False) -> Stats:
         """Return how much one user has remembered; with `whole`, also how large the store of all users is."""
@@ -347,28 +360,28 @@ class Memory:
 
     def users(
         self, *, user: str | None = None, tenant: str | None = None, limit: int | None = 50
-    ) -> tuple[Listed, ...]:
+    ) -> tuple[NameCount, ...]:
         """Return who has units here, newest first; with `user`, that one alone."""
         view = self._view(user=self._whose(user), tenant=tenant)
         if user is None:
             return self._listed("user", limit, dataclasses.replace(view, user=""))
         return tuple(one for one in self._listed("user", limit, view) if one.name == user)
 
-    def sessions(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[Listed, ...]:
+    def sessions(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[NameCount, ...]:
         """Return the sessions of a user, newest first, each with its first words."""
         return self._listed("session", limit, self._view(user=user, tenant=tenant))
 
-    def documents(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[Listed, ...]:
+    def documents(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[NameCount, ...]:
         """Return the documents that a user sees, newest first."""
         return self._listed("document", limit, self._view(user=user, tenant=tenant))
 
-    def agents(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[Listed, ...]:
+    def agents(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[NameCount, ...]:
         """Return the agents that have units of their own in a user's memory, newest first."""
         return self._listed("agent", limit, self._view(user=user, tenant=tenant))
 
     # ------------------------------------------------------------------------------------------- upkeep
 
-    @spell_out
+    @expand_keywords
     def compact(
         self, *, progress: Progress = lambda _done, _of: None, **owner: Unpack[SessionOptions]
     ) -> Compactions:
@@ -382,7 +395,7 @@ class Memory:
         view = self._view(**owner)
         return compaction.compact_sessions(self._compactor(), view, self._protected, progress)
 
-    @spell_out
+    @expand_keywords
     def expand(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
         """Return the raw turns that a summary stands for, in their order.
 
@@ -392,7 +405,7 @@ class Memory:
         """
         return compaction.expand(self._store, self._view(**owner), check_name("id", id) or "")
 
-    @spell_out
+    @expand_keywords
     def supersede(self, id: str, *, by: str, **owner: Unpack[OwnerOptions]) -> Unit:
         """Let the unit `by` take the place of `id`, which stays in history; return the one that no longer counts.
 
@@ -405,7 +418,7 @@ class Memory:
         self._store.mark([Supersession(view, old, new, self._now())])
         return self._unit(view, old)
 
-    @spell_out
+    @expand_keywords
     def reinstate(self, id: str, **owner: Unpack[OwnerOptions]) -> Unit:
         """Let a superseded unit count again.
 
@@ -416,7 +429,7 @@ class Memory:
         self._store.mark([Reinstatement(view, check_name("id", id) or "", self._now())])
         return self._unit(view, id)
 
-    @spell_out
+    @expand_keywords
     def forget(
         self, *, ids: str | Sequence[str] | None = None, filters: arguments.Filters | None = None,
         document: str | None = None, all: bool = False, dry_run: bool = False,
@@ -442,7 +455,7 @@ class Memory:
             owner=wanted.everything and view.agent is None, progress=progress,
         )  # fmt: skip
         if chosen.documents:
-            authored.drop_readings()
+            authored.clear_parse_cache()
         erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
         if dry_run or not erasure.uncovered:
             return erasure
@@ -467,7 +480,7 @@ class Memory:
     def export(
         self, target: str | Path | BinaryIO, *, user: str | None = None, session: str | None = None,
         tenant: str | None = None, all: bool = False, format: str = "jsonl", vectors: bool = False,
-    ) -> Exported:  # fmt: skip
+    ) -> ExportReport:  # fmt: skip
         """Write all of a user, of a session or (`all`) of a tenant to a new file, or one that is open for bytes.
 
         `jsonl` is complete: `import_` makes the same memory of it, bit for bit; without `vectors` by embedding again.
@@ -486,7 +499,7 @@ class Memory:
         self, source: str | Path | bytes, *, user: str | None = None, session: str | None = None,
         tenant: str | None = None, zone: str | None = None, name: str | None = None, format: str | None = None,
         dry_run: bool = False, progress: Progress = lambda _done, _of: None,
-    ) -> Imported:  # fmt: skip
+    ) -> ImportReport:  # fmt: skip
         """Bring in an export, ours or another program's, by its path or as bytes; what is known is not kept twice.
 
         The format is found out unless it is named. Without a `user`, names in the file count, else `store.user`.
@@ -504,13 +517,13 @@ class Memory:
             self._store, view, self._settings.ingest, self._vectors.indexing, keep, self._redact, self._desk().clean,
             user, self._whose(None), check_flag("dry_run", dry_run), progress,
         )  # fmt: skip
-        return imports.bring(kit, opened, check_name("format", format, optional=True))
+        return imports.import_file(kit, opened, check_name("format", format, optional=True))
 
     # --------------------------------------------------------------------------------------------- wiring
 
-    def _listed(self, kind: ListedKind, limit: int | None, view: View) -> tuple[Listed, ...]:
+    def _listed(self, kind: ListedKind, limit: int | None, view: View) -> tuple[NameCount, ...]:
         most = arguments.check_limit(limit)
-        return look(self._store, view, lambda reading: reading.names(kind, most))
+        return read_once(self._store, view, lambda reading: reading.names(kind, most))
 
     def _whose(self, user: str | None) -> str:
         return self._settings.store.user if user is None else user
@@ -520,14 +533,18 @@ class Memory:
 
     def _unit(self, view: View, unit_id: str) -> Unit:
         name = check_name("id", unit_id) or ""
-        unit = look(self._store, view, lambda reading: reading.units([name])).get(name)
+        unit = read_once(self._store, view, lambda reading: reading.units([name])).get(name)
         if unit is None:
-            raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
+            raise NotFoundError(
+                f"there is no unit {quote_value(unit_id)} for user {quote_value(view.user)}; check id and owner"
+            )
         return unit
 
-    def _desk(self, *, asked: bool = False) -> authored.Desk:
+    def _desk(self, *, asked: bool = False) -> authored.IngestContext:
         indexing, now = self._vectors.indexing(asked=asked), self._now()
-        return authored.Desk(self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact)
+        return authored.IngestContext(
+            self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact
+        )
 
     def _compactor(self) -> compaction.Compactor:
         embedder = self._vectors.agreed()
@@ -542,7 +559,7 @@ class Memory:
 
     def _protected(self, view: View) -> frozenset[str]:
         desk = self._desk()
-        return find_protected(self._store, self._counter, self._settings.assembly, partial(rules, desk), view)
+        return find_protected(self._store, self._counter, self._settings.assembly, partial(load_rules, desk), view)
 
     def _compact_when_due(self, owner: arguments.ClockOptions) -> None:
         """Compact the session when enough tokens wait outside its tail; what was remembered is safe either way."""

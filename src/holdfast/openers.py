@@ -104,7 +104,7 @@ def is_address(path: object) -> bool:
     return isinstance(path, str) and path.startswith(_SERVERS)
 
 
-def connect(address: object, token: str | None, own: dict[str, object]) -> object:
+def open_remote(address: object, token: str | None, own: dict[str, object]) -> object:
     """Return the memory of a server; `own` are values that only a memory of one's own can use.
 
     Raises:

@@ -8,31 +8,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.context.candidates import Shown, add_session, add_standing, enter, look_up, recover, slots_of
+from holdfast.context.candidates import (
+    VisibleToHost,
+    add_session,
+    add_standing,
+    event_slots_of,
+    limit_candidates,
+    load_candidates,
+    recover_anchored,
+)
 from holdfast.context.pack import fill, term_overlap
 from holdfast.context.plan import ContextRequest, plan_tail
-from holdfast.context.project import project, widened
+from holdfast.context.project import grow_limits, project
 from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.pool import Pool
-from holdfast.ranking.score import Scoring, confidence, cut, explain_fused, explain_rel, refusal, settle_summaries
+from holdfast.ranking.score import Scoring, choose_summaries, confidence, cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.stages import STAGES, run_stages
-from holdfast.retrieval.collect import Retrieval, collect, set_stage
-from holdfast.retrieval.question import Engine, Question, profile, score_once
+from holdfast.retrieval.collect import Retrieval, collect, stage_inputs
+from holdfast.retrieval.question import Engine, Question, read_question, score_once
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
 from holdfast.text.terms import TOKENIZERS
-from holdfast.types import Account, CutRows, Hit, QueryProfile, SearchResult, Trace, Unit, View
-from holdfast.types.contexts import Context, Recalled
+from holdfast.types import CutRows, Hit, QueryProfile, SearchResult, StrategyExplanation, Trace, Unit, View
+from holdfast.types.contexts import Context, RecalledUnit
 
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
     """Answer a question with ranked hits."""
     engine, question = engine.prepare(question, view)
     with engine.store.reading(view) as reading:
-        query = profile(engine, question, reading)
-        found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
-        kept, cuts = settle(engine, question, found)
+        query = read_question(engine, question, reading)
+        found = retrieve_candidates(engine, question, query, reading, engine.settings.retrieval.max_candidates)
+        kept, cuts = cut_candidates(engine, question, found)
         ranked, scores = rank(engine, question, kept, view)
         ranked, scores, grouped = _group(question, ranked, scores)
         hits, beyond = _limit(question, ranked, scores, reading)
@@ -42,30 +50,30 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
 
 def assemble(engine: Engine, question: Question, view: View, request: ContextRequest) -> Context:
     """Pack rules, the recent tail and what the question brings up into a text that keeps its budget."""
-    engine, question = engine.prepare(question, view, slots_of(engine, question))
+    engine, question = engine.prepare(question, view, event_slots_of(engine, question))
     with engine.store.reading(view) as reading:
         request = add_session(engine.store, request, view)
-        query = profile(engine, question, reading)
+        query = read_question(engine, question, reading)
         question = score_once(question, query)
-        found = find(engine, question, query, reading, engine.settings.retrieval.max_candidates)
+        found = retrieve_candidates(engine, question, query, reading, engine.settings.retrieval.max_candidates)
         request = add_standing(engine, request, query, reading)
         first = _first_hit(engine, question, found, request, reading)
         plan = plan_tail(dataclasses.replace(request, first=first.unit if first else None))
-        settings = dataclasses.replace(engine.settings, projection=widened(engine.settings.projection, plan.room))
-        shown = Shown(plan.shown_ids | request.hidden, request.hidden_words)
+        settings = dataclasses.replace(engine.settings, projection=grow_limits(engine.settings.projection, plan.room))
+        shown = VisibleToHost(plan.shown_ids | request.hidden, request.hidden_words)
         found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
         rest = dataclasses.replace(found, pool=shown.without(found.pool, reading))
-        kept, cuts = settle(engine, question, rest)
+        kept, cuts = cut_candidates(engine, question, rest)
         lead = first if first is not None and not shown.holds(first.unit) else None
-        entering = enter(
+        entering = limit_candidates(
             kept, lead.pool if lead else None, max(question.profile.max_results, settings.projection.first)
         )
-        spare = recover(engine, question, query, found, entering, shown, reading)
-        asked, prospects = look_up(engine, question, query, entering, spare, shown, reading)
+        spare = recover_anchored(engine, question, query, found, entering, shown, reading)
+        asked, prospects = load_candidates(engine, question, query, entering, spare, shown, reading)
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
         days = {item.unit.id: item.unit.event_time for item in projection.items}
         recalled = [
-            Recalled(item.unit, item.score, days.get(found.pool.replaced.get(item.unit.id, "")))
+            RecalledUnit(item.unit, item.score, days.get(found.pool.replaced.get(item.unit.id, "")))
             for item in projection.items
         ]
         context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
@@ -77,10 +85,12 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
 # ------------------------------------------------------------------------------------------------ searching
 
 
-def find(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Retrieval:
+def retrieve_candidates(
+    engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int
+) -> Retrieval:
     """Collect candidates and run the recipe's stages over them."""
     found = collect(engine, question, query, reading, depth)
-    staging = set_stage(engine, question, query, reading, found)
+    staging = stage_inputs(engine, question, query, reading, found)
     pool = run_stages(STAGES if question.is_staged else (), found.pool, staging)
     return dataclasses.replace(found, pool=pool, refused=_refuse(engine, query, found.pool))
 
@@ -90,10 +100,10 @@ def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:
     return "" if query.vector is None or query.only_time else refusal(pool, len(query.terms), engine.settings.refusal)
 
 
-def settle(engine: Engine, question: Question, found: Retrieval) -> tuple[Pool, tuple[CutRows, ...]]:
+def cut_candidates(engine: Engine, question: Question, found: Retrieval) -> tuple[Pool, tuple[CutRows, ...]]:
     """Let summaries and their turns settle who answers, then cut (C6)."""
     pool = found.pool.take([]) if found.refused else found.pool
-    settled, left = settle_summaries(pool, engine.settings.score)
+    settled, left = choose_summaries(pool, engine.settings.score)
     kept, cuts = cut(settled, question.profile)
     return kept, (*left, *cuts)
 
@@ -161,7 +171,7 @@ def _explain_hits(
     return tuple(explained)
 
 
-def _notes(accounts: Mapping[str, Account]) -> tuple[str, ...]:
+def _notes(accounts: Mapping[str, StrategyExplanation]) -> tuple[str, ...]:
     """Return what the strategies say of a unit besides their names and the words they matched."""
     said = (note for name, account in accounts.items() for note in account.notes if note != name)
     return tuple(dict.fromkeys(note for note in said if not note.startswith("matched: ")))
@@ -188,9 +198,9 @@ def _first_hit(
     """Return the first hit, unless the host shows it already."""
     if not engine.settings.assembly.first_hit:
         return None
-    kept, _ = settle(engine, question, found)
+    kept, _ = cut_candidates(engine, question, found)
     ranked, _ = rank(engine, question, kept, reading.view)
-    shown = Shown(request.hidden, request.hidden_words)
+    shown = VisibleToHost(request.hidden, request.hidden_words)
     units = [unit for unit in reading.units(ranked.ids[:1]).values() if not shown.holds(unit)]
     return FirstHit(units[0], ranked.take([0])) if units else None
 
@@ -206,7 +216,7 @@ def _look_deeper(
     """Look again where a context has room for more; a strategy that ran out of time in either look did so at all."""
     if depth <= found.depth:
         return found
-    deeper = find(engine, question, query, reading, depth)
+    deeper = retrieve_candidates(engine, question, query, reading, depth)
     late = {result.strategy_id for result in found.results if result.exhausted_budget}
     results = tuple(
         dataclasses.replace(one, exhausted_budget=one.exhausted_budget or one.strategy_id in late)

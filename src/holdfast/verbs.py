@@ -17,7 +17,7 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 from urllib.parse import quote
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
 from holdfast.messages.content import unit_fields
@@ -222,9 +222,9 @@ def _write_raw(name: str, value: object) -> tuple[bytes, str]:
     if isinstance(value, bytes):
         return value, BYTES
     if isinstance(value, Path):
-        raise InputError(f"{name} = {shown(str(value))} is a path, which a server cannot read; send its bytes")
+        raise InputError(f"{name} = {quote_value(str(value))} is a path, which a server cannot read; send its bytes")
     if not isinstance(value, str):
-        raise InputError(f"{name} = {shown(value)} is not text; give a str, or bytes")
+        raise InputError(f"{name} = {quote_value(value)} is not text; give a str, or bytes")
     return value.encode("utf-8", "surrogatepass"), TEXT
 
 
@@ -249,7 +249,9 @@ def read_query(verb: Verb, given: Mapping[str, str]) -> dict[str, JSON]:
             try:
                 found[name] = json.loads(text)
             except (ValueError, RecursionError) as error:
-                raise InputError(f"{name} = {shown(text)} is not JSON, as {_example(argument.kind)} is") from error
+                raise InputError(
+                    f"{name} = {quote_value(text)} is not JSON, as {_example(argument.kind)} is"
+                ) from error
     return found
 
 
@@ -262,7 +264,7 @@ def known_argument(verb: Verb, name: str, place: str) -> Argument:
     argument = verb.arguments.get(name)
     if argument is None or argument.place != place:
         names = ", ".join(one.name for one in verb.arguments.values() if one.place == place) or "nothing"
-        raise InputError(f"{verb.name} takes no {shown(name)} in its {place}; it takes {names}")
+        raise InputError(f"{verb.name} takes no {quote_value(name)} in its {place}; it takes {names}")
     return argument
 
 
@@ -274,7 +276,7 @@ def check_argument(argument: Argument, value: JSON) -> None:
     """
     kinds = json_types(argument.kind)
     if kinds and not any(_is_of(value, kind) for kind in kinds):
-        raise InputError(f"{argument.name} = {shown(value)} is not {' or '.join(kinds)}; give one")
+        raise InputError(f"{argument.name} = {quote_value(value)} is not {' or '.join(kinds)}; give one")
 
 
 def _is_of(value: JSON, kind: str) -> bool:
@@ -332,4 +334,4 @@ def encode_argument(value: object) -> JSON:
         return [encode_argument(one) for one in value]
     if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise InputError(f"{shown(value)} cannot be sent to a server; give text, numbers, lists and dicts")
+    raise InputError(f"{quote_value(value)} cannot be sent to a server; give text, numbers, lists and dicts")

@@ -9,25 +9,16 @@ from contextvars import ContextVar
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.context.candidates import add_session, slots_of
+from holdfast.context.candidates import add_session, event_slots_of
 from holdfast.context.plan import ContextRequest
-from holdfast.errors import shown
+from holdfast.errors import quote_value
 from holdfast.recall import assemble, search
 from holdfast.retrieval.collect import search_strategies
 from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Strategy
-from holdfast.store.contract import Reading, Store, look
+from holdfast.store.contract import Reading, Store, read_once
 from holdfast.text.terms import terms
-from holdfast.types import (
-    Contribution,
-    QueryProfile,
-    RetrievalResult,
-    SearchResult,
-    StrategyStanding,
-    Unit,
-    View,
-    Why,
-)
+from holdfast.types import Contribution, QueryProfile, RetrievalResult, SearchResult, StrategyRank, Unit, View, Why
 from holdfast.types.contexts import Context
 
 # Whether an answer may name other users of the tenant. A door that is held to one user says no for its calls.
@@ -35,19 +26,19 @@ NAMING_OTHERS: ContextVar[bool] = ContextVar("naming_others", default=True)
 _MOST_NAMED = 5
 
 
-def name_others(store: Store, view: View) -> str:
+def suggest_users(store: Store, view: View) -> str:
     """Say who has units in this tenant when the one who asks has none: a name may be mistyped, or left out.
 
     Empty when the user has some, or nobody has, or others may not be named.
     """
     if not NAMING_OTHERS.get():
         return ""
-    found = [one.name for one in look(store, view, lambda reading: reading.names("user", _MOST_NAMED + 1))]
+    found = [one.name for one in read_once(store, view, lambda reading: reading.names("user", _MOST_NAMED + 1))]
     if not found or found[0] == view.user:  # the one who asks comes first
         return ""
-    names = ", ".join(shown(name)[1:-1] for name in found[:_MOST_NAMED])
+    names = ", ".join(quote_value(name)[1:-1] for name in found[:_MOST_NAMED])
     more = " and others" if len(found) > _MOST_NAMED else ""
-    return f"user {shown(view.user)} has nothing here; there are: {names}{more}"
+    return f"user {quote_value(view.user)} has nothing here; there are: {names}{more}"
 
 
 def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
@@ -69,7 +60,7 @@ def why(engine: Engine, question: Question, unit: Unit, view: View) -> Why:
 
 def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, request: ContextRequest) -> Why:
     """Say why `unit` is, or is not, in the context of a question; what the budget dropped comes with its tokens."""
-    engine, question = engine.prepare(question, view, slots_of(engine, question))
+    engine, question = engine.prepare(question, view, event_slots_of(engine, question))
     with engine.store.reading(view) as reading:
         request = add_session(engine.store, request, view)
         found = why(engine, question, unit, view)
@@ -125,11 +116,11 @@ _CUTS = {
 
 def _standing(
     strategy: Strategy, result: RetrievalResult, query: QueryProfile, unit: Unit, reading: Reading
-) -> StrategyStanding:
+) -> StrategyRank:
     account = strategy.explain(query, reading, [unit.id])[unit.id]
     matched = tuple(note.removeprefix("matched: ") for note in account.notes if note.startswith("matched: "))
     ids = result.claims.ids
-    return StrategyStanding(
+    return StrategyRank(
         strategy_id=strategy.id,
         rank=ids.index(unit.id) + 1 if unit.id in ids else None,
         found=len(ids),
@@ -139,7 +130,7 @@ def _standing(
     )
 
 
-def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[StrategyStanding, ...]) -> Why:
+def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[StrategyRank, ...]) -> Why:
     found = partial(Why, unit, standings=standings, returned=True)
     absent = partial(Why, unit, standings=standings, returned=False)
     if result.trace.refused:
@@ -216,7 +207,7 @@ def _stage(node: Contribution) -> tuple[str, Contribution] | None:
     return ("summary", node.parts[0]) if node.name == "base × quality" else None
 
 
-def who(unit: Unit) -> str:
+def speaker_name(unit: Unit) -> str:
     """Return who said it: the name where there is one, else the author."""
     return "summary" if unit.kind == "summary" else unit.speaker or unit.author
 
@@ -224,7 +215,7 @@ def who(unit: Unit) -> str:
 def plain_name(part: ScorePart, unit: Unit) -> str:
     """Return what a part is called in plain words."""
     if part.name == "perspective":
-        return f"said by {who(unit)}"
+        return f"said by {speaker_name(unit)}"
     if part.name == "time range":
         return _TIME_RANGE[part.value < 0]
     return PLAIN_NAMES.get(part.name, part.name)
@@ -253,14 +244,14 @@ def typed_words(text: str) -> dict[str, str]:
     return typed
 
 
-def as_typed(found: Iterable[str], typed: Mapping[str, str]) -> tuple[str, ...]:
+def typed_forms(found: Iterable[str], typed: Mapping[str, str]) -> tuple[str, ...]:
     """Return terms as the words that were typed, each once."""
     return tuple(dict.fromkeys(typed.get(term, term) for term in found))
 
 
-def essence(node: Contribution) -> Contribution:
+def simplify(node: Contribution) -> Contribution:
     """Return the node without neutral steps: a ceiling that does not bind, a factor or divisor of 1, a sum of one."""
-    parts = tuple(essence(part) for part in node.parts)
+    parts = tuple(simplify(part) for part in node.parts)
     if node.op == "minimum":
         telling = tuple(part for part in parts if part.value == node.value)[:1]
     elif node.op in ("product", "ratio"):

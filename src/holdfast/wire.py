@@ -22,7 +22,6 @@ from holdfast import errors
 from holdfast.errors import HoldfastError, ServerError
 from holdfast.types import (
     JSON,
-    Claims,
     Compaction,
     Contribution,
     Cut,
@@ -34,6 +33,7 @@ from holdfast.types import (
     QueryProfile,
     RetrievalResult,
     SearchResult,
+    StrategyScores,
     Trace,
     Unit,
 )
@@ -327,7 +327,7 @@ def _write_result(result: RetrievalResult) -> JSON:
 
 def _read_result(row: JSON) -> RetrievalResult:
     sent: _SentResult = decode(_SentResult, row)
-    claims = Claims.of(sent.ids)
+    claims = StrategyScores.of(sent.ids)
     claims.raw[:] = sent.raw
     return RetrievalResult(sent.strategy_id, claims, sent.duration_ms, sent.exhausted_budget, sent.scale)
 

@@ -7,7 +7,7 @@ import threading
 import httpx
 
 from builders import opened
-from holdfast.server.http import Door
+from holdfast.server.http import HttpServer
 from holdfast.server.limits import ServerSettings
 from holdfast.server.listening import Listener, listen_on
 from holdfast.testing.contracts import HashEmbedder
@@ -24,7 +24,7 @@ def served(memory=None, tokens=None, **settings):
         memory = memory or stack.enter_context(opened(embedder=HashEmbedder()))
         listening = stack.enter_context(listen_on(how))
         addresses = queue.Queue()
-        listener = Listener(Door(memory, how, tokens), listening, addresses.put)
+        listener = Listener(HttpServer(memory, how, tokens), listening, addresses.put)
         thread = threading.Thread(target=listener.listen)
         thread.start()
         try:

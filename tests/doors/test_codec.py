@@ -22,7 +22,6 @@ from holdfast.messages.content import read_content
 from holdfast.settings import IngestSettings
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import (
-    Claims,
     Contribution,
     CutRows,
     FactTable,
@@ -30,6 +29,7 @@ from holdfast.types import (
     Projection,
     QueryProfile,
     RetrievalResult,
+    StrategyScores,
     Trace,
     Unit,
 )
@@ -92,7 +92,7 @@ class Maker:
         return Contribution.of(self.make(str), self.random.choice(["sum", "product", "minimum"]), *parts)
 
     def make_result(self):
-        claims = Claims.of(self.some(str, 4))
+        claims = StrategyScores.of(self.some(str, 4))
         claims.raw[:] = [self.random.random() for _ in claims.ids]
         return RetrievalResult(self.make(str), claims, 0.1, self.make(bool), self.random.random())
 

@@ -20,7 +20,7 @@ from holdfast import AccessError, InputError, Memory, ServerError, Settings, Sto
 from holdfast.cli.main import app
 from holdfast.server import listening
 from holdfast.server.access import Tokens, token_file
-from holdfast.server.http import Door
+from holdfast.server.http import HttpServer
 from holdfast.server.limits import ServerSettings
 from holdfast.server.listening import Listener, listen_on, serve
 
@@ -148,7 +148,7 @@ def test_a_caller_who_comes_while_the_server_ends_is_sent_away(monkeypatch):
     async def run():
         how = ServerSettings(port=0)
         with opened() as memory, listen_on(how) as own:
-            listener = Listener(Door(memory, how), own, lambda _: None)
+            listener = Listener(HttpServer(memory, how), own, lambda _: None)
             serving = asyncio.ensure_future(listener.serve([own]))
             while not listener.started:
                 await asyncio.sleep(0)

@@ -17,7 +17,7 @@ from holdfast import Memory
 from holdfast.cli.main import app
 from holdfast.server.access import Tokens, token_file
 from holdfast.server.inspector.charts import chart_lineage, chart_time, stack
-from holdfast.server.inspector.pages import own_path, visible
+from holdfast.server.inspector.pages import local_path, visible
 from holdfast.server.inspector.views import view_unit
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.why import ScorePart
@@ -203,8 +203,8 @@ def test_a_users_token_hears_of_nobody_else_and_erases_no_rules_of_everyone(memo
 
 @pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "", "x", "/\nx"])
 def test_signing_in_leads_to_no_other_site(path):
-    assert own_path(path) == "/"
-    assert own_path("/timeline?user=a%20b") == "/timeline?user=a%20b"
+    assert local_path(path) == "/"
+    assert local_path("/timeline?user=a%20b") == "/timeline?user=a%20b"
 
 
 # ------------------------------------------------------------------------------------------ forgetting

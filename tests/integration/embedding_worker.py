@@ -4,7 +4,7 @@ import sys
 import time
 
 from holdfast import Settings
-from holdfast.lifecycle.embedding import Embedding
+from holdfast.lifecycle.embedding import StoreEmbedder
 from holdfast.openers import derivation, open_store
 from holdfast.store.copying import view_of
 from holdfast.testing.contracts import HashEmbedder
@@ -24,5 +24,5 @@ class Slow(HashEmbedder):
 settings = Settings()
 store = open_store(sys.argv[1], settings.store, derivation(settings))
 count = lambda: store.stats(view_of("local"), whole=True)  # noqa: E731
-Embedding(store, settings.embedding, settings.gate, Slow(), count, time.perf_counter).share(lambda _: None)
+StoreEmbedder(store, settings.embedding, settings.gate, Slow(), count, time.perf_counter).share(lambda _: None)
 store.close()

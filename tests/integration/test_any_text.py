@@ -72,31 +72,35 @@ _CALLED = {
     "changes.find_changes": lambda text: changes.find_changes(
         changes.read_assertions("I live in Lisbon. We use Redis.", "Ana"), changes.read_assertions(text, "Ana")
     ),
-    "current.find_said": lambda text: statements.find_said(
-        statements.read_asked(text), statements.read_cues(text), statements.read_cues("We moved to Lisbon in May.")
+    "current.find_said": lambda text: statements.compare_cues(
+        statements.read_question_cues(text),
+        statements.read_cues(text),
+        statements.read_cues("We moved to Lisbon in May."),
     ),
-    "current.share_rare": lambda text: statements.share_rare(
-        statements.read_asked("Where do we live?"),
+    "current.share_rare": lambda text: statements.share_rare_words(
+        statements.read_question_cues("Where do we live?"),
         statements.read_cues(text),
         statements.read_cues(text),
         statements.find_rare([statements.read_cues(text)]),
     ),
     "current.has_other_value": lambda text: statements.has_other_value(
-        statements.read_asked("When is it?"), statements.read_values(text), statements.read_values(f"at six {text}")
+        statements.read_question_cues("When is it?"),
+        statements.read_values(text),
+        statements.read_values(f"at six {text}"),
     ),
-    "changes.read_told": lambda text: changes.read_told(_unit(text)),
+    "changes.read_told": lambda text: changes.read_assertions_of(_unit(text)),
     "instructions.instructions_of": lambda text: instructions.instructions_of(_unit(text)),
     "dates.time_mention": lambda text: dates.time_mention(text, NOW),
-    "facts.spoken_by": lambda text: facts.spoken_by(facts.extract(text), "Ana"),
+    "facts.spoken_by": lambda text: facts.resolve_speaker(facts.extract(text), "Ana"),
     "facts.facts_of": lambda text: facts.facts_of(_unit(text)),
     "facts.sentences_of": lambda text: facts.sentences_of(_unit(text)),
     "facts.speaker_of": lambda text: facts.speaker_of(_unit(text)),
     "facts.stated_facts": lambda text: facts.stated_facts(_unit(text), symbols.Aliases()),
-    "facts.states_nothing": lambda text: [facts.states_nothing(s) for s in _sentences(text)],
+    "facts.states_nothing": lambda text: [facts.is_uncertain(s) for s in _sentences(text)],
     "grammar.has_shape": lambda text: [
         grammar.has_shape(text, shape) for shape in ("place", "name", "date", "belonging", "job", "thing")
     ],
-    "sentences.is_asked": lambda text: [sentences.is_asked(text, *span) for span in sentences.PROSE.spans(text)],
+    "sentences.is_asked": lambda text: [sentences.is_question(text, *span) for span in sentences.PROSE.spans(text)],
     "sentences.read_sentence": _sentences,
     "signals.signals": lambda text: signals.has_content(text, signals.signals(text, WIDE), wide=True),
     "signals.has_content": lambda text: signals.has_content(text, signals.signals(text, NOT_WIDE)),
@@ -106,8 +110,8 @@ _CALLED = {
         preservation.essentials("Ana did not meet Rui on 3 May."), text
     ),
     "symbols.aliases_of": lambda text: symbols.aliases_of((f"{text} = tea",)),
-    "messages.asked_in": lambda text: content.asked_in([_message(text), _message(text)]),
-    "messages.said_in": lambda text: content.said_in([_message(text)]),
+    "messages.asked_in": lambda text: content.question_of([_message(text), _message(text)]),
+    "messages.said_in": lambda text: content.visible_messages([_message(text)]),
     "query.profile_query": lambda text: questions.profile_query(text, earlier=[text], speakers=[text]),
     "query.without_names": lambda text: questions.without_names(text, [text, "Ana"]),
     "redaction.redact_json": lambda text: redaction.redact_json({text: [text, {"password": text}]}),
@@ -117,7 +121,7 @@ _CALLED = {
     "sources.source_units": _source("a.txt"),
     "markdown.read_markdown": lambda text: markdown.read_markdown("a.md", text),
     "pieces.render_plain": lambda text: pieces.render_plain(text, [0, len(text)]),
-    "pieces.strip_place": lambda text: pieces.strip_place(text, 0, len(text)),
+    "pieces.strip_place": lambda text: pieces.strip_span(text, 0, len(text)),
     "records.read_json": lambda text: records.read_json("a.json", text),
     "records.read_records": lambda text: records.read_records(text, "a.jsonl"),
     "records.read_unit_records": lambda text: records.read_unit_records(text, "yaml", "a.yaml"),
@@ -134,7 +138,10 @@ _CALLED = {
         "a.mbox", f"From a Mon Mar  2 09:00:00 2026\nSubject: {text}\n\n{text}".encode()
     ),
     "pieces.role_of": lambda text: pieces.role_of(text, lead=text, heading=text),
-    "temporal.indicator": lambda text: (temporal.indicator(text, wide=False), temporal.indicator(text, wide=True)),
+    "temporal.indicator": lambda text: (
+        temporal.temporal_indicator(text, wide=False),
+        temporal.temporal_indicator(text, wide=True),
+    ),
     "calendar.read_time": lambda text: calendar.read_time("at", text),
     "tokens.class_of": lambda text: [tokens.class_of(character) for character in text[:50]],
     "messages.message_words": lambda text: content.message_words(_message(text)),

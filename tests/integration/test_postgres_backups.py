@@ -48,7 +48,7 @@ def test_a_backup_that_fails_leaves_nothing(ana, tmp_path, monkeypatch):
 def test_a_backup_of_another_machine_is_named_and_reached_from_there_later(ana, tmp_path, monkeypatch):
     path = tmp_path / "one.db"
     ana.store.backup(path, NOON)
-    monkeypatch.setattr(table_rewrite, "here", lambda: "elsewhere")
+    monkeypatch.setattr(table_rewrite, "is_local_path", lambda: "elsewhere")
     done = ana.store.forget(ana.view, ["a"])
     assert not done.complete
     assert [one for one in done.outside if str(path) in one and "run `holdfast postgres vacuum` there" in one]

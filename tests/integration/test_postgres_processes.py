@@ -13,7 +13,7 @@ from meddler import QUESTION
 from test_one_state import both, meddling_processes, meddling_threads
 
 from builders import make_view, opened, waiting
-from holdfast.store.contract import DenseQuery, look
+from holdfast.store.contract import DenseQuery, read_once
 from holdfast.testing.contracts import HashEmbedder
 
 WORKER = Path(__file__).with_name("embedding_worker.py")
@@ -185,7 +185,7 @@ def test_workers_killed_at_any_moment_while_others_write_leave_no_unit_without_i
         assert len(units) == UNITS
         query = DenseQuery(EMBEDDER.space, EMBEDDER.embed_query("marble"))
         ids = [unit.id for unit in units]
-        found = look(reader.store, make_view(), lambda reading: reading.evidence(query, ids))
+        found = read_once(reader.store, make_view(), lambda reading: reading.evidence(query, ids))
         told = dict(zip(found.ids, found.vectors, strict=True))
         for unit in units:  # of its present words
             assert np.allclose(told[unit.id], EMBEDDER.embed_query(unit.text), atol=1e-3), unit.text

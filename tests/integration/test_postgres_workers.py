@@ -11,7 +11,7 @@ import pytest
 
 from commands import holdfast
 from holdfast import EmbedderError, Settings
-from holdfast.lifecycle.embedding import Embedding, Indexing, embed_waiting
+from holdfast.lifecycle.embedding import EmbeddingPlan, StoreEmbedder, embed_pending
 from holdfast.testing.builders import Asker, draft
 from holdfast.testing.contracts import HashEmbedder
 from postgres_server import open_store
@@ -127,15 +127,15 @@ def test_a_text_that_is_refused_holds_nobody_up_and_is_asked_for_again(ana):
                 raise EmbedderError("no")
             return super().embed_documents(texts)
 
-    embed_waiting(ana.store, Indexing(Picky(), GATE), HashEmbedder().space)
+    embed_pending(ana.store, EmbeddingPlan(Picky(), GATE), HashEmbedder().space)
     assert [one.text for one in ana.store.waiting(HashEmbedder().space, UNITS)] == ["local ana 7"]
-    embed_waiting(ana.store, Indexing(HashEmbedder(), GATE), HashEmbedder().space)
+    embed_pending(ana.store, EmbeddingPlan(HashEmbedder(), GATE), HashEmbedder().space)
     assert ana.store.waiting(HashEmbedder().space, UNITS) == []
 
 
 def test_a_worker_of_another_space_is_refused(ana):
     def worker(embedder):
-        return Embedding(ana.store, Settings().embedding, GATE, embedder, lambda: None, lambda: 0.0)
+        return StoreEmbedder(ana.store, Settings().embedding, GATE, embedder, lambda: None, lambda: 0.0)
 
     other = HashEmbedder()
     other.space = "other/64/none/1"

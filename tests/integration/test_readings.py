@@ -6,10 +6,10 @@ from builders import opened
 from holdfast import Memory, Settings, StoreError
 from holdfast.retrieval import strategy as registry
 from holdfast.retrieval.question import Engine
-from holdfast.retrieval.strategy import Finding
+from holdfast.retrieval.strategy import Proposals
 from holdfast.testing.builders import view
 from holdfast.testing.contracts import HashEmbedder
-from holdfast.types import Account, Claims, Contribution
+from holdfast.types import Contribution, StrategyExplanation, StrategyScores
 
 
 class CallingBack(HashEmbedder):
@@ -87,15 +87,15 @@ class Careless:
         """Keep nothing."""
 
     def propose(self, query, reading, depth, deadline):
-        return Finding(("nobody", *(unit.id for unit in reading.scan(order="oldest", limit=depth))))
+        return Proposals(("nobody", *(unit.id for unit in reading.scan(order="oldest", limit=depth))))
 
     def score(self, query, reading, ids):
-        claims = Claims.of(ids)
+        claims = StrategyScores.of(ids)
         claims.raw[:] = 1.0
         return claims
 
     def explain(self, query, reading, ids):
-        return {unit_id: Account(Contribution("careless", 1.0), (self.id,)) for unit_id in ids}
+        return {unit_id: StrategyExplanation(Contribution("careless", 1.0), (self.id,)) for unit_id in ids}
 
 
 def test_a_unit_that_nobody_has_is_left_out(monkeypatch):

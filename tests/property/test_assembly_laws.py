@@ -31,7 +31,7 @@ from holdfast.text.quotes import (
 from holdfast.text.sentences import EXCERPT
 from holdfast.text.tokens import REFERENCE_RATIOS, Estimator, estimate
 from holdfast.types import AuthoredText
-from holdfast.types.contexts import Recalled, StandingInstruction, node_id
+from holdfast.types.contexts import RecalledUnit, StandingInstruction, node_id
 
 # ---------------------------------------------------------------------------------------------------- counters
 
@@ -145,7 +145,7 @@ def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS, most_standing=3):
     session = draw(units("t", st.just("now"), 8))
     others = draw(units("r", st.sampled_from([None, "now", "s1", "s2"]), 8))
     mixed = draw(st.permutations([*others, *session[:2], *others[:1]]))
-    projection = [Recalled(unit, 1.0 - index / 100) for index, unit in enumerate(mixed)]
+    projection = [RecalledUnit(unit, 1.0 - index / 100) for index, unit in enumerate(mixed)]
     told = [*draw(units("i", st.sampled_from([None, "now", "s1"]), most_standing)), *session[:1], *others[:1]]
     standing = [
         StandingInstruction(unit, unit.text[: draw(st.sampled_from([3, None]))]) for unit in told if most_standing

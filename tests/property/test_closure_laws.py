@@ -5,8 +5,8 @@ import itertools
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.kernels.closure import FURTHER_RULES, RULES, Limits, Pattern, Rule, close
-from holdfast.kernels.triples import FactIndex, QueryTerms, Reach
+from holdfast.kernels.closure import FURTHER_RULES, RULES, Limits, Pattern, Rule, derive_closure
+from holdfast.kernels.triples import FactIndex, QueryTerms, SearchLimits
 
 SYMBOLS = [f"s{i}" for i in range(6)]
 RELATIONS = sorted({pattern.relation for rule in RULES for pattern in (*rule.body, rule.head)} | {"mentions"})
@@ -19,7 +19,7 @@ TRIANGLE = Rule(
 BACK = Rule("back", (Pattern("x", "supports", "y"),), Pattern("y", "causes", "x"), 1.0)
 SHARED = Rule("shared", (Pattern("x", "uses", "y"), Pattern("z", "uses", "y")), Pattern("x", "causes", "y"), 0.6)
 ALL_RULES = (*RULES, *FURTHER_RULES, TRIANGLE, BACK, SHARED)
-NO_BOUND = Limits(reach=Reach(seeds=50, hops=20, fan_out=1000, facts=100_000), derived=100_000, proofs=10_000)
+NO_BOUND = Limits(reach=SearchLimits(seeds=50, hops=20, fan_out=1000, facts=100_000), derived=100_000, proofs=10_000)
 
 # Round numbers make ties.
 confidences = st.sampled_from([0.25, 0.5, 1.0]) | st.floats(0.05, 1.0)
@@ -39,7 +39,7 @@ def index(facts):
 def closed(facts, names, rules=ALL_RULES, limits=NO_BOUND, expired=lambda: False):
     facts = facts.items() if isinstance(facts, dict) else facts
     wanted = QueryTerms(frozenset(names), " ".join(sorted(names)), str.split)
-    return close(index(facts), wanted, rules, limits, expired)
+    return derive_closure(index(facts), wanted, rules, limits, expired)
 
 
 def fixpoint(facts, rules, rounds):
@@ -123,7 +123,11 @@ def test_surer_facts_never_make_a_conclusion_less_sure(facts, names, data):
 small = st.builds(
     Limits,
     reach=st.builds(
-        Reach, seeds=st.integers(1, 9), hops=st.integers(1, 4), fan_out=st.integers(1, 5), facts=st.integers(1, 20)
+        SearchLimits,
+        seeds=st.integers(1, 9),
+        hops=st.integers(1, 4),
+        fan_out=st.integers(1, 5),
+        facts=st.integers(1, 20),
     ),
     depth=st.integers(1, 4),
     derived=st.integers(1, 6),
@@ -189,7 +193,7 @@ def test_no_single_busy_symbol_hides_the_bridge(hub, others):
         facts[(hub, relation, other) if outward else (other, relation, hub)] = confidence
         if further:
             facts[other, "provides", f"y{number}"] = confidence
-    limits = Limits(reach=Reach(fan_out=3, facts=64), derived=12)
+    limits = Limits(reach=SearchLimits(fan_out=3, facts=64), derived=12)
     closure = closed(facts, ["from", "goal"], RULES, limits)
     shown = {standing.proof.key: standing.proof for standing in closure.standings}
     assert {fact.key for fact in shown["from", "relevant_for", "goal"].base()} >= {CHAIN[2]}

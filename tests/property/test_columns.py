@@ -11,13 +11,13 @@ import ranking_oracle as oracle
 from builders import NOW, known_of, later, make_unit, make_view
 from holdfast import Settings
 from holdfast.ranking.score import Scoring, explain_fused, explain_rel
-from holdfast.recall import find, rank, settle
+from holdfast.recall import cut_candidates, rank, retrieve_candidates
 from holdfast.retrieval.question import Engine, Question
-from holdfast.retrieval.strategy import Finding
+from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import AnalysisSettings, ProfileSettings, RefusalSettings, StageSettings
 from holdfast.store.contract import Proposal
 from holdfast.text import analyse
-from holdfast.types import Account, Claims, Contribution, Lineage, QueryProfile
+from holdfast.types import Contribution, Lineage, QueryProfile, StrategyExplanation, StrategyScores
 
 TERMS = ("boat", "1999", "e0308")
 TEXTS = [
@@ -138,10 +138,10 @@ class TableStrategy:
         self.id, self._said, self._relative = name, world.scores[name], name in world.relative
 
     def propose(self, query, reading, depth, deadline):
-        return Finding(tuple(one for one, claim in self._said.items() if claim.raw > 0.0))
+        return Proposals(tuple(one for one, claim in self._said.items() if claim.raw > 0.0))
 
     def score(self, query, reading, ids):
-        found = Claims.of(ids, relative=self._relative, terms=len(TERMS) if self._relative else 0)
+        found = StrategyScores.of(ids, relative=self._relative, terms=len(TERMS) if self._relative else 0)
         for row, one in enumerate(ids):
             claim = self._said[one]
             found.raw[row], found.coverage[row], found.proven[row] = claim.raw, claim.coverage, claim.proven
@@ -179,8 +179,8 @@ def on_columns(world, depth, view):
     tables = ([TableStrategy(name, world) for name in names] for names in (profile.strategies, profile.escalation))
     question = Question(world.query.text, (), "any", profile, *tables)
     engine = Engine(None, world.settings, lambda: 0.0, lambda: None)
-    found = find(engine, question, world.query, TableReading(world, view), depth)
-    kept, cuts = settle(engine, question, found)
+    found = retrieve_candidates(engine, question, world.query, TableReading(world, view), depth)
+    kept, cuts = cut_candidates(engine, question, found)
     return found, kept, cuts, rank(engine, question, kept, view)
 
 
@@ -218,7 +218,7 @@ def test_ranking_on_columns_is_ranking_one_candidate_at_a_time(world, depth, ses
 def assert_explained(world, fusion, ranked, scores, scoring):
     """Every tree composes to the number that ranked."""
     for row, one in enumerate(ranked.candidates()):
-        accounts = {name: Account(Contribution(name, raw), (name,)) for name, raw in one.claims.items()}
+        accounts = {name: StrategyExplanation(Contribution(name, raw), (name,)) for name, raw in one.claims.items()}
         rel = explain_rel(ranked, row, accounts, fusion)
         by_score = world.profile.rank_by == "score"
         tree = scoring.explain(ranked, row, rel) if by_score else explain_fused(ranked, row, accounts, fusion)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders import NOW, later
 from histories import Said, Tale, bytes_of, inside, made_up, needles, residue, small_memory, tail_of, talk
 from holdfast import BusyStoreError, EmbedderError, InputError, NotFoundError
-from holdfast.store.erasure import search
+from holdfast.store.erasure import find_fragments
 from holdfast.store.sqlite import index_file, live_index
 from holdfast.store.sqlite import purge as eraser
 from holdfast.testing.contracts import HashEmbedder
@@ -733,8 +733,8 @@ def test_many_pieces_are_found_as_one_by_one(data):
     pieces = {text[start:end] for start, end in cuts} | {*data.draw(st.lists(letters, min_size=1, max_size=60))}
     pieces = {piece for piece in pieces if len(piece) >= 6}
     halves = [text[: len(text) // 2 + 24], text[len(text) // 2 :]]
-    assert search(halves, pieces) == {piece for piece in pieces if any(piece in half for half in halves)}
-    assert search([], pieces) == search(halves, ()) == set()
+    assert find_fragments(halves, pieces) == {piece for piece in pieces if any(piece in half for half in halves)}
+    assert find_fragments([], pieces) == find_fragments(halves, ()) == set()
 
 
 def test_words_that_the_file_format_says_too_do_not_hold_an_erasure_up(tmp_path):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.text import facts
 from holdfast.text.changes import find_change, read_assertions
-from holdfast.text.facts import CONFIDENCE, extract, spoken_by
-from holdfast.text.names import Aliases, found_aliases, symbol, symbol_tokens
+from holdfast.text.facts import CONFIDENCE, extract, resolve_speaker
+from holdfast.text.names import Aliases, learned_aliases, symbol, symbol_tokens
 
 WORDS = """
     Kestrel Redis Ana I we the a my uses use depends on is are was not never no longer and or , . ; ? ! " ' ( )
@@ -36,9 +36,9 @@ def test_what_is_read_stands_in_its_sentence(text):
 @given(texts)
 def test_no_text_is_too_odd_to_read(text):
     stated = extract(text)
-    assert spoken_by(stated, "Vera") == spoken_by(extract(text), "Vera")
+    assert resolve_speaker(stated, "Vera") == resolve_speaker(extract(text), "Vera")
     assert all(one.speaker == "Vera" for one in read_assertions(text, "Vera"))
-    assert isinstance(found_aliases(text), tuple)
+    assert isinstance(learned_aliases(text), tuple)
 
 
 @given(names, verbs, names)

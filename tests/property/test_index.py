@@ -27,7 +27,7 @@ from holdfast.store import rows
 from holdfast.store.contract import LexicalQuery
 from holdfast.store.sqlite import postings
 from holdfast.store.sqlite import shard as index
-from holdfast.store.visibility import agent_matches, hidden_by
+from holdfast.store.visibility import agent_matches, hidden_reason
 from holdfast.text import analyse
 from holdfast.types import FIELDS, ROLES
 
@@ -361,7 +361,7 @@ def test_search_list_and_the_spoken_reason_hide_the_same_units(said, wanted, onl
             unit.id
             for unit in stored.values()
             if agent_matches(view, unit)
-            and hidden_by(view, unit, "another" if unit.id in superseded else None) is None
+            and hidden_reason(view, unit, "another" if unit.id in superseded else None) is None
         }
         why = dict(zip(stored, column(memory, "hidden", [*stored], view), strict=True))
         seen = {unit_id for unit_id in stored if why[unit_id] is None}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from builders import NOW, ask, known_facts, later, make_view, opened
 from holdfast import Contribution, Settings
 from holdfast.kernels.closure import Limits
-from holdfast.kernels.triples import Reach
+from holdfast.kernels.triples import SearchLimits
 from holdfast.retrieval.symbolic import SymbolicStrategy
 from holdfast.store.sqlite import live_index
 from holdfast.store.sqlite.shard import Shard
@@ -185,7 +185,7 @@ GOAL = ("tide tables", "relevant_for", "night sailing", 0.9)
 def test_a_bridge_from_ones_own_hub_to_what_is_everyones_is_kept():
     settings = Settings.load(WIDE, environ={}).unhurried()
     strategy = SymbolicStrategy(settings)
-    strategy._limits = Limits(reach=Reach(fan_out=4))  # of the crowd, few are read
+    strategy._limits = Limits(reach=SearchLimits(fan_out=4))  # of the crowd, few are read
     found = []
     for own, everyones in (([*CROWD, *WAY, GOAL], []), ([*CROWD, *WAY], [GOAL])):
         with of_both(own, everyones, settings) as memory:

@@ -17,13 +17,13 @@ from holdfast import Settings
 from holdfast.errors import EmbedderError
 from holdfast.kernels import vectors
 from holdfast.retrieval import strategy as registry
-from holdfast.retrieval.strategy import Finding
+from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import GateSettings, ProfileSettings
 from holdfast.store.contract import DenseQuery
 from holdfast.store.sqlite import index_file, live_index
 from holdfast.store.sqlite.shard import Shard
 from holdfast.testing.contracts import HashEmbedder
-from holdfast.types import FIELDS, Account, Contribution
+from holdfast.types import FIELDS, Contribution, StrategyExplanation
 
 QUESTIONS = ["boat", "Why is the kiln broken?", "Describe the old violin", "which hedge is cheap?", "zeppelin", "?!"]
 PROFILES = ["fast", "balanced", "hybrid"]
@@ -390,7 +390,7 @@ class BrevityStrategy:
         pass
 
     def propose(self, query, reading, depth, deadline):
-        return Finding(tuple(unit.id for unit in reading.scan(order="oldest", limit=None)))
+        return Proposals(tuple(unit.id for unit in reading.scan(order="oldest", limit=None)))
 
     def score(self, query, reading, ids):
         units = reading.units(ids)
@@ -398,7 +398,10 @@ class BrevityStrategy:
 
     def explain(self, query, reading, ids):
         raws = self.score(query, reading, ids).raw.tolist()
-        return {key: Account(Contribution("brevity", raw), (self.id,)) for key, raw in zip(ids, raws, strict=True)}
+        return {
+            key: StrategyExplanation(Contribution("brevity", raw), (self.id,))
+            for key, raw in zip(ids, raws, strict=True)
+        }
 
 
 @pytest.fixture

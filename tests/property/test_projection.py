@@ -8,11 +8,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import NOW, later, make_unit, project
-from holdfast.context.project import SlotCoverage, Weighing, discover, hop, pick, select, slot_covered, widened
+from holdfast.context.project import (
+    CandidateWeights,
+    SlotCoverage,
+    discover,
+    grow_limits,
+    hop,
+    pick_covering,
+    select,
+    slot_covered,
+)
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings, TemporalSettings
-from holdfast.text.temporal import event_slots, indicator
+from holdfast.text.temporal import event_slots, temporal_indicator
 from holdfast.types import Contribution, Lineage, ProjectionQuery
-from holdfast.types.results import Indicator, Projected, Prospect
+from holdfast.types.results import ContextCandidate, Indicator, ProjectedCandidate
 
 WORDS = ["kettle", "shelf", "harbour", "tea", "boat"]
 NAMES = [f"u{n}" for n in range(12)]
@@ -45,7 +54,7 @@ def units(draw, name):
 
 @st.composite
 def prospects_called(draw, name):
-    return Prospect(
+    return ContextCandidate(
         draw(units(name)), draw(similarities), draw(term_sets), draw(st.sampled_from(DENSITIES)), draw(flags)
     )
 
@@ -226,7 +235,7 @@ def test_a_unit_is_projected_once(case):
 
 @given(pools(), term_sets, recipes(), st.integers(0, 20_000), st.integers(1, 500))
 def test_widening_only_adds_and_keeps_the_settings_valid(pool, keywords, settings, budget, growth):
-    grown = widened(dataclasses.replace(settings.projection, growth=growth), budget)
+    grown = grow_limits(dataclasses.replace(settings.projection, growth=growth), budget)
     wide = discover(pool, keywords, dataclasses.replace(settings, projection=grown), NOW)
     narrow = discover(pool, keywords, settings, NOW)
     assert grown.second - settings.projection.second == grown.first - settings.projection.first == budget // growth
@@ -243,7 +252,7 @@ def test_of_twins_the_more_similar_one_never_ranks_lower(pool, asked, settings, 
     settings = dataclasses.replace(settings, temporal=temporal)
     twin = dataclasses.replace(one, unit=one.unit.evolve(id="twin-b"), sim=other_sim)
     low, high = sorted((one, twin), key=lambda each: each.sim)
-    weighing = Weighing(settings, asked.keywords, NOW, 99)
+    weighing = CandidateWeights(settings, asked.keywords, NOW, 99)
     # Scores that round to the same are ranked by id.
     assume(weighing.final(high).value - weighing.final(low).value > 1e-9)
     names = ids(project([*pool, one, twin], {}, asked, settings).items)
@@ -255,10 +264,10 @@ def test_of_twins_the_more_similar_one_never_ranks_lower(pool, asked, settings, 
 def test_at_equal_base_higher_confidence_never_ranks_lower(one_rate, other_rate, sim, settings):
     def summary(name, rate):
         lineage = Lineage(("s",), "extractive", 1.0 - rate, rate, 0.9, 0.9, NOW, NOW)
-        return Prospect(make_unit(name, kind="summary", lineage=lineage), sim, frozenset(), 0.0)
+        return ContextCandidate(make_unit(name, kind="summary", lineage=lineage), sim, frozenset(), 0.0)
 
     sure, unsure = sorted((one_rate, other_rate))
-    weighing = Weighing(settings, frozenset(), NOW, 0)
+    weighing = CandidateWeights(settings, frozenset(), NOW, 0)
     assert weighing.final(summary("a", sure)).value >= weighing.final(summary("b", unsure)).value
     second = discover([summary("b", unsure), summary("a", sure)], frozenset(), settings, NOW).second
     assert ids(second)[:1] in (["a"], [])
@@ -266,7 +275,7 @@ def test_at_equal_base_higher_confidence_never_ranks_lower(one_rate, other_rate,
 
 @given(prospects_called("u1"), term_sets, recipes(), st.integers(0, 40), st.floats(0.0, 1e6))
 def test_keywords_use_and_authority_never_lower_a_score_and_age_never_raises_it(one, keywords, settings, more, age):
-    weighing = Weighing(settings, keywords, NOW, 99)
+    weighing = CandidateWeights(settings, keywords, NOW, 99)
     score = weighing.final(one).value
 
     def changed(**fields):
@@ -330,7 +339,7 @@ def test_the_gain_never_rises_as_the_choice_grows(one, company, slots, data):
 @st.composite
 def scored_pools(draw):
     return [
-        Projected(one, "pass 2", Contribution("S_final", draw(fractions | st.sampled_from([0.1, 0.5]))))
+        ProjectedCandidate(one, "pass 2", Contribution("S_final", draw(fractions | st.sampled_from([0.1, 0.5]))))
         for one in draw(pools(most=7))
     ]
 
@@ -362,7 +371,7 @@ def picked_slowly(pool, value, slots, settings):
 
 @given(scored_pools(), fractions, st.integers(0, SLOTS), recipes())
 def test_the_selector_equals_a_slow_obvious_one(pool, value, slots, settings):
-    picks, fallen = pick(pool, SlotCoverage(value, slots, settings.temporal))
+    picks, fallen = pick_covering(pool, SlotCoverage(value, slots, settings.temporal))
     assert [(one.unit.id, one.score) for one in picks] == picked_slowly(pool, value, slots, settings.temporal)
     assert sorted([*ids(picks), *(fall.unit_id for fall in fallen)]) == sorted(ids(pool))
 
@@ -376,7 +385,7 @@ def test_the_choice_is_small_comes_from_the_pool_and_stops_at_its_bar(case):
     assert set(ids(projection.chosen)) <= set(ids(projection.second)) | set(ids(projection.recovered))
     assert list(projection.chosen) == sorted(projection.chosen, key=rank_key)
     coverage = SlotCoverage(asked.indicator.value, len(asked.slots), settings.temporal)
-    picks, _ = pick([*projection.second, *projection.recovered], coverage)
+    picks, _ = pick_covering([*projection.second, *projection.recovered], coverage)
     if projection.active:
         assert set(ids(picks)) == set(ids(projection.chosen))
         assert all(one.score >= settings.temporal.stop for one in picks)
@@ -441,11 +450,11 @@ texts = st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join) | st.text(m
 
 @given(texts)
 def test_the_indicator_of_any_text_lies_in_zero_to_one_and_more_patterns_never_lower_it(text):
-    narrow, wide = indicator(text, wide=False), indicator(text, wide=True)
+    narrow, wide = temporal_indicator(text, wide=False), temporal_indicator(text, wide=True)
     assert 0.0 <= narrow.value <= wide.value <= 1.0
     assert wide.groups[: len(narrow.groups)] == narrow.groups
     assert (narrow.value == 0.0) == (narrow.groups == ())
-    assert indicator(f"{text}\nhow long", wide=True).value >= wide.value
+    assert temporal_indicator(f"{text}\nhow long", wide=True).value >= wide.value
 
 
 @given(texts)

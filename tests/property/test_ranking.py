@@ -15,7 +15,7 @@ from holdfast.errors import InputError
 from holdfast.ranking import score as fusing
 from holdfast.ranking.score import Fusion, cut, explain_fused, explain_rel
 from holdfast.settings import FusionSettings, GateSettings, ProfileSettings
-from holdfast.types import Account, Contribution, RetrievalResult, combine
+from holdfast.types import Contribution, RetrievalResult, StrategyExplanation, combine
 
 WEIGHTS = {"lexical": 1.0, "hdc-vsa": 0.7, "thinkingdb-symbolic": 0.85, "dense": 1.0}
 BONUS = 0.15
@@ -178,7 +178,7 @@ def test_fused_trees_recompose_bit_for_bit(results):
     fusion = Fusion.of(results, ranked_by(["lexical", "dense"]), FusionSettings())
     pool = pool_of(results, fusion)
     for row, c in enumerate(pool.candidates()):
-        accounts = {name: Account(Contribution("raw", raw), (name,)) for name, raw in c.claims.items()}
+        accounts = {name: StrategyExplanation(Contribution("raw", raw), (name,)) for name, raw in c.claims.items()}
         for explain, value in ((explain_fused, c.fused), (explain_rel, c.rel)):
             tree = explain(pool, row, accounts, fusion)
             assert_exact(tree)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from builders import make_unit
 from holdfast.settings import AnalysisSettings
 from holdfast.text import analyse
-from holdfast.text.temporal import OPEN_END, anchor_density, anchors, told_years
+from holdfast.text.temporal import OPEN_END, anchor_density, anchors, mentioned_years
 
 # One anchor each, by pattern group.
 EXAMPLES = {
@@ -125,4 +125,4 @@ def test_density_lies_in_zero_to_one_and_never_falls_when_text_is_added(parts, t
     ],
 )
 def test_the_years_that_a_text_tells_of_are_read_as_ranges(text, years):
-    assert told_years(text) == tuple(years)
+    assert mentioned_years(text) == tuple(years)

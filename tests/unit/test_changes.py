@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.text.changes import StatementChange, find_change, find_changes, fulfil, is_quoting, read_assertions
+from holdfast.text.changes import (
+    StatementChange,
+    find_change,
+    find_changes,
+    fulfil_plans,
+    is_quoting,
+    read_assertions,
+)
 from holdfast.text.names import symbol
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "changed_facts.json").read_text(encoding="utf-8"))
@@ -146,7 +153,7 @@ def test_a_plan_holds_when_it_is_said_to_have_come_true():
     plan, done = read_assertions("We're moving to Rotterdam in May.", "Vera"), read_assertions("We moved in.", "Vera")
     home = read_assertions("I live in Ghent.", "Vera")
     assert find_changes(plan, home) == find_changes(done, home) == ()
-    assert find_changes(fulfil(done, plan), home) == (
+    assert find_changes(fulfil_plans(done, plan), home) == (
         StatementChange("lives_in", "Ghent", "Rotterdam", "marked", "moved"),
     )
 

@@ -5,8 +5,17 @@ import math
 
 import pytest
 
-from holdfast.kernels.closure import FURTHER_RULES, RULES, Limits, Pattern, Rule, close, tell, tell_sources
-from holdfast.kernels.triples import FactIndex, QueryTerms, Reach, explore
+from holdfast.kernels.closure import (
+    FURTHER_RULES,
+    RULES,
+    Limits,
+    Pattern,
+    Rule,
+    derive_closure,
+    fact_text,
+    source_text,
+)
+from holdfast.kernels.triples import FactIndex, QueryTerms, SearchLimits, explore
 
 STOP_WORDS = {"why", "is", "for", "the", "of", "what", "a", "from"}
 MANY = 10_000
@@ -25,7 +34,7 @@ def index(*facts, confidence=0.9):
 
 def ask(facts, question, rules=RULES, expired=lambda: False, **limits):
     wanted = QueryTerms(frozenset(tokens(question)), question.lower(), tokens)
-    return close(facts, wanted, rules, Limits(**limits), expired)
+    return derive_closure(facts, wanted, rules, Limits(**limits), expired)
 
 
 def scores(closure):
@@ -170,9 +179,9 @@ def test_the_bridge_is_found_past_ten_thousand_facts_on_one_symbol(hub, further)
     assert stated == {fact[:3] for fact in BRIDGE}
     # Work follows the bounds, not the hub.
     assert closure.bounded
-    assert closure.facts <= Reach().facts
-    assert facts.handed_out <= 2 * Reach().facts
-    assert next(checks) <= 4 * Reach().facts
+    assert closure.facts <= SearchLimits().facts
+    assert facts.handed_out <= 2 * SearchLimits().facts
+    assert next(checks) <= 4 * SearchLimits().facts
     # Whoever leads off the way between the two does not crowd the result.
     assert all(stated & {fact.key for fact in standing.proof.base()} for standing in closure.standings)
     assert len(scores(closure)) <= 8
@@ -185,7 +194,7 @@ def test_two_busy_ends_still_meet_when_others_lead_nowhere():
     assert ("harbour", "relevant_for", "trade") in {s.proof.key for s in closure.standings}
 
 
-@pytest.mark.parametrize("reach", [Reach(), Reach(fan_out=100_000, facts=1600)])
+@pytest.mark.parametrize("reach", [SearchLimits(), SearchLimits(fan_out=100_000, facts=1600)])
 def test_a_fact_between_two_busy_symbols_is_found_once_both_are_known(reach):
     relations = ["provides", *(f"relation_{i}" for i in range(9))]
     busy = [("crane", relations[i % 10], f"x{i}", 0.95) for i in range(5000)]
@@ -201,7 +210,7 @@ def test_the_quieter_end_is_searched_first():
     checks = itertools.count()
     wanted = QueryTerms(frozenset({"harbour", "trade"}), "harbour trade", tokens)
     # Looking around a few symbols is all there is time for.
-    around = explore(index(*busy, *BRIDGE), wanted, Reach(), lambda: next(checks) >= 8)
+    around = explore(index(*busy, *BRIDGE), wanted, SearchLimits(), lambda: next(checks) >= 8)
     assert around.exhausted
     assert {fact[:3] for fact in BRIDGE} <= around.facts.keys()
 
@@ -282,7 +291,7 @@ def test_of_two_proofs_as_sure_as_each_other_the_shorter_is_kept():
 def test_rules_that_feed_themselves_come_to_an_end(depth):
     back = Rule("back", (Pattern("x", "causes", "y"),), Pattern("y", "causes", "x"), 1.0)
     ring = [(f"n{i}", "causes", f"n{(i + 1) % 7}", 1.0) for i in range(7)]
-    closure = ask(index(*ring), "n0 n3", (*RULES, back), depth=depth, derived=1000, reach=Reach(hops=7))
+    closure = ask(index(*ring), "n0 n3", (*RULES, back), depth=depth, derived=1000, reach=SearchLimits(hops=7))
     heads = {proof.key for proof in closure.derived}
     assert len(heads) <= 7 * 6
     assert all(subject != other for subject, _, other in heads)
@@ -359,7 +368,7 @@ def test_a_derived_fact_can_contradict_a_stated_one():
 def test_a_proof_is_a_tree_of_rules_over_stated_facts():
     closure = ask(index(*WORKSHOP), "why bakery is relevant for safe bread")
     bridge = next(p for p in closure.derived if p.key == ("bakery", "relevant_for", "safe bread"))
-    told = [(tell(step.key), step.rule and step.rule.name) for step in bridge.tree()]
+    told = [(fact_text(step.key), step.rule and step.rule.name) for step in bridge.tree()]
     assert told == [
         ("bakery uses oven", None),
         ("oven provides heat", None),
@@ -375,7 +384,7 @@ def test_a_fact_that_many_state_shows_a_few_of_them():
         facts.add(f"s{number}", ("mira", "likes", "jazz"), 0.5 + number / 10)
     [standing] = ask(facts, "mira").standings
     assert standing.proof.raw == 0.9
-    assert tell_sources(standing.proof.fact) == "s0, s1, s2 and 2 more"
+    assert source_text(standing.proof.fact) == "s0, s1, s2 and 2 more"
 
 
 # ------------------------------------------------------------------------------------------- fact index
@@ -422,7 +431,7 @@ def test_the_facts_of_a_busy_symbol_come_with_those_that_lead_on_first():
 
 def test_a_detour_is_counted_in_facts():
     wanted = QueryTerms(frozenset(tokens("bakery safe bread")), "bakery safe bread", tokens)
-    around = explore(index(*WORKSHOP, ("oven", "provides", "smell")), wanted, Reach(), lambda: False)
+    around = explore(index(*WORKSHOP, ("oven", "provides", "smell")), wanted, SearchLimits(), lambda: False)
     assert around.detour(("oven", "provides", "heat")) == 0
     assert around.detour(("oven", "depends_on", "gas")) == 1
     assert around.detour(("oven", "provides", "smell")) == math.inf

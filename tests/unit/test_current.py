@@ -7,18 +7,18 @@ import pytest
 
 from builders import NOW, make_pool, make_unit
 from holdfast.ranking.current import prefer_current
-from holdfast.ranking.pool import Staging
+from holdfast.ranking.pool import StageInputs
 from holdfast.settings import StageSettings
 from holdfast.text.questions import find_stance, profile_query
 from holdfast.text.statements import (
-    corrects,
+    compare_cues,
     find_rare,
-    find_said,
     has_other_value,
-    read_asked,
+    is_correction,
     read_cues,
+    read_question_cues,
     read_values,
-    share_rare,
+    share_rare_words,
 )
 from holdfast.types import Adjustment
 
@@ -92,7 +92,7 @@ def test_of_a_named_speaker_only_words_of_now_ask_for_what_holds():
 
 # ------------------------------------------------------------------------------------------------- its signs
 
-ASKED = read_asked("Which gym am I a member of?")
+ASKED = read_question_cues("Which gym am I a member of?")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ ASKED = read_asked("Which gym am I a member of?")
     ],
 )
 def test_words_of_change_count_in_the_sentence_that_speaks_of_the_same(text, changes):
-    assert find_said(ASKED, read_cues("I joined a gym on the corner."), read_cues(text))[0] is changes
+    assert compare_cues(ASKED, read_cues("I joined a gym on the corner."), read_cues(text))[0] is changes
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_words_of_change_count_in_the_sentence_that_speaks_of_the_same(text, cha
     ],
 )
 def test_a_turn_that_only_asks_is_told_by_its_opening_and_its_mark(text, asks):
-    assert find_said(ASKED, read_cues("I joined a gym on the corner."), read_cues(text))[1] is asks
+    assert compare_cues(ASKED, read_cues("I joined a gym on the corner."), read_cues(text))[1] is asks
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_turn_that_only_asks_is_told_by_its_opening_and_its_mark(text, asks):
     ],
 )
 def test_a_turn_that_puts_right_what_was_said_is_told_by_its_words(text, wrong):
-    assert corrects(text) is wrong
+    assert is_correction(text) is wrong
 
 
 def test_words_that_few_turns_hold_tie_two_of_them():
@@ -144,10 +144,10 @@ def test_words_that_few_turns_hold_tie_two_of_them():
     rare = find_rare([old, new, *others])
     assert "talktalk" in rare
     assert "internet" not in rare
-    assert share_rare(ASKED, old, new, rare) == 0.25
-    assert share_rare(read_asked("Is TalkTalk any good?"), old, new, rare) == 0.0
+    assert share_rare_words(ASKED, old, new, rare) == 0.25
+    assert share_rare_words(read_question_cues("Is TalkTalk any good?"), old, new, rare) == 0.0
     long = read_cues("badger otter heron stoat weasel")
-    assert share_rare(ASKED, long, long, find_rare([long])) == 1.0
+    assert share_rare_words(ASKED, long, long, find_rare([long])) == 1.0
 
 
 def test_only_the_beginning_of_a_turn_is_read():
@@ -183,11 +183,11 @@ def test_values_are_read_with_their_kind(text, values):
     ],
 )
 def test_a_question_asks_for_kinds_of_value(question, kinds):
-    assert read_asked(question).kinds == kinds
+    assert read_question_cues(question).kinds == kinds
 
 
 def test_another_value_counts_only_if_it_is_of_the_kind_that_is_asked_for_and_new():
-    asked, old = read_asked("How much is the rent for 2 rooms?"), read_values("the rent is $900")
+    asked, old = read_question_cues("How much is the rent for 2 rooms?"), read_values("the rent is $900")
     assert has_other_value(asked, old, read_values("the rent went up to $980")) is True
     assert has_other_value(asked, old, read_values("$900 for 2 rooms, due on the 3rd")) is False
     assert has_other_value(asked, read_values("the rent is a joke"), read_values("$980")) is None
@@ -210,7 +210,7 @@ HOME = [
 def preferred(rows, question="Where do I live?", beside=None, **settings):
     units = {unit.id: unit for unit, _ in rows}
     query = profile_query(question) if isinstance(question, str) else question
-    staging = Staging(query, StageSettings(**settings), 64, lambda ids: {i: units[i] for i in ids}, None, None)
+    staging = StageInputs(query, StageSettings(**settings), 64, lambda ids: {i: units[i] for i in ids}, None, None)
     return prefer_current(make_pool(rows, full_marks=2.0, beside=beside), staging).sorted()
 
 

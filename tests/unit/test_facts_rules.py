@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.text.facts import CONFIDENCE, RELATIONS, extract, spoken_by
+from holdfast.text.facts import CONFIDENCE, RELATIONS, extract, resolve_speaker
 from holdfast.text.grammar import SPEAKER
 from holdfast.text.names import symbol
 
@@ -112,8 +112,8 @@ def test_a_subject_is_not_its_own_object():
 def test_the_speaker_takes_the_place_of_the_first_person():
     stated = extract("I live in Lisbon. My sister lives in Oslo. Kestrel uses Redis.")
     assert [one.fact.subject for one in stated] == [SPEAKER, f"{SPEAKER}'s sister", "Kestrel"]
-    assert [one.fact.subject for one in spoken_by(stated, "Ana")] == ["Ana", "Ana's sister", "Kestrel"]
-    assert [one.fact.subject for one in spoken_by(stated, "")] == ["Kestrel"]
+    assert [one.fact.subject for one in resolve_speaker(stated, "Ana")] == ["Ana", "Ana's sister", "Kestrel"]
+    assert [one.fact.subject for one in resolve_speaker(stated, "")] == ["Kestrel"]
 
 
 def test_every_relation_of_the_contract_can_be_read():

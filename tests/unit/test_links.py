@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from builders import NOW, make_pool, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
-from holdfast.ranking.pool import Staging
-from holdfast.ranking.stages import choose_parents, diversify, is_same, lift
+from holdfast.ranking.pool import StageInputs
+from holdfast.ranking.stages import choose_parents, diversify, is_same, raise_mentioned
 from holdfast.settings import StageSettings
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import Adjustment, Mention, QueryProfile
@@ -27,13 +27,13 @@ def turn(key, rel, text="said", **fields):
 def linked(rows, mentions, settings=DEFAULT, full_marks=2.0, **more):
     """Return what links make of a pool of (unit, relevance)."""
     pool = make_pool(rows, full_marks=full_marks, **more)
-    return pool.apply(lift(pool, mentions, settings)).sorted().candidates()
+    return pool.apply(raise_mentioned(pool, mentions, settings)).sorted().candidates()
 
 
 def diversified(rows, settings=DEFAULT, most=64, full_marks=2.0):
     """Return what is made of a pool of (unit, relevance) when repetitions step back."""
     units = {unit.id: unit for unit, _ in rows}
-    staging = Staging(
+    staging = StageInputs(
         QueryProfile(text="?", terms=()), settings, most, lambda ids: {i: units[i] for i in ids}, None, None
     )
     return diversify(make_pool(rows, full_marks=full_marks), staging).candidates()
@@ -95,7 +95,7 @@ def test_the_parent_that_lifts_most_counts_and_a_copy_stands_for_its_original():
 def chosen(rows, **settings):
     """Return the ids of the parents that links are looked for in."""
     units = {unit.id: unit for unit, _ in rows}
-    staging = Staging(
+    staging = StageInputs(
         QueryProfile(text="?", terms=()),
         StageSettings(**settings),
         9,

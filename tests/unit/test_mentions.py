@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from builders import make_unit
 from holdfast.settings import AnalysisSettings
 from holdfast.text import analyse
-from holdfast.text.names import entities, initials, phrases, spoken, titles
+from holdfast.text.names import entities, folded_words, initials, phrases, titles
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_what_is_nobody_has_no_initials(topic):
 
 
 def test_what_a_question_speaks_of_is_found_whatever_its_case():
-    asked = spoken("who owns kestrel Quay’s boats?")
+    asked = folded_words("who owns kestrel Quay’s boats?")
     assert " kestrel quay " in asked
     assert " kestrel " in asked
     assert " quay's " not in asked
@@ -129,4 +129,4 @@ def test_any_text_gives_clean_keys_and_gives_them_once(text):
         assert len(set(found)) == len(found)
         for key in found:
             assert key == " ".join(key.split()) != ""
-    assert all(f" {key} " in spoken(text) for key in entities(text))
+    assert all(f" {key} " in folded_words(text) for key in entities(text))

@@ -11,10 +11,10 @@ from builders import NOW, make_claims, make_pool, make_unit
 from holdfast import Contribution, Memory, sample
 from holdfast.cli.demo import TODAY
 from holdfast.cli.draw import made_of
-from holdfast.ranking.pool import Effect
+from holdfast.ranking.pool import StageEffect
 from holdfast.ranking.score import Fusion, Scoring, explain_rel
 from holdfast.settings import ScoreSettings
-from holdfast.types import Account
+from holdfast.types import StrategyExplanation
 from holdfast.why import ScorePart, parts_of, typed_words
 
 shares = st.floats(0.0, 1.0)
@@ -28,10 +28,10 @@ def scores(draw):
     weights = {name: draw(st.floats(0.1, 1.0)) for name in raws}
     fusion = Fusion(weights, dict.fromkeys(raws, draw(st.floats(0.2, 2.0))), draw(shares), draw(st.floats(0.5, 2.0)))
     changes = draw(st.lists(st.tuples(st.sampled_from(STAGES), shares, shares), max_size=4))
-    effects = tuple(Effect(stage, np.array([weight]), np.array([signal])) for stage, weight, signal in changes)
+    effects = tuple(StageEffect(stage, np.array([weight]), np.array([signal])) for stage, weight, signal in changes)
     claims = {name: make_claims(["u1"], {"u1": raw}) for name, raw in raws.items()}
     pool = dataclasses.replace(make_pool([(make_unit(), 0.0)], claims=claims), effects=effects)
-    accounts = {name: Account(Contribution("raw score", raw), (name,)) for name, raw in raws.items()}
+    accounts = {name: StrategyExplanation(Contribution("raw score", raw), (name,)) for name, raw in raws.items()}
     return Scoring(ScoreSettings(), None, NOW).explain(pool, 0, explain_rel(pool, 0, accounts, fusion))
 
 

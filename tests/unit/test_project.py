@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builders import NOW, later, make_unit, project
-from holdfast.context.project import Discovery, Weighing, discover, hop, widened
+from holdfast.context.project import CandidateWeights, Discovery, discover, grow_limits, hop
 from holdfast.errors import SettingsError
 from holdfast.settings import ProjectionSettings, ScoreSettings, Settings
 from holdfast.text.terms import plain_words
 from holdfast.types import Contribution, Lineage, ProjectionQuery
-from holdfast.types.results import Fallen, Indicator, Projected, Prospect
+from holdfast.types.results import ContextCandidate, Indicator, ProjectedCandidate, StepDrop
 from reference import vectors
 
 DAY = 86_400
@@ -36,7 +36,7 @@ BARE = changed(floor=1.0, keyword_weight=0.0)
 
 
 def prospect(unit_id="u1", sim=0.5, terms=(), anchors=0.0, slots=(), **fields):
-    return Prospect(make_unit(unit_id, **fields), sim, frozenset(terms), anchors, slots)
+    return ContextCandidate(make_unit(unit_id, **fields), sim, frozenset(terms), anchors, slots)
 
 
 def aged(seconds):
@@ -52,7 +52,7 @@ def found(*prospects, keywords=(), settings=REFERENCE, max_access=0):
 
 
 def final(one, keywords=(), settings=REFERENCE, max_access=0):
-    return Weighing(settings, frozenset(keywords), NOW, max_access).final(one)
+    return CandidateWeights(settings, frozenset(keywords), NOW, max_access).final(one)
 
 
 def standing(scores):
@@ -164,10 +164,10 @@ def test_pass_1_keeps_the_most_similar_and_pass_2_the_best_of_those():
     assert [one.unit.id for one in discovery.first] == ["u9", "u8", "u7", "u6", "u5"]
     assert standing(discovery.second) == pytest.approx({"u9": 0.45, "u5": 0.4, "u8": 0.4})
     assert set(discovery.fallen) == {
-        Fallen("u4", "k1", 0.5, 0.4),
-        Fallen("u3", "k1", 0.5, 0.3),
-        Fallen("u7", "k2", discovery.second[-1].score, 0.35),
-        Fallen("u6", "k2", discovery.second[-1].score, 0.3),
+        StepDrop("u4", "k1", 0.5, 0.4),
+        StepDrop("u3", "k1", 0.5, 0.3),
+        StepDrop("u7", "k2", discovery.second[-1].score, 0.35),
+        StepDrop("u6", "k2", discovery.second[-1].score, 0.3),
     }
     assert {one.via for one in discovery.second} == {"pass 2"}
 
@@ -175,14 +175,14 @@ def test_pass_1_keeps_the_most_similar_and_pass_2_the_best_of_those():
 def test_the_similarity_bar_is_inclusive():
     discovery = found(prospect("x", sim=0.2), prospect("y", sim=0.1999))
     assert ids(discovery.second) == ["x"]
-    assert discovery.fallen == (Fallen("y", "θ1", 0.2, 0.1999),)
+    assert discovery.fallen == (StepDrop("y", "θ1", 0.2, 0.1999),)
 
 
 def test_ties_go_by_id_in_both_passes():
     ones = [prospect(unit_id) for unit_id in ("c", "a", "d", "b")]
     discovery = found(*ones, settings=changed(first=3, second=3))
     assert ids(discovery.second) == ["a", "b", "c"]
-    assert discovery.fallen == (Fallen("d", "k1", 0.5, 0.5),)
+    assert discovery.fallen == (StepDrop("d", "k1", 0.5, 0.5),)
 
 
 @pytest.mark.parametrize("sims", [[], [0.0, 0.0], [-0.4, -1.0], [0.1999]], ids=["none", "zero", "negative", "below"])
@@ -208,15 +208,15 @@ def test_what_is_let_through_with_a_negative_similarity_scores_zero():
 
 def test_k1_and_k2_grow_with_the_variant_budget_when_asked_to():
     settings = ProjectionSettings(growth=100)
-    grown = widened(settings, 6_050)
+    grown = grow_limits(settings, 6_050)
     assert (grown.first, grown.second) == (16 + 60, 8 + 60)
     assert dataclasses.replace(grown, first=16, second=8) == settings
-    assert widened(settings, 99) == widened(settings, 0) == widened(settings, -5) == settings
+    assert grow_limits(settings, 99) == grow_limits(settings, 0) == grow_limits(settings, -5) == settings
 
 
 def test_the_default_recipe_grows_and_the_reference_does_not():
-    assert widened(Settings().projection, 8_000).second == 8 + 8_000 // 32
-    assert widened(REFERENCE.projection, 32_000) == REFERENCE.projection
+    assert grow_limits(Settings().projection, 8_000).second == 8 + 8_000 // 32
+    assert grow_limits(REFERENCE.projection, 32_000) == REFERENCE.projection
 
 
 # ------------------------------------------------------------------------------------------------------ hops
@@ -224,8 +224,10 @@ def test_the_default_recipe_grows_and_the_reference_does_not():
 
 def parents(**scores):
     """Return a discovery whose C2 has these final scores."""
-    second = [Projected(prospect(name), "pass 2", Contribution("S_final", score)) for name, score in scores.items()]
-    return Discovery((), tuple(second), (), Weighing(REFERENCE, frozenset(), NOW, 0))
+    second = [
+        ProjectedCandidate(prospect(name), "pass 2", Contribution("S_final", score)) for name, score in scores.items()
+    ]
+    return Discovery((), tuple(second), (), CandidateWeights(REFERENCE, frozenset(), NOW, 0))
 
 
 def hopped(discovery, links, known, settings=REFERENCE):
@@ -242,7 +244,7 @@ def test_a_linked_unit_gets_half_of_its_best_parents_score():
 def test_the_hop_bar_is_inclusive_and_the_fall_is_recorded():
     hops, fallen = hopped(parents(p=0.3, q=0.2), {"p": ["a"], "q": ["b"]}, ["a", "b"])
     assert standing(hops) == {"a": 0.15}
-    assert fallen == (Fallen("b", "θ_hop", 0.15, 0.1),)
+    assert fallen == (StepDrop("b", "θ_hop", 0.15, 0.1),)
 
 
 def test_of_two_equal_parents_the_one_with_the_lower_id_is_named():
@@ -269,8 +271,8 @@ def test_a_hop_lifts_a_unit_that_fell_in_a_pass():
     projection = project(ones, {"p": ["far", "low", "new"]}, asked(), changed(BARE, second=1, temporal={"picks": 1}),
                          targets=[prospect("new", sim=0.0)])  # fmt: skip
     assert standing(projection.items) == {"p": 0.9, "far": 0.45, "low": 0.45, "new": 0.45}
-    assert projection.falls("low") == (Fallen("low", "k2", 0.9, 0.21),)
-    assert projection.falls("far") == (Fallen("far", "θ1", 0.2, 0.1),)
+    assert projection.falls("low") == (StepDrop("low", "k2", 0.9, 0.21),)
+    assert projection.falls("far") == (StepDrop("far", "θ1", 0.2, 0.1),)
     assert projection.falls("new") == ()
 
 
@@ -407,7 +409,7 @@ def oracle_prospect(item, now):
         authority=float(data.get("authority", data.get("authored", False))),
         event_time=now - timedelta(milliseconds=1_750_000_000_000 - data["ts"]),
     )  # fmt: skip
-    return Prospect(unit, item["score"], plain_words(item["text"]), 0.0)
+    return ContextCandidate(unit, item["score"], plain_words(item["text"]), 0.0)
 
 
 def test_the_two_passes_rank_as_the_oracle_where_the_contract_does_not_overrule_it():

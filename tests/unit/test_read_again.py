@@ -8,7 +8,7 @@ import pytest
 
 from builders import make_unit
 from holdfast import Memory
-from holdfast.ranking.pool import Derived, Taken
+from holdfast.ranking.pool import RowSlice, UnitCache
 from holdfast.store.sqlite.blocks import TurnOrder, VectorCache
 from holdfast.store.sqlite.postings import PostingLists
 from holdfast.testing.contracts import HashEmbedder
@@ -85,7 +85,7 @@ def test_turns_know_who_is_beside_them_in_whatever_order_they_came():
 
 def test_what_is_made_of_a_unit_is_made_once_and_goes_with_it():
     made = []
-    words = Derived(lambda unit: made.append(unit.text) or unit.text.split())
+    words = UnitCache(lambda unit: made.append(unit.text) or unit.text.split())
     unit, twin = make_unit(text="two boats"), make_unit(text="two boats")
     assert words(unit) is words(unit)
     assert words(twin) == ["two", "boats"]
@@ -103,7 +103,7 @@ def test_rows_of_rows_are_taken_when_a_column_is_asked_for():
         return column[rows]
 
     columns = {"a": np.arange(5) * 10, "b": np.arange(5)}
-    some = Taken(Taken(columns, np.array([4, 2, 0]), take), np.array([2, 1]), take)
+    some = RowSlice(RowSlice(columns, np.array([4, 2, 0]), take), np.array([2, 1]), take)
     assert (asked, [*some], len(some), "a" in some, "c" in some) == ([], ["a", "b"], 2, True, False)
     assert some["a"].tolist() == some["a"].tolist() == [0, 20]
     assert asked == [[0, 2]]

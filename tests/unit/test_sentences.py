@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from holdfast.text.sentences import EXCERPT, PROSE, Splitter, is_asked, parts_in, read_sentence
+from holdfast.text.sentences import EXCERPT, PROSE, Splitter, is_question, parts_in, read_sentence
 
 
 def cut(splitter, text):
@@ -40,7 +40,7 @@ def test_a_contraction_is_two_words_and_only_the_first_has_a_width():
     assert [text[start:end] for start, end in sentence.places][:4] == ["We", "can", "", "say"]
     assert sentence.slice(0, 2) == "We can"
     assert (sentence.at(-1), sentence.at(99), sentence.raw(99)) == ("", "", "")
-    assert not is_asked(text, 0, len(text))
+    assert not is_question(text, 0, len(text))
 
 
 def test_a_word_of_plain_letters_is_among_the_parts_of_its_text():

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from builders import NOW, known_of, later, make_claims, make_pool, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
-from holdfast.ranking.pool import Effect, Staging
+from holdfast.ranking.pool import StageEffect, StageInputs
 from holdfast.ranking.score import Fusion, explain_rel, fuse
 from holdfast.ranking.stages import (
     prefer_perspective,
     prefer_time_range,
-    prefer_told_years,
+    prefer_years,
     share_session,
     smooth_neighbours,
-    tell_years,
+    years_overlap,
 )
 from holdfast.settings import FusionSettings, ProfileSettings, StageSettings
 from holdfast.testing.contracts import HashEmbedder
-from holdfast.types import Account, Adjustment, Contribution, Lineage, QueryProfile, RetrievalResult
+from holdfast.types import Adjustment, Contribution, Lineage, QueryProfile, RetrievalResult, StrategyExplanation
 
 EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
 STAGES_OFF = StageSettings(
@@ -43,7 +43,7 @@ def smoothed(pool, weight=0.5, length=160.0):
 
 def setting_of(query, settings):
     """Return what stages need that look at one row at a time: nothing is looked up."""
-    return Staging(query, settings, 0, None, None, None)
+    return StageInputs(query, settings, 0, None, None, None)
 
 
 def preferred(stage, query, **fields):
@@ -170,8 +170,8 @@ def rels_of(*rows, first=1931, last=1935, **fields):
     """Return relevances by id after the stage, of units (id, relevance, text) for a question of some years."""
     units = {key: make_unit(key, text) for key, _, text in rows}
     span = {"years": (str(first),), "time_range": (year(first), year(last + 1)), **fields}
-    staging = Staging(asking(**span), StageSettings(told_years=0.4), 20, lambda ids: units, None, None)
-    pool = prefer_told_years(make_pool([(units[key], rel) for key, rel, _ in rows]), staging)
+    staging = StageInputs(asking(**span), StageSettings(told_years=0.4), 20, lambda ids: units, None, None)
+    pool = prefer_years(make_pool([(units[key], rel) for key, rel, _ in rows]), staging)
     return dict(zip(pool.ids, pool.rel.tolist(), strict=True))
 
 
@@ -210,7 +210,7 @@ def test_the_years_of_an_open_question_are_its_last_one():
     ],
 )
 def test_years_are_worth_what_they_cover(spans, worth):
-    assert tell_years(spans, 1931, 1935) == pytest.approx(worth)
+    assert years_overlap(spans, 1931, 1935) == pytest.approx(worth)
 
 
 # ---------------------------------------------------------------------------------------------- time range
@@ -244,7 +244,7 @@ def staged(pool, changes):
     rows = len(pool)
     for change in changes:
         weight, signal = np.full(rows, change.weight), np.full(rows, change.signal)
-        pool = pool.apply(Effect(change.stage, weight, signal, change.because))
+        pool = pool.apply(StageEffect(change.stage, weight, signal, change.because))
     return pool.sorted()
 
 
@@ -272,7 +272,7 @@ def test_the_tree_of_a_staged_relevance_recomposes_it_bit_for_bit(raws, changes)
     known = known_of([make_unit(key, key) for key in ids])
     pool = staged(fuse(ids, {"lexical": claims}, {"lexical": claimed}, known, fusion), changes)
     for row, one in enumerate(pool.candidates()):
-        accounts = {"lexical": Account(Contribution("raw", raws[one.unit_id]), ("lexical",))}
+        accounts = {"lexical": StrategyExplanation(Contribution("raw", raws[one.unit_id]), ("lexical",))}
         tree = explain_rel(pool, row, accounts, fusion)
         assert tree.compose().hex() == tree.value.hex() == one.rel.hex()
 

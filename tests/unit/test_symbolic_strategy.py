@@ -12,7 +12,7 @@ from holdfast.kernels.closure import Pattern, Rule
 from holdfast.kernels.triples import FactIndex
 from holdfast.messages.checks import read_rule, read_rules
 from holdfast.retrieval.strategy import retrieve
-from holdfast.retrieval.symbolic import SymbolicStrategy, wanted_by
+from holdfast.retrieval.symbolic import SymbolicStrategy, question_symbols
 from holdfast.settings import SymbolicSettings
 from holdfast.text.names import symbol, symbol_tokens
 from holdfast.text.questions import profile_query
@@ -164,7 +164,7 @@ def test_names_are_read_as_symbols_are():
     assert seeds("the architecture") == []
     assert seeds("Which COMPILERS, then?") == ["c++"]
     assert seeds("what of the rules engine's speed") == ["vitamin c"]
-    named = wanted_by(profile_query("Which compilers does the rules engine use?"))
+    named = question_symbols(profile_query("Which compilers does the rules engine use?"))
     assert named.names("compiler")
     assert named.names("rules engine")
     assert not named.names("rule engine compiler")

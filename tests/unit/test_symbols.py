@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.text.names import Aliases, found_aliases, symbol, symbol_tokens
+from holdfast.text.names import Aliases, learned_aliases, symbol, symbol_tokens
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_an_empty_name_is_no_alias():
     ],
 )
 def test_aliases_are_found_where_a_text_declares_them(text, pairs):
-    assert found_aliases(text) == pairs
+    assert learned_aliases(text) == pairs

@@ -6,19 +6,19 @@ import math
 import pytest
 
 from builders import NOW, make_unit, project
-from holdfast.context.project import SlotCoverage, discover, pick, select, slot_covered
+from holdfast.context.project import SlotCoverage, discover, pick_covering, select, slot_covered
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings, TemporalSettings
-from holdfast.text.temporal import event_slots, indicator
+from holdfast.text.temporal import event_slots, temporal_indicator
 from holdfast.types import Contribution, ProjectionQuery
-from holdfast.types.results import Fallen, Indicator, Projected, Prospect
+from holdfast.types.results import ContextCandidate, Indicator, ProjectedCandidate, StepDrop
 from reference import vectors
 
 REFERENCE = Settings.reference()
 
 
 def xi(question, *, wide=False):
-    return indicator(question, wide=wide).value
+    return temporal_indicator(question, wide=wide).value
 
 
 # -------------------------------------------------------------------------------------------------- indicator
@@ -41,17 +41,17 @@ def xi(question, *, wide=False):
 )
 def test_each_shipped_group_has_its_weight(question, weight, group):
     for wide in (False, True):
-        assert indicator(question, wide=wide) == Indicator(weight / 1.5, (group,))
+        assert temporal_indicator(question, wide=wide) == Indicator(weight / 1.5, (group,))
 
 
 @pytest.mark.parametrize("question", ["", "beforehand", "thirst", "the hereafter", "when the dog barked", "how many"])
 def test_parts_of_words_and_of_phrases_do_not_count(question):
-    assert indicator(question, wide=True) == Indicator(0.0, ())
+    assert temporal_indicator(question, wide=True) == Indicator(0.0, ())
 
 
 def test_a_group_counts_once_and_the_sum_saturates():
     assert xi("before or after, and before that") == 0.8 / 1.5
-    assert indicator("When did it end, and how long after that?", wide=False) == Indicator(
+    assert temporal_indicator("When did it end, and how long after that?", wide=False) == Indicator(
         1.0, ("how long", "before/after", "when did")
     )
     assert xi("how many days after") == 1.0
@@ -70,10 +70,10 @@ ADDED = {
 
 @pytest.mark.parametrize(("group", "question"), [(group, q) for group, qs in ADDED.items() for q in qs])
 def test_the_wide_lexicon_adds_groups_of_equal_weight(group, question):
-    found = indicator(question, wide=True)
+    found = temporal_indicator(question, wide=True)
     assert group in found.groups
     assert found.value == pytest.approx(min(0.7 * len(found.groups) / 1.5, 1.0))
-    assert indicator(question, wide=False) == Indicator(0.0, ())
+    assert temporal_indicator(question, wide=False) == Indicator(0.0, ())
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_the_wide_lexicon_adds_groups_of_equal_weight(group, question):
     ],
 )
 def test_words_that_only_look_temporal_do_not_count(question):
-    assert indicator(question, wide=True) == Indicator(0.0, ())
+    assert temporal_indicator(question, wide=True) == Indicator(0.0, ())
 
 
 def test_relative_dates_are_counted_by_their_words_and_not_again_as_a_date():
-    assert indicator("what did we cook last week", wide=True).groups == ("weeks/months/years", "last/latest")
-    assert indicator("two weeks ago", wide=True).groups == ("weeks/months/years", "ago", "numerals")
+    assert temporal_indicator("what did we cook last week", wide=True).groups == ("weeks/months/years", "last/latest")
+    assert temporal_indicator("two weeks ago", wide=True).groups == ("weeks/months/years", "ago", "numerals")
 
 
 def test_of_a_pasted_document_only_the_beginning_is_read():
@@ -178,12 +178,12 @@ def test_without_vectors_a_slot_is_covered_by_half_of_its_terms(slot, unit, cove
 
 
 def prospect(unit_id, sim=0.5, anchors=0.0, slots=()):
-    return Prospect(make_unit(unit_id), sim, frozenset(), anchors, tuple(map(bool, slots)))
+    return ContextCandidate(make_unit(unit_id), sim, frozenset(), anchors, tuple(map(bool, slots)))
 
 
 def scored(unit_id, final, anchors=0.0, slots=()):
     """Return a member of a pool with the final score `final`."""
-    return Projected(prospect(unit_id, final, anchors, slots), "pass 2", Contribution("S_final", final))
+    return ProjectedCandidate(prospect(unit_id, final, anchors, slots), "pass 2", Contribution("S_final", final))
 
 
 def standing(scores):
@@ -235,27 +235,31 @@ def test_the_gain_is_the_share_of_newly_covered_slots(slots, own, others, gain):
 
 def test_the_greedy_selector_picks_what_adds_most_to_those_before_it():
     pool = (TOPIC, TWIN, ANCHOR, NOISE)
-    picks, fallen = pick(pool, SlotCoverage(1.0, 2, REFERENCE.temporal))
+    picks, fallen = pick_covering(pool, SlotCoverage(1.0, 2, REFERENCE.temporal))
     assert standing(picks) == [("anchor", 0.51), ("topic", 0.46), ("twin", 0.348)]
-    assert fallen == (Fallen("noise", "k_cov", picks[-1].score, pytest.approx(0.03)),)
-    picks, _ = pick(pool, SlotCoverage(0.3, 2, REFERENCE.temporal))
+    assert fallen == (StepDrop("noise", "k_cov", picks[-1].score, pytest.approx(0.03)),)
+    picks, _ = pick_covering(pool, SlotCoverage(0.3, 2, REFERENCE.temporal))
     assert standing(picks) == [("topic", 0.558), ("twin", 0.5104), ("anchor", 0.398)]
 
 
 def test_the_selector_stops_below_its_bar_and_says_who_fell():
     settings = REFERENCE.temporal
-    assert pick((scored("a", 0.05),), SlotCoverage(1.0, 1, settings)) == (
+    assert pick_covering((scored("a", 0.05),), SlotCoverage(1.0, 1, settings)) == (
         (),
-        (Fallen("a", "θ_stop", 0.1, pytest.approx(0.03)),),
+        (StepDrop("a", "θ_stop", 0.1, pytest.approx(0.03)),),
     )
     exact = scored("b", 0.1)
-    assert [one.unit.id for one in pick((exact,), SlotCoverage(0.0, 0, settings))[0]] == ["b"]
-    assert pick((), SlotCoverage(1.0, 2, settings)) == ((), ())
+    assert [one.unit.id for one in pick_covering((exact,), SlotCoverage(0.0, 0, settings))[0]] == ["b"]
+    assert pick_covering((), SlotCoverage(1.0, 2, settings)) == ((), ())
 
 
 def test_equal_candidates_are_picked_by_id():
     pool = [scored(name, 0.5) for name in "dbca"]
-    assert [one.unit.id for one in pick(pool, SlotCoverage(1.0, 0, REFERENCE.temporal))[0]] == ["a", "b", "c"]
+    assert [one.unit.id for one in pick_covering(pool, SlotCoverage(1.0, 0, REFERENCE.temporal))[0]] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 # --------------------------------------------------------------------------------------------------- selection
@@ -286,12 +290,12 @@ DATED = prospect("date", 0.18, 1, [0, 1])
 
 def test_a_dated_unit_that_both_passes_left_out_is_recovered_and_chosen():
     projection = projected([*NEAR, DATED], recipe())
-    assert projection.falls("date") == (Fallen("date", "θ1", 0.2, 0.18),)
+    assert projection.falls("date") == (StepDrop("date", "θ1", 0.2, 0.18),)
     assert [one.unit.id for one in projection.recovered] == ["date"]
     # In the company of the other, both have a slot to themselves.
     assert standing(projection.chosen) == [("p1", 0.58), ("date", 0.108 + 0.2 + 0.1)]
     assert [one.via for one in projection.items] == ["temporal", "temporal, recovered"]
-    assert projection.falls("p2") == (Fallen("p2", "k_cov", pytest.approx(0.408), pytest.approx(0.39)),)
+    assert projection.falls("p2") == (StepDrop("p2", "k_cov", pytest.approx(0.408), pytest.approx(0.39)),)
 
 
 def test_every_choice_is_scored_in_the_company_of_all_the_others():
@@ -337,7 +341,7 @@ def test_recovery_may_ask_for_an_anchor():
     assert [one.unit.id for one in chosen(ones, settings).recovered] == ["dated", "bare"]
     selection = chosen(ones, recipe(second=1, picks=1, anchors_required=True))
     assert [one.unit.id for one in selection.recovered] == ["dated"]
-    assert Fallen("bare", "anchors", pytest.approx(1 / 3), 0.0) in selection.fallen
+    assert StepDrop("bare", "anchors", pytest.approx(1 / 3), 0.0) in selection.fallen
 
 
 def test_recovery_fills_its_places_outside_pass_2():
@@ -448,7 +452,7 @@ def test_the_indicator_and_the_slots_agree_with_the_oracle():
     """No question of it is quoted, and its names all stand in a clause, so that the two agree in full."""
     compared = 0
     for entry in vectors(section="9.2-xi"):
-        found = indicator(entry["inputs"]["query"], wide=False)
+        found = temporal_indicator(entry["inputs"]["query"], wide=False)
         assert found.value == pytest.approx(entry["expected"]["indicator"], abs=1e-12)
         assert [group.replace("/", " or ") for group in found.groups] == entry["expected"]["matched"]
         assert (found.value >= REFERENCE.temporal.activation) is entry["expected"]["active"]
@@ -479,7 +483,7 @@ def test_gains_scores_and_picks_agree_with_the_oracle():
         given = entry["inputs"]
         pool = [scored(one["id"], one["S"], one["A"], one["phi"]) for one in given["pool"]]
         slots = len(given["pool"][0]["phi"]) if given["pool"] else 0
-        picks, _ = pick(pool, SlotCoverage(given["xi"], slots, REFERENCE.temporal))
+        picks, _ = pick_covering(pool, SlotCoverage(given["xi"], slots, REFERENCE.temporal))
         assert [one.unit.id for one in picks] == entry["expected"]["selected"]
         assert [one.score for one in picks] == pytest.approx(entry["expected"]["scores"], abs=1e-12)
         compared += 1

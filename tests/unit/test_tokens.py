@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from builders import program
 from holdfast.errors import InputError
-from holdfast.text.tokens import DEFAULT_RATIOS, REFERENCE_RATIOS, Estimator, checked, class_of, estimate
+from holdfast.text.tokens import DEFAULT_RATIOS, REFERENCE_RATIOS, Estimator, checked_counter, class_of, estimate
 from reference import vectors
 
 ROOT = Path(__file__).parents[2]
@@ -193,8 +193,8 @@ def test_latin_letters_digits_and_signs_are_told_apart():
 
 
 def test_a_checked_counter_passes_good_numbers_through():
-    assert checked(len)("four") == 4
-    assert checked(lambda text: 0)("four") == 0
+    assert checked_counter(len)("four") == 4
+    assert checked_counter(lambda text: 0)("four") == 0
 
 
 @pytest.mark.parametrize("answer", [-1, True, 2.0, None, "4"])
@@ -203,7 +203,7 @@ def test_a_checked_counter_refuses_what_is_no_count(answer):
         return answer
 
     with pytest.raises(InputError, match=r"odd_counter gave .*>= 0"):
-        checked(odd_counter)("text")
+        checked_counter(odd_counter)("text")
 
 
 def test_a_failing_counter_is_named_and_its_error_kept():
@@ -212,7 +212,7 @@ def test_a_failing_counter_is_named_and_its_error_kept():
             raise KeyError("vocabulary")
 
     with pytest.raises(InputError, match=r"Broken failed with KeyError") as caught:
-        checked(Broken())("text")
+        checked_counter(Broken())("text")
     assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -221,7 +221,7 @@ def test_an_interrupt_is_not_the_counters_fault():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        checked(interrupted)("text")
+        checked_counter(interrupted)("text")
 
 
 @pytest.mark.skipif(not RESULT.exists(), reason="the benchmarks are not part of this tree")

@@ -36,8 +36,8 @@ def flipped(data, place, bit=0):
 
 
 def test_a_whole_log_loses_nothing(log):
-    assert wal.examine(log[0], PAGE) == wal.Loss()
-    assert wal.examine(b"", PAGE) == wal.Loss()
+    assert wal.examine_wal(log[0], PAGE) == wal.Loss()
+    assert wal.examine_wal(b"", PAGE) == wal.Loss()
 
 
 def test_a_flipped_bit_before_acknowledged_writes_is_seen(log):
@@ -45,7 +45,7 @@ def test_a_flipped_bit_before_acknowledged_writes_is_seen(log):
     chance = random.Random(3)
     for _ in range(120):
         place = chance.randrange(ends[-3])
-        assert wal.examine(flipped(data, place, chance.randrange(8)), PAGE).acknowledged, place
+        assert wal.examine_wal(flipped(data, place, chance.randrange(8)), PAGE).acknowledged, place
 
 
 def test_a_log_whose_pages_are_of_no_size_is_read_by_the_databases(log):
@@ -53,26 +53,26 @@ def test_a_log_whose_pages_are_of_no_size_is_read_by_the_databases(log):
     damaged[8:12] = (4099).to_bytes(4, "big")
     first, second = wal._checksum(bytes(damaged[:24]), (0, 0), big=bool(damaged[3] & 1))
     damaged[24:32] = first.to_bytes(4, "big") + second.to_bytes(4, "big")
-    assert wal.examine(bytes(damaged), PAGE).acknowledged
+    assert wal.examine_wal(bytes(damaged), PAGE).acknowledged
 
 
 def test_how_many_writes_are_lost_is_counted(log):
     data, ends = log
-    assert wal.examine(flipped(data, ends[9] - 100), PAGE).acknowledged == 20
+    assert wal.examine_wal(flipped(data, ends[9] - 100), PAGE).acknowledged == 20
 
 
 def test_a_log_that_a_crash_cut_off_loses_nothing(log):
     data, _ = log
     for length in range(0, len(data), 1009):
-        assert wal.examine(data[:length], PAGE) == wal.Loss()
+        assert wal.examine_wal(data[:length], PAGE) == wal.Loss()
         torn = data[:length] + bytes(len(data[length : length + FRAME]))
-        assert wal.examine(torn, PAGE) == wal.Loss()
+        assert wal.examine_wal(torn, PAGE) == wal.Loss()
 
 
 def test_a_last_write_that_is_not_whole_is_told_apart(log):
     data, ends = log
     first_of_last = ends[-2] + 24 + 50
-    assert wal.examine(flipped(data, first_of_last), PAGE) == wal.Loss(last=True)
+    assert wal.examine_wal(flipped(data, first_of_last), PAGE) == wal.Loss(last=True)
 
 
 def test_remains_of_an_older_log_are_none_of_its_business(log, tmp_path):
@@ -87,7 +87,7 @@ def test_remains_of_an_older_log_are_none_of_its_business(log, tmp_path):
     data = path.with_name("again.db-wal").read_bytes()
     connection.close()
     assert len(data) > 20 * FRAME
-    assert wal.examine(data, PAGE) == wal.Loss()
+    assert wal.examine_wal(data, PAGE) == wal.Loss()
 
 
 def test_commits_that_failed_to_sync_are_no_damage(log):
@@ -97,4 +97,4 @@ def test_commits_that_failed_to_sync_are_no_damage(log):
     assert len(longest) == len(longer) == 6 * FRAME
     # The last good write, then what is left of one that failed, then what is left of another.
     remains = data[: ends[9]] + longer[2 * FRAME :] + longest[4 * FRAME :]
-    assert wal.examine(remains, PAGE) == wal.Loss(last=True)
+    assert wal.examine_wal(remains, PAGE) == wal.Loss(last=True)

@@ -23,14 +23,14 @@ from holdfast.types import (
     FactTable,
     Gate,
     Hit,
-    Projected,
+    ProjectedCandidate,
     SearchResult,
     Stats,
-    StrategyStanding,
+    StrategyRank,
+    Surroundings,
     Unit,
     Why,
-    Widened,
-    Written,
+    WriteResult,
 )
 from holdfast.types.contexts import Context
 from holdfast.types.outcomes import FolderReport
@@ -38,16 +38,16 @@ from holdfast.why import (
     PLAIN_NAMES,
     TELLING,
     ScorePart,
-    as_typed,
     branches,
-    essence,
     formula,
     number,
     parts_of,
     plain_name,
+    simplify,
+    speaker_name,
     terms_of,
+    typed_forms,
     typed_words,
-    who,
 )
 
 _BAR_WIDTH = 40
@@ -103,7 +103,7 @@ def pairs(rows: Mapping[str, object]) -> Table:
     return table
 
 
-def written(items: Sequence[Written]) -> RenderableType:
+def written(items: Sequence[WriteResult]) -> RenderableType:
     """Draw what `remember` did, message by message."""
     lines = []
     for item in items:
@@ -119,7 +119,7 @@ def hits(result: SearchResult, *, tree: bool = False) -> RenderableType:
     query = result.trace.query
     typed = typed_words(f"{query.text} {query.borrowed or ''}")
     if not result.hits:
-        words = ", ".join(as_typed(query.terms, typed)) or "none"
+        words = ", ".join(typed_forms(query.terms, typed)) or "none"
         reason = f" Refused: {result.trace.refused}." if result.trace.refused else ""
         nothing = Text(f"Nothing found.{reason} Words searched for: {words}", "yellow")
         return Group(nothing, *warnings(result.warnings))
@@ -134,7 +134,7 @@ def warnings(found: Sequence[str]) -> list[RenderableType]:
 
 def _hit(hit: Hit, typed: Mapping[str, str], zone: tzinfo, *, tree: bool) -> RenderableType:
     head = Text.assemble(
-        (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f}  ", "bold"), (f"{who(hit.unit)}  ", "cyan"),
+        (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f}  ", "bold"), (f"{speaker_name(hit.unit)}  ", "cyan"),
         (f"{when(hit.unit, zone).split()[0]}  {hit.unit.id}", "dim"),
     )  # fmt: skip
     body: list[RenderableType] = [head, indent(beginning(hit.unit.text))]
@@ -149,7 +149,7 @@ def _hit(hit: Hit, typed: Mapping[str, str], zone: tzinfo, *, tree: bool) -> Ren
 
 def made_of(score: Contribution, unit: Unit, typed: Mapping[str, str]) -> Text:
     """Draw the parts of a score in one line; what a stage changed has a sign."""
-    words = as_typed(dict.fromkeys(terms_of(score)), typed)
+    words = typed_forms(dict.fromkeys(terms_of(score)), typed)
     shown = [part for part in parts_of(score) if abs(part.value) >= _SMALLEST_PART]
     return Text(" · ".join(_part(part, unit, words) for part in shown), "green")
 
@@ -187,7 +187,7 @@ def _bar(parts: Iterable[tuple[str, float]]) -> Text:
 
 def score_tree(node: Contribution) -> RenderableType:
     """Draw a contribution and its parts; steps that change nothing are passed over (JSON has them all)."""
-    return Group(*(indent(_label(one), min(_STEP * depth, _DEEPEST)) for depth, one in branches(essence(node))))
+    return Group(*(indent(_label(one), min(_STEP * depth, _DEEPEST)) for depth, one in branches(simplify(node))))
 
 
 def _label(node: Contribution) -> Text:
@@ -199,7 +199,7 @@ def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = 
     """Draw why a unit is, or is not, among the hits; the whole of its score with `tree`."""
     unit, typed = verdict.unit, typed_words(question)
     lines: list[RenderableType] = [
-        Text(f"{who(unit)} {when(unit, zone)}: {beginning(unit.text)}"),
+        Text(f"{speaker_name(unit)} {when(unit, zone)}: {beginning(unit.text)}"),
         Text(verdict.verdict, "green" if verdict.returned else "yellow"),
     ]
     lines += warnings([verdict.degraded] if verdict.degraded else [])
@@ -215,10 +215,10 @@ def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = 
     return Group(*lines)
 
 
-def _words(standing: StrategyStanding, typed: Mapping[str, str]) -> str:
+def _words(standing: StrategyRank, typed: Mapping[str, str]) -> str:
     """Say which words of the question a unit has and lacks; of a compound, any part will do."""
-    matched = as_typed(standing.matched, typed)
-    missing = [word for word in as_typed(standing.missing, typed) if word not in matched]
+    matched = typed_forms(standing.matched, typed)
+    missing = [word for word in typed_forms(standing.missing, typed) if word not in matched]
     told = (("matched", matched), ("missing", missing))
     return "".join(f"; {name} {', '.join(found)}" for name, found in told if found)
 
@@ -228,7 +228,9 @@ def units(found: Iterable[Unit], zone: tzinfo = UTC) -> RenderableType:
     lines: list[RenderableType] = []
     for unit in found:
         session = (f"  {unit.session}", "dim") if unit.session else ""
-        head = Text.assemble((when(unit, zone), "dim"), (f"  {who(unit)}", "cyan"), session, (f"  {unit.id}", "dim"))
+        head = Text.assemble(
+            (when(unit, zone), "dim"), (f"  {speaker_name(unit)}", "cyan"), session, (f"  {unit.id}", "dim")
+        )
         lines += [head, indent(beginning(unit.text, _LISTED))]
     return Group(*lines)
 
@@ -317,7 +319,7 @@ def context(made: Context, *, explain: bool, tree: bool) -> RenderableType:
     return Group(*parts)
 
 
-def _scores(one: Projected, *, tree: bool) -> list[RenderableType]:
+def _scores(one: ProjectedCandidate, *, tree: bool) -> list[RenderableType]:
     """Draw the factors of a projected unit's score, in plain words, or the whole tree."""
     if tree:
         return [Padding.indent(score_tree(one.contributions), 3)]
@@ -328,7 +330,7 @@ def _scores(one: Projected, *, tree: bool) -> list[RenderableType]:
     return [indent(Text(" × ".join(factors), "green"))]
 
 
-def document(units: Sequence[Written], path: Path) -> RenderableType:
+def document(units: Sequence[WriteResult], path: Path) -> RenderableType:
     """Draw what became of a document's units; one of rules alone has none."""
     if units:
         return written(units)
@@ -361,7 +363,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def section(found: Widened) -> RenderableType:
+def section(found: Surroundings) -> RenderableType:
     """Draw a section, with the unit that was asked for in bold."""
     at, end = found.unit_start - found.start, found.unit_end - found.start
     text = Text.assemble(found.text[:at], (found.text[at:end], "bold"), found.text[end:])

@@ -26,7 +26,7 @@ from holdfast.cli.options import (
     ask_before,
     begin,
     command,
-    declare,
+    declare_options,
     err,
     explain_usage,
     extra,
@@ -281,7 +281,7 @@ def _plain(function: Callable[..., None]) -> Callable[..., None]:
     @cache  # a program may run a command twice, and declaring changes the function
     def whole() -> Callable[..., None]:
         parameters = inspect.signature(function, eval_str=True).parameters.values()
-        return declare(function, function.__name__, parameters)
+        return declare_options(function, function.__name__, parameters)
 
     app.command(function.__name__, help=function.__doc__, cls=Late)(whole)
     return function

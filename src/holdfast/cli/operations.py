@@ -24,16 +24,16 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli import draw, output
-from holdfast.cli.options import CommandContext, CommandResult, Options, command, declare, err, extra, out
+from holdfast.cli.options import CommandContext, CommandResult, Options, command, declare_options, err, extra, out
 from holdfast.documents.folder import EXCLUDED, INCLUDED, FileChange, Folder, Stamps, changes, stamps
-from holdfast.errors import BusyStoreError, InputError, ServerError, StoreError, shown
-from holdfast.lifecycle.embedding import Embedding
+from holdfast.errors import BusyStoreError, InputError, ServerError, StoreError, quote_value
+from holdfast.lifecycle.embedding import StoreEmbedder
 from holdfast.openers import check_store, derivation, is_address, is_database, is_missing, open_store
 from holdfast.server.access import Tokens, open_tokens
 from holdfast.settings import Settings
 from holdfast.store.contract import Store
-from holdfast.store.copying import Copied, Copyable, copy_store, view_of
-from holdfast.types import JSON, Imported, Listed, iso
+from holdfast.store.copying import Copyable, CopyReport, copy_store, view_of
+from holdfast.types import JSON, ImportReport, NameCount, iso
 from holdfast.types.outcomes import FolderReport
 
 # Fewer columns tell nothing.
@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
     command(app, "export")(_export)
     command(app, "import", create=True)(_import)
     parameters = signature(_migrate, eval_str=True).parameters.values()
-    app.command("migrate")(declare(_migrate, "migrate", parameters))
+    app.command("migrate")(declare_options(_migrate, "migrate", parameters))
 
 
 # ------------------------------------------------------------------------------------------------------- lists
@@ -74,7 +74,7 @@ def _agents(call: CommandContext, limit: int = 50, *, tenant_user: Options) -> C
 
 
 def _list(
-    found: Sequence[Listed], nothing: str, call: CommandContext | None = None, owner: Options | None = None
+    found: Sequence[NameCount], nothing: str, call: CommandContext | None = None, owner: Options | None = None
 ) -> CommandResult:
     note = "" if found or call is None or owner is None else name_others(call, owner)
     rows = [_row(one) for one in found]
@@ -90,7 +90,7 @@ def name_others(call: CommandContext, owner: Options) -> str:
     return f"user {user!r} has nothing here; there are: {others}" if others else ""
 
 
-def _row(one: Listed) -> dict[str, JSON]:
+def _row(one: NameCount) -> dict[str, JSON]:
     times = {
         name: None if moment is None else iso(moment) for name, moment in (("first", one.first), ("last", one.last))
     }
@@ -98,7 +98,7 @@ def _row(one: Listed) -> dict[str, JSON]:
     return {"name": one.name, "units": one.units, **times, **{name: value for name, value in told.items() if value}}
 
 
-def _table(found: Sequence[Listed]) -> RenderableType:
+def _table(found: Sequence[NameCount]) -> RenderableType:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="cyan")
     table.add_column(no_wrap=True, justify="right")
@@ -163,12 +163,12 @@ def _import(
     return CommandResult(_report_row(done), lambda: _report(done), code=code)
 
 
-def _report_row(done: Imported) -> dict[str, JSON]:
+def _report_row(done: ImportReport) -> dict[str, JSON]:
     times = {name: iso(moment) if (moment := getattr(done, name)) else None for name in ("first", "last")}
     return {**dataclasses.asdict(done), **times}
 
 
-def _report(done: Imported) -> RenderableType:
+def _report(done: ImportReport) -> RenderableType:
     """Draw what an import did: what was read, what became of it, what was left out and why."""
     span = _span(done.first, done.last)
     where = [draw.count(done.sessions, "session")] if done.sessions else []
@@ -200,7 +200,7 @@ def _migrate(source: str, target: str, as_json: bool = False) -> None:
     for place in (source, target):
         if is_address(place):
             raise InputError(
-                f"{shown(place)} is a server; a store is copied where it lies: name its file or database"
+                f"{quote_value(place)} is a server; a store is copied where it lies: name its file or database"
             )
     if is_missing(source):
         raise StoreError(f"{source} does not exist; check --from")
@@ -221,7 +221,7 @@ def _migrate(source: str, target: str, as_json: bool = False) -> None:
     CommandResult(row, lambda: _copied(done), code=0 if done.whole else StoreError.exit_code).show(as_json=as_json)
 
 
-def _copied(done: Copied) -> RenderableType:
+def _copied(done: CopyReport) -> RenderableType:
     """Draw what a copy did, and whether the two stores are the same."""
     held = (done.tenants, "tenant"), (done.units, "unit"), (done.versions, "version"), (done.vectors, "vector")
     parts = [draw.count(number, what) for number, what in (*held, (done.documents, "document"))]
@@ -274,7 +274,7 @@ def _worker(call: CommandContext, watch: bool = False, every: float = 2.0) -> Co
     done = 0
     with contextlib.closing(_open(call)) as store, Progress(console=err, disable=call.as_json) as progress:
         count = partial(store.stats, view_of(call.settings.store.tenant), whole=True)
-        embedding = Embedding(store, call.settings.embedding, call.settings.gate, None, count, lambda: 0.0)
+        embedding = StoreEmbedder(store, call.settings.embedding, call.settings.gate, None, count, lambda: 0.0)
         task = progress.add_task("embedding", total=count().waiting or None)
 
         def advance(written: int) -> None:

@@ -20,7 +20,7 @@ from typer.core import TyperCommand
 
 from holdfast.cli import draw, output
 from holdfast.cli.output import Screen
-from holdfast.errors import InputError, MissingExtraError, StoreError, shown
+from holdfast.errors import InputError, MissingExtraError, StoreError, quote_value
 from holdfast.memory import Memory
 from holdfast.openers import is_address, is_missing
 from holdfast.settings import Settings, unread_file, use_file
@@ -249,7 +249,7 @@ def _whole(function: Callable[..., CommandResult], called: str, *, create: bool)
             call.close()
         answer.show(as_json=as_json)
 
-    return declare(run, called, [*own, *map(_common, ("db", "as_json"))])
+    return declare_options(run, called, [*own, *map(_common, ("db", "as_json"))])
 
 
 def _show_version(wanted: bool) -> None:
@@ -277,7 +277,9 @@ def begin(
         err.print(Text(note, "yellow"))
 
 
-def declare(run: Callable[..., Any], called: str, parameters: Iterable[inspect.Parameter]) -> Callable[..., Any]:
+def declare_options(
+    run: Callable[..., Any], called: str, parameters: Iterable[inspect.Parameter]
+) -> Callable[..., Any]:
     """Give a function the signature that typer reads: groups spelled out, and each option with its name and help."""
     spelled: list[inspect.Parameter] = []
     for one in parameters:
@@ -347,7 +349,7 @@ def json_argument(what: str, text: str | None) -> Any:  # noqa: ANN401 - whateve
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and nesting without end
-        raise InputError(f"{what} {shown(text)} is not JSON: {error}") from error
+        raise InputError(f"{what} {quote_value(text)} is not JSON: {error}") from error
 
 
 def read_batches(path: Path, session: str | None) -> list[tuple[str | None, list[Any]]]:

@@ -19,7 +19,19 @@ from rich.text import Text
 
 from holdfast.settings import Settings
 from holdfast.text.facts import sentences_of
-from holdfast.types import CONTROLS, Compaction, Erasure, Hit, SearchResult, Stats, Unit, Why, Widened, Written, iso
+from holdfast.types import (
+    CONTROLS,
+    Compaction,
+    Erasure,
+    Hit,
+    SearchResult,
+    Stats,
+    Surroundings,
+    Unit,
+    Why,
+    WriteResult,
+    iso,
+)
 from holdfast.types.contexts import Context
 from holdfast.types.outcomes import FolderReport
 
@@ -85,7 +97,7 @@ def shown_json(unit: Unit) -> dict[str, Any]:
     return unit_json(unit) | ({"facts": facts} if facts else {})
 
 
-def written_json(written: list[Written]) -> list[dict[str, Any]]:
+def written_json(written: list[WriteResult]) -> list[dict[str, Any]]:
     """Return what `remember` did."""
     return [dataclasses.asdict(item) for item in written]
 
@@ -171,7 +183,7 @@ def folder_json(report: FolderReport) -> dict[str, Any]:
     return {**dataclasses.asdict(report), **named}
 
 
-def widened_json(found: Widened) -> dict[str, Any]:
+def widened_json(found: Surroundings) -> dict[str, Any]:
     """Return a section with the unit it was asked for."""
     return {**{f.name: getattr(found, f.name) for f in dataclasses.fields(found)}, "unit": unit_json(found.unit)}
 

@@ -19,13 +19,13 @@ from typing import IO, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from holdfast.arguments import check_user
-from holdfast.errors import ClosedStoreError, HoldfastError, InputError, MissingExtraError, ServerError, shown
+from holdfast.errors import ClosedStoreError, HoldfastError, InputError, MissingExtraError, ServerError, quote_value
 from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
 from holdfast.openers import is_address
 from holdfast.transfer.exports import writing
 from holdfast.transfer.file_formats import pack
-from holdfast.types import Exported
+from holdfast.types import ExportReport
 from holdfast.verbs import EXPORTED, LOCAL, VERBS, Verb, json_types, write_call
 from holdfast.wire import decode, error_of
 
@@ -134,7 +134,7 @@ class RemoteMemory(Memory):
                 "install the same version on both sides"
             ) from error
 
-    def _fetch(self, verb: Verb, arguments: dict[str, Any]) -> Exported:
+    def _fetch(self, verb: Verb, arguments: dict[str, Any]) -> ExportReport:
         """Fetch what a verb writes, and write it here once all of it has come."""
         target = arguments.pop("target")
         sent = write_call(verb, arguments)
@@ -143,12 +143,12 @@ class RemoteMemory(Memory):
             timeout=httpx.Timeout(_LONG_ANSWER_S, connect=_HEALTH_S),
         )  # fmt: skip
         with writing(target) as out, tempfile.TemporaryFile() as spool:
-            done: Exported = self._persist(lambda: self._download(request, spool))
+            done: ExportReport = self._persist(lambda: self._download(request, spool))
             spool.seek(0)
             shutil.copyfileobj(spool, out)
         return done
 
-    def _download(self, request: httpx.Request, spool: IO[bytes]) -> Exported:
+    def _download(self, request: httpx.Request, spool: IO[bytes]) -> ExportReport:
         spool.seek(0)
         spool.truncate()
         try:
@@ -161,7 +161,7 @@ class RemoteMemory(Memory):
         except httpx.RequestError as error:
             self._doubt()
             raise _Unanswered(_reason(error), again=True) from error
-        done: Exported = decode(Exported, json.loads(answer.headers[EXPORTED]))
+        done: ExportReport = decode(ExportReport, json.loads(answer.headers[EXPORTED]))
         if spool.tell() != done.bytes:
             raise _Unanswered("broke off before its answer was whole; look at its log", again=True)
         return done
@@ -284,7 +284,7 @@ def _problem(answer: httpx.Response) -> Exception:
 
 
 def _describe(answer: httpx.Response) -> str:
-    return f"answers with HTTP {answer.status_code} and {shown(answer.text)}"
+    return f"answers with HTTP {answer.status_code} and {quote_value(answer.text)}"
 
 
 def _read_event(event: Mapping[str, str]) -> tuple[str | None, Any]:
@@ -293,7 +293,7 @@ def _read_event(event: Mapping[str, str]) -> tuple[str | None, Any]:
         told = json.loads(event["data"])
         if name == "result" or isinstance(told, Mapping):
             return name, told
-    raise _Unanswered(f"sends {shown(event['data'])}, which is no event of Holdfast's; {_LOOK}", again=False)
+    raise _Unanswered(f"sends {quote_value(event['data'])}, which is no event of Holdfast's; {_LOOK}", again=False)
 
 
 def _result(event: str | None, told: Any) -> Any:  # noqa: ANN401 - JSON
@@ -312,7 +312,7 @@ def connect(address: object, token: str | None, local: Mapping[str, object]) -> 
         InputError: it is no address, or one of these values was given.
     """
     if not isinstance(address, str) or not is_address(address):
-        raise InputError(f"token is for the address of a server, not for {shown(address)}; leave it out")
+        raise InputError(f"token is for the address of a server, not for {quote_value(address)}; leave it out")
     given = [name for name, value in local.items() if value is not None]
     if given:
         raise InputError(f"{given[0]} cannot be given with {address}: it belongs to the server; leave it out")
@@ -324,7 +324,7 @@ def _read_address(address: str) -> tuple[str, str | None]:
     if address.startswith("unix:"):
         file = address.removeprefix("unix:")
         if not file.strip() or "\0" in file:
-            raise InputError(f"{shown(address)} names no socket file; write it as unix:/run/holdfast.sock")
+            raise InputError(f"{quote_value(address)} names no socket file; write it as unix:/run/holdfast.sock")
         return "http://localhost", file
     try:
         parts = urlsplit(address)
@@ -332,7 +332,9 @@ def _read_address(address: str) -> tuple[str, str | None]:
     except ValueError:
         usable = False
     if not usable or not address.isascii() or not address.isprintable() or " " in address:
-        raise InputError(f"{shown(address)} is no address of a server; write it as http://host:port or https://host")
+        raise InputError(
+            f"{quote_value(address)} is no address of a server; write it as http://host:port or https://host"
+        )
     if "@" in parts.netloc:
         raise InputError("the address holds a name or a password (not shown); give a token")
     return address.rstrip("/"), None
@@ -365,7 +367,7 @@ def _check_texts(verb: Verb, arguments: dict[str, Any]) -> None:
             check_user(value) if needed else check_name(name, value, optional=True)
         elif name not in verb.kept and verb.arguments[name].place == "query":
             if "string" in json_types(verb.arguments[name].kind) and not isinstance(value, str | datetime | None):
-                raise InputError(f"{name} = {shown(value)} is not text; give a str")
+                raise InputError(f"{name} = {quote_value(value)} is not text; give a str")
             if isinstance(value, str) and not value.isascii():
                 check_name(name, value)
 

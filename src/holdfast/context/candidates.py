@@ -10,20 +10,29 @@ from itertools import compress
 import numpy as np
 
 from holdfast.context.plan import ContextRequest
-from holdfast.context.project import Prospects, slot_covered
+from holdfast.context.project import CandidateSets, slot_covered
 from holdfast.kernels import vectors
-from holdfast.messages.content import shown_among
+from holdfast.messages.content import match_visible
 from holdfast.ranking.pool import Pool
-from holdfast.ranking.score import settle_summaries
+from holdfast.ranking.score import choose_summaries
 from holdfast.ranking.stages import PREFERENCES
-from holdfast.retrieval.collect import Retrieval, join, set_stage
+from holdfast.retrieval.collect import Retrieval, score_units, stage_inputs
 from holdfast.retrieval.question import Engine, Question
-from holdfast.store.contract import ALL, NO_HURRY, DenseQuery, DocumentQuery, Reading, StatementQuery, Store, look
+from holdfast.store.contract import (
+    NO_DEADLINE,
+    NO_LIMIT,
+    DenseQuery,
+    DocumentQuery,
+    Reading,
+    StatementQuery,
+    Store,
+    read_once,
+)
 from holdfast.text.names import Aliases
-from holdfast.text.statements import _Ledger
-from holdfast.text.temporal import DENSITIES, event_slots, indicator
+from holdfast.text.statements import StatementLedger
+from holdfast.text.temporal import DENSITIES, event_slots, temporal_indicator
 from holdfast.text.terms import plain_words, terms
-from holdfast.types import INSTRUCTIONS, ProjectionQuery, Prospect, QueryProfile, Unit, View
+from holdfast.types import INSTRUCTIONS, ContextCandidate, ProjectionQuery, QueryProfile, Unit, View
 from holdfast.types.contexts import StandingInstruction
 
 # A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
@@ -35,20 +44,20 @@ def session_turns(store: Store, view: View) -> list[Unit]:
     if view.session is None:
         return []
     whole = dataclasses.replace(view, only_session=True, filters=None)
-    found = look(store, whole, lambda reading: [*reading.scan(order="newest", limit=_MOST_TURNS)])
+    found = read_once(store, whole, lambda reading: [*reading.scan(order="newest", limit=_MOST_TURNS)])
     return [unit for unit in found if unit.kind == "turn"][::-1]
 
 
 def add_session(store: Store, request: ContextRequest, view: View) -> ContextRequest:
     """Return the request with the turns of the active session; those that the host shows already are hidden."""
     turns = session_turns(store, view)
-    hidden = shown_among(turns, request.said)
+    hidden = match_visible(turns, request.said)
     rest = [turn for turn in turns if turn.id not in hidden]
     return dataclasses.replace(request, session_turns=rest, hidden=hidden)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisibleToHost:
     """What a context shows anyway: units, and words of the host that no session of ours has."""
 
     ids: frozenset[str]
@@ -72,7 +81,7 @@ class Shown:
         return pool.keep(np.array(rest, dtype=np.bool_))
 
 
-def enter(kept: Pool, lead: Pool | None, most: int) -> Pool:
+def limit_candidates(kept: Pool, lead: Pool | None, most: int) -> Pool:
     """Return who may enter pass 1, led by `lead`; a deeper look may have merged that with a copy, or cut it."""
     if lead is None:
         return kept.take([*range(min(most, len(kept)))])
@@ -87,20 +96,20 @@ def enter(kept: Pool, lead: Pool | None, most: int) -> Pool:
 # ------------------------------------------------------------------------------------------------ prospects
 
 
-def look_up(
-    engine: Engine, question: Question, query: QueryProfile, entering: Pool, spare: Pool, shown: Shown,
+def load_candidates(
+    engine: Engine, question: Question, query: QueryProfile, entering: Pool, spare: Pool, shown: VisibleToHost,
     reading: Reading,
-) -> tuple[ProjectionQuery, Prospects]:  # fmt: skip
+) -> tuple[ProjectionQuery, CandidateSets]:  # fmt: skip
     """Look up what projection needs to know of the question and of each candidate."""
     pool = entering.joined(spare) if len(spare) else entering
     plain = engine.settings.projection.keywords == "words"
-    slots = slots_of(engine, question)
+    slots = event_slots_of(engine, question)
     units = reading.units(pool.ids)
     known = reading.columns(pool.ids, ("access_count", "most_accessed", "anchor_density"))
     covered = _cover_slots(engine, query, slots, units, reading)
     held = [] if plain else _matched(pool, query)
     prospects = [
-        Prospect(
+        ContextCandidate(
             _counted(units[unit_id], int(known["access_count"][row])),
             float(pool.rel[row]),
             frozenset(plain_words(units[unit_id].text)) if plain else held[row],
@@ -111,11 +120,11 @@ def look_up(
     ]
     keywords = frozenset(plain_words(question.text)) if plain else frozenset(query.terms)
     most = int(known["most_accessed"].max(initial=0))
-    xi = indicator(question.text, wide=engine.settings.temporal.wide)
+    xi = temporal_indicator(question.text, wide=engine.settings.temporal.wide)
     asked = ProjectionQuery(keywords, reading.view.reference_time, xi, slots, most)
     first, rest = prospects[: len(entering)], prospects[len(entering) :]
     links, linked = _follow_links(first, shown.ids, reading)
-    return asked, Prospects(tuple(first), tuple(linked), tuple(rest), links)
+    return asked, CandidateSets(tuple(first), tuple(linked), tuple(rest), links)
 
 
 def _counted(unit: Unit, count: int) -> Unit:
@@ -153,12 +162,12 @@ def _cover_slots(
 
 
 def _follow_links(
-    prospects: Sequence[Prospect], hidden: frozenset[str], reading: Reading
-) -> tuple[dict[str, tuple[str, ...]], list[Prospect]]:
+    prospects: Sequence[ContextCandidate], hidden: frozenset[str], reading: Reading
+) -> tuple[dict[str, tuple[str, ...]], list[ContextCandidate]]:
     """Return where the authored links of the prospects lead, and the linked units that no strategy found."""
     names = dict.fromkeys(link for prospect in prospects for link in prospect.unit.links)
     # A link names a unit, or a document and so all of its units.
-    leads = {name: reading.propose(DocumentQuery(name), ALL, NO_HURRY).ids or (name,) for name in names}
+    leads = {name: reading.propose(DocumentQuery(name), NO_LIMIT, NO_DEADLINE).ids or (name,) for name in names}
     links = {
         prospect.unit.id: tuple(target for link in prospect.unit.links for target in leads[link])
         for prospect in prospects
@@ -170,13 +179,13 @@ def _follow_links(
         return links, []
     units, why_hidden = reading.units(wanted), reading.columns(wanted, ("hidden",))["hidden"].tolist()
     visible = [unit_id for unit_id, why in zip(wanted, why_hidden, strict=True) if why is None and unit_id in units]
-    return links, [Prospect(units[unit_id], 0.0, frozenset(), 0.0) for unit_id in visible]
+    return links, [ContextCandidate(units[unit_id], 0.0, frozenset(), 0.0) for unit_id in visible]
 
 
 # ------------------------------------------------------------------------------------------------- recovery
 
 
-def slots_of(engine: Engine, question: Question) -> tuple[str, ...]:
+def event_slots_of(engine: Engine, question: Question) -> tuple[str, ...]:
     """Return the events that a temporal question names."""
     return tuple(event_slots(question.text)) if is_temporal(engine, question) else ()
 
@@ -184,17 +193,17 @@ def slots_of(engine: Engine, question: Question) -> tuple[str, ...]:
 def is_temporal(engine: Engine, question: Question) -> bool:
     """Return whether a question is temporal enough for the selector (C13)."""
     settings = engine.settings.temporal
-    return settings.enabled and indicator(question.text, wide=settings.wide).value >= settings.activation
+    return settings.enabled and temporal_indicator(question.text, wide=settings.wide).value >= settings.activation
 
 
-def recover(
-    engine: Engine, question: Question, query: QueryProfile, found: Retrieval, entering: Pool, shown: Shown,
+def recover_anchored(
+    engine: Engine, question: Question, query: QueryProfile, found: Retrieval, entering: Pool, shown: VisibleToHost,
     reading: Reading,
 ) -> Pool:  # fmt: skip
     """Return whom C_rec can come to hold besides those that enter, whatever cut them off: k_rec by (A, sim, id)."""
     if found.refused or not is_temporal(engine, question):
         return entering.take([])
-    settled, _ = settle_summaries(shown.without(found.pool, reading), engine.settings.score)
+    settled, _ = choose_summaries(shown.without(found.pool, reading), engine.settings.score)
     taken = {*entering.ids}
     left = settled.keep(np.array([unit_id not in taken for unit_id in settled.ids], dtype=np.bool_))
     beyond = _richest_in_anchors(engine, question, query, found, shown, reading)
@@ -207,7 +216,7 @@ def recover(
 
 
 def _richest_in_anchors(
-    engine: Engine, question: Question, query: QueryProfile, found: Retrieval, shown: Shown, reading: Reading
+    engine: Engine, question: Question, query: QueryProfile, found: Retrieval, shown: VisibleToHost, reading: Reading
 ) -> Pool | None:
     """Return the units richest in anchors that are near enough and nobody found: k_rec of them, or more (C13).
 
@@ -225,7 +234,7 @@ def _richest_in_anchors(
             break
         taken = sum(round(level - density, 3) == 0.0 for level in levels)
         wanted = DenseQuery(query.space, query.vector, len(query.vector), density)
-        ids = reading.propose(wanted, settings.recovered + taken, NO_HURRY).ids
+        ids = reading.propose(wanted, settings.recovered + taken, NO_DEADLINE).ids
         evidence = reading.evidence(wanted, [unit_id for unit_id in ids if unit_id not in known])
         if evidence.ids:
             cosines = vectors.cosines(evidence.vectors, query.vector, len(query.vector)).tolist()
@@ -233,9 +242,9 @@ def _richest_in_anchors(
             near += [unit_id for unit_id, cosine in pairs if cosine >= settings.recovery_similarity]
     if not near:
         return None
-    pool = join(question, query, reading, found, [*dict.fromkeys(near)]).merge_copies()
+    pool = score_units(question, query, reading, found, [*dict.fromkeys(near)]).merge_copies()
     pool = pool.keep(np.array([by is None for by in pool.known["covered_by"]], dtype=np.bool_))
-    staging = set_stage(engine, question, query, reading, found)
+    staging = stage_inputs(engine, question, query, reading, found)
     for prefer in PREFERENCES if question.is_staged else ():
         pool = prefer(pool, staging)
     return shown.without(pool, reading).sorted()
@@ -246,7 +255,7 @@ _MOST_READ = 64  # nobody keeps more instructions in mind
 
 def standing_instructions(store: Store, view: View) -> list[StandingInstruction]:
     """Return what the user has told the assistant and not taken back, the newest first, whatever the filters."""
-    ledger = _Ledger(Aliases())
+    ledger = StatementLedger(Aliases())
     with store.reading(dataclasses.replace(view, current_only=True, hide_covered=False, filters=None)) as reading:
         for unit in units_stating(reading, INSTRUCTIONS, _MOST_READ):
             ledger.instruct(unit)
@@ -257,9 +266,9 @@ def standing_instructions(store: Store, view: View) -> list[StandingInstruction]
     ]
 
 
-def units_stating(reading: Reading, kinds: int, most: int = ALL) -> list[Unit]:
+def units_stating(reading: Reading, kinds: int, most: int = NO_LIMIT) -> list[Unit]:
     """Return the visible units that state something of these kinds, oldest first."""
-    ids = reading.propose(StatementQuery(kinds), most, NO_HURRY).ids
+    ids = reading.propose(StatementQuery(kinds), most, NO_DEADLINE).ids
     return sorted(reading.units(ids).values(), key=lambda unit: unit.moment)
 
 
@@ -274,7 +283,7 @@ def add_standing(engine: Engine, request: ContextRequest, query: QueryProfile, r
 
     Of these the nearest in meaning come first, of the others the newest.
     """
-    wanted, shown = engine.settings.assembly.standing_share > 0.0, Shown(request.hidden, request.hidden_words)
+    wanted, shown = engine.settings.assembly.standing_share > 0.0, VisibleToHost(request.hidden, request.hidden_words)
     found = standing_instructions(engine.store, reading.view) if wanted else ()
     standing = [one for one in found if not shown.holds(one.unit)]
     near: dict[str, float] = {}

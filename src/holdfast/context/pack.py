@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from holdfast.context.plan import Plan, longest_prefix
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.text.quotes import GAP, Cursor, Quote, quote, recalled_heading, section_text
 from holdfast.text.sentences import EXCERPT
 from holdfast.text.terms import Tokenizer, terms
-from holdfast.types.contexts import Context, ContextSection, Item, LeftOut, LeftOutBy, Recalled
+from holdfast.types.contexts import Context, ContextSection, Item, LeftOutBy, OmittedItem, RecalledUnit
 
 SentenceScore = Callable[[str], float]
 
@@ -25,7 +25,7 @@ SentenceScore = Callable[[str], float]
 _LOCAL_ERROR = 8
 
 
-def fill(plan: Plan, projection: Sequence[Recalled], sentence_score: SentenceScore | None = None) -> Context:
+def fill(plan: Plan, projection: Sequence[RecalledUnit], sentence_score: SentenceScore | None = None) -> Context:
     """Put what was recalled into the room that the plan leaves, in its order.
 
     A degraded plan takes nothing more, and a unit that is in the context already is not shown twice.
@@ -65,7 +65,7 @@ class _Packer:
         self.cursor = Cursor(numbered=True)
         self.pieces: list[str] = []
         self.items: list[Item] = []
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[OmittedItem] = []
 
     def pack(self, ranked: Sequence[_PackedItem]) -> ContextSection:
         """Put in what fits, in the order given."""
@@ -91,7 +91,7 @@ class _Packer:
         # A counter for which parts cost less than they add may say that nothing was missing; something was.
         least = 1 if cut in ("budget", "prefix") else 0
         short = max(least, ahead + needed - (self.budget - self.used))
-        self.left_out.append(LeftOut(entry.quoted.unit.id, needed, short, cut))
+        self.left_out.append(OmittedItem(entry.quoted.unit.id, needed, short, cut))
         return needed
 
     def _leave_rest(self, rest: Sequence[_PackedItem]) -> None:
@@ -195,7 +195,7 @@ def excerpts(text: str, score: SentenceScore, most: int) -> list[str]:
 
 def _check_score(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise InputError(f"the sentence scorer gave {shown(value)}; it must give a number")
+        raise InputError(f"the sentence scorer gave {quote_value(value)}; it must give a number")
     return float(value)
 
 

@@ -24,7 +24,7 @@ from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
-from holdfast.errors import BudgetError, InputError, shown
+from holdfast.errors import BudgetError, InputError, quote_value
 from holdfast.settings import AssemblySettings
 from holdfast.text.quotes import (
     GUIDANCE,
@@ -39,9 +39,9 @@ from holdfast.text.quotes import (
     section_text,
     standing_heading,
 )
-from holdfast.text.tokens import Estimator, TokenCounter, checked
+from holdfast.text.tokens import Estimator, TokenCounter, checked_counter
 from holdfast.types import Author, AuthoredText, Unit, digest
-from holdfast.types.contexts import ContextSection, Item, LeftOut, LeftOutBy, StandingInstruction, node_id
+from holdfast.types.contexts import ContextSection, Item, LeftOutBy, OmittedItem, StandingInstruction, node_id
 
 _ANSWERING = ("assistant", "tool")
 
@@ -126,7 +126,7 @@ class Plan:
     tokens: int
     degraded: str
     warnings: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[OmittedItem, ...]
     zone: tzinfo = UTC
 
     @property
@@ -354,14 +354,14 @@ class _Planner:
         counted = zip(shown_as, pieces, strict=False)
         return tuple(Item(name, "whole", text, self.count(piece)) for (name, text), piece in counted)
 
-    def _turns_left(self) -> list[LeftOut]:
+    def _turns_left(self) -> list[OmittedItem]:
         """Return the turns of T_base that do not fit, the last one first."""
         left = self.turns[self.base : self.start]
         pieces = self.lines(self.base, self.start)
         costs = [(turn.id, self.count(piece)) for turn, piece in zip(left, pieces, strict=True)]
         return _left_out(reversed(costs), "tail", self.budget - self.tokens)
 
-    def _soft_left(self, *, degraded: bool) -> list[LeftOut]:
+    def _soft_left(self, *, degraded: bool) -> list[OmittedItem]:
         """Return the soft rules that do not fit their bound, or that a degraded context goes without."""
         names = [node_id(node) for node in self.request.soft[self.soft :]]
         costs = [(name, self.count(piece)) for name, piece in zip(names, self.guidance[self.soft :], strict=True)]
@@ -404,16 +404,16 @@ def _check_nodes(nodes: Iterable[AuthoredText]) -> None:
     seen = set()
     for node in nodes:
         if (node.document, node.position) in seen:
-            raise InputError(f"the node {shown(node_id(node))} is given twice; give each document its own name")
+            raise InputError(f"the node {quote_value(node_id(node))} is given twice; give each document its own name")
         seen.add((node.document, node.position))
 
 
-def _left_out(costs: Iterable[tuple[str, int]], cut: LeftOutBy, room: int) -> list[LeftOut]:
+def _left_out(costs: Iterable[tuple[str, int]], cut: LeftOutBy, room: int) -> list[OmittedItem]:
     """Return each with what it needs, and what is missing for it and those before it."""
     left, ahead = [], 0
     for name, needed in costs:
         ahead += needed
-        left.append(LeftOut(name, needed, max(0, ahead - room), cut))
+        left.append(OmittedItem(name, needed, max(0, ahead - room), cut))
     return left
 
 
@@ -428,7 +428,7 @@ def check_budget(budget: object) -> int:
 def check_whole(what: str, value: object) -> int:
     """Return a number of tokens that a caller gives."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InputError(f"the {what} {shown(value)} is not a whole number of tokens; give an int")
+        raise InputError(f"the {what} {quote_value(value)} is not a whole number of tokens; give an int")
     return value
 
 
@@ -476,7 +476,7 @@ def counting(counter: TokenCounter, rules: Iterable[str]) -> TokenCounter:
     """
     if isinstance(counter, Estimator):
         return cache(counter.by_lines())
-    count, lasting = cache(checked(counter)), frozenset(rules)
+    count, lasting = cache(checked_counter(counter)), frozenset(rules)
     try:
         known = _costs.setdefault(counter, {})
     except TypeError:  # it has no hash, or cannot be referred to weakly: nothing is kept of it

@@ -27,13 +27,13 @@ from typing import TypeVar
 from holdfast.ranking.score import quality, recency
 from holdfast.settings import ProjectionSettings, Settings, TemporalSettings
 from holdfast.types import (
+    ContextCandidate,
     Contribution,
-    Fallen,
-    Projected,
+    ProjectedCandidate,
     Projection,
     ProjectionQuery,
     ProjectionStep,
-    Prospect,
+    StepDrop,
     Unit,
 )
 
@@ -42,25 +42,25 @@ _ONE_ANCHOR = 1 / 3
 # λ_r: decay per second of every kind that ages (half-life 19 hours; C11). `search` has rates of its own (C9).
 _RATE = 1e-5
 _CEILING = Contribution("ceiling", 1.0)
-T = TypeVar("T", Prospect, Projected)
+T = TypeVar("T", ContextCandidate, ProjectedCandidate)
 
 
 @dataclass(frozen=True, slots=True)
-class Prospects:
+class CandidateSets:
     """Who may be projected, all in V_rest, visible and current.
 
     `entering` was found and not cut; `linked` can come in by a hop and by nothing else; `spare` only the temporal
     selector may bring back. `links` leads from a unit's id to the ids it names.
     """
 
-    entering: tuple[Prospect, ...]
-    linked: tuple[Prospect, ...] = ()
-    spare: tuple[Prospect, ...] = ()
+    entering: tuple[ContextCandidate, ...]
+    linked: tuple[ContextCandidate, ...] = ()
+    spare: tuple[ContextCandidate, ...] = ()
     links: Mapping[str, Iterable[str]] = field(default_factory=dict)
 
 
 def project(
-    asked: ProjectionQuery, prospects: Prospects, settings: Settings, *, lead: str | None = None
+    asked: ProjectionQuery, prospects: CandidateSets, settings: Settings, *, lead: str | None = None
 ) -> Projection:
     """Return the projection of `prospects`. The prospect `lead` stands first, whatever its score."""
     entering = prospects.entering
@@ -83,16 +83,22 @@ def project(
     )
 
 
-def _led(items: tuple[Projected, ...], lead: Prospect, weighing: Weighing) -> tuple[Projected, ...]:
+def _led(
+    items: tuple[ProjectedCandidate, ...], lead: ContextCandidate, weighing: CandidateWeights
+) -> tuple[ProjectedCandidate, ...]:
     """Return the items with one at their head; one that is none of them comes in with its S_final."""
     first = [one for one in items if one.unit.id == lead.unit.id]
     rest = (one for one in items if one.unit.id != lead.unit.id)
-    return (*(first or [Projected(lead, "first hit", weighing.final(lead))]), *rest)
+    return (*(first or [ProjectedCandidate(lead, "first hit", weighing.final(lead))]), *rest)
 
 
 def _arranged(
-    second: tuple[Projected, ...], hops: tuple[Projected, ...], selection: TemporalSelection, *, keep_rest: bool
-) -> tuple[Projected, ...]:
+    second: tuple[ProjectedCandidate, ...],
+    hops: tuple[ProjectedCandidate, ...],
+    selection: TemporalSelection,
+    *,
+    keep_rest: bool,
+) -> tuple[ProjectedCandidate, ...]:
     """Return the injection order: one list by σ, or with `keep_rest` S* first and then the rest by its own score."""
     if not selection.active:
         return in_order((*second, *hops))
@@ -105,7 +111,7 @@ def _arranged(
 
 
 @dataclass(frozen=True)
-class Weighing:
+class CandidateWeights:
     """What S_final of one question needs to know; `max_access` is the highest access count of V_rest.
 
     Many are weighed for one question: what they share is made once.
@@ -116,7 +122,7 @@ class Weighing:
     at: datetime
     max_access: int
 
-    def final(self, prospect: Prospect) -> Contribution:
+    def final(self, prospect: ContextCandidate) -> Contribution:
         """Return S_final ∈ [0, 1] as a tree."""
         product = Contribution.of(
             "ω × sim × keywords × Q",
@@ -126,7 +132,7 @@ class Weighing:
             self._keyword_factors[len(self.keywords & prospect.terms)],
             Contribution("Q", quality(prospect.unit, self.settings.score)),
         )
-        return capped("S_final", product)
+        return cap_score("S_final", product)
 
     def _omega(self, unit: Unit) -> Contribution:
         floor, above_floor, (share_recency, _, _), _ = self._leaves
@@ -138,7 +144,7 @@ class Weighing:
             self._authority(unit.authority),
         )
         above = Contribution.of("above the floor", "product", above_floor, mix)
-        return capped("ω", Contribution.of("floor + mix", "sum", floor, above))
+        return cap_score("ω", Contribution.of("floor + mix", "sum", floor, above))
 
     @cached_property
     def _leaves(self) -> tuple[Contribution, Contribution, list[Contribution], Contribution]:
@@ -174,7 +180,7 @@ class Weighing:
             Contribution("matched keywords", float(matched)),
             Contribution("keywords asked", float(max(len(self.keywords), 1))),
         )
-        gain = Contribution.of("1 + κ·M", "sum", Contribution("1", 1.0), weighed("κ·M", "κ", kappa, share))
+        gain = Contribution.of("1 + κ·M", "sum", Contribution("1", 1.0), weight_score("κ·M", "κ", kappa, share))
         return Contribution.of("keywords", "ratio", gain, Contribution("1 + κ", 1.0 + kappa))
 
 
@@ -182,14 +188,14 @@ class Weighing:
 class Discovery:
     """What the two passes kept, best first: P1 by similarity, P2 by S_final."""
 
-    first: tuple[Prospect, ...]
-    second: tuple[Projected, ...]
-    fallen: tuple[Fallen, ...]
-    weighing: Weighing
+    first: tuple[ContextCandidate, ...]
+    second: tuple[ProjectedCandidate, ...]
+    fallen: tuple[StepDrop, ...]
+    weighing: CandidateWeights
 
 
 def discover(
-    prospects: Collection[Prospect],
+    prospects: Collection[ContextCandidate],
     keywords: frozenset[str],
     settings: Settings,
     at: datetime,
@@ -201,23 +207,26 @@ def discover(
     `max_access` is max_acc over the whole V_rest; a prospect's own count raises it.
     """
     most = max((prospect.unit.access_count for prospect in prospects), default=0)
-    weighing = Weighing(settings, keywords, at, max(most, max_access))
+    weighing = CandidateWeights(settings, keywords, at, max(most, max_access))
     limits = settings.projection
     near, beyond = best(prospects, limits.first, "k1", by=lambda prospect: (prospect.sim,))
     first = tuple(prospect for prospect in near if prospect.sim >= limits.min_similarity)
     far = [
-        Fallen(prospect.unit.id, "θ1", limits.min_similarity, prospect.sim)
+        StepDrop(prospect.unit.id, "θ1", limits.min_similarity, prospect.sim)
         for prospect in near
         if prospect.sim < limits.min_similarity
     ]
-    scored = [Projected(prospect, "pass 2", weighing.final(prospect)) for prospect in first]
+    scored = [ProjectedCandidate(prospect, "pass 2", weighing.final(prospect)) for prospect in first]
     second, lower = best(scored, limits.second, "k2", by=lambda one: (one.score,))
     return Discovery(first, second, (*beyond, *far, *lower), weighing)
 
 
 def hop(
-    discovery: Discovery, links: Mapping[str, Iterable[str]], prospects: Mapping[str, Prospect], settings: Settings
-) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
+    discovery: Discovery,
+    links: Mapping[str, Iterable[str]],
+    prospects: Mapping[str, ContextCandidate],
+    settings: Settings,
+) -> tuple[tuple[ProjectedCandidate, ...], tuple[StepDrop, ...]]:
     """Return C_hop*, best first, and the linked units whose score was too low.
 
     `links` leads from a unit's id to the ids it names; one that `prospects` does not hold is not followed. Links are
@@ -225,19 +234,19 @@ def hop(
     """
     limits = settings.projection
     taken = {parent.unit.id for parent in discovery.second}
-    found: dict[str, Projected] = {}
+    found: dict[str, ProjectedCandidate] = {}
     for parent in discovery.second:  # best first, so the first parent of a target is its best
         for target in links.get(parent.unit.id, ()):
             if target in prospects and target not in taken:
-                share = weighed("S_hop", "η", limits.hop_share, parent.contributions)
-                found.setdefault(target, Projected(prospects[target], f"hop from {parent.unit.id}", share))
+                share = weight_score("S_hop", "η", limits.hop_share, parent.contributions)
+                found.setdefault(target, ProjectedCandidate(prospects[target], f"hop from {parent.unit.id}", share))
     ranked = in_order(found.values())
     kept = tuple(one for one in ranked if one.score >= limits.hop_floor)
-    low = [Fallen(one.unit.id, "θ_hop", limits.hop_floor, one.score) for one in ranked[len(kept) :]]
+    low = [StepDrop(one.unit.id, "θ_hop", limits.hop_floor, one.score) for one in ranked[len(kept) :]]
     return kept, tuple(low)
 
 
-def widened(settings: ProjectionSettings, variant_budget: int) -> ProjectionSettings:
+def grow_limits(settings: ProjectionSettings, variant_budget: int) -> ProjectionSettings:
     """Return settings whose k1 and k2 have grown by one for every `growth` tokens of the variant budget τ_V."""
     extra = max(variant_budget, 0) // settings.growth if settings.growth else 0
     return dataclasses.replace(settings, first=settings.first + extra, second=settings.second + extra)
@@ -248,9 +257,9 @@ class TemporalSelection:
     """What the selector did: C_rec, and S* by σ. A question that is not temporal enough leaves both empty."""
 
     active: bool
-    recovered: tuple[Projected, ...] = ()
-    chosen: tuple[Projected, ...] = ()
-    fallen: tuple[Fallen, ...] = ()
+    recovered: tuple[ProjectedCandidate, ...] = ()
+    chosen: tuple[ProjectedCandidate, ...] = ()
+    fallen: tuple[StepDrop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +270,7 @@ class SlotCoverage:
     slots: int
     settings: TemporalSettings
 
-    def gain(self, prospect: Prospect, others: Iterable[Prospect]) -> Contribution:
+    def gain(self, prospect: ContextCandidate, others: Iterable[ContextCandidate]) -> Contribution:
         """Return ΔΦ ∈ [0, 1]: the share of the slots that `prospect` covers and none of `others` does."""
         new = self._covered(prospect).difference(*(self._covered(other) for other in others))
         return Contribution.of(
@@ -271,42 +280,42 @@ class SlotCoverage:
             Contribution("slots", float(max(self.slots, 1))),
         )
 
-    def value(self, one: Projected, taken: set[int]) -> float:
+    def value(self, one: ProjectedCandidate, taken: set[int]) -> float:
         """Return S_proj when the slots `taken` are covered: the arithmetic of `projected`, without its tree."""
         relevance, anchors, coverage = self.settings.shares
         gain = len(self._covered(one.prospect) - taken) / float(max(self.slots, 1))
         mix = relevance * one.score + anchors * one.prospect.anchor_density + coverage * gain
         return min((1.0 - self.xi) * one.score + self.xi * min(mix, 1.0), 1.0)
 
-    def slots_of(self, picks: Iterable[Projected]) -> set[int]:
+    def slots_of(self, picks: Iterable[ProjectedCandidate]) -> set[int]:
         """Return the slots that some picks cover together."""
         return set[int]().union(*(self._covered(one.prospect) for one in picks))
 
-    def _covered(self, prospect: Prospect) -> set[int]:
+    def _covered(self, prospect: ContextCandidate) -> set[int]:
         return {place for place, covers in enumerate(prospect.slots[: self.slots]) if covers}
 
-    def projected(self, one: Projected, others: Iterable[Projected]) -> Projected:
+    def projected(self, one: ProjectedCandidate, others: Iterable[ProjectedCandidate]) -> ProjectedCandidate:
         """Return `one` with S_proj ∈ [0, 1] in the company of `others`; it must come in with S_final."""
         relevance, anchors, coverage = self.settings.shares
         final, prospect = one.contributions, one.prospect
         mix = Contribution.of(
             "coverage mix",
             "sum",
-            weighed("relevance", "μ", relevance, final),
-            weighed("anchors", "ν", anchors, Contribution("A", prospect.anchor_density)),
-            weighed("coverage", "ρ", coverage, self.gain(prospect, (other.prospect for other in others))),
+            weight_score("relevance", "μ", relevance, final),
+            weight_score("anchors", "ν", anchors, Contribution("A", prospect.anchor_density)),
+            weight_score("coverage", "ρ", coverage, self.gain(prospect, (other.prospect for other in others))),
         )
         blend = Contribution.of(
             "blend",
             "sum",
-            weighed("plain", "1 - ξ", 1.0 - self.xi, final),
-            weighed("temporal", "ξ", self.xi, capped("S_cov", mix)),
+            weight_score("plain", "1 - ξ", 1.0 - self.xi, final),
+            weight_score("temporal", "ξ", self.xi, cap_score("S_cov", mix)),
         )
-        return Projected(prospect, one.via, capped("S_proj", blend))
+        return ProjectedCandidate(prospect, one.via, cap_score("S_proj", blend))
 
 
 def select(
-    discovery: Discovery, prospects: Collection[Prospect], xi: float, slots: int, settings: TemporalSettings
+    discovery: Discovery, prospects: Collection[ContextCandidate], xi: float, slots: int, settings: TemporalSettings
 ) -> TemporalSelection:
     """Return S*, the units that cover the question's events together, when the question is temporal enough.
 
@@ -316,9 +325,9 @@ def select(
         return TemporalSelection(active=False)
     recovered, left_out = _recover(discovery, prospects, settings)
     coverage = SlotCoverage(xi, slots, settings)
-    members = [Projected(one.prospect, "temporal", one.contributions) for one in discovery.second]
+    members = [ProjectedCandidate(one.prospect, "temporal", one.contributions) for one in discovery.second]
     pool = (*members, *recovered)
-    picks, passed_over = pick(pool, coverage)
+    picks, passed_over = pick_covering(pool, coverage)
     picked = {one.unit.id for one in picks}
     chosen = [one for one in pool if one.unit.id in picked]
     # C13: each is scored in the company of all the others, whatever the order in which they were picked.
@@ -329,34 +338,36 @@ def select(
 
 
 def _recover(
-    discovery: Discovery, prospects: Collection[Prospect], settings: TemporalSettings
-) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
+    discovery: Discovery, prospects: Collection[ContextCandidate], settings: TemporalSettings
+) -> tuple[tuple[ProjectedCandidate, ...], tuple[StepDrop, ...]]:
     """Return C_rec with S_final: the anchor-rich units outside P2, by (A, sim, id)."""
     taken = {one.unit.id for one in discovery.second}
-    eligible: list[Prospect] = []
-    fallen: list[Fallen] = []
+    eligible: list[ContextCandidate] = []
+    fallen: list[StepDrop] = []
     for prospect in sorted(prospects, key=lambda one: one.unit.id):
         unit_id, density = prospect.unit.id, prospect.anchor_density
         if unit_id in taken:
             continue
         if prospect.sim < settings.recovery_similarity:
-            fallen.append(Fallen(unit_id, "θ_rec", settings.recovery_similarity, prospect.sim))
+            fallen.append(StepDrop(unit_id, "θ_rec", settings.recovery_similarity, prospect.sim))
         elif settings.anchors_required and density <= 0.0:
-            fallen.append(Fallen(unit_id, "anchors", _ONE_ANCHOR, density))
+            fallen.append(StepDrop(unit_id, "anchors", _ONE_ANCHOR, density))
         else:
             eligible.append(prospect)
     kept, beyond = best(eligible, settings.recovered, "k_rec", by=lambda one: (one.anchor_density, one.sim))
-    recovered = tuple(Projected(one, "temporal, recovered", discovery.weighing.final(one)) for one in kept)
+    recovered = tuple(ProjectedCandidate(one, "temporal, recovered", discovery.weighing.final(one)) for one in kept)
     return recovered, (*fallen, *beyond)
 
 
-def pick(pool: Sequence[Projected], coverage: SlotCoverage) -> tuple[tuple[Projected, ...], tuple[Fallen, ...]]:
+def pick_covering(
+    pool: Sequence[ProjectedCandidate], coverage: SlotCoverage
+) -> tuple[tuple[ProjectedCandidate, ...], tuple[StepDrop, ...]]:
     """Return up to k_cov members of the pool, each the best by S_proj given those before it, and who lost where.
 
     A pick carries the S_proj it was picked with.
     """
     settings = coverage.settings
-    picks: tuple[Projected, ...] = ()
+    picks: tuple[ProjectedCandidate, ...] = ()
     scores: dict[str, float] = {}
     left = {one.unit.id: one for one in pool}
     while left and len(picks) < settings.picks:
@@ -365,10 +376,12 @@ def pick(pool: Sequence[Projected], coverage: SlotCoverage) -> tuple[tuple[Proje
         scores = dict(sorted(values.items(), key=lambda pair: (-pair[1], pair[0])))
         first = next(iter(scores))
         if scores[first] < settings.stop:
-            return picks, tuple(Fallen(unit_id, "θ_stop", settings.stop, score) for unit_id, score in scores.items())
+            return picks, tuple(
+                StepDrop(unit_id, "θ_stop", settings.stop, score) for unit_id, score in scores.items()
+            )
         picks = (*picks, coverage.projected(left.pop(first), picks))
         del scores[first]
-    return picks, tuple(Fallen(unit_id, "k_cov", picks[-1].score, score) for unit_id, score in scores.items())
+    return picks, tuple(StepDrop(unit_id, "k_cov", picks[-1].score, score) for unit_id, score in scores.items())
 
 
 def slot_covered(slot_terms: frozenset[str], unit_terms: frozenset[str]) -> bool:
@@ -379,28 +392,28 @@ def slot_covered(slot_terms: frozenset[str], unit_terms: frozenset[str]) -> bool
 # ------------------------------------------------------------------------------------------------ small tools
 
 
-def in_order(found: Iterable[Projected]) -> tuple[Projected, ...]:
+def in_order(found: Iterable[ProjectedCandidate]) -> tuple[ProjectedCandidate, ...]:
     """Return what was found by score, best first, ties by id."""
     return tuple(sorted(found, key=lambda one: (-one.score, one.unit.id)))
 
 
 def best(
     ranked: Iterable[T], most: int, step: ProjectionStep, by: Callable[[T], Sequence[float]]
-) -> tuple[tuple[T, ...], tuple[Fallen, ...]]:
+) -> tuple[tuple[T, ...], tuple[StepDrop, ...]]:
     """Return the first `most` by the measures `by`, higher is better, ties by id; and those that fell behind them.
 
     What a fallen one needed, and had, is its first measure.
     """
     order = sorted(ranked, key=lambda one: (*(-measure for measure in by(one)), one.unit.id))
     kept, rest = tuple(order[:most]), order[most:]
-    return kept, tuple(Fallen(one.unit.id, step, by(kept[-1])[0], by(one)[0]) for one in rest)
+    return kept, tuple(StepDrop(one.unit.id, step, by(kept[-1])[0], by(one)[0]) for one in rest)
 
 
-def weighed(name: str, weight_name: str, weight: float, node: Contribution) -> Contribution:
+def weight_score(name: str, weight_name: str, weight: float, node: Contribution) -> Contribution:
     """Return weight × node."""
     return Contribution.of(name, "product", Contribution(weight_name, weight), node)
 
 
-def capped(name: str, node: Contribution) -> Contribution:
+def cap_score(name: str, node: Contribution) -> Contribution:
     """Return min(node, 1): the shares of a mix may add up to a hair more than 1 (law 5: clamped last)."""
     return Contribution.of(name, "minimum", node, _CEILING)

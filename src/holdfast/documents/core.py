@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 from holdfast.context.plan import check_hard
 from holdfast.documents.folder import check_path, is_folder, read_file
 from holdfast.documents.markdown import Node, Partition, Tier
-from holdfast.errors import InputError, shown
-from holdfast.ingest import Redact, fresh_units
-from holdfast.lifecycle.embedding import Indexing, embed_all
+from holdfast.errors import InputError, quote_value
+from holdfast.ingest import Redact, written_units
+from holdfast.lifecycle.embedding import EmbeddingPlan, embed_all
 from holdfast.lifecycle.forget import has_ended
-from holdfast.messages.checks import check_flag, check_given_text, check_location, check_name, choose, refuse_foreign
+from holdfast.messages.checks import check_flag, check_given_text, check_location, check_name, choose, refuse_binary
 from holdfast.settings import Settings
-from holdfast.store.contract import ALL, NO_HURRY, Analyse, DocumentChange, DocumentQuery, Store, look
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Analyse, DocumentChange, DocumentQuery, Store, read_once
 from holdfast.text.tokens import TokenCounter
-from holdfast.types import AuthoredText, Document, Draft, SourceLimits, Unit, View, Written
+from holdfast.types import AuthoredText, Document, Draft, SourceLimits, Unit, View, WriteResult
 from holdfast.types.contexts import Rules
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ _GONE = (FileNotFoundError, NotADirectoryError)
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class IngestContext:
     """What reading documents needs and does not own."""
 
     store: Store
     settings: Settings
     analyse: Analyse
-    indexing: Indexing
+    indexing: EmbeddingPlan
     counter: TokenCounter
     now: datetime
     redact: Redact | None = None
@@ -57,12 +57,16 @@ class Desk:
     def find(self, view: View, name: str, user: str | None) -> Document | None:
         """Return the document of a name that is kept for one user, or for everyone."""
         return next(
-            (one for one in look(self.store, view, lambda reading: reading.documents(name=name)) if one.user == user),
+            (
+                one
+                for one in read_once(self.store, view, lambda reading: reading.documents(name=name))
+                if one.user == user
+            ),
             None,
         )
 
 
-def document_name(desk: Desk, view: View, user: str | None, name: str | None, path: Path | None) -> str:
+def document_name(desk: IngestContext, view: View, user: str | None, name: str | None, path: Path | None) -> str:
     """Return how a document is called: by the name given, by the name its file has had, else by its file's.
 
     Two files of one name are told apart by as much of their paths as it takes.
@@ -71,7 +75,7 @@ def document_name(desk: Desk, view: View, user: str | None, name: str | None, pa
         return check_name("name", name) or ""
     if path is None:
         raise InputError("a text needs a name; pass name=…, so that ingesting it again replaces it")
-    kept = look(desk.store, view, lambda reading: reading.documents(bodies=False))
+    kept = read_once(desk.store, view, lambda reading: reading.documents(bodies=False))
     known = {one.name: one.path for one in kept if one.user == user}
     whole = Path.cwd() / path
     for called, where in known.items():
@@ -90,7 +94,7 @@ def _is_left_behind(kept: Document | None) -> bool:
 # ----------------------------------------------------------------------------------------------------------- units
 
 
-def unit_of(desk: Desk, document: Document, **fields: Any) -> Unit:  # noqa: ANN401 - the fields of a unit
+def unit_of(desk: IngestContext, document: Document, **fields: Any) -> Unit:  # noqa: ANN401 - the fields of a unit
     """Return a unit that a document says: its owner's, and of now unless `fields` say otherwise."""
     base = {
         "tenant": document.tenant,
@@ -103,20 +107,20 @@ def unit_of(desk: Desk, document: Document, **fields: Any) -> Unit:  # noqa: ANN
     return Unit(**{**base, **fields})
 
 
-def keep_units(desk: Desk, document: Document, units: Sequence[Unit]) -> list[Written]:
+def write_units(desk: IngestContext, document: Document, units: Sequence[Unit]) -> list[WriteResult]:
     """Remember what a document says; what an earlier reading had and this one has not expires."""
     gone = _gone(desk, document, {unit.id for unit in units})
     # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
     drafts = [Draft(unit, desk.analyse, id_given=True, document=document.name) for unit in (*units, *gone)]
     written = desk.store.put(drafts) if drafts else []
-    embed_all(fresh_units(drafts, written), desk.store, desk.indexing)
+    embed_all(written_units(drafts, written), desk.store, desk.indexing)
     return written[: len(units)]
 
 
-def _gone(desk: Desk, document: Document, present: set[str]) -> list[Unit]:
+def _gone(desk: IngestContext, document: Document, present: set[str]) -> list[Unit]:
     view = View(tenant=document.tenant, user=document.user or "", now=desk.now, reference_time=desk.now)
     with desk.store.reading(view) as reading:
-        parts = reading.propose(DocumentQuery(document.name), ALL, NO_HURRY).ids
+        parts = reading.propose(DocumentQuery(document.name), NO_LIMIT, NO_DEADLINE).ids
         known = reading.units([name for name in parts if name not in present])
     return [
         unit.evolve(expires_at=desk.now, recorded_time=desk.now)
@@ -137,12 +141,12 @@ def _partitioned(name: str, body: bytes, max_bytes: int) -> Partition:
     return partition(name, body, max_bytes=max_bytes)
 
 
-def drop_readings() -> None:
+def clear_parse_cache() -> None:
     """Let go of the partitions that are kept in memory: what was forgotten is not to be among them."""
     _partitioned.cache_clear()
 
 
-def ingest(desk: Desk, document: Document, view: View) -> list[Written]:
+def ingest(desk: IngestContext, document: Document, view: View) -> list[WriteResult]:
     """Keep a core document: its rules for every context, and what else it says as units.
 
     Raises:
@@ -151,9 +155,10 @@ def ingest(desk: Desk, document: Document, view: View) -> list[Written]:
     """
     if not _read(desk, document).nodes:
         raise InputError(
-            f"{shown(document.name)} has {len(document.body)} bytes and no content; write some text, or leave it out"
+            f"{quote_value(document.name)} has {len(document.body)} bytes and no content; write some text, or "
+            "leave it out"
         )
-    core = look(desk.store, view, lambda reading: reading.documents(core=True))
+    core = read_once(desk.store, view, lambda reading: reading.documents(core=True))
     others = [kept for kept in core if (kept.name, kept.user) != (document.name, document.user)]
     present = [*(_present(desk, other)[0] for other in others), document]
     hard = [text for one in present for text in _texts(_read(desk, one), "hard", one.name)]
@@ -161,12 +166,12 @@ def ingest(desk: Desk, document: Document, view: View) -> list[Written]:
     return _keep(desk, document)
 
 
-def rules(desk: Desk, view: View) -> Rules:
+def load_rules(desk: IngestContext, view: View) -> Rules:
     """Return the rules in force: each document as it now stands, in the order in which they were declared."""
     hard: list[AuthoredText] = []
     soft: list[AuthoredText] = []
     warnings: list[str] = []
-    core = look(desk.store, view, lambda reading: reading.documents(core=True))
+    core = read_once(desk.store, view, lambda reading: reading.documents(core=True))
     own = {kept.name for kept in core if kept.user is not None}
     for kept in core:
         document, warning = _follow(desk, kept)
@@ -184,21 +189,21 @@ def unit_id(document: Partition, node: Node) -> str:
     return f"{document.name}#{node.ordinal:06d}"
 
 
-def _read(desk: Desk, document: Document) -> Partition:
+def _read(desk: IngestContext, document: Document) -> Partition:
     return _partitioned(document.name, document.body, desk.settings.authored.max_bytes)
 
 
-def _keep(desk: Desk, document: Document) -> list[Written]:
+def _keep(desk: IngestContext, document: Document) -> list[WriteResult]:
     """Keep a document and those of its nodes that are no rules, nor blank, as units."""
     read = _read(desk, document)
     said = [one for one in read.nodes if one.tier == "variant" and one.kind != "heading" and one.text.strip()]
     # Units first: whoever is interrupted in between reads the document again, and finds it changed.
-    written = keep_units(desk, document, [_unit(desk, document, read, node) for node in said])
+    written = write_units(desk, document, [_unit(desk, document, read, node) for node in said])
     desk.store.mark([DocumentChange(document)])
     return written
 
 
-def _follow(desk: Desk, kept: Document) -> tuple[Document, str]:
+def _follow(desk: IngestContext, kept: Document) -> tuple[Document, str]:
     """Take in what a document's file now says, and return it; one whose units cannot be kept stays as it was."""
     document, warning = _present(desk, kept)
     if document.body == kept.body:
@@ -210,7 +215,7 @@ def _follow(desk: Desk, kept: Document) -> tuple[Document, str]:
     return document, warning
 
 
-def _present(desk: Desk, kept: Document) -> tuple[Document, str]:
+def _present(desk: IngestContext, kept: Document) -> tuple[Document, str]:
     """Return a document as its file now has it, and a word when that is not what somebody might expect.
 
     One whose file is empty or gone says nothing any more; one that cannot be read stays as it was.
@@ -247,7 +252,7 @@ def _texts(document: Partition, tier: Tier, label: str) -> list[AuthoredText]:
     ]
 
 
-def _unit(desk: Desk, document: Document, read: Partition, node: Node) -> Unit:
+def _unit(desk: IngestContext, document: Document, read: Partition, node: Node) -> Unit:
     return unit_of(
         desk,
         document,
@@ -262,15 +267,17 @@ def _unit(desk: Desk, document: Document, read: Partition, node: Node) -> Unit:
     )
 
 
-def make_document(desk: Desk, view: View, source: object, name: str | None, *, scope: str, core: bool) -> Document:
+def make_document(
+    desk: IngestContext, view: View, source: object, name: str | None, *, scope: str, core: bool
+) -> Document:
     """Return what is to be taken in: a file by its path, or a text or a file's bytes under a name."""
     path = check_path(check_location("source", source)) if isinstance(source, Path) else None
     if path is not None and is_folder(path):
-        raise InputError(f"{shown(str(path))} is a folder; take it in with ingest_folder")
+        raise InputError(f"{quote_value(str(path))} is a folder; take it in with ingest_folder")
     owner = None if choose("scope", scope, ("user", "global")) == "global" else view.user
     most = desk.settings.authored.max_bytes if check_flag("core", core) else SourceLimits().max_bytes
     if isinstance(source, bytes):
-        refuse_foreign(name or "")
+        refuse_binary(name or "")
     body = source if isinstance(source, bytes) else _read_given(source, path, most)
     called, place = document_name(desk, view, owner, name, path), str(path.resolve()) if path else ""
     body = desk.clean(body) if core else body

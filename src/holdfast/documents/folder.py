@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from holdfast.errors import InputError, shown
-from holdfast.messages.checks import refuse_foreign
+from holdfast.errors import InputError, quote_value
+from holdfast.messages.checks import refuse_binary
 from holdfast.types.outcomes import FolderReport, Progress
 
 # Of each file by its name: when it was written, how long it is, and which file it is.
@@ -65,7 +65,7 @@ def read_file(path: Path, most: int) -> bytes:
     Raises:
         InputError: it cannot be read, is no such file, is no text by its name, or does not hold still.
     """
-    refuse_foreign(path.name)
+    refuse_binary(path.name)
     for _ in range(_READINGS):
         try:
             _refuse_unreadable(path, path.stat(), most)  # a device may act when it is opened
@@ -75,10 +75,10 @@ def read_file(path: Path, most: int) -> bytes:
                 raw = read_all(file, most)
             after = path.stat()
         except OSError as error:
-            raise InputError(f"{shown(str(path))} cannot be read: {error.strerror}; check its name") from error
+            raise InputError(f"{quote_value(str(path))} cannot be read: {error.strerror}; check its name") from error
         if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size) and len(raw) == after.st_size:
             return raw
-    raise InputError(f"{shown(str(path))} changes while it is read; try again when its writer has finished")
+    raise InputError(f"{quote_value(str(path))} changes while it is read; try again when its writer has finished")
 
 
 def read_all(file: BinaryIO, most: int) -> bytes:
@@ -89,9 +89,9 @@ def read_all(file: BinaryIO, most: int) -> bytes:
 def _refuse_unreadable(path: Path, found: os.stat_result, most: int) -> None:
     """Refuse a pipe or device, which may never end, and a file that is larger than may be."""
     if not stat.S_ISREG(found.st_mode):
-        raise InputError(f"{shown(str(path))} is no regular file; name a file that holds text")
+        raise InputError(f"{quote_value(str(path))} is no regular file; name a file that holds text")
     if found.st_size > most:
-        raise InputError(f"{shown(str(path))} has {found.st_size:,} bytes, more than {most:,}; split it")
+        raise InputError(f"{quote_value(str(path))} has {found.st_size:,} bytes, more than {most:,}; split it")
 
 
 def check_path(path: Path) -> Path:
@@ -103,9 +103,11 @@ def check_path(path: Path) -> Path:
     try:
         whole = str(path.resolve())
     except RuntimeError as error:  # what Python 3.11 and 3.12 raise for a link that leads to itself
-        raise InputError(f"{shown(printable(str(path)))} is a link that leads to itself; name a file") from error
+        raise InputError(
+            f"{quote_value(printable(str(path)))} is a link that leads to itself; name a file"
+        ) from error
     if printable(whole) != whole:
-        raise InputError(f"the name {shown(printable(str(path)))} is not UTF-8; rename the file")
+        raise InputError(f"the name {quote_value(printable(str(path)))} is not UTF-8; rename the file")
     return path
 
 
@@ -164,7 +166,7 @@ def listing(folder: Folder) -> Listing:
         InputError: it is not a folder.
     """
     if not is_folder(folder.root):
-        raise InputError(f"{shown(str(folder.root))} is not a folder; name one, or a single file")
+        raise InputError(f"{quote_value(str(folder.root))} is not a folder; name one, or a single file")
     check_path(folder.root)
     found = Listing()
     for relative, path in _walk(folder, found.skipped):

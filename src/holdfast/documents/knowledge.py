@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from holdfast.documents import core as documents
-from holdfast.documents.core import Desk, keep_units, unit_of
+from holdfast.documents.core import IngestContext, unit_of, write_units
 from holdfast.documents.folder import Folder, listing, read_file
-from holdfast.errors import BudgetError, InputError, MissingExtraError, NotFoundError, shown
+from holdfast.errors import BudgetError, InputError, MissingExtraError, NotFoundError, quote_value
 from holdfast.messages.content import read_content
-from holdfast.store.contract import ALL, NO_HURRY, DocumentChange, DocumentQuery, DocumentRemoval, look
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, DocumentChange, DocumentQuery, DocumentRemoval, read_once
 from holdfast.text.facts import stated_facts
-from holdfast.text.names import Aliases, found_aliases
+from holdfast.text.names import Aliases, learned_aliases
 from holdfast.types import (
     Document,
     Fact,
@@ -22,10 +22,10 @@ from holdfast.types import (
     Source,
     SourceLimits,
     SourceUnit,
+    Surroundings,
     Unit,
     View,
-    Widened,
-    Written,
+    WriteResult,
     digest,
 )
 from holdfast.types.outcomes import FolderReport
@@ -34,7 +34,7 @@ _FROM_SOURCE = ("id", "text", "role", "topic", "claim", "procedure", "condition"
 _FROM_FILE_OF_UNITS = (*_FROM_SOURCE[1:], "utility_note", "fact", "valid_from", "valid_to", "metadata")
 
 
-def take_in(desk: Desk, document: Document) -> list[Written]:
+def ingest_document(desk: IngestContext, document: Document) -> list[WriteResult]:
     """Keep a document, and what it says as units.
 
     Raises:
@@ -44,35 +44,35 @@ def take_in(desk: Desk, document: Document) -> list[Written]:
     source = _read(desk, document)
     if desk.redact is not None and desk.redact(source.text) != source.text:
         raise InputError(
-            f"{shown(document.name)} holds what must not be kept, in a format that it cannot be taken out of; "
+            f"{quote_value(document.name)} holds what must not be kept, in a format that it cannot be taken out of; "
             "give it as text"
         )
     # Units first: whoever is interrupted in between reads the document again, and finds it changed.
-    written = keep_units(desk, document, units_of(desk, document, source))
+    written = write_units(desk, document, units_of(desk, document, source))
     desk.store.mark([DocumentChange(document)])
     return written
 
 
-def _read(desk: Desk, document: Document) -> Source:
+def _read(desk: IngestContext, document: Document) -> Source:
     # The readers of all formats take as long to import as half of the engine, and few programs read documents.
     from holdfast.documents.parser import read_source  # noqa: PLC0415 - see above
 
     return read_source(document.name, document.body, relations=desk.settings.symbolic.relations)
 
 
-def units_of(desk: Desk, document: Document, source: Source) -> list[Unit]:
+def units_of(desk: IngestContext, document: Document, source: Source) -> list[Unit]:
     """Return what a source says as units of its owner."""
     from holdfast.documents.parser import source_units  # noqa: PLC0415 - see `_read`
 
     if source.records:
         units = [_unit_of_record(desk, document, record) for record in source.records]
     else:
-        aliases = Aliases.of(found_aliases(source.text))
+        aliases = Aliases.of(learned_aliases(source.text))
         units = [_unit_of_piece(desk, document, unit, aliases) for unit in source_units(source)]
     return [unit.evolve(position=place) for place, unit in enumerate(units)]
 
 
-def _unit_of_piece(desk: Desk, document: Document, read: SourceUnit, aliases: Aliases) -> Unit:
+def _unit_of_piece(desk: IngestContext, document: Document, read: SourceUnit, aliases: Aliases) -> Unit:
     fields = {name: getattr(read, name) for name in _FROM_SOURCE}
     if read.at is not None:  # whoever has a wrong clock still did not write it later than now
         fields["event_time"] = min(read.at, desk.now)
@@ -90,7 +90,7 @@ def _fact_of_alias(unit: Unit, aliases: Aliases) -> Fact | None:
     return known[0] if len(known) == 1 and known != plain else None
 
 
-def _unit_of_record(desk: Desk, document: Document, record: Record) -> Unit:
+def _unit_of_record(desk: IngestContext, document: Document, record: Record) -> Unit:
     if record.unit is not None:
         given = record.unit
         # The document's name leads: an id of somebody else's unit cannot be taken over by a file.
@@ -105,7 +105,7 @@ def _unit_of_record(desk: Desk, document: Document, record: Record) -> Unit:
     return unit_of(desk, document, **{**fields, "id": f"{document.name}#{digest('message', record.line, said.text)}"})
 
 
-def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
+def ingest_folder(desk: IngestContext, folder: Folder, view: View) -> FolderReport:
     """Take in what has changed since last time, file by file; a file that is gone takes its units with it.
 
     A file that cannot be read is reported, and the others go on. Interrupted, it goes on where it stopped.
@@ -142,9 +142,9 @@ def take_in_folder(desk: Desk, folder: Folder, view: View) -> FolderReport:
     )
 
 
-def _own_documents(desk: Desk, folder: Folder, view: View) -> list[tuple[str, str]]:
+def _own_documents(desk: IngestContext, folder: Folder, view: View) -> list[tuple[str, str]]:
     """Return name and path of the documents that are kept for the owner of a folder."""
-    kept = look(desk.store, view, lambda reading: reading.documents(bodies=False))
+    kept = read_once(desk.store, view, lambda reading: reading.documents(bodies=False))
     return [(one.name, one.path) for one in kept if one.user == folder.user]
 
 
@@ -158,7 +158,7 @@ def _label(root: Path, kept: Sequence[tuple[str, str]]) -> str:
     return "/".join(parts)
 
 
-def _take_in_file(desk: Desk, document: Document, view: View) -> tuple[str, int]:
+def _take_in_file(desk: IngestContext, document: Document, view: View) -> tuple[str, int]:
     """Take in one document of a folder; one that was declared core stays core."""
     kept = desk.find(view, document.name, document.user)
     body = desk.clean(document.body)
@@ -167,23 +167,25 @@ def _take_in_file(desk: Desk, document: Document, view: View) -> tuple[str, int]
             desk.store.mark([DocumentChange(dataclasses.replace(kept, path=document.path, here=True))])
         owner = dataclasses.replace(view, user=document.user or "")
         lasting = DocumentQuery(document.name, ended=False)
-        return "unchanged", len(look(desk.store, owner, lambda reading: reading.propose(lasting, ALL, NO_HURRY).ids))
+        return "unchanged", len(
+            read_once(desk.store, owner, lambda reading: reading.propose(lasting, NO_LIMIT, NO_DEADLINE).ids)
+        )
     if kept is not None and kept.core:
         return "changed", len(documents.ingest(desk, dataclasses.replace(document, body=body, core=True), view))
     if kept is not None and not body.strip():  # emptied: it says nothing any more
-        keep_units(desk, kept, [])
+        write_units(desk, kept, [])
         desk.store.mark([DocumentChange(dataclasses.replace(document, body=body))])
         return "changed", 0
-    return ("changed" if kept else "added"), len(take_in(desk, document))
+    return ("changed" if kept else "added"), len(ingest_document(desk, document))
 
 
-def _remove_missing(desk: Desk, folder: Folder, view: View, root: Path, present: set[str]) -> Iterator[str]:
+def _remove_missing(desk: IngestContext, folder: Folder, view: View, root: Path, present: set[str]) -> Iterator[str]:
     """End the units of files that were taken in from this folder and are there no longer; yield their names in it."""
     for name, path in _own_documents(desk, folder, view):
         if not path.startswith(f"{root}{os.sep}") or path in present or Path(path).exists():
             continue
         if (document := desk.find(view, name, folder.user)) is not None:
-            keep_units(desk, document, [])
+            write_units(desk, document, [])
             desk.store.mark([DocumentRemoval(document)])
         yield Path(path).relative_to(root).as_posix()
 
@@ -191,23 +193,27 @@ def _remove_missing(desk: Desk, folder: Folder, view: View, root: Path, present:
 # ------------------------------------------------------------------------------------------------ widening
 
 
-def widen(desk: Desk, view: View, unit: Unit) -> Widened:
+def load_surroundings(desk: IngestContext, view: View, unit: Unit) -> Surroundings:
     """Return the section that a unit of a document stands in, from the document as it was last read.
 
     Raises:
         NotFoundError: the unit is of no document, or the document no longer has it.
     """
-    name = look(desk.store, view, lambda reading: reading.columns([unit.id], ("document",)))["document"][0]
+    name = read_once(desk.store, view, lambda reading: reading.columns([unit.id], ("document",)))["document"][0]
     kept = desk.find(view, name, unit.user) if name else None
     if kept is None:
-        raise NotFoundError(f"{shown(unit.id)} is of no document that is kept; only a document's unit can be widened")
+        raise NotFoundError(
+            f"{quote_value(unit.id)} is of no document that is kept; only a document's unit can be widened"
+        )
     source = _read(desk, kept)
     places = {one.id: piece for one, piece in zip(units_of(desk, kept, source), source.pieces, strict=True)}
     if unit.id not in places:
-        raise NotFoundError(f"{shown(name)} no longer says {shown(unit.id)}; ingest it again, or read its history")
+        raise NotFoundError(
+            f"{quote_value(name)} no longer says {quote_value(unit.id)}; ingest it again, or read its history"
+        )
     piece = places[unit.id]
     section = next(one for one in source.sections if one.id == piece.section)
-    return Widened(
+    return Surroundings(
         unit=unit,
         document=source.name,
         path=section.path,

@@ -18,8 +18,8 @@ from typing import Any, Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from holdfast.documents.pieces import LINE, Block, Leaf, LineSpan, Render, strip_place
-from holdfast.errors import InputError, shown
+from holdfast.documents.pieces import LINE, Block, LineSpan, Paragraph, Render, strip_span
+from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import check_name, decode_bytes
 from holdfast.settings import AuthoredSettings
 from holdfast.text.deontic import deontic
@@ -166,11 +166,13 @@ def partition(name: str, raw: bytes, *, max_bytes: int = _DEFAULTS.max_bytes) ->
     check_name("document name", name)
     if len(raw) > max_bytes:
         raise InputError(
-            f"{shown(name)} has {len(raw):,} bytes, more than authored.max_bytes = {max_bytes:,}; "
+            f"{quote_value(name)} has {len(raw):,} bytes, more than authored.max_bytes = {max_bytes:,}; "
             "split it, or raise the limit"
         )
     if b"\x00" in raw:
-        raise InputError(f"{shown(name)} holds a NUL byte at {raw.index(0)}; remove it, or save the file as UTF-8")
+        raise InputError(
+            f"{quote_value(name)} holds a NUL byte at {raw.index(0)}; remove it, or save the file as UTF-8"
+        )
     offset = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
     parsed = _parse(name, decode_bytes(name, raw, offset))
     return Partition(name, tuple(_nodes(parsed, offset)), parsed.targets)
@@ -217,7 +219,8 @@ def read_markdown(name: str, text: str) -> tuple[list[Block], tuple[str, ...], R
     for run in _BLANK_LINE.split(text):
         if run.count("[") - run.count("]") > _MOST_OPEN_BRACKETS:
             raise InputError(
-                f"{shown(name)} opens more than {_MOST_OPEN_BRACKETS:,} brackets in one paragraph and does not close "
+                f"{quote_value(name)} opens more than {_MOST_OPEN_BRACKETS:,} brackets in one paragraph and does "
+                "not close "
                 "them; if it is no Markdown, name it .txt"
             )
     parsed = _parse(name, text)
@@ -254,10 +257,10 @@ def _marker(parsed: _Parsed, run: _Run) -> str:
     return (found["bullet"] or found["stop"]) if found else ""
 
 
-def _leaves(text: str, places: Sequence[LineSpan], run: _Run) -> Iterator[Leaf]:
+def _leaves(text: str, places: Sequence[LineSpan], run: _Run) -> Iterator[Paragraph]:
     """Yield the leaves of a block, whatever is nested in it; a nested table is literal."""
     if run.kind == "front_matter":
-        yield Leaf(tuple(places[1:-1]), literal=True)
+        yield Paragraph(tuple(places[1:-1]), literal=True)
     top = (run.tokens[0].map or (0, 0))[0] if run.tokens else 0
     tables = 0
     for token in run.tokens:
@@ -266,13 +269,13 @@ def _leaves(text: str, places: Sequence[LineSpan], run: _Run) -> Iterator[Leaf]:
             continue
         first, end = token.map[0] - top, token.map[1] - top
         if token.type in ("table_open", "html_block"):
-            lines = tuple(strip_place(text, *line) for line in places[first:end])
-            yield Leaf(lines, literal=token.type == "table_open")
+            lines = tuple(strip_span(text, *line) for line in places[first:end])
+            yield Paragraph(lines, literal=token.type == "table_open")
         elif token.type == "inline" and not tables:
-            yield Leaf(tuple(_found(text, places[first:], token.content)))
+            yield Paragraph(tuple(_found(text, places[first:], token.content)))
         elif token.type in ("fence", "code_block"):
             below = places[first + (token.type == "fence") :]
-            yield Leaf(tuple(_found(text, below, token.content.removesuffix("\n"), blanks=False)), literal=True)
+            yield Paragraph(tuple(_found(text, below, token.content.removesuffix("\n"), blanks=False)), literal=True)
 
 
 def _found(text: str, places: Sequence[LineSpan], content: str, *, blanks: bool = True) -> Iterator[LineSpan]:
@@ -282,7 +285,7 @@ def _found(text: str, places: Sequence[LineSpan], content: str, *, blanks: bool 
         at = text.rfind(words, start, end)
         # Tabs may have been spread: then the whole line stands.
         yield (
-            (at, at + len(words)) if at >= 0 and words else strip_place(text, start, end if words.strip() else start)
+            (at, at + len(words)) if at >= 0 and words else strip_span(text, start, end if words.strip() else start)
         )
 
 
@@ -380,7 +383,9 @@ def _listed(name: str, value: str, below: Sequence[str]) -> Iterable[str]:
         uncommented = [_COMMENT.sub("", line) for line in (value[1:], *below)]
         flow, closed, _ = " ".join(uncommented).partition("]")
         if not closed:
-            raise InputError(f"hop_targets of {shown(name)} is {shown(value)} without an end; close it with ]")
+            raise InputError(
+                f"hop_targets of {quote_value(name)} is {quote_value(value)} without an end; close it with ]"
+            )
         return [_unquoted(part) for part in flow.split(",")]
     if value and not value.startswith("#"):
         return [_unquoted(value)]

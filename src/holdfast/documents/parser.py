@@ -21,7 +21,7 @@ from holdfast.documents.formats.zipped import read_docx, read_epub
 from holdfast.documents.markdown import read_markdown
 from holdfast.documents.pieces import SILENT, Extract, SourceText, condition_of, divide, role_of
 from holdfast.documents.records import Format, read_records, read_unit_records, read_units
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import MAX_NAME, check_name, decode_bytes
 from holdfast.messages.content import message_words
 from holdfast.text.questions import ACTS_FOR_ROLE
@@ -55,19 +55,23 @@ def read_source(name: str, body: bytes, *, limits: SourceLimits = _DEFAULTS, rel
     """
     check_name("source name", name)
     if len(name) > _MAX_SOURCE_NAME:
-        raise InputError(f"the source name {shown(name)} has {len(name)} characters; the most is {_MAX_SOURCE_NAME}")
+        raise InputError(
+            f"the source name {quote_value(name)} has {len(name)} characters; the most is {_MAX_SOURCE_NAME}"
+        )
     if len(body) > limits.max_bytes:
-        raise InputError(f"{shown(name)} has {len(body):,} bytes, more than {limits.max_bytes:,}; split it")
+        raise InputError(f"{quote_value(name)} has {len(body):,} bytes, more than {limits.max_bytes:,}; split it")
     media_type = kind_of(name, body)
     sha256 = hashlib.sha256(body).hexdigest()
     if media_type in ("application/jsonl", "application/json", "application/yaml"):
         return _read_records(name, media_type, sha256, decode(name, body), tuple(relations))
     source, extract, links = _read_extract(name, body, media_type, limits)
     if not extract.blocks:
-        raise InputError(f"{shown(name)} has {len(body)} bytes and no content; write some text, or leave it out")
+        raise InputError(
+            f"{quote_value(name)} has {len(body)} bytes and no content; write some text, or leave it out"
+        )
     if len(extract.text) > limits.max_bytes:
         raise InputError(
-            f"{shown(name)} holds {len(extract.text):,} characters, more than {limits.max_bytes:,}; split it"
+            f"{quote_value(name)} holds {len(extract.text):,} characters, more than {limits.max_bytes:,}; split it"
         )
     sections, pieces = divide(source, extract.blocks, extract.at)
     return Source(name, media_type, sha256, source.text, sections, pieces, links)
@@ -233,14 +237,16 @@ def kind_of(name: str, first_bytes: bytes) -> MediaType:
     is_pdf = _PDF_MARK in first_bytes[:_PDF_MARK_WITHIN]
     if named == "application/pdf" or (named is None and is_pdf):
         if not is_pdf:
-            raise InputError(f"{shown(name)} is not a PDF: it has no %PDF- mark; check the file, or rename it")
+            raise InputError(f"{quote_value(name)} is not a PDF: it has no %PDF- mark; check the file, or rename it")
         return "application/pdf"
     encoding, mark = _encoding(name, first_bytes)
     if first_bytes.startswith(_PDF_MARK):
-        raise InputError(f"{shown(name)} is a PDF by its content and {named} by its name; rename it to .pdf")
+        raise InputError(f"{quote_value(name)} is a PDF by its content and {named} by its name; rename it to .pdf")
     if encoding == "utf-8" and b"\x00" in first_bytes:
         at = first_bytes.index(0)
-        raise InputError(f"{shown(name)} holds a NUL byte at {at}, so it is no text; {_REMEDY}, or leave it out")
+        raise InputError(
+            f"{quote_value(name)} holds a NUL byte at {at}, so it is no text; {_REMEDY}, or leave it out"
+        )
     if named is not None:
         return named
     return "text/html" if _HTML_START.match(first_bytes[mark:]) else "text/plain"
@@ -255,7 +261,9 @@ def decode(name: str, body: bytes) -> str:
     encoding, mark = _encoding(name, body)
     text = decode_bytes(name, body, mark, encoding)
     if "\x00" in text:
-        raise InputError(f"{shown(name)} holds a NUL character at {text.index(chr(0))}; remove it, or {_REMEDY}")
+        raise InputError(
+            f"{quote_value(name)} holds a NUL character at {text.index(chr(0))}; remove it, or {_REMEDY}"
+        )
     return text
 
 
@@ -264,6 +272,6 @@ def _encoding(name: str, body: bytes) -> tuple[str, int]:
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             if encoding == "utf-32":
-                raise InputError(f"{shown(name)} is UTF-32 by its byte order mark; {_REMEDY}")
+                raise InputError(f"{quote_value(name)} is UTF-32 by its byte order mark; {_REMEDY}")
             return encoding, len(mark)
     return "utf-8", 0

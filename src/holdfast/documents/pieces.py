@@ -115,7 +115,7 @@ _DEFAULTS = SourceLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class Paragraph:
     """Lines that flow as one paragraph or, when `literal`, stand as they are written."""
 
     lines: tuple[LineSpan, ...]
@@ -132,7 +132,7 @@ class Block:
     """
 
     kind: BlockKind
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[Paragraph, ...]
     level: int = 0
     title: str = ""
     group: int = 0
@@ -161,7 +161,7 @@ class Extract:
     at: datetime | None = None
 
 
-class Sheet:
+class TextBuilder:
     """A text that a reader writes line by line, with its blocks."""
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ class Sheet:
 
     def head(self, title: str, level: int, at: datetime | None = None, by: str = "") -> None:
         """Add a heading."""
-        leaf = Leaf((self.write(title),))
+        leaf = Paragraph((self.write(title),))
         self.blocks.append(Block("heading", (leaf,), level=level, title=title, at=at, by=by))
 
     def take(self, text: str, blocks: Iterable[Block]) -> None:
@@ -196,7 +196,7 @@ def lines_of(text: str) -> list[LineSpan]:
     return [(found.start(), found.start() + len(found[0].rstrip("\r\n"))) for found in LINE.finditer(text)]
 
 
-def strip_place(text: str, start: int, end: int) -> LineSpan:
+def strip_span(text: str, start: int, end: int) -> LineSpan:
     """Return the place of a line without the blanks around it."""
     line = text[start:end]
     return (start + len(line) - len(line.lstrip()), start + len(line.rstrip())) if line.strip() else (start, start)
@@ -253,16 +253,16 @@ class SourceText:
                 kind = cast("PieceKind", block.kind)
                 yield Piece(kind, span.text, span.start, span.end, "", 0, lead, block.ordered)
 
-    def _content(self, leaf: Leaf) -> str:
+    def _content(self, leaf: Paragraph) -> str:
         return "\n".join(self.text[start:end] for start, end in leaf.lines)
 
-    def _words(self, leaf: Leaf) -> str:
+    def _words(self, leaf: Paragraph) -> str:
         content = self._content(leaf)
         if leaf.literal:
             return "\n".join(line.rstrip() for line in content.split("\n")).strip("\n")
         return self.render(content, ())[0][1]
 
-    def _atoms(self, leaf: Leaf, limit: int | None) -> Iterator[tuple[str, Span]]:
+    def _atoms(self, leaf: Paragraph, limit: int | None) -> Iterator[tuple[str, Span]]:
         """Yield what is never cut, a sentence or a literal line, each behind what stands between it and the last."""
         if leaf.literal:
             for start, end in leaf.lines:
@@ -277,7 +277,7 @@ class SourceText:
         ends = [place for place, _ in parts[1:]] + [len(content)]
         for number, ((place, words), end) in enumerate(zip(parts, ends, strict=True)):
             if words:
-                first, last = strip_place(content, place, end)
+                first, last = strip_span(content, place, end)
                 yield " " if number else "\n", Span(words, places(first), places(max(first, last - 1)) + 1)
 
 
@@ -444,6 +444,6 @@ def _table_pieces(source: SourceText, table: Block, lead: Span | None) -> Iterat
         yield from source.cut(table, lead)
         return
     if table.header:
-        names = source.whole(replace(table, leaves=(Leaf(rows[: table.header], literal=True),)))
+        names = source.whole(replace(table, leaves=(Paragraph(rows[: table.header], literal=True),)))
         lead = Span(f"{lead.text}\n{names.text}", lead.start, names.end) if lead else names
-    yield from source.cut(replace(table, leaves=(Leaf(rows[table.header :], literal=True),)), lead)
+    yield from source.cut(replace(table, leaves=(Paragraph(rows[table.header :], literal=True),)), lead)

@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn, Union, cast
 import yaml
 
 from holdfast.documents.pieces import lines_of, role_of
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import (
     MAX_METADATA_DEPTH,
     check_acts,
@@ -39,7 +39,7 @@ from holdfast.types import JSON, ROLES, AuthoredUnit, Fact, Record, Role, digest
 
 Format = Literal["json", "yaml"]
 Scalar = str | int | float | bool | None
-ParsedValue = Union[Scalar, list["Located"], dict[str, "Located"]]  # noqa: UP007 - the names are not there yet
+ParsedValue = Union[Scalar, list["LocatedValue"], dict[str, "LocatedValue"]]  # noqa: UP007 - the names are not there yet
 
 _RELATION = regex(r"^[A-Za-z_][A-Za-z0-9_-]*$")
 _DEFAULTS = IngestSettings()
@@ -48,7 +48,7 @@ _MAX_DEPTH = MAX_METADATA_DEPTH + 4
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedValue:
     """A value with its line, counted from 1, and its place in the text. One in a mapping has the line of its key."""
 
     value: ParsedValue
@@ -68,7 +68,7 @@ class Located:
 def _refuse(
     name: str, line: int, reason: str, field_name: str | None = None, cause: InputError | None = None
 ) -> NoReturn:
-    where = f"{shown(name)} line {line}" + (f", field {field_name}" if field_name else "")
+    where = f"{quote_value(name)} line {line}" + (f", field {field_name}" if field_name else "")
     raise InputError(f"{where}: {reason}") from cause
 
 
@@ -93,10 +93,12 @@ def read_records(
     return tuple(records)
 
 
-def _record(given: Located, reader: _UnitReader) -> Record:
+def _record(given: LocatedValue, reader: _UnitReader) -> Record:
     place = (given.line, given.start, given.end)
     if not isinstance(given.value, dict):
-        reason = f'{shown(given.plain())} is not a record; write an object, as in {{"role": "user", "content": …}}'
+        reason = (
+            f'{quote_value(given.plain())} is not a record; write an object, as in {{"role": "user", "content": …}}'
+        )
         _refuse(reader.name, given.line, reason)
     if not given.value.keys() & {"content", "tool_calls"}:
         return Record(*place, unit=reader.read(given))
@@ -133,7 +135,7 @@ def read_units(
     return tuple(record.unit for record in records if record.unit is not None)
 
 
-def _entries(name: str, root: Located) -> tuple[Sequence[Located], tuple[str, ...]]:
+def _entries(name: str, root: LocatedValue) -> tuple[Sequence[LocatedValue], tuple[str, ...]]:
     found = root
     declared: tuple[str, ...] = ()
     if isinstance(root.value, dict):
@@ -143,7 +145,7 @@ def _entries(name: str, root: Located) -> tuple[Sequence[Located], tuple[str, ..
         if "relations" in root.value:
             listed = root.value["relations"]
             declared = _locate(name, listed.line, "relations", lambda: _check_relations(listed.plain()))
-        found = root.value.get("units", Located(None, root.line, root.start, root.end))
+        found = root.value.get("units", LocatedValue(None, root.line, root.start, root.end))
     if not isinstance(found.value, list) or not found.value:
         _refuse(name, found.line, "missing or empty; give a list of units", "units")
     return found.value, declared
@@ -156,7 +158,7 @@ def _check_relations(given: JSON) -> tuple[str, ...]:
     relations = []
     for relation in check_list("relations", given):
         if not isinstance(relation, str) or not _RELATION.fullmatch(relation):
-            raise InputError(f"{shown(relation)} is no relation; a relation is one word, as in mentored_by")
+            raise InputError(f"{quote_value(relation)} is no relation; a relation is one word, as in mentored_by")
         relations.append(relation)
     return tuple(relations)
 
@@ -207,14 +209,14 @@ class _UnitReader:
     def __post_init__(self) -> None:
         _check_relations(list(self.relations))
 
-    def read(self, given: Located) -> AuthoredUnit:
+    def read(self, given: LocatedValue) -> AuthoredUnit:
         """Return one unit.
 
         Raises:
             InputError: a field is unknown, missing, or not what it should be; the message names line and field.
         """
         if not isinstance(given.value, dict):
-            _refuse(self.name, given.line, f"{shown(given.plain())} is not a unit; give its fields by name")
+            _refuse(self.name, given.line, f"{quote_value(given.plain())} is not a unit; give its fields by name")
         values = {name: self._check(name, value) for name, value in given.value.items()}
         lines = {name: value.line for name, value in given.value.items()}
         self._refuse_first(_statement_problems(values), lines, given.line)
@@ -222,7 +224,7 @@ class _UnitReader:
         statement = values.get("procedure") or values.get("claim") or values["text"]
         unit_id = values.get("id") or self._derive_id(role, values.get("topic", ""), statement)
         if unit_id in self._lines:
-            reason = f"{shown(unit_id)} is taken by line {self._lines[unit_id]}"
+            reason = f"{quote_value(unit_id)} is taken by line {self._lines[unit_id]}"
             _refuse(self.name, lines.get("id", given.line), reason, "id")
         self._lines[unit_id] = given.line
         self._refuse_first(_other_problems(values, self.relations), lines, given.line)
@@ -239,7 +241,7 @@ class _UnitReader:
             **{name: values[name] for name in _AS_GIVEN if name in values},
         )
 
-    def _check(self, name: str, given: Located) -> Any:  # noqa: ANN401 - each field has its type
+    def _check(self, name: str, given: LocatedValue) -> Any:  # noqa: ANN401 - each field has its type
         check = UNIT_FIELDS.get(name)
         if check is None:
             _refuse(self.name, given.line, f"no such field; a unit has {', '.join(UNIT_FIELDS)}", name)
@@ -299,9 +301,11 @@ def _other_problems(values: Mapping[str, Any], relations: Collection[str]) -> It
             yield name, given[0], f"missing beside {' and '.join(given)}; a fact has all three"
     relation = values.get("relation", "uses")
     if not _RELATION.fullmatch(relation):
-        yield "relation", "relation", f"{shown(relation)} is not one plain word"
+        yield "relation", "relation", f"{quote_value(relation)} is not one plain word"
     if relation.casefold() not in {known.casefold() for known in (*RELATIONS, *relations)}:
-        known = f"unknown relation {shown(relation)}; use one of {', '.join(RELATIONS)}, or declare it in relations"
+        known = (
+            f"unknown relation {quote_value(relation)}; use one of {', '.join(RELATIONS)}, or declare it in relations"
+        )
         yield "relation", "relation", known
 
 
@@ -318,7 +322,7 @@ _SCALAR = regex(r'["0-9tfn]|-\d')
 _DECODER = json.JSONDecoder()
 
 
-def read_json(name: str, text: str, *, start: int = 0, end: int | None = None, line: int = 1) -> Located:
+def read_json(name: str, text: str, *, start: int = 0, end: int | None = None, line: int = 1) -> LocatedValue:
     """Return the JSON value in `text`, or in the part of it between two places, whose first line is `line`.
 
     Raises:
@@ -348,7 +352,7 @@ class _JsonReader:
         found = _SPACE.match(self.text, at)
         return found.end() if found else at
 
-    def value(self, at: int, depth: int, line: int | None) -> tuple[Located, int]:
+    def value(self, at: int, depth: int, line: int | None) -> tuple[LocatedValue, int]:
         """Return the value at a place and where it ends; `line` is its key's."""
         if depth > _MAX_DEPTH:
             self.refuse(at, f"nested more than {_MAX_DEPTH} deep; flatten it")
@@ -361,9 +365,9 @@ class _JsonReader:
         elif _SCALAR.match(self.text, at):
             content, end = self._scalar(at)
         else:
-            found = shown(self.text[at : at + 10]) if first else "the end"
+            found = quote_value(self.text[at : at + 10]) if first else "the end"
             self.refuse(at, f"{found} where a value should be; write text in double quotes")
-        return Located(content, line or self.line(at), self._offset + at, self._offset + end), end
+        return LocatedValue(content, line or self.line(at), self._offset + at, self._offset + end), end
 
     def _scalar(self, at: int) -> tuple[Any, int]:
         try:
@@ -373,8 +377,8 @@ class _JsonReader:
         except ValueError as error:  # a number of thousands of digits
             self.refuse(at, str(error))
 
-    def _sequence(self, at: int, depth: int) -> tuple[list[Located], int]:
-        items: list[Located] = []
+    def _sequence(self, at: int, depth: int) -> tuple[list[LocatedValue], int]:
+        items: list[LocatedValue] = []
         at = self.skip(at + 1)
         while self.text[at : at + 1] != "]":
             item, at = self.value(at, depth + 1, None)
@@ -382,8 +386,8 @@ class _JsonReader:
             at = self._next(at, "]")
         return items, at + 1
 
-    def _mapping(self, at: int, depth: int) -> tuple[dict[str, Located], int]:
-        found: dict[str, Located] = {}
+    def _mapping(self, at: int, depth: int) -> tuple[dict[str, LocatedValue], int]:
+        found: dict[str, LocatedValue] = {}
         at = self.skip(at + 1)
         while self.text[at : at + 1] != "}":
             line = self.line(at)
@@ -392,7 +396,7 @@ class _JsonReader:
             key, at = self._scalar(at)
             at = self.skip(at)
             if self.text[at : at + 1] != ":":
-                self.refuse(at, f"a colon should follow {shown(key)}")
+                self.refuse(at, f"a colon should follow {quote_value(key)}")
             value, at = self.value(self.skip(at + 1), depth + 1, line)
             if key in found:
                 _refuse(self.name, line, f"field {key}: given twice; keep one")
@@ -415,14 +419,14 @@ class _JsonReader:
 # -------------------------------------------------------------------------------------------------------------- YAML
 
 
-def read_yaml(name: str, text: str) -> Located:
+def read_yaml(name: str, text: str) -> LocatedValue:
     """Return the YAML value in `text`.
 
     Raises:
         InputError: it is not YAML, or uses what is refused here; the message names the line.
     """
     if not text.strip():
-        return Located(None, 1, 0, 0)
+        return LocatedValue(None, 1, 0, 0)
     try:
         return _YamlReader(name, text).document()
     except yaml.MarkedYAMLError as error:
@@ -441,11 +445,11 @@ class _YamlReader:
         self._name = name
         self._loader = yaml.SafeLoader(text)
 
-    def document(self) -> Located:
+    def document(self) -> LocatedValue:
         """Return the one document of a stream."""
         self._next()  # the stream
         if isinstance(self._next(), yaml.StreamEndEvent):
-            return Located(None, 1, 0, 0)
+            return LocatedValue(None, 1, 0, 0)
         found = self._value(self._next(), 0, None)
         self._next()
         event = self._next()
@@ -460,14 +464,14 @@ class _YamlReader:
             reason = f"not YAML: an escape for no character ({error}); correct it"
             _refuse(self._name, self._loader.line + 1, reason)
 
-    def _value(self, event: yaml.Event, depth: int, line: int | None) -> Located:
+    def _value(self, event: yaml.Event, depth: int, line: int | None) -> LocatedValue:
         line = line or _mark(event).line + 1
         if depth > _MAX_DEPTH:
             _refuse(self._name, line, f"nested more than {_MAX_DEPTH} deep; flatten it")
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             _refuse(self._name, line, "anchors and aliases are not taken; write the value out")
         if tag := getattr(event, "tag", None):
-            _refuse(self._name, line, f"the tag {shown(tag)} is not taken; leave it out")
+            _refuse(self._name, line, f"the tag {quote_value(tag)} is not taken; leave it out")
         content: ParsedValue
         last = event
         if isinstance(event, yaml.ScalarEvent):
@@ -478,14 +482,14 @@ class _YamlReader:
                 content.append(self._value(last, depth + 1, None))
         else:
             content, last = self._mapping(depth)
-        return Located(content, line, _mark(event).index, _mark(last, end=True).index)
+        return LocatedValue(content, line, _mark(event).index, _mark(last, end=True).index)
 
-    def _mapping(self, depth: int) -> tuple[dict[str, Located], yaml.Event]:
-        found: dict[str, Located] = {}
+    def _mapping(self, depth: int) -> tuple[dict[str, LocatedValue], yaml.Event]:
+        found: dict[str, LocatedValue] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._value(event, depth + 1, None)
             if not isinstance(key.value, str):
-                _refuse(self._name, key.line, f"the name {shown(key.plain())} is not text; put it in quotes")
+                _refuse(self._name, key.line, f"the name {quote_value(key.plain())} is not text; put it in quotes")
             if key.value in found:
                 _refuse(self._name, key.line, f"field {key.value}: given twice; keep one")
             found[key.value] = self._value(self._next(), depth + 1, key.line)
@@ -501,7 +505,7 @@ class _YamlReader:
             construct = getattr(self._loader, f"construct_yaml_{kind}")
             return cast("Scalar", construct(yaml.ScalarNode(tag, event.value)))
         except ValueError:  # "0x_", or a number of thousands of digits
-            _refuse(self._name, line, f"{shown(event.value)} is no number; put it in quotes")
+            _refuse(self._name, line, f"{quote_value(event.value)} is no number; put it in quotes")
 
 
 def _mark(event: yaml.Event, *, end: bool = False) -> yaml.Mark:

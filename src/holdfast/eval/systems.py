@@ -21,17 +21,17 @@ from Stemmer import Stemmer
 
 from holdfast.context.pack import fill
 from holdfast.context.plan import ContextRequest, plan_tail
-from holdfast.errors import InputError, MissingExtraError, SettingsError, shown
+from holdfast.errors import InputError, MissingExtraError, SettingsError, quote_value
 from holdfast.eval.data import DatasetMessage, GoldQuestion, Haystack, Prompt, Ranking, System, SystemReader
 from holdfast.kernels import Floats
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.openers import temporary_store
-from holdfast.settings import PROFILES, AssemblySettings, Settings, Unread
+from holdfast.settings import PROFILES, AssemblySettings, RawValue, Settings
 from holdfast.text.questions import without_names
 from holdfast.text.tokens import estimate
 from holdfast.types import Compaction, Unit
-from holdfast.types.contexts import Recalled
+from holdfast.types.contexts import RecalledUnit
 
 # ---------------------------------------------------------------------------------------------- the product
 
@@ -241,7 +241,7 @@ class _BaselineReader:
     def prompts(self, question: GoldQuestion, budgets: Sequence[int]) -> Mapping[int, Prompt]:
         """Render the ranking as the product renders what it recalls, skipping what does not fit."""
         by_id = {message.id: message for message in self.haystack.messages}
-        ranked = [Recalled(as_unit(by_id[item]), 0.0) for item in self.rank(question).ids[:_MOST_RENDERED]]
+        ranked = [RecalledUnit(as_unit(by_id[item]), 0.0) for item in self.rank(question).ids[:_MOST_RENDERED]]
         found = {}
         for budget in budgets:
             plan = plan_tail(ContextRequest(budget, estimate, AssemblySettings(packing="skip")))
@@ -286,7 +286,9 @@ class _Documents:
         if lexical is None or dense is None:
             only = dense if lexical is None else lexical
             if only is None:
-                raise InputError(f"baseline {shown(self.recipe.name)} has neither words nor vectors; give it one")
+                raise InputError(
+                    f"baseline {quote_value(self.recipe.name)} has neither words nor vectors; give it one"
+                )
             return only
         if self.recipe.fusion == "rrf":
             return 1.0 / (_RRF + _ranks(lexical)) + 1.0 / (_RRF + _ranks(dense))
@@ -405,7 +407,7 @@ def switch_off(settings: Settings, names: Sequence[str]) -> Settings:
     """
     for name in names:
         if name not in SWITCHES:
-            raise SettingsError(f"there is no switch {shown(name)}; choose from {', '.join(SWITCHES)}")
+            raise SettingsError(f"there is no switch {quote_value(name)}; choose from {', '.join(SWITCHES)}")
         if not SWITCHES[name]:
             settings = _drop_strategy(settings, name)
         for key, value in SWITCHES[name].items():
@@ -504,7 +506,8 @@ def _switch_off_each(settings: Settings, off: Sequence[str], profile: str) -> Se
         changed = switch_off(settings, [name])
         if not differ(settings, changed, profile):
             raise SettingsError(
-                f"switching off {shown(name)} changes nothing in profile {profile}; leave it out, or choose another"
+                f"switching off {quote_value(name)} changes nothing in profile {profile}; leave it out, or "
+                "choose another"
             )
         settings = changed
     return settings
@@ -522,7 +525,7 @@ def _build_variants(
     for values in product(*tune.values()) if tune else ():
         keys = dict(zip(tune, values, strict=True))
         name = " ".join(f"{key}={value}" for key, value in keys.items())
-        changed = Settings.load({**overrides, **{key: Unread(value) for key, value in keys.items()}})
+        changed = Settings.load({**overrides, **{key: RawValue(value) for key, value in keys.items()}})
         variants.append(Product(name, switch_off(changed, off), profile))
     return list({variant.name: variant for variant in variants}.values())
 
@@ -531,20 +534,22 @@ def _find_baseline(name: str) -> System:
     if name == REFERENCE:
         return Product(REFERENCE, Settings.reference())
     if name not in BASELINES:
-        raise InputError(f"there is no baseline {shown(name)}; choose from {', '.join([*BASELINES, REFERENCE])}, all")
+        raise InputError(
+            f"there is no baseline {quote_value(name)}; choose from {', '.join([*BASELINES, REFERENCE])}, all"
+        )
     return BASELINES[name]
 
 
-def read_assignments(given: Sequence[str]) -> dict[str, Unread]:
+def read_assignments(given: Sequence[str]) -> dict[str, RawValue]:
     """Read KEY=VALUE pairs.
 
     Raises:
         SettingsError: one of them is not a pair.
     """
-    pairs: dict[str, Unread] = {}
+    pairs: dict[str, RawValue] = {}
     for text in given:
         key, sign, value = text.partition("=")
         if not sign or not key:
-            raise SettingsError(f"{shown(text)} is not KEY=VALUE; write it as lexical.b=0.35")
-        pairs[key.strip()] = Unread(value.strip())
+            raise SettingsError(f"{quote_value(text)} is not KEY=VALUE; write it as lexical.b=0.35")
+        pairs[key.strip()] = RawValue(value.strip())
     return pairs

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import NotFoundError
-from holdfast.integrations.host_messages import HostMessage, MemorySource, as_turn, missing, open_memory
+from holdfast.integrations.host_messages import HostMessage, MemorySource, as_turn, missing_package, open_memory
 from holdfast.types import Author, Hit, digest, iso
 
 try:
@@ -20,7 +20,7 @@ try:
     from google.adk.sessions import Session
     from google.genai.types import Content, Part
 except ImportError as error:
-    raise missing("adk", error) from error
+    raise missing_package("adk", error) from error
 
 _USER = "user"
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from holdfast.arguments import OwnerOptions
-from holdfast.errors import HoldfastError, InputError, NotFoundError, shown
-from holdfast.integrations.host_messages import MOST_WORDS, MemorySource, missing, open_memory
+from holdfast.errors import HoldfastError, InputError, NotFoundError, quote_value
+from holdfast.integrations.host_messages import MOST_WORDS, MemorySource, missing_package, open_memory
 from holdfast.types import JSON, Unit
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class MemoryFiles:
         given = {name: value for name, value in command.items() if value is not None}
         name = given.pop("command", None)
         if name not in verbs:
-            raise InputError(f"there is no command {shown(name)}; use one of {', '.join(verbs)}")
+            raise InputError(f"there is no command {quote_value(name)}; use one of {', '.join(verbs)}")
         try:
             called = inspect.signature(verbs[name]).bind(**given)
         except TypeError as error:
@@ -220,7 +220,7 @@ def _check_path(path: object) -> str:
         InputError: it is none, or leads out of there, also when it is written with `%2e` or a backslash.
     """
     if not isinstance(path, str):
-        raise InputError(f"a path is text, not {shown(path)}")
+        raise InputError(f"a path is text, not {quote_value(path)}")
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise InputError(f"Path must start with {ROOT}, got: {path}")
     steps = unquote(path).replace("\\", "/").split("/")
@@ -238,7 +238,7 @@ def _check_file(path: object) -> str:
 
 def _check_text(what: str, text: object) -> str:
     if not isinstance(text, str):
-        raise InputError(f"{what} is text, not {shown(text)}")
+        raise InputError(f"{what} is text, not {quote_value(text)}")
     return text
 
 
@@ -301,7 +301,7 @@ def memory_tool(
     try:
         from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError  # noqa: PLC0415 - the rest needs no SDK
     except ImportError as error:
-        raise missing("anthropic", error) from error
+        raise missing_package("anthropic", error) from error
     files = MemoryFiles(memory, user=user, agent=agent, tenant=tenant)
 
     def run(_tool: object, command: Any) -> str:  # noqa: ANN401 - a model of the SDK's

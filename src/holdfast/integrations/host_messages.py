@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from holdfast.arguments import OwnerOptions
 from holdfast.client.asynchronous import AsyncMemory
-from holdfast.errors import InputError, MissingExtraError, shown
+from holdfast.errors import InputError, MissingExtraError, quote_value
 from holdfast.memory import Memory
 from holdfast.types import JSON, Author, Unit
 
@@ -99,11 +99,11 @@ def open_memory(source: object) -> Memory:
     if isinstance(source, Memory):
         return source
     if not isinstance(source, str | Path):
-        raise InputError(f"memory = {shown(source)} is no memory; give an open Memory, a path or an address")
+        raise InputError(f"memory = {quote_value(source)} is no memory; give an open Memory, a path or an address")
     return Memory.open(source)
 
 
-def missing(extra: str, error: ImportError) -> MissingExtraError:
+def missing_package(extra: str, error: ImportError) -> MissingExtraError:
     """Return the error of an adapter whose framework is not installed."""
     return MissingExtraError(
         f"this adapter needs a library that is not installed ({error}); "

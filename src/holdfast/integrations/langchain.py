@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.integrations.host_messages import HostMessage, MemorySource, Transcript, missing, open_memory
+from holdfast.integrations.host_messages import HostMessage, MemorySource, Transcript, missing_package, open_memory
 from holdfast.memory import Memory
 from holdfast.messages.content import message_words
 from holdfast.types import Hit, iso
@@ -18,7 +18,7 @@ try:
     from langchain_core.retrievers import BaseRetriever
     from pydantic import ConfigDict, field_validator
 except ImportError as error:
-    raise missing("langchain", error) from error
+    raise missing_package("langchain", error) from error
 
 _ROLES = {"ai": "assistant", "assistant": "assistant", "tool": "tool", "function": "tool", "system": "system"}
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from holdfast.arguments import OwnerOptions
-from holdfast.errors import FilterError, NotFoundError, shown
-from holdfast.integrations.host_messages import MOST_WORDS, MemorySource, missing, open_memory
+from holdfast.errors import FilterError, NotFoundError, quote_value
+from holdfast.integrations.host_messages import MOST_WORDS, MemorySource, missing_package, open_memory
 from holdfast.types import JSON, Unit, digest
 
 try:
@@ -29,7 +29,7 @@ try:
         validate_op_namespace,
     )
 except ImportError as error:
-    raise missing("langgraph", error) from error
+    raise missing_package("langgraph", error) from error
 
 ItemKey = tuple[tuple[str, ...], str]
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
@@ -211,7 +211,9 @@ def _conditions(wanted: Mapping[str, Any], inside: tuple[str, ...]) -> list[JSON
     found: list[JSON] = []
     for name, value in wanted.items():
         if not isinstance(name, str) or not name or "." in name:
-            raise FilterError(f"a filter on the key {shown(name)} cannot be answered; keys are text without periods")
+            raise FilterError(
+                f"a filter on the key {quote_value(name)} cannot be answered; keys are text without periods"
+            )
         place = (*inside, name)
         path = ".".join(("metadata", "langgraph", "value", *place))
         if not isinstance(value, Mapping):
@@ -226,7 +228,7 @@ def _conditions(wanted: Mapping[str, Any], inside: tuple[str, ...]) -> list[JSON
 def _operator(name: str, operator: str) -> str:
     if operator not in _OPERATORS:
         raise FilterError(
-            f"{shown(operator)} on {shown(name)} is not an operator; use one of {', '.join(_OPERATORS)}"
+            f"{quote_value(operator)} on {quote_value(name)} is not an operator; use one of {', '.join(_OPERATORS)}"
         )
     return _OPERATORS[operator]
 

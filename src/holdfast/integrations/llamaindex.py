@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import BudgetError
-from holdfast.integrations.host_messages import HostMessage, as_turn, missing, open_memory
+from holdfast.integrations.host_messages import HostMessage, as_turn, missing_package, open_memory
 from holdfast.memory import Memory
 from holdfast.messages.content import message_words
 
@@ -17,7 +17,7 @@ try:
     from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_validator
     from llama_index.core.memory import BaseMemoryBlock
 except ImportError as error:
-    raise missing("llamaindex", error) from error
+    raise missing_package("llamaindex", error) from error
 
 ChatMessages = list[dict[str, Any]]
 

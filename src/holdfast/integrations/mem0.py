@@ -20,7 +20,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import quote, unquote
 
 from holdfast.arguments import Filters
-from holdfast.errors import FilterError, InputError, NotFoundError, shown
+from holdfast.errors import FilterError, InputError, NotFoundError, quote_value
 from holdfast.integrations.host_messages import open_memory
 from holdfast.memory import Memory as Holdfast
 from holdfast.types import Hit, Unit, iso
@@ -219,7 +219,9 @@ class Memory:
         try:
             return self.memory.get(name, user=owner)
         except NotFoundError as error:
-            raise InputError(f"Memory with id {shown(memory_id)} not found; give one as search returns it") from error
+            raise InputError(
+                f"Memory with id {quote_value(memory_id)} not found; give one as search returns it"
+            ) from error
 
 
 def _offload(
@@ -275,7 +277,7 @@ def _public_id(owner: str, unit: Unit) -> str:
 def _private_id(memory_id: object) -> tuple[str, str]:
     owner, slash, name = memory_id.partition("/") if isinstance(memory_id, str) else ("", "", "")
     if not (slash and owner and name):
-        raise InputError(f"{shown(memory_id)} is not the id of a memory; give one as add or search returns it")
+        raise InputError(f"{quote_value(memory_id)} is not the id of a memory; give one as add or search returns it")
     return unquote(owner), name
 
 
@@ -311,7 +313,9 @@ def _read_config(config: object) -> tuple[str | Path | None, str | None]:
     given = config if isinstance(config, Mapping) else {}
     own = given.get("holdfast") or {}
     if not isinstance(config, Mapping) or not isinstance(own, Mapping):
-        raise InputError(f'config = {shown(config)} is not understood; give {{"holdfast": {{"path": "memory.db"}}}}')
+        raise InputError(
+            f'config = {quote_value(config)} is not understood; give {{"holdfast": {{"path": "memory.db"}}}}'
+        )
     if others := sorted(set(given) - {"holdfast"}):
         log.info("mem0's configuration of %s is not used: Holdfast has its own", ", ".join(others))
     return own.get("path"), own.get("token")
@@ -324,7 +328,7 @@ def _check_ids(ids: Mapping[str, object]) -> dict[str, str | None]:
         raise InputError("at least one of user_id, agent_id and run_id is needed; a memory always belongs to someone")
     for name, value in checked.items():
         if value is not None and not value:
-            raise InputError(f"{name} = {shown(ids[name])} is blank; name somebody, or leave it out")
+            raise InputError(f"{name} = {quote_value(ids[name])} is blank; name somebody, or leave it out")
     return checked
 
 
@@ -335,7 +339,7 @@ def _read_filters(filters: Filters | None, ids: Mapping[str, object]) -> tuple[s
         [(key, value)] = one.items()
         if key in _IDS and not isinstance(value, Mapping) and value != "*":
             if named.setdefault(key, value) != value:
-                raise InputError(f"{key} is both {shown(named[key])} and {shown(value)}; keep one")
+                raise InputError(f"{key} is both {quote_value(named[key])} and {quote_value(value)}; keep one")
         else:
             conditions.append(_condition(key, value))
     checked = _check_ids({name: named.get(name) for name in _IDS})
@@ -353,7 +357,7 @@ def _flat(filters: Filters) -> list[dict[str, Any]]:
 
 def _listed(key: str, value: object) -> list[Filters]:
     if not isinstance(value, list | tuple) or not value or not all(isinstance(one, Mapping) for one in value):
-        raise FilterError(f"{key} takes a list of filters, not {shown(value)}")
+        raise FilterError(f"{key} takes a list of filters, not {quote_value(value)}")
     return list(value)
 
 
@@ -378,7 +382,8 @@ def _comparison(name: str, operator: str, operand: object) -> dict[str, Any]:
         return {"not": {name: {"in": operand}}}
     if operator not in _COMPARISONS:
         raise FilterError(
-            f"{shown(operator)} is not an operator here; use one of {', '.join((*_COMPARISONS, 'nin', *_JUNCTIONS))}"
+            f"{quote_value(operator)} is not an operator here; use one of "
+            f"{', '.join((*_COMPARISONS, 'nin', *_JUNCTIONS))}"
         )
     return {name: {operator: operand}}
 
@@ -400,5 +405,5 @@ def _end_of(day: object) -> datetime | None:
     try:
         read = day if isinstance(day, date) else date.fromisoformat(str(day))
     except ValueError as error:
-        raise InputError(f"expiration_date = {shown(day)} is not a day; give one as 2026-12-31") from error
+        raise InputError(f"expiration_date = {quote_value(day)} is not a day; give one as 2026-12-31") from error
     return datetime.fromisoformat(f"{read.isoformat()[:10]}T00:00:00+00:00") + timedelta(days=1)

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
-from holdfast.integrations.host_messages import HostMessage, MemorySource, Transcript, missing, open_memory
+from holdfast.integrations.host_messages import HostMessage, MemorySource, Transcript, missing_package, open_memory
 from holdfast.messages.content import message_words
 
 try:
     from agents.items import TResponseInputItem
     from agents.memory import SessionSettings
 except ImportError as error:
-    raise missing("openai-agents", error) from error
+    raise missing_package("openai-agents", error) from error
 
 
 class HoldfastSession:

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 
 from holdfast.arguments import OwnerOptions, zone_of
 from holdfast.errors import InputError, NotFoundError
-from holdfast.integrations.host_messages import MemorySource, missing, open_memory
+from holdfast.integrations.host_messages import MemorySource, missing_package, open_memory
 from holdfast.text.quotes import BoundedText, named
 
 try:
@@ -29,7 +29,7 @@ try:
         UserPromptPart,
     )
 except ImportError as error:
-    raise missing("pydantic-ai", error) from error
+    raise missing_package("pydantic-ai", error) from error
 
 # Marks the part that holds a context: it is replaced at the next request, and is nothing that somebody said.
 _MARK = {"holdfast": "context"}

@@ -15,7 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.kernels.triples import Expired, Facts, Neighbourhood, QueryTerms, Reach, StatedFact, TripleKey, explore
+from holdfast.kernels.triples import (
+    Expired,
+    Facts,
+    Neighbourhood,
+    QueryTerms,
+    SearchLimits,
+    StatedFact,
+    TripleKey,
+    explore,
+)
 
 # A lookup gives at most this many facts, the best first: as many as may be derived at all.
 _JOINED = 64
@@ -69,7 +78,7 @@ PREFERRED = ("relevant_for", "has_capability", "depends_on", "causes")
 class Limits:
     """How much a closure may derive and show, and what makes a proof count (C8)."""
 
-    reach: Reach = field(default_factory=Reach)
+    reach: SearchLimits = field(default_factory=SearchLimits)
     depth: int = 3
     derived: int = 64
     proofs: int = 32
@@ -155,7 +164,9 @@ class Closure:
     exhausted: bool
 
 
-def close(store: Facts, query: QueryTerms, rules: Sequence[Rule], limits: Limits, expired: Expired) -> Closure:
+def derive_closure(
+    store: Facts, query: QueryTerms, rules: Sequence[Rule], limits: Limits, expired: Expired
+) -> Closure:
     """Return what follows from the facts around what the question names, with proofs.
 
     When `expired` says that the time has run out, return what there is.
@@ -391,12 +402,12 @@ def _disagree(one: TripleKey, other: TripleKey) -> bool:
 # ---------------------------------------------------------------------------------------------- drawing
 
 
-def tell(key: TripleKey) -> str:
+def fact_text(key: TripleKey) -> str:
     """Return a fact in words."""
     return " ".join(key)
 
 
-def tell_sources(fact: StatedFact) -> str:
+def source_text(fact: StatedFact) -> str:
     """Return who states a fact; of many sources the first few."""
     further = len(fact.sources) - _SHOWN_SOURCES
     return ", ".join(fact.sources[:_SHOWN_SOURCES]) + (f" and {further} more" if further > 0 else "")

@@ -98,7 +98,7 @@ class _Tables:
                     _drop(self.with_token, token, symbol)
 
 
-class SeenFacts:
+class VisibleFacts:
     """What one view sees of an index, for as long as one question; it answers as `Facts` does."""
 
     def __init__(self, tables: _Tables, visible: Callable[[str], bool] | None = None) -> None:
@@ -164,7 +164,7 @@ class SeenFacts:
         return self._known[key]
 
 
-class FactIndex(SeenFacts):
+class FactIndex(VisibleFacts):
     """Facts in memory, added and removed source by source. A question costs what it touches, not what is kept."""
 
     def __init__(self, tokens: Callable[[str], Iterable[str]]) -> None:
@@ -198,9 +198,9 @@ class FactIndex(SeenFacts):
         stated = sorted(self._tables.stated.items())
         return [(source, *key, sure) for key, by in stated for source, sure in sorted(by.items())]
 
-    def seen_by(self, visible: Callable[[str], bool] | None) -> SeenFacts:
+    def seen_by(self, visible: Callable[[str], bool] | None) -> VisibleFacts:
         """Return the same facts as far as a visible source states them."""
-        return SeenFacts(self._tables, visible)
+        return VisibleFacts(self._tables, visible)
 
 
 def _first_named(
@@ -233,7 +233,7 @@ def _drop(table: dict[T, dict[Thing, None]], place: T, thing: Thing) -> None:
 class JoinedFacts:
     """Several collections of facts that answer together; see `Facts`."""
 
-    def __init__(self, parts: Sequence[SeenFacts], tokens: Callable[[str], Collection[str]]) -> None:
+    def __init__(self, parts: Sequence[VisibleFacts], tokens: Callable[[str], Collection[str]]) -> None:
         self._parts = parts
         self._tokens = tokens
         for part in parts:
@@ -269,7 +269,7 @@ class JoinedFacts:
         return sorted(_merged([part.between(left, right) for part in self._parts]), key=lambda fact: fact.key)
 
 
-def _touched_by(parts: Sequence[SeenFacts], symbol: str) -> bool:
+def _touched_by(parts: Sequence[VisibleFacts], symbol: str) -> bool:
     return any(part.touched(symbol) for part in parts)
 
 
@@ -379,7 +379,7 @@ def _leads_on(distances: Mapping[str, int], end: str, others: Iterable[str]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class SearchLimits:
     """How far to look: `hops` from a seed fact, `fan_out` facts of a symbol, relation and side, `facts` in all."""
 
     seeds: int = 8
@@ -388,7 +388,7 @@ class Reach:
     facts: int = 4096
 
 
-def explore(store: Facts, query: QueryTerms, reach: Reach, expired: Expired) -> Neighbourhood:
+def explore(store: Facts, query: QueryTerms, reach: SearchLimits, expired: Expired) -> Neighbourhood:
     """Return the facts around what the question names; all of them within `reach.hops` when no bound is met."""
     if expired():
         return Neighbourhood({}, (), exhausted=True)
@@ -419,7 +419,7 @@ def _groups(store: Facts, query: QueryTerms, most: int) -> list[list[str]]:
 class _Search:
     """The state of one search: the facts found so far, and who is beside whom."""
 
-    def __init__(self, store: Facts, reach: Reach, expired: Expired) -> None:
+    def __init__(self, store: Facts, reach: SearchLimits, expired: Expired) -> None:
         self._store, self._reach, self._expired = store, reach, expired
         # A quarter is kept for facts between known symbols: they are what a bridge is made of.
         self._most = reach.facts - reach.facts // 4

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from holdfast.context.candidates import session_turns
 from holdfast.context.plan import ContextRequest, base_start, plan_tail
-from holdfast.errors import InputError, NotFoundError, SummariserError, shown
+from holdfast.errors import InputError, NotFoundError, SummariserError, quote_value
 from holdfast.kernels.clustering import clusters
 from holdfast.lifecycle.summarise import summarise
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import AssemblySettings, CompactionSettings
-from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, look
+from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, read_once
 from holdfast.text.tokens import TokenCounter
-from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
+from holdfast.types import Cluster, Compaction, Draft, Lineage, SummaryReport, Unit, View, digest
 from holdfast.types.contexts import Rules
 from holdfast.types.outcomes import Progress
 
@@ -68,7 +68,7 @@ def compact(
 
 def compact_sessions(kit: Compactor, view: View, protect: Protect, progress: Progress) -> list[Compaction]:
     """Compact the session of a view, or all that the user has; one counts its clusters, several count themselves."""
-    found = look(kit.store, view, lambda reading: reading.names("session")) if view.session is None else ()
+    found = read_once(kit.store, view, lambda reading: reading.names("session")) if view.session is None else ()
     names = sorted(one.name for one in found) if view.session is None else [view.session]
     done = []
     for number, name in enumerate(names):
@@ -106,7 +106,7 @@ def _compact_clusters(
     return done
 
 
-class _Wary:
+class _FailOnceSummariser:
     """A summariser that is not asked again once it has failed: a dead endpoint costs one timeout, not one each."""
 
     def __init__(self, summariser: Summariser) -> None:
@@ -130,7 +130,7 @@ class _Wary:
 
 
 def _trust_once(kit: Compactor) -> Compactor:
-    return kit if kit.summariser is None else dataclasses.replace(kit, summariser=_Wary(kit.summariser))
+    return kit if kit.summariser is None else dataclasses.replace(kit, summariser=_FailOnceSummariser(kit.summariser))
 
 
 def eligible(store: Store, view: View, protected: frozenset[str]) -> list[Unit]:
@@ -138,14 +138,14 @@ def eligible(store: Store, view: View, protected: frozenset[str]) -> list[Unit]:
     return [unit for unit in _session(store, view) if _may_be_covered(unit, view, protected)]
 
 
-def agents(store: Store, view: View) -> set[str | None]:
+def session_agents(store: Store, view: View) -> set[str | None]:
     """Return who has turns of its own in a session, covered or not: each of them has a tail there."""
     return {unit.agent for unit in _session(store, dataclasses.replace(view, agent=None)) if unit.kind == "turn"}
 
 
 def _session(store: Store, view: View) -> list[Unit]:
     whole = dataclasses.replace(view, only_session=True, filters=None, hide_covered=False)
-    return look(store, whole, lambda reading: [*reading.scan(order="oldest", limit=None)])
+    return read_once(store, whole, lambda reading: [*reading.scan(order="oldest", limit=None)])
 
 
 def _may_be_covered(unit: Unit, view: View, protected: frozenset[str]) -> bool:
@@ -180,7 +180,7 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
         turns, _vectors(kit, view, turns), settings=kit.settings, embed=lambda text: _embed(kit, [text])[0],
         counter=kit.counter, summariser=kit.summariser,
     )  # fmt: skip
-    if not isinstance(outcome, Summarised):
+    if not isinstance(outcome, SummaryReport):
         return Cluster(ids, outcome)
     summary = _summary(kit, view, turns, outcome)
     written = kit.store.mark([Coverage(Draft(summary, kit.analyse, id_given=True, time_given=True), tuple(turns))])[0]
@@ -195,7 +195,7 @@ def _vectors(kit: Compactor, view: View, turns: Sequence[Unit]) -> NDArray[np.fl
     """Return the stored vectors of the turns; one that still waits for its vector is embedded here."""
     ids = [turn.id for turn in turns]
     asked = DenseQuery(kit.embedder.space, np.zeros(0, dtype=np.float32))
-    kept = look(kit.store, view, lambda reading: reading.evidence(asked, ids))
+    kept = read_once(kit.store, view, lambda reading: reading.evidence(asked, ids))
     known = dict(zip(kept.ids, kept.vectors, strict=True))
     missing = [turn for turn in turns if turn.id not in known]
     if missing:
@@ -209,7 +209,7 @@ def _embed(kit: Compactor, texts: Sequence[str]) -> NDArray[np.float32]:
     return check_vectors(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
 
 
-def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: Summarised) -> Unit:
+def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: SummaryReport) -> Unit:
     first, last = turns[0], turns[-1]
     sources = [(turn.id, turn.version) for turn in turns]
     return Unit(
@@ -251,7 +251,7 @@ def rebuild(
             continue
         session = dataclasses.replace(view, session=summary.session, agent=summary.agent)
         sources = summary.lineage.sources
-        left = look(kit.store, session, lambda reading: reading.units(sources))  # noqa: B023 - asked at once
+        left = read_once(kit.store, session, lambda reading: reading.units(sources))  # noqa: B023 - asked at once
         turns = [left[unit_id] for unit_id in summary.lineage.sources if unit_id in left]
         kept_back = protected(session)
         free = [turn for turn in turns if _may_be_covered(turn, session, kept_back)]
@@ -276,11 +276,13 @@ def expand(store: Store, view: View, unit_id: str) -> list[Unit]:
             unit = reading.units([name]).get(name)
         if unit is None:
             raise NotFoundError(
-                f"there is no unit {shown(name)} for user {shown(view.user)}; it may have been erased"
+                f"there is no unit {quote_value(name)} for user {quote_value(view.user)}; it may have been erased"
             )
         if unit.lineage is None:
             if name == unit_id:
-                raise InputError(f"{shown(unit_id)} is a {unit.kind}, not a summary; only a summary can be expanded")
+                raise InputError(
+                    f"{quote_value(unit_id)} is a {unit.kind}, not a summary; only a summary can be expanded"
+                )
             found[name] = unit
         elif name not in opened:
             opened.add(name)
@@ -288,7 +290,7 @@ def expand(store: Store, view: View, unit_id: str) -> list[Unit]:
     return sorted(found.values(), key=lambda unit: unit.moment)
 
 
-def tail_of(
+def recent_tail(
     store: Store, counter: TokenCounter, settings: AssemblySettings, found: Rules, view: View
 ) -> frozenset[str]:
     """Return T_recent and T_base of a context of the full budget, whose rules are `found`."""
@@ -307,5 +309,5 @@ def find_protected(
 
     Each agent has a tail of its own; `rules` returns those that a view sees.
     """
-    views = [dataclasses.replace(view, agent=agent) for agent in agents(store, view) | {view.agent, None}]
-    return frozenset().union(*(tail_of(store, counter, settings, rules(each), each) for each in views))
+    views = [dataclasses.replace(view, agent=agent) for agent in session_agents(store, view) | {view.agent, None}]
+    return frozenset().union(*(recent_tail(store, counter, settings, rules(each), each) for each in views))

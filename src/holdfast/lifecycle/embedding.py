@@ -20,7 +20,7 @@ from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.contract import Promotion, SpaceChange, Store
 from holdfast.types import Gate, Stats, Unit
-from holdfast.types.outcomes import Claimed
+from holdfast.types.outcomes import ClaimedUnits
 
 log = logging.getLogger("holdfast")
 _REMOTE = ("openai", "ollama")
@@ -33,7 +33,7 @@ _TOO_MANY_WAIT = 0.15
 _SLOW_FAILURE_S, _REST_S = 1.0, 60.0
 
 
-class Embedding:
+class StoreEmbedder:
     """One memory's embedder. Safe to share between threads.
 
     A store holds vectors of one space. An embedder of a space that it never had takes over by itself, once; one whose
@@ -137,7 +137,7 @@ class Embedding:
             self.rest(error, self._clock() - began)
             raise
 
-    def indexing(self, *, asked: bool = False) -> Indexing:
+    def indexing(self, *, asked: bool = False) -> EmbeddingPlan:
         """Return how units that are written now are embedded and judged.
 
         Words are kept, and wait for vectors, while an endpoint cannot be reached or the store has another embedder's
@@ -159,7 +159,7 @@ class Embedding:
             log.warning("the words are kept and wait for their vectors: %s", error)
             self._behind.set()
         awaited = embedder is not None or self._behind.is_set()
-        return Indexing(embedder, self._gate, awaited=awaited, failed=self._behind.set)
+        return EmbeddingPlan(embedder, self._gate, awaited=awaited, failed=self._behind.set)
 
     def replace_all(self, progress: Callable[[int], None]) -> int:
         """Let the store agree on this embedder's space, embed what has no vector in it, and return how many wait."""
@@ -192,8 +192,8 @@ class Embedding:
 
         while written and not self._stop.is_set():  # what others gave up meanwhile waits behind
             written = 0
-            indexing = Indexing(loaded, self._gate, failed=self._behind.set)
-            embed_waiting(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
+            indexing = EmbeddingPlan(loaded, self._gate, failed=self._behind.set)
+            embed_pending(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
 
     def close(self) -> None:
         """Stop catching up."""
@@ -212,7 +212,7 @@ class Embedding:
             return
         if len(self._store.waiting(loaded.space, _AT_ONCE + 1)) <= _AT_ONCE:
             self._left = 0
-            embed_waiting(self._store, Indexing(loaded, self._gate, failed=self._behind.set), loaded.space)
+            embed_pending(self._store, EmbeddingPlan(loaded, self._gate, failed=self._behind.set), loaded.space)
             return
         self._recount()  # before the first question is answered
         self._worker = threading.Thread(target=self._work, args=(loaded,), name="holdfast-catching-up", daemon=True)
@@ -231,8 +231,8 @@ class Embedding:
             self._left -= written
             progress(written)
 
-        indexing = Indexing(loaded, self._gate, failed=self._behind.set)
-        embed_waiting(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
+        indexing = EmbeddingPlan(loaded, self._gate, failed=self._behind.set)
+        embed_pending(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
         if not self._stop.is_set():
             self._recount()
 
@@ -248,7 +248,7 @@ _TRIED_ALONE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Indexing:
+class EmbeddingPlan:
     """How kept units are embedded and judged. `awaited` says that an embedder is wanted and cannot be used yet."""
 
     embedder: Embedder | None
@@ -258,14 +258,14 @@ class Indexing:
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class EmbeddingReport:
     """How many vectors were written, and what the gate decided, by unit."""
 
     written: int = 0
     gates: Mapping[str, Gate] = field(default_factory=dict)
 
 
-def embed_all(units: Sequence[Unit], store: Store, indexing: Indexing) -> dict[str, Gate]:
+def embed_all(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> dict[str, Gate]:
     """Embed and judge units batch by batch: a crash in a long list costs little, and a long list stays linear."""
     gates: dict[str, Gate] = {}
     for start in range(0, len(units), _EMBEDDED_TOGETHER):
@@ -273,7 +273,7 @@ def embed_all(units: Sequence[Unit], store: Store, indexing: Indexing) -> dict[s
     return gates
 
 
-def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
+def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> EmbeddingReport:
     """Judge units that are kept already, and write their vectors.
 
     The gate comes before the index, so that no turn matches itself (C17). An embedder that fails loses nothing, nor
@@ -281,13 +281,13 @@ def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
     """
     embedder = indexing.embedder
     if not units or (embedder is None and indexing.awaited):
-        return Indexed()
+        return EmbeddingReport()
     try:
         if embedder is None:
             gates = judge_by_words(units, indexing.gate)
             if gates:
                 store.mark([Promotion(*gate) for gate in gates])
-            return Indexed(0, {unit.id: gate for unit, gate in gates})
+            return EmbeddingReport(0, {unit.id: gate for unit, gate in gates})
         given = embedder.embed_documents([unit.text for unit in units])
         vectors = check_vectors(given, len(units), embedder.dims, embedder.space)
         gates = judge_units(store, embedder.space, units, vectors, indexing.gate)
@@ -295,13 +295,13 @@ def embed(units: Sequence[Unit], store: Store, indexing: Indexing) -> Indexed:
     except (EmbedderError, StoreError) as error:
         log.warning("%d units are kept and wait for their vectors or the gate: %s", len(units), error)
         indexing.failed()
-        return Indexed()
-    return Indexed(written, {unit.id: gate for unit, gate in gates})
+        return EmbeddingReport()
+    return EmbeddingReport(written, {unit.id: gate for unit, gate in gates})
 
 
-def embed_waiting(
+def embed_pending(
     store: Store,
-    indexing: Indexing,
+    indexing: EmbeddingPlan,
     space: str,
     *,
     stop: Callable[[], bool] = lambda: False,
@@ -312,7 +312,7 @@ def embed_waiting(
     A batch of which nothing could be written (the embedder failed) ends the work; its units wait on. Processes that
     share a store share the work, too.
     """
-    if isinstance(store, Shared):
+    if isinstance(store, ClaimingStore):
         _embed_claimed(store, indexing, space, stop, done)
         return
     last: Unit | None = None
@@ -327,16 +327,18 @@ def embed_waiting(
 
 
 @runtime_checkable
-class Shared(Store, Protocol):
+class ClaimingStore(Store, Protocol):
     """A store whose waiting units are claimed, so that many processes embed them together."""
 
-    def claim(self, space: str, most: int, after: tuple[str, int] | None = None) -> AbstractContextManager[Claimed]:
+    def claim(
+        self, space: str, most: int, after: tuple[str, int] | None = None
+    ) -> AbstractContextManager[ClaimedUnits]:
         """Claim the first units behind a place that nobody has claimed."""
         ...
 
 
 def _embed_claimed(
-    store: Shared, indexing: Indexing, space: str, stop: Callable[[], bool], done: Callable[[int], None]
+    store: ClaimingStore, indexing: EmbeddingPlan, space: str, stop: Callable[[], bool], done: Callable[[int], None]
 ) -> None:  # fmt: skip
     """Embed what waits and nobody else embeds; what others have claimed by now is theirs."""
     last = None
@@ -353,7 +355,7 @@ def _embed_claimed(
             return
 
 
-def _one_by_one(units: Sequence[Unit], store: Store, indexing: Indexing) -> int:
+def _one_by_one(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> int:
     """Embed a batch that failed text by text: one that is refused must not hold up the others."""
     written = 0
     for tried, unit in enumerate(units, start=1):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from holdfast.errors import InputError, NotFoundError, shown
-from holdfast.store.contract import ALL, NO_HURRY, DocumentQuery, Store, look
+from holdfast.errors import InputError, NotFoundError, quote_value
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, DocumentQuery, Store, read_once
 from holdfast.types import Document, Unit, View
 
 # Before anything expires: whoever forgets means what has expired too.
@@ -49,24 +49,24 @@ def select(store: Store, view: View, request: ForgetRequest) -> ErasureTargets:
 
 def _select(store: Store, view: View, request: ForgetRequest) -> ErasureTargets:
     if request.ids:
-        known = look(store, view, lambda reading: reading.units(request.ids))
+        known = read_once(store, view, lambda reading: reading.units(request.ids))
         return _with_documents(store, view, [known[name] for name in request.ids if name in known], request.ids)
     if request.document is not None:
         return _document(store, view, request.document)
     if request.everything:
-        documents = look(store, view, lambda reading: reading.documents())
+        documents = read_once(store, view, lambda reading: reading.documents())
         # All that a user has is erased without being named; of one agent, only what is its own.
         ids = () if view.agent is None else tuple(unit.id for unit in _own(store, view))
         return ErasureTargets(ids, tuple(one for one in documents if one.user == view.user))
     found = _own(store, view)
     if not found and request.session is not None:
         raise NotFoundError(
-            f"user {shown(view.user)} has nothing in session {shown(request.session)}; check its name"
+            f"user {quote_value(view.user)} has nothing in session {quote_value(request.session)}; check its name"
         )
     everything = dataclasses.replace(view, filters=None, session=None, only_session=False)
     if request.filtered and found and len(found) == len(_own(store, everything)):
         raise InputError(
-            f"the filter matches all {len(found)} units of user {shown(view.user)}; "
+            f"the filter matches all {len(found)} units of user {quote_value(view.user)}; "
             "narrow it, or say all=True (--all) to forget everything"
         )
     return _with_documents(store, view, found, tuple(unit.id for unit in found))
@@ -102,20 +102,20 @@ def _own(store: Store, view: View) -> list[Unit]:
     everything = dataclasses.replace(
         view, now=_BEFORE_EXPIRY, current_only=False, only_session=view.session is not None, hide_covered=False
     )
-    found = look(store, everything, lambda reading: [*reading.scan(order="oldest", limit=None)])
+    found = read_once(store, everything, lambda reading: [*reading.scan(order="oldest", limit=None)])
     return [unit for unit in found if unit.user == view.user and view.agent in (unit.agent, None)]
 
 
 def _document(store: Store, view: View, name: str) -> ErasureTargets:
     with store.reading(view) as reading:
         kept = reading.documents(name=name)
-        past = reading.propose(DocumentQuery(name), ALL, NO_HURRY).ids
+        past = reading.propose(DocumentQuery(name), NO_LIMIT, NO_DEADLINE).ids
         known = sorted({one.name for one in reading.documents(bodies=False)})
     if not kept and past:  # its file was deleted: its units have ended, and are kept
         return ErasureTargets(past, ())
     if not kept:
         names = ", ".join(known) or "none"
-        raise NotFoundError(f"there is no document {shown(name)}; there is {names}")
+        raise NotFoundError(f"there is no document {quote_value(name)}; there is {names}")
     document = next((one for one in kept if one.user is not None), kept[0])
     return ErasureTargets(_parts(store, view, document), (document,), everyones=document.user is None)
 
@@ -123,7 +123,9 @@ def _document(store: Store, view: View, name: str) -> ErasureTargets:
 def _parts(store: Store, view: View, document: Document) -> tuple[str, ...]:
     """Return the units of one document, past ones too."""
     owner = dataclasses.replace(view, user=document.user or "")
-    return look(store, owner, lambda reading: reading.propose(DocumentQuery(document.name), ALL, NO_HURRY).ids)
+    return read_once(
+        store, owner, lambda reading: reading.propose(DocumentQuery(document.name), NO_LIMIT, NO_DEADLINE).ids
+    )
 
 
 def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[str, ...]) -> ErasureTargets:
@@ -131,16 +133,17 @@ def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[
     chosen = {unit.id for unit in units}
     documents = []
     unit_ids = [unit.id for unit in units]
-    columns = look(store, view, lambda reading: reading.columns(unit_ids, ("document",)))
+    columns = read_once(store, view, lambda reading: reading.columns(unit_ids, ("document",)))
     documents_of = dict(zip(unit_ids, columns["document"].tolist(), strict=True))
     names = {(documents_of[unit.id], unit.user) for unit in units if not has_ended(unit)}
     for name, user in sorted((name, user or "") for name, user in names if name is not None):
-        called = look(store, view, lambda reading: reading.documents(name=name))  # noqa: B023 - asked at once
+        called = read_once(store, view, lambda reading: reading.documents(name=name))  # noqa: B023 - asked at once
         for kept in (one for one in called if (one.user or "") == user):
             if left := [unit_id for unit_id in _parts(store, view, kept) if unit_id not in chosen]:
                 part = next(unit.id for unit in units if documents_of[unit.id] == name)
                 raise InputError(
-                    f"{shown(part)} is part of the document {shown(name)}, of which {len(left)} more units are kept; "
+                    f"{quote_value(part)} is part of the document {quote_value(name)}, of which {len(left)} more "
+                    "units are kept; "
                     "forget the whole document, or ingest it again without that part and then forget this"
                 )
             documents.append(kept)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.kernels.vectors import Matrix, halve, row_cosines, tier
 from holdfast.settings import GateSettings
 from holdfast.store.contract import SimilarityQuery, Store
@@ -66,7 +66,7 @@ def judge(text: str, turn_cosines: Sequence[float], durable_cosines: Sequence[fl
 def _nearest(found: Sequence[float], most: int) -> list[float]:
     for cosine in found:
         if math.isnan(cosine):
-            raise InputError(f"{shown(cosine)} is not a cosine; give numbers from -1 to 1")
+            raise InputError(f"{quote_value(cosine)} is not a cosine; give numbers from -1 to 1")
     return sorted(found, reverse=True)[:most]
 
 

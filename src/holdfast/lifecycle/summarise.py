@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import EmbedderError, InputError, SummariserError, shown
+from holdfast.errors import EmbedderError, InputError, SummariserError, quote_value
 from holdfast.kernels.clustering import (
     Preservation,
     accepted_confidence,
@@ -39,7 +39,7 @@ from holdfast.text.preservation import essentials, invented, missing
 from holdfast.text.quotes import name_of
 from holdfast.text.terms import terms
 from holdfast.text.tokens import TokenCounter
-from holdfast.types import Compacted, Declined, Rung, Summarised, Trivial, Unit
+from holdfast.types import Compacted, DeclineReport, Rung, SingleTurnReport, SummaryReport, Unit
 
 # A fenced block from either of these on is left out (the reference's bounds; bytes with its fences).
 _BLOCK_BYTES = 240
@@ -165,14 +165,14 @@ def summarise(
             "give at least one turn, and one vector for each"
         )
     if len(turns) == 1:
-        return Trivial(turns[0].id)
+        return SingleTurnReport(turns[0].id)
     ladder = _Ladder(turns, vectors, settings, embed, counter, summariser)
     return (
         ladder.attempt("normal", settings.density, settings.tokens)
         or ladder.attempt("tight", settings.tight_density, settings.tight_tokens)
         or ladder.extract("last", ladder.pick(settings.tight_density))
         or ladder.extract("last", ladder.fit(settings.tight_density, settings.last_tokens))
-        or Declined(ladder.cost, tuple(ladder.notes))
+        or DeclineReport(ladder.cost, tuple(ladder.notes))
     )
 
 
@@ -197,7 +197,7 @@ class _Ladder:
     def _says_little(self, place: int) -> bool:
         return len(set(terms(self.bodies[place]))) < self.settings.min_terms
 
-    def attempt(self, rung: Rung, density: float, most: int) -> Summarised | None:
+    def attempt(self, rung: Rung, density: float, most: int) -> SummaryReport | None:
         """Return the summary of one rung: written if it can be, else extractive; None if it saves nothing."""
         places = self.pick(density)
         if self.summariser is not None and (writing := self._write(self.summariser, places, most)):
@@ -208,7 +208,7 @@ class _Ladder:
                 return self._summary(writing.text, rung, places, tokens, kept, writing.confidence)
         return self.extract(rung, places)
 
-    def extract(self, rung: Rung, places: tuple[int, ...]) -> Summarised | None:
+    def extract(self, rung: Rung, places: tuple[int, ...]) -> SummaryReport | None:
         """Return the picks as a summary, one line each; None if that saves nothing or was tried before."""
         if places in self.extracted:
             return None
@@ -287,11 +287,11 @@ class _Ladder:
     def _summary(
         self, text: str, rung: Rung, places: Sequence[int], tokens: int, kept: Preservation,
         conf_model: float | None = None,
-    ) -> Summarised:  # fmt: skip
+    ) -> SummaryReport:  # fmt: skip
         confidence = kept.confidence
         if conf_model is not None:
             confidence = accepted_confidence(kept.confidence, conf_model, self.settings.model_share)
-        return Summarised(
+        return SummaryReport(
             text=text,
             method="extractive" if conf_model is None else "abstractive",
             rung=rung,
@@ -316,10 +316,10 @@ def _check_writing(writing: Writing, who: str) -> Writing:
     """
     text, confidence = writing.text, writing.confidence
     if not isinstance(text, str) or not _storable(text):
-        raise SummariserError(f"the summariser {who} gave {shown(text)}, which is not text; choose another one")
+        raise SummariserError(f"the summariser {who} gave {quote_value(text)}, which is not text; choose another one")
     if not isinstance(confidence, int | float) or not 0.0 <= confidence <= 1.0 + _ROUNDING:
         raise SummariserError(
-            f"the summariser {who} gave a confidence of {shown(confidence)}, outside [0, 1]; choose another one"
+            f"the summariser {who} gave a confidence of {quote_value(confidence)}, outside [0, 1]; choose another one"
         )
     return Writing(text.strip(), min(1.0, float(confidence)))
 
@@ -330,7 +330,7 @@ def _storable(text: str) -> bool:
 
 
 def _list_first(phrases: Sequence[str]) -> str:
-    named = ", ".join(shown(phrase) for phrase in phrases[:_NAMED_IN_NOTES])
+    named = ", ".join(quote_value(phrase) for phrase in phrases[:_NAMED_IN_NOTES])
     rest = len(phrases) - _NAMED_IN_NOTES
     return f"{named} and {rest} more" if rest > 0 else named
 

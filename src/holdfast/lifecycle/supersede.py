@@ -18,20 +18,20 @@ import numpy as np
 from holdfast.context.candidates import units_stating
 from holdfast.messages.checks import check_name
 from holdfast.settings import Settings
-from holdfast.store.contract import ALL, NO_HURRY, DenseQuery, LexicalQuery, Reading, StatementQuery, Store
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, DenseQuery, LexicalQuery, Reading, StatementQuery, Store
 from holdfast.text.changes import (
     Assertion,
     StatementChange,
     find_changes,
-    fulfil,
+    fulfil_plans,
     is_quoting,
-    read_told,
+    read_assertions_of,
     speaks_of_change,
 )
 from holdfast.text.facts import speaker_of
 from holdfast.text.names import aliases_of, symbol
 from holdfast.text.sentences import PROSE
-from holdfast.text.statements import _Ledger
+from holdfast.text.statements import StatementLedger
 from holdfast.text.terms import TOKENIZERS, terms
 from holdfast.text.words import words
 from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, FactTable, Unit, View
@@ -78,11 +78,17 @@ def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> 
     space = store.space() or "" if concerned else ""
     for one in concerned:
         unit, others = _look_around(store, one, space, settings)
-        plans = [plan for other in others if other.moment < unit.moment for plan in read_told(other) if plan.planned]
-        said = fulfil(read_told(unit), plans)
+        plans = [
+            plan
+            for other in others
+            if other.moment < unit.moment
+            for plan in read_assertions_of(other)
+            if plan.planned
+        ]
+        said = fulfil_plans(read_assertions_of(unit), plans)
         for other in others:
             old, new = (other, unit) if other.moment < unit.moment else (unit, other)
-            told = said if new is unit else read_told(new)
+            told = said if new is unit else read_assertions_of(new)
             if old.id not in found and (change := _change(new, told, old, functional)) is not None:
                 found[old.id] = Superseded(old, new, change)
     return [*found.values()]
@@ -93,7 +99,7 @@ def _is_concerned(unit: Unit, functional: frozenset[str], newest: Callable[[View
     told_later = unit.event_time != unit.recorded_time
     if not (told_later or functional or speaks_of_change(unit.text)):
         return False
-    said = read_told(unit)
+    said = read_assertions_of(unit)
     if any(one.may_change(functional) for one in said):
         return True
     known = newest(View.of_owner(unit)) if said and told_later else None
@@ -111,7 +117,7 @@ def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozens
     # A turn that says more than what changed stays: hiding it would lose the rest.
     if old.pinned or is_quoting(new.text) or len(PROSE.spans(old.text)) != 1:
         return None
-    before = read_told(old)
+    before = read_assertions_of(old)
     made = find_changes(said, before, functional)
     gone = {one.old for one in made}
     if not made or not all(one.value in gone for one in before):
@@ -134,11 +140,11 @@ def _look_around(store: Store, unit: Unit, space: str, settings: Settings) -> tu
         kept = reading.units([unit.id]).get(unit.id)
         if kept is None:
             return unit, []
-        ids = [*reading.propose(query, _NEAREST, NO_HURRY).ids]
+        ids = [*reading.propose(query, _NEAREST, NO_DEADLINE).ids]
         itself = reading.evidence(DenseQuery(space, np.zeros(0, dtype=np.float32)), [unit.id])
         if itself.ids:
-            ids += reading.propose(DenseQuery(space, itself.vectors[0]), _NEAREST, NO_HURRY).ids
-        ids += _stating(reading, read_told(unit))
+            ids += reading.propose(DenseQuery(space, itself.vectors[0]), _NEAREST, NO_DEADLINE).ids
+        ids += _stating(reading, read_assertions_of(unit))
         units = reading.units([*dict.fromkeys(ids)]).values()
     return kept, sorted((one for one in units if _is_comparable(one, kept)), key=lambda one: one.moment)
 
@@ -172,11 +178,11 @@ def list_facts(
     every = dataclasses.replace(view, current_only=False, hide_covered=False)
     with store.reading(every) as reading, store.reading(dataclasses.replace(every, current_only=True)) as present:
         units = units_stating(reading, FACTS | INSTRUCTIONS)
-        current = frozenset(present.propose(StatementQuery(FACTS | INSTRUCTIONS), ALL, NO_HURRY).ids)
+        current = frozenset(present.propose(StatementQuery(FACTS | INSTRUCTIONS), NO_LIMIT, NO_DEADLINE).ids)
         ids = [unit.id for unit in units if unit.author == "document"]
         names = dict(zip(ids, reading.columns(ids, ("document",))["document"].tolist(), strict=True)) if ids else {}
         successors = reading.units([*{unit.superseded_by for unit in units if unit.superseded_by}])
-    ledger = _Ledger(aliases, frozenset(settings.symbolic.functional), successors)
+    ledger = StatementLedger(aliases, frozenset(settings.symbolic.functional), successors)
     for unit in units:
         ledger.enter(unit, names.get(unit.id) or "")
     entries = (entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TypeVar
 
-from holdfast.errors import InputError, MissingExtraError, SettingsError, shown
+from holdfast.errors import InputError, MissingExtraError, SettingsError, quote_value
 from holdfast.kernels.closure import Pattern, Rule
 from holdfast.settings import IngestSettings
 from holdfast.text.calendar import read_time
@@ -46,9 +46,9 @@ Choice = TypeVar("Choice", bound=str)
 def check_text(text: object, settings: IngestSettings, what: str = "the text") -> str:
     """Return `text` unless it is empty, too long, or holds what no text may hold."""
     if not isinstance(text, str):
-        raise InputError(f"{what} {shown(text)} is not text; give a str")
+        raise InputError(f"{what} {quote_value(text)} is not text; give a str")
     if not text.strip():
-        raise InputError(f"{what} is blank ({shown(text)}); write some words")
+        raise InputError(f"{what} is blank ({quote_value(text)}); write some words")
     _check_characters(what, text)
     size = len(text.encode("utf-8"))
     if size > settings.max_text_bytes:
@@ -79,11 +79,11 @@ def decode_bytes(name: str, body: bytes, start: int = 0, encoding: str = "utf-8"
     except UnicodeDecodeError as error:
         at = error.start + start
         raise InputError(
-            f"{shown(name)} is not {encoding.upper()}: byte 0x{body[at]:02x} at {at}; save the file as UTF-8"
+            f"{quote_value(name)} is not {encoding.upper()}: byte 0x{body[at]:02x} at {at}; save the file as UTF-8"
         ) from error
 
 
-def refuse_foreign(name: str) -> None:
+def refuse_binary(name: str) -> None:
     """Refuse a file that is another program's by its name. A text may be called so: whoever gives it has read it.
 
     Raises:
@@ -91,10 +91,12 @@ def refuse_foreign(name: str) -> None:
     """
     _, dot, suffix = name.rpartition(".")
     if dot and suffix.lower() in _NO_TEXT:
-        raise InputError(f"{shown(name)} is no text by its name; export it as text, Markdown, HTML, PDF or .docx")
+        raise InputError(
+            f"{quote_value(name)} is no text by its name; export it as text, Markdown, HTML, PDF or .docx"
+        )
 
 
-def stated_time(given: object) -> datetime | None:
+def parse_stated_time(given: object) -> datetime | None:
     """Return when a file says that it was written; what cannot be read as a time is as good as missing."""
     try:
         return read_time("date", given, UTC)
@@ -102,10 +104,10 @@ def stated_time(given: object) -> datetime | None:
         return None
 
 
-def lacking_extra(name: str, what: str, library: str) -> MissingExtraError:
+def missing_extra(name: str, what: str, library: str) -> MissingExtraError:
     """Return the error of a file that is read by a library which is not installed."""
     return MissingExtraError(
-        f"{shown(name)} is {what}, which needs {library}; install it with: pip install 'holdfast[documents]'"
+        f"{quote_value(name)} is {what}, which needs {library}; install it with: pip install 'holdfast[documents]'"
     )
 
 
@@ -114,16 +116,16 @@ def check_name(what: str, name: object, *, optional: bool = False) -> str | None
     if name is None and optional:
         return None
     if name is not None and not isinstance(name, str):
-        raise InputError(f"the {what} {shown(name)} is not text; give a str")
+        raise InputError(f"the {what} {quote_value(name)} is not text; give a str")
     if name is None or not name.strip():
-        raise InputError(f"the {what} is missing or blank ({shown(name)}); name it")
+        raise InputError(f"the {what} is missing or blank ({quote_value(name)}); name it")
     return _check_length(f"the {what}", name, MAX_NAME)
 
 
 def _check_length(what: str, text: str, most: int) -> str:
     _check_characters(what, text)
     if len(text) > most:
-        raise InputError(f"{what} {shown(text)} has {len(text):,} characters; the most is {most:,}")
+        raise InputError(f"{what} {quote_value(text)} has {len(text):,} characters; the most is {most:,}")
     return text
 
 
@@ -134,7 +136,7 @@ def check_names(what: str, names: object) -> tuple[str, ...]:
     if isinstance(names, str):
         names = (names,)
     if not isinstance(names, list | tuple):
-        raise InputError(f"{what} takes an id or a list of ids, not {shown(names)}")
+        raise InputError(f"{what} takes an id or a list of ids, not {quote_value(names)}")
     return tuple(check_name(what, name) or "" for name in names)
 
 
@@ -149,7 +151,7 @@ def check_targets(what: str, names: object) -> tuple[str, ...]:
 def check_list(what: str, value: object) -> Sequence[object]:
     """Return a list."""
     if not isinstance(value, list | tuple):
-        raise InputError(f"{what} takes a list, not {shown(value)}")
+        raise InputError(f"{what} takes a list, not {quote_value(value)}")
     return value
 
 
@@ -170,14 +172,14 @@ def check_lifetime(ttl: object) -> timedelta | None:
     if isinstance(ttl, int | float) and not isinstance(ttl, bool) and 0 < ttl < _LONGEST_LIFETIME:
         ttl = timedelta(seconds=ttl)
     if not isinstance(ttl, timedelta) or not 0 < ttl.total_seconds() < _LONGEST_LIFETIME:
-        raise InputError(f"ttl = {shown(ttl)} is not a positive time; give seconds or a timedelta")
+        raise InputError(f"ttl = {quote_value(ttl)} is not a positive time; give seconds or a timedelta")
     return ttl
 
 
 def check_metadata(metadata: object, settings: IngestSettings) -> dict[str, JSON]:
     """Return `metadata` unless it is not a JSON object that every store can hold."""
     if not isinstance(metadata, Mapping):
-        raise InputError(f"metadata = {shown(metadata)} is not a JSON object; give a dict")
+        raise InputError(f"metadata = {quote_value(metadata)} is not a JSON object; give a dict")
     checked: dict[str, JSON] = check_json("metadata", metadata)
     _check_size("metadata", checked, "ingest.max_metadata_bytes", settings.max_metadata_bytes)
     return checked
@@ -211,10 +213,10 @@ def check_json(what: str, value: object, depth: int = 0) -> JSON:
     if isinstance(value, Mapping):
         for name in value:
             if not isinstance(name, str):
-                raise InputError(f"{what} has the key {shown(name)}; JSON keys are text")
+                raise InputError(f"{what} has the key {quote_value(name)}; JSON keys are text")
             _check_characters(f"a key of {what}", name)
         return {name: check_json(what, item, depth + 1) for name, item in value.items()}
-    raise InputError(f"{what} holds {shown(value)}, which is not JSON; use text, numbers, lists and dicts")
+    raise InputError(f"{what} holds {quote_value(value)}, which is not JSON; use text, numbers, lists and dicts")
 
 
 def choose(what: str, value: object, choices: tuple[Choice, ...]) -> Choice:
@@ -222,7 +224,7 @@ def choose(what: str, value: object, choices: tuple[Choice, ...]) -> Choice:
     for choice in choices:
         if choice == value:
             return choice
-    raise InputError(f"there is no {what} {shown(value)}; choose one of {', '.join(choices)}")
+    raise InputError(f"there is no {what} {quote_value(value)}; choose one of {', '.join(choices)}")
 
 
 def choose_scope(scope: object, session: str | None) -> Scope:
@@ -238,7 +240,7 @@ def choose_scope(scope: object, session: str | None) -> Scope:
 def check_flag(what: str, value: object) -> bool:
     """Return a true or false."""
     if not isinstance(value, bool):
-        raise InputError(f"{what} = {shown(value)} is neither True nor False")
+        raise InputError(f"{what} = {quote_value(value)} is neither True nor False")
     return value
 
 
@@ -254,7 +256,7 @@ def check_optional_text(what: str, value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise InputError(f"{what} = {shown(value)} is not text; give a str")
+        raise InputError(f"{what} = {quote_value(value)} is not text; give a str")
     _check_characters(what, value)
     return value
 
@@ -267,7 +269,7 @@ def check_note(what: str, value: object, most: int = MAX_NOTE) -> str:
 def check_fraction(what: str, value: object) -> float:
     """Return a number inside [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
-        raise InputError(f"{what} = {shown(value)} is outside [0, 1]")
+        raise InputError(f"{what} = {quote_value(value)} is outside [0, 1]")
     return float(value)
 
 
@@ -324,7 +326,7 @@ def read_rule(text: str, name: str) -> Rule:
 def _pattern(part: str, text: str) -> Pattern:
     match = _PREMISE.fullmatch(part.strip())
     if match is None:
-        raise _refused(text, f"{shown(part.strip())} is not `x relation y`", "use three words for each part")
+        raise _refused(text, f"{quote_value(part.strip())} is not `x relation y`", "use three words for each part")
     subject, relation, other = match.groups()
     return Pattern(subject, relation.casefold(), other)
 
@@ -351,7 +353,9 @@ def _weight(text: str, rule: str) -> float:
     try:
         weight = float(text)
     except ValueError as error:
-        raise _refused(rule, f"{shown(text.strip())} is not a weight", "give a number above 0, at most 1") from error
+        raise _refused(
+            rule, f"{quote_value(text.strip())} is not a weight", "give a number above 0, at most 1"
+        ) from error
     if not 0.0 < weight <= 1.0:
         raise _refused(rule, f"its weight {weight} is outside (0, 1]", "give a number above 0, at most 1")
     return weight
@@ -368,16 +372,19 @@ _MAX_FILE_NAME, _MAX_PATH = 255, 4_096
 def check_location(what: str, path: object) -> Path:
     """Return a file's or folder's path that a file system can have."""
     if not isinstance(path, str | Path):
-        raise InputError(f"{what} = {shown(path)} is not a path; give a str or a Path")
+        raise InputError(f"{what} = {quote_value(path)} is not a path; give a str or a Path")
     name = str(path)
     try:
         longest = max(len(part.encode("utf-8", "surrogateescape")) for part in (Path(name).parts or ("",)))
     except UnicodeEncodeError as error:
-        raise InputError(f"{what} = {shown(name)} holds a lone surrogate; decode the source as UTF-8") from error
+        raise InputError(
+            f"{what} = {quote_value(name)} holds a lone surrogate; decode the source as UTF-8"
+        ) from error
     if not name.strip() or "\x00" in name:
-        raise InputError(f"{what} = {shown(name)} cannot be a path; name a file or a folder")
+        raise InputError(f"{what} = {quote_value(name)} cannot be a path; name a file or a folder")
     if longest > _MAX_FILE_NAME or len(name) > _MAX_PATH:
         raise InputError(
-            f"{what} = {shown(name)} is too long; a name has at most {_MAX_FILE_NAME} bytes, a path {_MAX_PATH:,}"
+            f"{what} = {quote_value(name)} is too long; a name has at most {_MAX_FILE_NAME} bytes, a path "
+            f"{_MAX_PATH:,}"
         )
     return Path(name)

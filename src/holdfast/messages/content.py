@@ -13,7 +13,7 @@ from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import (
     MAX_NAME,
     check_acts,
@@ -76,7 +76,7 @@ _UNIT_FIELDS = frozenset((*_UNIT_CHECKS, *_UNIT_TIMES)) | {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Message:
     """One message or unit as the caller gave it, checked. `fields` are unit fields; the rest names it."""
 
     text: str
@@ -90,7 +90,7 @@ class Said:
 # ---------------------------------------------------------------------------------------------- contents
 
 
-def read_content(content: object, settings: IngestSettings, zone: tzinfo | None = None) -> list[Said]:
+def read_content(content: object, settings: IngestSettings, zone: tzinfo | None = None) -> list[Message]:
     """Return what `content` says: a text, a unit, a message, or a list of these; `zone` is that of times with none.
 
     Raises:
@@ -99,7 +99,7 @@ def read_content(content: object, settings: IngestSettings, zone: tzinfo | None 
     if isinstance(content, str | Mapping | Unit):
         return [_read_one(content, settings, zone)]
     if not isinstance(content, Sequence) or isinstance(content, bytes):
-        raise InputError(f"{shown(content)} cannot be remembered; give a text, a message or a list of messages")
+        raise InputError(f"{quote_value(content)} cannot be remembered; give a text, a message or a list of messages")
     if not content:
         raise InputError("the list of messages is empty; there is nothing to remember")
     said = []
@@ -111,13 +111,13 @@ def read_content(content: object, settings: IngestSettings, zone: tzinfo | None 
     return said
 
 
-def _read_one(item: object, settings: IngestSettings, zone: tzinfo | None) -> Said:
+def _read_one(item: object, settings: IngestSettings, zone: tzinfo | None) -> Message:
     if isinstance(item, str):
-        return Said(check_text(item, settings))
+        return Message(check_text(item, settings))
     if isinstance(item, Unit):
         item = unit_fields(item)
     if not isinstance(item, Mapping):
-        raise InputError(f"{shown(item)} is not a message; give text, or a dict with role and content")
+        raise InputError(f"{quote_value(item)} is not a message; give text, or a dict with role and content")
     if "content" in item or "tool_calls" in item:
         return read_message(item, settings, zone)
     if isinstance(item.get("role"), str) and item["role"] in _AUTHOR_OF_ROLE:
@@ -167,11 +167,11 @@ def _author(message: Mapping[str, Any]) -> Author:
     role = _role(message)[1]
     author = "user" if role is None else _AUTHOR_OF_ROLE.get(role) if isinstance(role, str) else None
     if author is None:
-        raise InputError(f"{shown(role)} is not a message role; use one of {', '.join(_AUTHOR_OF_ROLE)}")
+        raise InputError(f"{quote_value(role)} is not a message role; use one of {', '.join(_AUTHOR_OF_ROLE)}")
     return author
 
 
-def read_message(message: Mapping[str, Any], settings: IngestSettings, zone: tzinfo | None = None) -> Said:
+def read_message(message: Mapping[str, Any], settings: IngestSettings, zone: tzinfo | None = None) -> Message:
     """Return one message, checked; whatever it has that is not known here is kept in its metadata.
 
     Raises:
@@ -193,7 +193,7 @@ def read_message(message: Mapping[str, Any], settings: IngestSettings, zone: tzi
     metadata = _metadata(message, {name for name, _ in given.values()})
     if metadata != {}:
         fields["metadata"] = check_metadata(metadata, settings)
-    return Said(
+    return Message(
         check_text(text, settings, "content"),
         author,
         at=check_time(*given["at"], zone),
@@ -209,7 +209,7 @@ def _metadata(message: Mapping[str, Any], known: set[str]) -> object:
     if not isinstance(metadata, Mapping):
         return metadata if metadata is not None else further
     if twice := [name for name in further if name in metadata and metadata[name] != further[name]]:
-        raise InputError(f"{shown(twice[0])} is both a field and a key of metadata, with two values; keep one")
+        raise InputError(f"{quote_value(twice[0])} is both a field and a key of metadata, with two values; keep one")
     return {**further, **metadata}
 
 
@@ -219,7 +219,7 @@ def _read_parts(message: Mapping[str, Any], settings: IngestSettings) -> tuple[s
     if isinstance(content, str) and not calls:
         return content, ()
     if not isinstance(content, str | list | tuple | None):
-        raise InputError(f"a message's content is text or a list of parts, not {shown(content)}")
+        raise InputError(f"a message's content is text or a list of parts, not {quote_value(content)}")
     parts: list[object] = [content] if isinstance(content, str) and content else list(content or ())
     parts.extend({"type": "tool_call", **call} if isinstance(call, Mapping) else call for call in calls)
     checked = check_parts(parts, settings)
@@ -234,7 +234,7 @@ def _part_text(part: object) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
-        raise InputError(f"{shown(part)} is not a content part; use text or a dict with a type")
+        raise InputError(f"{quote_value(part)} is not a content part; use text or a dict with a type")
     function = part.get("function")
     if isinstance(function, Mapping):
         return f"{function.get('name', '')} {function.get('arguments', '')}".strip()
@@ -252,9 +252,11 @@ def _without_words(parts: Sequence[object]) -> str:
     return f"[{', '.join(dict.fromkeys(kinds)) or 'empty'}]"
 
 
-def _read_unit(given: Mapping[str, Any], settings: IngestSettings, zone: tzinfo | None) -> Said:
+def _read_unit(given: Mapping[str, Any], settings: IngestSettings, zone: tzinfo | None) -> Message:
     if unknown := sorted(set(given) - _UNIT_FIELDS, key=repr):
-        raise InputError(f"a unit has no field {shown(unknown[0])}; its fields are {', '.join(sorted(_UNIT_FIELDS))}")
+        raise InputError(
+            f"a unit has no field {quote_value(unknown[0])}; its fields are {', '.join(sorted(_UNIT_FIELDS))}"
+        )
     role = choose("role", given.get("role", "Narrative"), ROLES)
     claim, procedure = given.get("claim") or "", given.get("procedure") or ""
     if claim and procedure:
@@ -280,7 +282,7 @@ def _read_unit(given: Mapping[str, Any], settings: IngestSettings, zone: tzinfo 
         fields["metadata"] = check_metadata(given["metadata"], settings)
     fields["parts"] = check_parts(check_list("parts", given.get("parts", ())), settings)
     author = choose("author", given.get("author", "document" if kind == "knowledge" else "user"), AUTHORS)
-    return Said(
+    return Message(
         text,
         author,
         check_name("id", given.get("id"), optional=True),
@@ -303,7 +305,7 @@ def _read_fact(given: Mapping[str, Any]) -> Fact | None:
 # ---------------------------------------------------------------------------------------------- identity
 
 
-def identity(said: Said, owner: tuple[str | None, ...], seen: dict[tuple[object, ...], int]) -> str:
+def identity(said: Message, owner: tuple[str | None, ...], seen: dict[tuple[object, ...], int]) -> str:
     """Return the id that makes the same message the same unit (C1), without asking the store.
 
     `seen` counts equal messages of one call: without a message id, the k-th of them is the k-th occurrence.
@@ -317,7 +319,7 @@ def identity(said: Said, owner: tuple[str | None, ...], seen: dict[tuple[object,
     return occurrence_id(said, owner, occurrence)
 
 
-def occurrence_id(said: Said, owner: tuple[str | None, ...], occurrence: int) -> str:
+def occurrence_id(said: Message, owner: tuple[str | None, ...], occurrence: int) -> str:
     """Return the id of the k-th message of these words."""
     at = said.at.isoformat() if said.at else None
     return f"u-{digest('said', owner, said.author, said.text, at, occurrence)}"
@@ -326,7 +328,7 @@ def occurrence_id(said: Said, owner: tuple[str | None, ...], occurrence: int) ->
 # ------------------------------------------------------------------------------------------------- what a host shows
 
 
-def asked_in(query: QuestionInput) -> tuple[str, tuple[str, ...]]:
+def question_of(query: QuestionInput) -> tuple[str, tuple[str, ...]]:
     """Return the question and the user's messages before it, oldest first.
 
     Raises:
@@ -334,25 +336,25 @@ def asked_in(query: QuestionInput) -> tuple[str, tuple[str, ...]]:
     """
     if isinstance(query, str):
         return query, ()
-    texts = [text for author, text in said_in(query) if author == "user" and text.strip()]
+    texts = [text for author, text in visible_messages(query) if author == "user" and text.strip()]
     if not texts:
         raise InputError("no user message with text in the list; the last one is the question")
     return texts[-1], tuple(texts[:-1])
 
 
-def said_in(query: QuestionInput) -> list[tuple[Author, str]]:
+def visible_messages(query: QuestionInput) -> list[tuple[Author, str]]:
     """Return who said what in the messages that a host shows; a bare question shows none."""
     if isinstance(query, str):
         return []
     if not isinstance(query, Sequence) or not all(isinstance(message, Mapping) for message in query):
-        raise InputError(f"{shown(query)} is not a question; give text or a list of messages")
+        raise InputError(f"{quote_value(query)} is not a question; give text or a list of messages")
     for number, message in enumerate(query):
         if isinstance(message, Mapping) and "role" not in message:
             raise InputError(f"message {number} has no role; say who wrote it, as in {{'role': 'user', …}}")
     return [message_words(message) for message in query if isinstance(message, Mapping)]
 
 
-def shown_among(turns: Sequence[Unit], said: Sequence[tuple[Author, str]]) -> frozenset[str]:
+def match_visible(turns: Sequence[Unit], said: Sequence[tuple[Author, str]]) -> frozenset[str]:
     """Return which turns the host shows: of equal ones the latest, as many as it shows."""
     left = Counter(said)
     found = []

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import EmbedderError, InputError, shown
+from holdfast.errors import EmbedderError, InputError, quote_value
 
 Vectors = NDArray[np.float32]
 
@@ -135,7 +135,7 @@ def embed_each(texts: Sequence[str], embed: Callable[[str], Vectors], dims: int,
     The threads live only as long as the call: nothing has to be closed, and a process may fork between two calls.
     """
     if isinstance(texts, str):
-        raise InputError(f"embed_documents takes a list of texts, not the one text {shown(texts)}")
+        raise InputError(f"embed_documents takes a list of texts, not the one text {quote_value(texts)}")
     found = np.zeros((len(texts), dims), np.float32)
     if threads > 1 and len(texts) > 1:
         with ThreadPoolExecutor(min(threads, len(texts)), thread_name_prefix="holdfast-embed") as pool:

@@ -21,7 +21,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import numpy as np
 
-from holdfast.errors import EmbedderError, HoldfastError, SettingsError, SummariserError, shown
+from holdfast.errors import EmbedderError, HoldfastError, SettingsError, SummariserError, quote_value
 from holdfast.models.embedder import CHARACTERS_PER_TOKEN, Identity, Preparation, Vectors, embed_each, unit_vector
 from holdfast.models.summariser import Writing, clean_turns
 from holdfast.types import combine
@@ -164,7 +164,7 @@ def server_address(group: str, url: str) -> SplitResult:
         usable = False
     if not usable or not url.isascii() or not url.isprintable() or " " in url:
         raise SettingsError(
-            f"{group}.url = {shown(url)} is no address of a server; write it as http://host:port or https://host"
+            f"{group}.url = {quote_value(url)} is no address of a server; write it as http://host:port or https://host"
         )
     return parts._replace(path=parts.path.rstrip("/"), fragment="")
 
@@ -351,7 +351,7 @@ class EndpointSummariser:
         wrong = [log for log in logs if not (math.isfinite(log) and log <= _ROUNDING)]
         if wrong:
             raise SummariserError(
-                f"{self._endpoint.who} gave {shown(wrong[0])} where the logarithm of a probability was due; "
+                f"{self._endpoint.who} gave {quote_value(wrong[0])} where the logarithm of a probability was due; "
                 "its answer cannot be trusted. Use another server"
             )
         return min(math.exp(combine("sum", logs) / len(logs)), 1.0)

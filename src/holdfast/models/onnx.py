@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 from tokenizers import Tokenizer
 
-from holdfast.errors import EmbedderError, HoldfastError, shown
+from holdfast.errors import EmbedderError, HoldfastError, quote_value
 from holdfast.models.embedder import DIGEST_SHOWN, Identity, LocalEmbedder, Preparation, Vectors, unit_vector
 
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
@@ -174,7 +174,7 @@ def _wishes(session: ort.InferenceSession) -> Wishes:
     strange = [wish.name for wish in wanted if wish.name not in _INPUTS or wish.type not in INTEGERS]
     if strange:
         raise EmbedderError(
-            f"the model asks for the input {shown(strange[0])}, which is none of {', '.join(_INPUTS)}; "
+            f"the model asks for the input {quote_value(strange[0])}, which is none of {', '.join(_INPUTS)}; "
             "export it as a text embedding model"
         )
     return tuple((wish.name, INTEGERS[wish.type]) for wish in wanted)
@@ -207,7 +207,8 @@ def _choose_output(folder: Path, results: dict[str, Any], pooling: str) -> tuple
             return name, int(np.shape(result)[-1])
     shapes = ", ".join(f"{name} {np.shape(result)}" for name, result in results.items())
     raise EmbedderError(
-        f"the model in {folder} has no output that embedding.pooling = {shown(pooling)} can use; for one token it "
+        f"the model in {folder} has no output that embedding.pooling = {quote_value(pooling)} can use; for one "
+        "token it "
         f"gives {shapes}. Choose `none` for (1, dims), `mean` or `cls` for (1, tokens, dims)"
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.models.embedder import clean_text
 
 
@@ -42,7 +42,7 @@ def clean_turns(turns: Sequence[str], max_tokens: int) -> list[str]:
         InputError: there is nothing to read, or no room for an answer.
     """
     if isinstance(turns, str):
-        raise InputError(f"summarise takes a list of turns, not the one text {shown(turns)}")
+        raise InputError(f"summarise takes a list of turns, not the one text {quote_value(turns)}")
     if max_tokens < 1:
         raise InputError(f"max_tokens = {max_tokens} leaves no room for a summary; ask for at least one token")
     whole = [clean_text(turn) for turn in turns]

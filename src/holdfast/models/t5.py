@@ -20,7 +20,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from holdfast.errors import SummariserError, shown
+from holdfast.errors import SummariserError, quote_value
 from holdfast.models.embedder import CHARACTERS_PER_TOKEN, DIGEST_SHOWN, clean_prefix
 from holdfast.models.onnx import INTEGERS, RUNTIME_ERRORS, TOKENIZER, digest_of, open_session, open_tokenizer, reason
 from holdfast.models.summariser import Writing, clean_turns
@@ -221,12 +221,12 @@ class T5File:
         for name in asks:
             wanted.add(name)
             if name not in self.asks:
-                raise self._foreign(f"has no input {shown(name)}")
+                raise self._foreign(f"has no input {quote_value(name)}")
         for name in gives:
             if name not in self.gives:
-                raise self._foreign(f"has no output {shown(name)}")
+                raise self._foreign(f"has no output {quote_value(name)}")
         if strange := sorted(set(self.asks) - wanted - set(may_ask)):
-            raise self._foreign(f"asks for the input {shown(strange[0])}")
+            raise self._foreign(f"asks for the input {quote_value(strange[0])}")
 
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Return the outputs by name; of what is given, the model gets what it asks for."""
@@ -282,7 +282,7 @@ def _read_shape(path: Path) -> T5Shape:
     except (OSError, ValueError, RecursionError) as error:
         raise SummariserError(f"{path} cannot be read: {reason(error)}; copy it again") from error
     if not isinstance(config, dict):
-        raise SummariserError(f"{path} holds {shown(config)}, not a model's configuration; copy it again")
+        raise SummariserError(f"{path} holds {quote_value(config)}, not a model's configuration; copy it again")
     if config.get("num_decoder_layers") is None:
         # T5 says so when encoder and decoder are equally deep.
         config["num_decoder_layers"] = config.get("num_layers")
@@ -299,7 +299,7 @@ def _whole_number(path: Path, config: dict[str, object], name: str, least: int) 
     value = config.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise SummariserError(
-            f"{path} says {name} = {shown(value)} where a whole number from {least} was due; "
+            f"{path} says {name} = {quote_value(value)} where a whole number from {least} was due; "
             "use a model of the T5 family, with its own configuration"
         )
     return value

@@ -9,19 +9,19 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from holdfast.ranking.pool import Derived, Effect, Pool, Staging
+from holdfast.ranking.pool import Pool, StageEffect, StageInputs, UnitCache
 from holdfast.text.instructions import instructions_of
 from holdfast.text.statements import (
     QuestionCues,
-    Told,
-    corrects,
+    TurnCues,
+    compare_cues,
     find_rare,
-    find_said,
     has_other_value,
-    read_asked,
+    is_correction,
     read_cues,
+    read_question_cues,
     read_values,
-    share_rare,
+    share_rare_words,
 )
 from holdfast.types import QueryProfile, Unit
 
@@ -48,7 +48,7 @@ _SIGNS = 1.85
 _SURE = 0.95
 
 
-def prefer_current(pool: Pool, staging: Staging) -> Pool:
+def prefer_current(pool: Pool, staging: StageInputs) -> Pool:
     """Let a turn that seems to replace an earlier one stand above it, where the question asks for what holds.
 
     rel' = (1 - w)·rel + w·(rel of the earlier one, and a little more); nothing is lowered or hidden. Signs of a
@@ -67,7 +67,7 @@ def prefer_current(pool: Pool, staging: Staging) -> Pool:
         because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
         if sure:
             replaced.setdefault(pool.ids[older], pool.ids[newer])
-    moved = pool.apply(Effect("current", weights, signals, tuple(because)))
+    moved = pool.apply(StageEffect("current", weights, signals, tuple(because)))
     return dataclasses.replace(moved, replaced=replaced)
 
 
@@ -76,8 +76,8 @@ def _asks_for_past(pool: Pool, query: QueryProfile) -> bool:
     return query.time_range is not None and (query.time_range[1] - _EPOCH) // _MICROSECOND <= pool.known["ends"].max()
 
 
-_told_in = Derived(lambda unit: read_cues(unit.text))
-_values_in = Derived(lambda unit: read_values(unit.text))
+_told_in = UnitCache(lambda unit: read_cues(unit.text))
+_values_in = UnitCache(lambda unit: read_values(unit.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class _Signs:
 
     asked: QuestionCues
     units: Mapping[int, Unit]
-    told: Mapping[int, Told]
+    told: Mapping[int, TurnCues]
     rare: frozenset[str]
     alone: Mapping[int, float]
 
@@ -96,14 +96,14 @@ class _Signs:
         if (self.asked.values & _values_in(earlier)) - _values_in(later):
             return 0.0  # "what is in box 2?" is answered by what names that number
         old, new = self.told[older], self.told[newer]
-        changes, asks = find_said(self.asked, old, new)
+        changes, asks = compare_cues(self.asked, old, new)
         signs = self.alone[newer] + changes + _QUESTION * asks
-        signs += _SHARED * share_rare(self.asked, old, new, self.rare)
+        signs += _SHARED * share_rare_words(self.asked, old, new, self.rare)
         together = earlier.session is not None and earlier.session == later.session
         if self.asked.kinds:
             other = has_other_value(self.asked, _values_in(earlier), _values_in(later))
             signs += 0.0 if other is None else _NO_VALUE if not other else _OTHER_VALUE if together else 0.0
-        if together and earlier.author == later.author and corrects(later.text):
+        if together and earlier.author == later.author and is_correction(later.text):
             signs += _SLIP
         return signs
 
@@ -115,7 +115,7 @@ class _Signs:
         return later.event_time > earlier.event_time
 
 
-def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, bool]]:
+def _find_replaced(pool: Pool, staging: StageInputs) -> dict[int, tuple[int, float, bool]]:
     """Return rows that seem to replace an earlier one, each with that one, what it takes over, and if it is sure."""
     rels = pool.rel[:_HEAD].tolist()
     head = [row for row, kind in enumerate(pool.known["kind"][:_HEAD].tolist()) if kind == "turn"]
@@ -130,7 +130,7 @@ def _find_replaced(pool: Pool, staging: Staging) -> dict[int, tuple[int, float, 
         row: _NEAR * near[row] / nearest + _PER_TEN_ROWS * row / 10 + _PER_THOUSAND * min(len(unit.text) / 1000, 1.0)
         for row, unit in units.items()
     }
-    asked = read_asked(staging.query.text)
+    asked = read_question_cues(staging.query.text)
     signs = _Signs(asked, units, told, find_rare([*told.values()]), alone)
     leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0] and row in told]
     found: dict[int, tuple[int, float, bool]] = {}

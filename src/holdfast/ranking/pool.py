@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from holdfast.kernels import Bools, Floats, Rows
 from holdfast.kernels.vectors import order_rows
 from holdfast.settings import StageSettings
-from holdfast.types import Adjustment, Candidate, Claims, Cut, CutRows, QueryProfile, Unit
+from holdfast.types import Adjustment, Candidate, Cut, CutRows, QueryProfile, StrategyScores, Unit
 
 C = TypeVar("C")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Effect:
+class StageEffect:
     """What one stage does: a weight and a signal for each row; a weight of 0 leaves a row as it is.
 
     `because` says in an explanation what a signal is, row by row where rows differ.
@@ -36,10 +36,10 @@ class Effect:
     signal: Floats
     because: tuple[str, ...] | str = "signal"
 
-    def take(self, rows: Rows) -> Effect:
+    def take(self, rows: Rows) -> StageEffect:
         """Return the effect on some rows."""
         because = self.because if isinstance(self.because, str) else _pick(self.because, rows)
-        return Effect(self.stage, self.weight[rows], self.signal[rows], because)
+        return StageEffect(self.stage, self.weight[rows], self.signal[rows], because)
 
     def at(self, row: int) -> Adjustment:
         """Return what it does to one row."""
@@ -47,12 +47,12 @@ class Effect:
         return Adjustment(self.stage, float(self.weight[row]), float(self.signal[row]), because)
 
 
-class Taken(Mapping[str, C]):
+class RowSlice(Mapping[str, C]):
     """Some rows of columns, made when one is asked for: a question takes rows often and looks at few columns."""
 
     def __init__(self, columns: Mapping[str, C], rows: Rows, take: Callable[[C, Rows], C]) -> None:
         # Rows of rows are rows of the same columns.
-        origin: tuple[Mapping[str, C], Rows] = columns.of(rows) if isinstance(columns, Taken) else (columns, rows)
+        origin: tuple[Mapping[str, C], Rows] = columns.of(rows) if isinstance(columns, RowSlice) else (columns, rows)
         self._columns, self._rows = origin
         self._take = take
         self._made: dict[str, C] = {}
@@ -95,7 +95,7 @@ class Pool:
     """
 
     ids: tuple[str, ...]
-    claims: Mapping[str, Claims]
+    claims: Mapping[str, StrategyScores]
     claimed: Mapping[str, Bools]
     known: Mapping[str, NDArray[Any]]
     first: Floats
@@ -104,7 +104,7 @@ class Pool:
     full_marks: float
     merged: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     folded: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[StageEffect, ...] = ()
     replaced: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -116,9 +116,9 @@ class Pool:
         return dataclasses.replace(
             self,
             ids=_pick(self.ids, rows),
-            claims=Taken(self.claims, rows, Claims.take),
-            claimed=Taken(self.claimed, rows, _at),
-            known=Taken(self.known, rows, _at),
+            claims=RowSlice(self.claims, rows, StrategyScores.take),
+            claimed=RowSlice(self.claimed, rows, _at),
+            known=RowSlice(self.known, rows, _at),
             first=self.first[rows],
             fused=self.fused[rows],
             rel=self.rel[rows],
@@ -134,7 +134,7 @@ class Pool:
         order = order_rows(self.fused, self.ids)
         return self if (order[1:] > order[:-1]).all() else self.take(order)
 
-    def apply(self, effect: Effect) -> Pool:
+    def apply(self, effect: StageEffect) -> Pool:
         """Mix a stage's signal into the relevance: a convex mix, clamped last because floats round."""
         touched = effect.weight > 0.0
         if not touched.any():
@@ -241,7 +241,7 @@ class Pool:
         return tuple(self.candidate(row) for row in range(len(self.ids)))
 
 
-def _joined_effects(one: Pool, other: Pool) -> tuple[Effect, ...]:
+def _joined_effects(one: Pool, other: Pool) -> tuple[StageEffect, ...]:
     """Return the effects of both pools, each over the rows of both, in the order of the stages."""
     found = []
     for effect in one.effects:
@@ -252,10 +252,10 @@ def _joined_effects(one: Pool, other: Pool) -> tuple[Effect, ...]:
     return tuple(found)
 
 
-def _padded(one: Effect | None, other: Effect | None, rows: int, others: int) -> Effect:
-    first = one or Effect(other.stage if other else "", np.zeros(rows), np.zeros(rows))
-    second = other or Effect(first.stage, np.zeros(others), np.zeros(others))
-    return Effect(
+def _padded(one: StageEffect | None, other: StageEffect | None, rows: int, others: int) -> StageEffect:
+    first = one or StageEffect(other.stage if other else "", np.zeros(rows), np.zeros(rows))
+    second = other or StageEffect(first.stage, np.zeros(others), np.zeros(others))
+    return StageEffect(
         first.stage,
         np.concatenate([first.weight, second.weight]),
         np.concatenate([first.signal, second.signal]),
@@ -263,7 +263,7 @@ def _padded(one: Effect | None, other: Effect | None, rows: int, others: int) ->
     )
 
 
-def _joined_reasons(one: Effect, other: Effect) -> tuple[str, ...] | str:
+def _joined_reasons(one: StageEffect, other: StageEffect) -> tuple[str, ...] | str:
     if isinstance(one.because, str) and one.because == other.because:
         return one.because
     both = [(effect, row) for effect in (one, other) for row in range(len(effect.weight))]
@@ -274,7 +274,7 @@ def _joined_reasons(one: Effect, other: Effect) -> tuple[str, ...] | str:
 
 
 @dataclass(frozen=True, slots=True)
-class Staging:
+class StageInputs:
     """What the stages of one question work with.
 
     `most` is how many hits the profile gives. `units` reads whole units, `named` says where names lead, and `join`
@@ -289,13 +289,13 @@ class Staging:
     join: Callable[[Sequence[str]], Pool]
 
 
-Stage = Callable[[Pool, Staging], Pool]
+Stage = Callable[[Pool, StageInputs], Pool]
 
 # Units that are found again are read again; the words of so many take a few megabytes.
 _UNITS_READ = 2048
 
 
-class Derived(Generic[T]):
+class UnitCache(Generic[T]):
     """What is made of a unit's words, kept as long as the unit itself: what is erased must not live on (law 16)."""
 
     def __init__(self, derive: Callable[[Unit], T]) -> None:

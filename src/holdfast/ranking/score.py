@@ -22,7 +22,16 @@ from holdfast.kernels import Bools, Floats
 from holdfast.kernels.vectors import decay, decay_all
 from holdfast.ranking.pool import Pool
 from holdfast.settings import FusionSettings, ProfileSettings, RefusalSettings, ScoreSettings
-from holdfast.types import Account, Adjustment, Claims, Contribution, Cut, CutRows, RetrievalResult, Unit
+from holdfast.types import (
+    Adjustment,
+    Contribution,
+    Cut,
+    CutRows,
+    RetrievalResult,
+    StrategyExplanation,
+    StrategyScores,
+    Unit,
+)
 
 
 class Evidence(NamedTuple):
@@ -118,7 +127,7 @@ def recency(unit: Unit, rate: float, at: datetime) -> float:
     return decay(rate, (at - moment).total_seconds())
 
 
-def settle_summaries(pool: Pool, settings: ScoreSettings) -> tuple[Pool, tuple[CutRows, ...]]:
+def choose_summaries(pool: Pool, settings: ScoreSettings) -> tuple[Pool, tuple[CutRows, ...]]:
     """Let a summary answer, or the turns that it stands for (C18).
 
     A summary says several turns in fewer words, and one of the turns may say it better. Where a turn reaches its
@@ -194,7 +203,7 @@ def _scale(result: RetrievalResult, profile: ProfileSettings) -> float:
 
 def fuse(
     ids: tuple[str, ...],
-    claims: Mapping[str, Claims],
+    claims: Mapping[str, StrategyScores],
     claimed: Mapping[str, Bools],
     known: Mapping[str, NDArray[Any]],
     fusion: Fusion,
@@ -214,7 +223,7 @@ def fuse(
 # ------------------------------------------------------------------------------------------------ explaining
 
 
-def explain_fused(pool: Pool, row: int, accounts: Mapping[str, Account], fusion: Fusion) -> Contribution:
+def explain_fused(pool: Pool, row: int, accounts: Mapping[str, StrategyExplanation], fusion: Fusion) -> Contribution:
     """Return the fused score of a row as a tree: the same arithmetic as `fuse`, node by node."""
     names = [name for name in pool.claims if pool.claimed[name][row]]
     parts = [_explain_strategy(name, accounts[name].tree, fusion) for name in names]
@@ -225,7 +234,7 @@ def explain_fused(pool: Pool, row: int, accounts: Mapping[str, Account], fusion:
     return Contribution.of("fused", "sum", *parts)
 
 
-def explain_rel(pool: Pool, row: int, accounts: Mapping[str, Account], fusion: Fusion) -> Contribution:
+def explain_rel(pool: Pool, row: int, accounts: Mapping[str, StrategyExplanation], fusion: Fusion) -> Contribution:
     """Return the relevance of a row as a tree, with what the stages did to it."""
     full = Contribution("full marks", fusion.full_marks)
     share = Contribution.of("share of full marks", "ratio", explain_fused(pool, row, accounts, fusion), full)

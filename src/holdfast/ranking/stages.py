@@ -19,10 +19,10 @@ import numpy as np
 from holdfast.kernels import Bools
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.current import prefer_current
-from holdfast.ranking.pool import Derived, Effect, Pool, Stage, Staging
+from holdfast.ranking.pool import Pool, Stage, StageEffect, StageInputs, UnitCache
 from holdfast.settings import StageSettings
-from holdfast.text.names import entities, phrases, spoken, titles
-from holdfast.text.temporal import OPEN_END, told_years
+from holdfast.text.names import entities, folded_words, phrases, titles
+from holdfast.text.temporal import OPEN_END, mentioned_years
 from holdfast.types import Mention, Unit
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
@@ -47,7 +47,7 @@ _LONGEST_STRETCH = 40
 _BEGUN_EARLIER, _YEARS_TO_HALF = 0.8, 10.0
 
 
-def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
+def smooth_neighbours(pool: Pool, staging: StageInputs) -> Pool:
     """Let a short turn take over from the better of the turns before and after it.
 
     An answer of five words says little by itself; the question it answers says what it is about. The longer a turn,
@@ -65,10 +65,10 @@ def smooth_neighbours(pool: Pool, staging: Staging) -> Pool:
     if staging.query.perspective == "assistant":
         answers = pool.known["author"] == "assistant"
         signal, shares = np.where(answers, before, signal), np.where(answers, weight - shares, shares)
-    return pool.apply(Effect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
+    return pool.apply(StageEffect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
 
 
-def share_session(pool: Pool, staging: Staging) -> Pool:
+def share_session(pool: Pool, staging: StageInputs) -> Pool:
     """Let a turn take over a little from its session: what is said around the subject is more likely about it.
 
     A session's relevance is the mean of its best turns', beside the best session's.
@@ -85,10 +85,10 @@ def share_session(pool: Pool, staging: Staging) -> Pool:
         best = sorted(pool.rel[rows].tolist(), reverse=True)[:_BEST_TURNS]
         weights[rows], signal[rows] = weight, sum(best) / _BEST_TURNS
     because = "relevance of its session beside the best one's"
-    return pool.apply(Effect("session", weights, signal * (pool.rel.max() / max(signal.max(), _TINY)), because))
+    return pool.apply(StageEffect("session", weights, signal * (pool.rel.max() / max(signal.max(), _TINY)), because))
 
 
-def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
+def prefer_perspective(pool: Pool, staging: StageInputs) -> Pool:
     """Prefer the one whose words are asked for: a named speaker, the user, the assistant.
 
     What users ask of themselves they said themselves; a summary of a talk is of both sides. What is hardly relevant
@@ -104,10 +104,10 @@ def prefer_perspective(pool: Pool, staging: Staging) -> Pool:
         speakers = {name.casefold() for name in query.participants}
         said = np.array([(name or "").casefold() in speakers for name in pool.known["speaker"]], dtype=np.bool_)
     meant = ~said | (pool.rel >= LEAST_MEANT)
-    return pool.apply(Effect("perspective", np.where(meant, weight, 0.0), said.astype(np.float64)))
+    return pool.apply(StageEffect("perspective", np.where(meant, weight, 0.0), said.astype(np.float64)))
 
 
-def prefer_time_range(pool: Pool, staging: Staging) -> Pool:
+def prefer_time_range(pool: Pool, staging: StageInputs) -> Pool:
     """Prefer what happened in the time that the question names; a summary counts by all of its span.
 
     A unit that holds all words of the date tells of that time, whenever it was said.
@@ -125,7 +125,7 @@ def prefer_time_range(pool: Pool, staging: Staging) -> Pool:
     )
 
 
-def prefer_identifiers(pool: Pool, staging: Staging) -> Pool:
+def prefer_identifiers(pool: Pool, staging: StageInputs) -> Pool:
     """Prefer what holds the very identifiers of the question: a code, a path, a quoted word.
 
     What merely looks like E0308 to a model is something else; the rarer the identifier, the more it decides.
@@ -134,10 +134,10 @@ def prefer_identifiers(pool: Pool, staging: Staging) -> Pool:
     if not weight or "lexical" not in pool.claims or not (staging.query.identifiers or staging.query.years):
         return pool
     held = pool.claims["lexical"].identified
-    return pool.apply(Effect("identifiers", np.where(np.isnan(held), 0.0, weight), np.nan_to_num(held)))
+    return pool.apply(StageEffect("identifiers", np.where(np.isnan(held), 0.0, weight), np.nan_to_num(held)))
 
 
-def prefer_told_years(pool: Pool, staging: Staging) -> Pool:
+def prefer_years(pool: Pool, staging: StageInputs) -> Pool:
     """Prefer what tells of the years that the question names, whenever it was said.
 
     rel' = (1 - w·s)·rel + w·s·min(2·rel, 1), so that years alone lift nothing: a passage that is about something
@@ -153,12 +153,12 @@ def prefer_told_years(pool: Pool, staging: Staging) -> Pool:
     weights = np.zeros(len(pool))
     for row in rows:
         if pool.ids[row] in units:
-            weights[row] = weight * tell_years(_years_in(units[pool.ids[row]]), *asked)
+            weights[row] = weight * years_overlap(_years_in(units[pool.ids[row]]), *asked)
     because = "twice its rel, as the years it tells of are asked for"
-    return pool.apply(Effect("told years", weights, np.minimum(2.0 * pool.rel, 1.0), because))
+    return pool.apply(StageEffect("told years", weights, np.minimum(2.0 * pool.rel, 1.0), because))
 
 
-def tell_years(told: Sequence[tuple[int, int]], first: int, last: int) -> float:
+def years_overlap(told: Sequence[tuple[int, int]], first: int, last: int) -> float:
     """Return how well a unit's years speak for what held from `first` to `last`.
 
     What held from a year on began in it, or in a stretch that covers it. What was told of an earlier year may still
@@ -177,25 +177,25 @@ def tell_years(told: Sequence[tuple[int, int]], first: int, last: int) -> float:
 
 
 # The stages that look at one row at a time.
-PREFERENCES: tuple[Stage, ...] = (prefer_perspective, prefer_time_range, prefer_identifiers, prefer_told_years)
+PREFERENCES: tuple[Stage, ...] = (prefer_perspective, prefer_time_range, prefer_identifiers, prefer_years)
 
 
-def _everywhere(stage: str, weight: float, signal: Bools) -> Effect:
-    return Effect(stage, np.full(len(signal), weight), signal.astype(np.float64))
+def _everywhere(stage: str, weight: float, signal: Bools) -> StageEffect:
+    return StageEffect(stage, np.full(len(signal), weight), signal.astype(np.float64))
 
 
 # ----------------------------------------------------------------------------------------- what units say
 
-_phrases_in = Derived(lambda unit: phrases(unit.text))
-_names_in = Derived(lambda unit: (*titles(unit.topic), *entities(unit.text)))
-_years_in = Derived(lambda unit: told_years(unit.text))
-_words_in = Derived(lambda unit: frozenset(unit.text.casefold().translate(_NO_PUNCTUATION).split()))
+_phrases_in = UnitCache(lambda unit: phrases(unit.text))
+_names_in = UnitCache(lambda unit: (*titles(unit.topic), *entities(unit.text)))
+_years_in = UnitCache(lambda unit: mentioned_years(unit.text))
+_words_in = UnitCache(lambda unit: frozenset(unit.text.casefold().translate(_NO_PUNCTUATION).split()))
 
 
 # ----------------------------------------------------------------------------------------------------- links
 
 
-def link_mentions(pool: Pool, staging: Staging) -> Pool:
+def link_mentions(pool: Pool, staging: StageInputs) -> Pool:
     """Let a unit take over relevance from a better one that names it, or names the same rare thing (C12).
 
     rel' = (1 - w)·rel + w·rel(parent), for the parent that lifts it most; nothing is ever lowered. An answer often
@@ -208,10 +208,10 @@ def link_mentions(pool: Pool, staging: Staging) -> Pool:
         for prefer in PREFERENCES:
             fresh = prefer(fresh, staging)
         pool = pool.joined(fresh).merge_copies()
-    return pool.apply(lift(pool, mentions, staging.settings)) if mentions else pool
+    return pool.apply(raise_mentioned(pool, mentions, staging.settings)) if mentions else pool
 
 
-def choose_parents(pool: Pool, staging: Staging) -> list[Unit]:
+def choose_parents(pool: Pool, staging: StageInputs) -> list[Unit]:
     """Return the best units, at most two of one title: a long article would say the same names again and again."""
     settings, most = staging.settings, staging.settings.link_parents
     if not most or (not settings.mentions and not settings.shared_names):
@@ -231,13 +231,13 @@ def choose_parents(pool: Pool, staging: Staging) -> list[Unit]:
     return found[:most]
 
 
-def find_mentions(parents: Sequence[Unit], staging: Staging) -> tuple[Mention, ...]:
+def find_mentions(parents: Sequence[Unit], staging: StageInputs) -> tuple[Mention, ...]:
     """Return the links that lead away from the best units, each once.
 
     A name that stands in the question leads nowhere: what it names was looked for already.
     """
     settings = staging.settings
-    asked = spoken(staging.query.text)
+    asked = folded_words(staging.query.text)
     found: list[Mention] = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
         if weight:
@@ -255,7 +255,7 @@ def find_mentions(parents: Sequence[Unit], staging: Staging) -> tuple[Mention, .
     return tuple(dict.fromkeys(found))
 
 
-def lift(pool: Pool, mentions: Sequence[Mention], settings: StageSettings) -> Effect:
+def raise_mentioned(pool: Pool, mentions: Sequence[Mention], settings: StageSettings) -> StageEffect:
     """Return what every row takes over from its best parent."""
     row_of, rel = pool.rows_by_id(), pool.rel.tolist()
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
@@ -271,7 +271,7 @@ def lift(pool: Pool, mentions: Sequence[Mention], settings: StageSettings) -> Ef
             weights[target], signals[target] = weight, rel[parent]
             way = "which names it" if mention.called else "which names the same"
             because[target] = f"rel of {mention.parent}, {way}: {mention.name}"
-    return Effect("mentions", weights, signals, tuple(because))
+    return StageEffect("mentions", weights, signals, tuple(because))
 
 
 def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -> float:
@@ -289,7 +289,7 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
 # --------------------------------------------------------------------------------------------------- threads
 
 
-def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
+def prefer_latest_session(pool: Pool, staging: StageInputs) -> Pool:
     """Prefer the latest session of the thread that someone goes on with: "what's next for the garden?".
 
     The thread are the sessions that the question brings up, each as far as it does: the mean rel of its best turns,
@@ -316,14 +316,14 @@ def prefer_latest_session(pool: Pool, staging: Staging) -> Pool:
     signal = np.empty(len(codes))
     signal[latest] = about[latest] / (1.0 + later)
     weights = np.where([session is None for session in sessions], 0.0, weight)
-    effect = Effect("thread", weights, signal[code_of], "how near its session is, less by each later one")
+    effect = StageEffect("thread", weights, signal[code_of], "how near its session is, less by each later one")
     return pool.apply(effect)
 
 
 # ------------------------------------------------------------------------------------------------- diversity
 
 
-def diversify(pool: Pool, staging: Staging) -> Pool:
+def diversify(pool: Pool, staging: StageInputs) -> Pool:
     """Let near-duplicates step back: a unit that says what a better one says leaves its place to another.
 
     rel' = (1 - w)·rel for it. Two units say the same when nearly all of their words are the same and no number
@@ -350,16 +350,16 @@ def diversify(pool: Pool, staging: Staging) -> Pool:
             weights[row], because[row] = settings.diversity, f"{first} says the same"
             if twin is None and first == pool.ids[order[0]]:
                 twin = row
-    lowered = pool.apply(Effect("diversity", weights, signals, tuple(because))).sorted()
+    lowered = pool.apply(StageEffect("diversity", weights, signals, tuple(because))).sorted()
     if twin is None or pool.ids[twin] in lowered.ids[: staging.most]:
         return lowered
     # As good as the last but one, it comes before the last.
     weights[twin], signals[twin] = 1.0, min(pool.rel[twin], lowered.rel[staging.most - 2])
     because[twin] += ", and it stays among the hits"
-    return pool.apply(Effect("diversity", weights, signals, tuple(because))).sorted()
+    return pool.apply(StageEffect("diversity", weights, signals, tuple(because))).sorted()
 
 
-def _read_words(ids: Sequence[str], staging: Staging) -> Iterator[frozenset[str]]:
+def _read_words(ids: Sequence[str], staging: StageInputs) -> Iterator[frozenset[str]]:
     """Yield the words of units, which are read a page of hits at a time."""
     for start in range(0, len(ids), staging.most):
         units = staging.units(page := ids[start : start + staging.most])
@@ -381,7 +381,7 @@ STAGES: tuple[Stage, ...] = (
 )  # fmt: skip
 
 
-def run_stages(stages: Sequence[Stage], pool: Pool, staging: Staging) -> Pool:
+def run_stages(stages: Sequence[Stage], pool: Pool, staging: StageInputs) -> Pool:
     """Return the pool after every stage, best first."""
     for stage in stages:
         pool = stage(pool, staging)

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import Bools
-from holdfast.ranking.pool import Pool, Staging
+from holdfast.ranking.pool import Pool, StageInputs
 from holdfast.ranking.score import Fusion, fuse
 from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.store.contract import ColumnName, Reading, TimeQuery
-from holdfast.types import Claims, QueryProfile, RetrievalResult
+from holdfast.types import QueryProfile, RetrievalResult, StrategyScores
 
 # What ranking needs to know of a unit besides its scores.
 _KNOWN: tuple[ColumnName, ...] = (
@@ -95,8 +95,10 @@ def _add_neighbours(
 
 
 def _align(
-    results: Sequence[RetrievalResult], ids: tuple[str, ...], score: Mapping[str, Callable[[Sequence[str]], Claims]]
-) -> tuple[dict[str, Claims], dict[str, Bools]]:
+    results: Sequence[RetrievalResult],
+    ids: tuple[str, ...],
+    score: Mapping[str, Callable[[Sequence[str]], StrategyScores]],
+) -> tuple[dict[str, StrategyScores], dict[str, Bools]]:
     """Return the columns of each strategy over all the rows, and of which rows it said anything.
 
     What a strategy did not find itself it scores, if `score` says how: a mix needs all its parts.
@@ -111,13 +113,15 @@ def _align(
         rest = np.flatnonzero(~mask)
         if len(rest):
             missing = tuple(map(ids.__getitem__, rest.tolist()))
-            nothing = partial(Claims.of, relative=found.relative, terms=found.matched.shape[1])
+            nothing = partial(StrategyScores.of, relative=found.relative, terms=found.matched.shape[1])
             found, rows = found.joined(score.get(name, nothing)(missing)), np.concatenate([rows, rest])
         claims[name], claimed[name] = found.take(np.argsort(rows)), mask | (name in score)
     return claims, claimed
 
 
-def join(question: Question, query: QueryProfile, reading: Reading, found: Retrieval, ids: Sequence[str]) -> Pool:
+def score_units(
+    question: Question, query: QueryProfile, reading: Reading, found: Retrieval, ids: Sequence[str]
+) -> Pool:
     """Return a pool of further units with their fused scores: nobody found them, every primary strategy scores them.
 
     They are not smoothed: what is beside them was not looked for.
@@ -127,17 +131,19 @@ def join(question: Question, query: QueryProfile, reading: Reading, found: Retri
     claims, claimed = {}, {}
     for name, known in found.pool.claims.items():
         scored = primary[name].score(query, reading, rows) if name in primary else None
-        claims[name] = scored or Claims.of(rows, relative=known.relative, terms=known.matched.shape[1])
+        claims[name] = scored or StrategyScores.of(rows, relative=known.relative, terms=known.matched.shape[1])
         claimed[name] = np.full(len(rows), scored is not None)
     columns = dict(reading.columns(rows, _KNOWN))
     columns |= {name: np.full(len(rows), None, dtype=object) for name in _NEIGHBOURS if name in found.pool.known}
     return fuse(rows, claims, claimed, columns, found.fusion)
 
 
-def set_stage(engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Retrieval) -> Staging:
+def stage_inputs(
+    engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Retrieval
+) -> StageInputs:
     """Return what the stages work with: what is asked, and where to look up more."""
-    return Staging(
+    return StageInputs(
         query, engine.settings.stages, question.profile.max_results, reading.units,
         lambda keys, most, mentioned: reading.named(keys, most, mentioned=mentioned),
-        lambda ids: join(question, query, reading, found, ids),
+        lambda ids: score_units(question, query, reading, found, ids),
     )  # fmt: skip

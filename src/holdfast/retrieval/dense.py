@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import vectors
-from holdfast.retrieval.strategy import Finding
+from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import Settings
 from holdfast.store.contract import DenseQuery, Reading
-from holdfast.types import Account, Claims, Contribution, Deadline, QueryProfile
+from holdfast.types import Contribution, Deadline, QueryProfile, StrategyExplanation, StrategyScores
 
 
 class DenseStrategy:
@@ -22,15 +22,15 @@ class DenseStrategy:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings.dense
 
-    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:
+    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Proposals:
         """See `Strategy.propose`: the funnel's candidates, those of all rows, or the first sure enough tier's."""
         if query.vector is None:
-            return Finding(())
+            return Proposals(())
         tier = len(query.vector) if self._settings.exact else None
         if self._settings.early_exit:
             tier = self._sure_tier(query, query.vector, reading, depth, deadline)
         found = reading.propose(DenseQuery(query.space or "", query.vector, tier), depth, deadline)
-        return Finding(found.ids, found.exhausted)
+        return Proposals(found.ids, found.exhausted)
 
     def _sure_tier(
         self, query: QueryProfile, vector: NDArray[np.float32], reading: Reading, depth: int, deadline: Deadline
@@ -45,9 +45,9 @@ class DenseStrategy:
                     return tier
         return len(vector)
 
-    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Claims:
+    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> StrategyScores:
         """See `Strategy.score`: the full vectors' cosines (law 11); a unit that waits for its vector scores 0."""
-        claims = Claims.of(ids)
+        claims = StrategyScores.of(ids)
         if query.vector is not None and ids:
             evidence = reading.evidence(DenseQuery(query.space or "", query.vector), ids)
             if evidence.ids:
@@ -55,11 +55,11 @@ class DenseStrategy:
                 claims.raw[claims.rows_of(evidence.ids)] = np.maximum(near, 0.0)
         return claims
 
-    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, Account]:
+    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, StrategyExplanation]:
         """See `Strategy.explain`."""
         claims = self.score(query, reading, ids)
         notes = (self.id,) if query.vector is None else (self.id, f"tier: {len(query.vector)}")
         return {
-            unit_id: Account(Contribution("cosine", raw), notes)
+            unit_id: StrategyExplanation(Contribution("cosine", raw), notes)
             for unit_id, raw in zip(claims.ids, claims.raw.tolist(), strict=True)
         }

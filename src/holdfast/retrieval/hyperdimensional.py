@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.kernels import hypervectors as hv
-from holdfast.retrieval.strategy import Finding
+from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import HyperSettings, Settings
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Reading, UnitHypervectors
-from holdfast.types import FIELDS, Account, Analysis, Claims, Contribution, Deadline, QueryProfile, Unit
+from holdfast.types import (
+    FIELDS,
+    Analysis,
+    Contribution,
+    Deadline,
+    QueryProfile,
+    StrategyExplanation,
+    StrategyScores,
+    Unit,
+)
 
 # Weight of each field's similarity (C5): topic, claim, role, acts.
 _WEIGHTS = (0.35, 0.35, 0.2, 0.1)
@@ -23,35 +32,35 @@ class HyperdimensionalStrategy:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings.hyper
 
-    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:
+    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Proposals:
         """See `Strategy.propose`."""
         found = reading.propose(self._query(query), depth, deadline)
-        return Finding(found.ids, found.exhausted)
+        return Proposals(found.ids, found.exhausted)
 
-    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Claims:
+    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> StrategyScores:
         """See `Strategy.score`."""
-        claims = Claims.of(ids)
+        claims = StrategyScores.of(ids)
         accounts = self.explain(query, reading, ids)
         claims.raw[:] = [accounts[unit_id].tree.value for unit_id in claims.ids]
         return claims
 
-    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, Account]:
+    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, StrategyExplanation]:
         """See `Strategy.explain`."""
         evidence = reading.evidence(self._query(query), ids)
-        found = {unit_id: Account(Contribution("hypervectors", 0.0), (self.id,)) for unit_id in ids}
+        found = {unit_id: StrategyExplanation(Contribution("hypervectors", 0.0), (self.id,)) for unit_id in ids}
         return found | {unit_id: self._account(evidence, row) for row, unit_id in enumerate(evidence.ids)}
 
     def _query(self, query: QueryProfile) -> HyperQuery:
         return HyperQuery(*encode_query(query, self._settings), _WEIGHTS)
 
-    def _account(self, evidence: HyperEvidence, row: int) -> Account:
+    def _account(self, evidence: HyperEvidence, row: int) -> StrategyExplanation:
         """Return score = Σ weight·shifted similarity, or 0 when the words do not rise above the noise floor."""
         distances = dict(zip(HYPER_FIELDS, evidence.distances[row].tolist(), strict=True))
         shifted = {name: _shifted(distance) for name, distance in distances.items() if distance != MISSING_FIELD}
         heard = max(shifted.get("topic", 0.0), shifted.get("claim", 0.0)) >= hv.noise_floor(evidence.unit_count)
         heard_fields = [(name, value) for name, value in shifted.items() if heard]
         parts = [self._part(name, value) for name, value in heard_fields]
-        return Account(Contribution.of("hypervectors", "sum", *parts), (self.id, *shifted))
+        return StrategyExplanation(Contribution.of("hypervectors", "sum", *parts), (self.id, *shifted))
 
     def _part(self, name: str, value: float) -> Contribution:
         weight = Contribution("field weight", _WEIGHT_OF[name])

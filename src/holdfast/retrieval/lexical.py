@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import bm25
-from holdfast.retrieval.strategy import Finding
+from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import Settings
 from holdfast.store.contract import LexicalEvidence, LexicalQuery, Reading
-from holdfast.types import FIELDS, Account, Claims, Contribution, Deadline, QueryProfile
+from holdfast.types import FIELDS, Contribution, Deadline, QueryProfile, StrategyExplanation, StrategyScores
 
 _TOPIC = FIELDS.index("topic")
 # "See also E0303" mentions an error; the page of that name explains it. Of .5 to 1, this puts the page first.
@@ -37,15 +37,15 @@ class LexicalStrategy:
             role_boost=self._settings.role_boost,
         )
 
-    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:
+    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Proposals:
         """See `Strategy.propose`."""
         found = reading.propose(self._query(query), depth, deadline)
-        return Finding(found.ids, found.exhausted)
+        return Proposals(found.ids, found.exhausted)
 
-    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Claims:
+    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> StrategyScores:
         """See `Strategy.score`."""
         evidence = reading.evidence(self._query(query), ids)
-        claims = Claims.of(ids, relative=True, terms=len(query.terms))
+        claims = StrategyScores.of(ids, relative=True, terms=len(query.terms))
         rows = claims.rows_of(evidence.ids)
         claims.raw[rows] = self._scores(query, evidence)
         claims.coverage[rows] = evidence.coverage
@@ -66,14 +66,14 @@ class LexicalStrategy:
             self._settings.b,
         )
 
-    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, Account]:
+    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, StrategyExplanation]:
         """See `Strategy.explain`: the raw score as the tree of C4, and the terms that matched."""
         evidence = reading.evidence(self._query(query), ids)
-        found = {unit_id: Account(Contribution("bm25", 0.0), (self.id,)) for unit_id in ids}
+        found = {unit_id: StrategyExplanation(Contribution("bm25", 0.0), (self.id,)) for unit_id in ids}
         for row, unit_id in enumerate(evidence.ids):
             terms = [term for term, yes in zip(query.terms, evidence.matched[row].tolist(), strict=True) if yes]
             tree = self._explain_row(query, evidence, row)
-            found[unit_id] = Account(tree, (self.id, *(f"matched: {term}" for term in terms)))
+            found[unit_id] = StrategyExplanation(tree, (self.id, *(f"matched: {term}" for term in terms)))
         return found
 
     def _explain_row(self, query: QueryProfile, evidence: LexicalEvidence, row: int) -> Contribution:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import EmbedderError, UnknownProfileError, shown
+from holdfast.errors import EmbedderError, UnknownProfileError, quote_value
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
@@ -19,11 +19,11 @@ from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.retrieval.symbolic import SymbolicStrategy
 from holdfast.settings import PROFILES, ProfileSettings, Settings
-from holdfast.store.contract import Reading, Store, look
+from holdfast.store.contract import Reading, Store, read_once
 from holdfast.text.dates import TimeMention, TimeRange, time_mention
 from holdfast.text.questions import MOST_BORROWED, asks_for_nothing, is_follow_up, profile_query, without_names
 from holdfast.text.terms import TOKENIZERS
-from holdfast.types import Claims, Deadline, QueryProfile, View
+from holdfast.types import Deadline, QueryProfile, StrategyScores, View
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -110,7 +110,7 @@ class Engine:
         leans = self.settings.stages.thread and view.session is not None and is_follow_up(question.text, tokenise)
         if leans and not earlier:
             session = dataclasses.replace(view, only_session=True, filters=None)
-            turns = look(self.store, session, lambda there: [*there.scan(order="newest", limit=_TURNS_BEFORE)])
+            turns = read_once(self.store, session, lambda there: [*there.scan(order="newest", limit=_TURNS_BEFORE)])
             said = [turn.text for turn in turns if turn.kind == "turn" and turn.author == "user"]
             # A host may remember the question before it asks it.
             earlier = tuple(said[said[:1] == [question.text] :][:MOST_BORROWED][::-1])
@@ -185,10 +185,10 @@ class ScoredOnce:
         self.id = strategy.id
         self.propose, self.explain = strategy.propose, strategy.explain
         self._strategy, self._query = strategy, query
-        self._claims: Claims | None = None
+        self._claims: StrategyScores | None = None
         self._row_of: dict[str, int] = {}
 
-    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Claims:
+    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> StrategyScores:
         """See `Strategy.score`: a score is the same in any company, so that it can be kept."""
         if query is not self._query:
             return self._strategy.score(query, reading, ids)
@@ -205,7 +205,7 @@ def score_once(question: Question, query: QueryProfile) -> Question:
     return dataclasses.replace(question, strategies=[ScoredOnce(one, query) for one in question.strategies])
 
 
-def profile(engine: Engine, question: Question, reading: Reading) -> QueryProfile:
+def read_question(engine: Engine, question: Question, reading: Reading) -> QueryProfile:
     """Read the question, find the time that it names, and embed it when the profile asks for meaning."""
     query = engine.read(question, reading)
     query = dataclasses.replace(query, **_find_time(engine, question, query, reading))
@@ -268,18 +268,18 @@ def find_profile(name: str, settings: Settings) -> ProfileSettings:
         UnknownProfileError: no such profile is installed.
     """
     if not isinstance(name, str):
-        raise UnknownProfileError(f"profile = {shown(name)} is not a name; choose one of {', '.join(PROFILES)}")
+        raise UnknownProfileError(f"profile = {quote_value(name)} is not a name; choose one of {', '.join(PROFILES)}")
     if name in PROFILES:
         profile: ProfileSettings = getattr(settings, name)
         return profile
     installed = _installed(PROFILE_GROUP)
     if name not in installed:
         known = ", ".join(sorted({*PROFILES, *installed}))
-        raise UnknownProfileError(f"there is no profile {shown(name)}; choose one of {known}")
+        raise UnknownProfileError(f"there is no profile {quote_value(name)}; choose one of {known}")
     profile = installed[name].load()
     if not isinstance(profile, ProfileSettings):
         raise UnknownProfileError(
-            f"the entry point of profile {shown(name)} is not a ProfileSettings; tell its author"
+            f"the entry point of profile {quote_value(name)} is not a ProfileSettings; tell its author"
         )
     return profile
 
@@ -299,7 +299,7 @@ def _strategy_class(strategy_id: str) -> type[Strategy]:
     installed = _installed(STRATEGY_GROUP)
     if strategy_id not in installed:
         known = ", ".join(sorted({*_BUILT_IN, *installed}))
-        raise UnknownProfileError(f"there is no strategy {shown(strategy_id)}; installed are {known}")
+        raise UnknownProfileError(f"there is no strategy {quote_value(strategy_id)}; installed are {known}")
     found: type[Strategy] = installed[strategy_id].load()
     return found
 

@@ -11,11 +11,11 @@ import numpy as np
 from holdfast.kernels.vectors import order_rows
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
-from holdfast.types import Account, Claims, Deadline, QueryProfile, RetrievalResult
+from holdfast.types import Deadline, QueryProfile, RetrievalResult, StrategyExplanation, StrategyScores
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
+class Proposals:
     """What a strategy proposes: units that may be among its best, in no order.
 
     `claims` when it knows their scores already; `exhausted` when time ran out before it had looked everywhere.
@@ -23,7 +23,7 @@ class Finding:
 
     ids: tuple[str, ...]
     exhausted: bool = False
-    claims: Claims | None = None
+    claims: StrategyScores | None = None
 
 
 class Strategy(Protocol):
@@ -33,18 +33,18 @@ class Strategy(Protocol):
 
     def __init__(self, settings: Settings) -> None: ...
 
-    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Finding:
+    def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Proposals:
         """Return visible units among which are its `depth` best; when `deadline` expires, what there is."""
         ...
 
-    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Claims:
+    def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> StrategyScores:
         """Return what it says of each of `ids`, proposed or not: one row for each.
 
         A score is the same in any company, bit for bit; a unit that it would not find, or that nobody has, scores 0.
         """
         ...
 
-    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Mapping[str, Account]:
+    def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> Mapping[str, StrategyExplanation]:
         """Return, for each of `ids`, the tree of its raw score, and notes that begin with the strategy's id."""
         ...
 

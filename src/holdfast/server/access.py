@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.arguments import make_view
-from holdfast.errors import AccessError, InputError, NotFoundError, StoreError, shown
+from holdfast.errors import AccessError, InputError, NotFoundError, StoreError, quote_value
 from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
 from holdfast.openers import is_database
 from holdfast.settings.loading import user_folder
-from holdfast.store.contract import look
+from holdfast.store.contract import read_once
 from holdfast.store.postgres.address import read_address
 from holdfast.types import Document, Unit
 from holdfast.why import NAMING_OTHERS
@@ -122,7 +122,9 @@ class Tokens:
         secret = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
         with self._changing() as tokens:
             if any(token.name == name for token in tokens):
-                raise InputError(f"there is a token {shown(name)} already; choose another name, or revoke it first")
+                raise InputError(
+                    f"there is a token {quote_value(name)} already; choose another name, or revoke it first"
+                )
             tokens.append(Token(name, tenant, user, _hash(secret)))
         return secret
 
@@ -135,7 +137,7 @@ class Tokens:
         with self._changing() as tokens:
             gone = next((token for token in tokens if token.name == name), None)
             if gone is None:
-                raise NotFoundError(f"there is no token {shown(name)}; holdfast token list names them")
+                raise NotFoundError(f"there is no token {quote_value(name)}; holdfast token list names them")
             tokens.remove(gone)
         return gone
 
@@ -183,7 +185,7 @@ def answer_for(caller: Caller) -> None:
     NAMING_OTHERS.set(caller.user is None)
 
 
-def refuse_shared(memory: Memory, verb: str, arguments: Mapping[str, Any]) -> None:
+def authorise(memory: Memory, verb: str, arguments: Mapping[str, Any]) -> None:
     """Hold the token of one user to that user's own units: what is everyone's is for a token of the tenant.
 
     Raises:
@@ -205,5 +207,5 @@ def _meant(memory: Memory, arguments: Mapping[str, Any]) -> list[Document]:
     if (name := arguments.get("document")) is None:
         return []
     view = make_view(memory.settings, _ANY_TIME, user=arguments["user"], tenant=arguments.get("tenant"))
-    kept = look(memory.store, view, lambda reading: reading.documents(name=name, bodies=False))
+    kept = read_once(memory.store, view, lambda reading: reading.documents(name=name, bodies=False))
     return [one for one in kept if one.user is not None] or kept

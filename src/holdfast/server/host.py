@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from holdfast.arguments import SessionOptions, choose_budget, zone_of
-from holdfast.errors import HoldfastError, InputError, shown
+from holdfast.errors import HoldfastError, InputError, quote_value
 from holdfast.memory import Memory
 from holdfast.messages.checks import MAX_NAME, check_flag, check_name
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText
@@ -46,7 +46,7 @@ _FEWEST_TOKENS, _MOST_TOKENS = 200, 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Bootstrapped:
+class BootstrapResult:
     """A session that begins or goes on: what to tell the model of its memory, and how many messages were new."""
 
     header: str
@@ -70,7 +70,7 @@ class Assembled:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommitResult:
     """Messages that are kept: `written` ones now, the others before; `skipped` are none to remember."""
 
     status: Literal["committed", "duplicate"]
@@ -79,7 +79,7 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
-class Shortened:
+class CompactResult:
     """Whether summaries now stand for old turns of a session: for how many turns, and how much less they cost."""
 
     compacted: bool
@@ -90,7 +90,7 @@ class Shortened:
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class RecallResult:
     """What a model's search finds: one text of at most so many tokens, and the memories behind it."""
 
     text: str
@@ -103,10 +103,10 @@ class Recollection:
 def bootstrap(
     memory: Memory, *, messages: Sequence[MessageDict] = (), user: str | None = None, agent: str | None = None,
     tenant: str | None = None, session: str | None = None,
-) -> Bootstrapped:  # fmt: skip
+) -> BootstrapResult:  # fmt: skip
     """Begin or resume a session; `messages` are what the host has of it, of which known ones are kept once."""
     done = ingest(memory, messages, user=user, agent=agent, tenant=tenant, session=session)
-    return Bootstrapped(HEADER, done.written)
+    return BootstrapResult(HEADER, done.written)
 
 
 def assemble(
@@ -147,7 +147,7 @@ def assemble(
 def commit(
     memory: Memory, messages: Sequence[MessageDict], *, key: str | None = None, heartbeat: bool = False,
     user: str | None = None, agent: str | None = None, tenant: str | None = None, session: str | None = None,
-) -> Committed:  # fmt: skip
+) -> CommitResult:  # fmt: skip
     """Keep a turn: all of its messages or none, and each once, however often the host sends it.
 
     With a `key`, a message is known by the key and its place, so that a host may send a turn again, or send it longer
@@ -157,32 +157,32 @@ def commit(
     owner = _owner(memory, user, agent, tenant, session)
     given = _check_messages(messages)
     if check_flag("heartbeat", heartbeat):
-        return Committed("committed", skipped=len(given))
+        return CommitResult("committed", skipped=len(given))
     return _remember(memory, given, check_name("key", key, optional=True), owner)
 
 
 def ingest(
     memory: Memory, messages: Sequence[MessageDict], *, heartbeat: bool = False, user: str | None = None,
     agent: str | None = None, tenant: str | None = None, session: str | None = None,
-) -> Committed:  # fmt: skip
+) -> CommitResult:  # fmt: skip
     """Keep messages that come one by one, outside of a turn; for whole turns, `commit`."""
     return commit(memory, messages, heartbeat=heartbeat, user=user, agent=agent, tenant=tenant, session=session)
 
 
 def compact(
     memory: Memory, *, session: str, user: str | None = None, agent: str | None = None, tenant: str | None = None
-) -> Shortened:
+) -> CompactResult:
     """Let summaries stand for old turns of a session; its last turns stay, and nothing is lost."""
     [done] = memory.compact(**_owner(memory, user, agent, tenant, session))
     reason = "" if done.summaries else "; ".join(done.notes) or "no turns outside of the tail are worth a summary"
-    return Shortened(bool(done.summaries), done.turns, done.summaries, done.tokens_saved, reason)
+    return CompactResult(bool(done.summaries), done.turns, done.summaries, done.tokens_saved, reason)
 
 
 def recall(
     memory: Memory, *, query: str | None = None, id: str | None = None, limit: int = 8, offset: int = 0,  # noqa: A002
     max_tokens: int = 1_500, user: str | None = None, agent: str | None = None, tenant: str | None = None,
     session: str | None = None,
-) -> Recollection:  # fmt: skip
+) -> RecallResult:  # fmt: skip
     """Find memories for a model that asks by itself, or read one by its `id`, from a character on.
 
     The text quotes them as a context does, and never counts more than `max_tokens`.
@@ -196,23 +196,28 @@ def recall(
     page = BoundedText(memory.settings, zone_of(memory.settings), max_tokens, READ_TOOL)
     if id is not None:
         unit = memory.get(id, user=owner["user"], agent=agent, tenant=tenant)
-        return Recollection(page.heading() + page.memory(1, unit, start=offset))
+        return RecallResult(page.heading() + page.memory(1, unit, start=offset))
     found = memory.search(query or "", limit=limit, **owner)
     items = [page.memory(hit.rank, hit.unit, f"score {hit.score:.2f}", of=len(found)) for hit in found]
     none = () if items else ("no memories fit; ask with other words", found.trace.refused)
     note = page.cut("; ".join(filter(None, (*none, *found.warnings))), NOTE_TOKENS)
     heading = page.heading("recalled, best first") if items else ""
     text = page.write(heading, items, lambda _: "ask more narrowly", note)
-    return Recollection(text, found.hits)
+    return RecallResult(text, found.hits)
 
 
 def session_end(
     memory: Memory, *, session: str, messages: Sequence[MessageDict] = (), reason: str | None = None,
     user: str | None = None, agent: str | None = None, tenant: str | None = None,
-) -> Committed:  # fmt: skip
+) -> CommitResult:  # fmt: skip
     """End a session. What was committed is safe already; `messages` are what the host has of it, to be sure."""
     done = ingest(memory, messages, user=user, agent=agent, tenant=tenant, session=session)
-    log.info("session %s ended: %s; %d messages were new", shown(session), shown(reason or "no reason"), done.written)
+    log.info(
+        "session %s ended: %s; %d messages were new",
+        quote_value(session),
+        quote_value(reason or "no reason"),
+        done.written,
+    )
     return done
 
 
@@ -230,25 +235,27 @@ def _owner(
 def _check_messages(messages: Sequence[MessageDict]) -> tuple[MessageDict, ...]:
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping):
-            raise InputError(f"message {number}: {shown(message)} is not a message; give role and content")
+            raise InputError(f"message {number}: {quote_value(message)} is not a message; give role and content")
     return tuple(messages)
 
 
 def _check_range(name: str, value: int | None, least: int, most: int = 2**40) -> None:
     if value is not None and not least <= value <= most:
-        raise InputError(f"{name} = {shown(value)} is not from {least:,} to {most:,}; give one that is")
+        raise InputError(f"{name} = {quote_value(value)} is not from {least:,} to {most:,}; give one that is")
 
 
-def _remember(memory: Memory, messages: Sequence[MessageDict], key: str | None, owner: SessionOptions) -> Committed:
+def _remember(
+    memory: Memory, messages: Sequence[MessageDict], key: str | None, owner: SessionOptions
+) -> CommitResult:
     own = [call.get("id") for message in messages for call in _calls_of(message) if _is_own(call)]
     kept = [(place, one) for place, given in enumerate(messages) if (one := _worth(given, own))]
     skipped = len(messages) - len(kept)
     if not kept:
-        return Committed("committed", skipped=skipped)
+        return CommitResult("committed", skipped=skipped)
     if key is not None:
         kept = [(place, {**one, **_naming(key, place)}) for place, one in kept]
     written = sum(one.status != "duplicate" for one in memory.remember([one for _, one in kept], **owner))
-    return Committed("committed" if written else "duplicate", written, skipped)
+    return CommitResult("committed" if written else "duplicate", written, skipped)
 
 
 def _naming(key: str, place: int) -> MessageDict:

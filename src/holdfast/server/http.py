@@ -23,9 +23,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__
-from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, shown
+from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, quote_value
 from holdfast.memory import Memory
-from holdfast.server.access import Caller, Tokens, answer_for, refuse_shared
+from holdfast.server.access import Caller, Tokens, answer_for, authorise
 from holdfast.server.host import HOST_VERBS
 from holdfast.server.inspector.site import Site
 from holdfast.server.limits import (
@@ -70,7 +70,7 @@ _SLASH = "\ud800"
 _SOON_READ = 65_536
 
 
-class Door:
+class HttpServer:
     """One memory behind HTTP. `app` is what a server runs; `close` waits for the work that was accepted."""
 
     def __init__(self, memory: Memory, settings: ServerSettings, tokens: Tokens | None = None) -> None:
@@ -83,7 +83,7 @@ class Door:
         document = describe(__version__, ROUTED)
         self._document, self._page = json.dumps(document), draw_page(document)
         self._site = Site(self)
-        self.app: ASGIApp = _Entrance(self, self._routes())
+        self.app: ASGIApp = RequestGuard(self, self._routes())
 
     def _routes(self) -> Starlette:
         verbs: dict[str, dict[str, Verb]] = {}
@@ -128,9 +128,11 @@ class Door:
         except ValueError as error:
             raise Refused(AccessError(f"Host or Origin is no address ({error}); ask for localhost"), 421) from error
         if host.hostname not in (*_LOOPBACK_NAMES, self.settings.host.casefold()):
-            raise Refused(AccessError(f"this server is not called {shown(host.hostname)}; ask for localhost"), 421)
+            raise Refused(
+                AccessError(f"this server is not called {quote_value(host.hostname)}; ask for localhost"), 421
+            )
         if origin is not None and page.netloc != host.netloc:
-            raise Refused(AccessError(f"pages of {shown(origin)} may not ask this server; it has no tokens"))
+            raise Refused(AccessError(f"pages of {quote_value(origin)} may not ask this server; it has no tokens"))
         if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise Refused(AccessError("pages of other sites may not ask this server; it has no tokens"))
 
@@ -198,7 +200,7 @@ class Door:
                 many = f"{len(said):,} messages at once; the most is {self.settings.batch:,}: send them in parts"
                 raise Refused(InputError(many), 413)
         if caller.user is not None and verb.writes:
-            await self._quick.start(partial(refuse_shared, self.memory, verb.name, arguments))
+            await self._quick.start(partial(authorise, self.memory, verb.name, arguments))
         if verb.reports is not None and _EVENTS in request.headers.get("accept", ""):
             told = self._stream(verb, arguments, request.scope["holdfast.id"], caller, full=full)
             return StreamingResponse(told, media_type=_EVENTS)
@@ -291,13 +293,14 @@ class Door:
         self._metrics.count(route, status, seconds)
 
 
-class _Entrance:
+class RequestGuard:
     """Around everything: an id for each request, in the log and in the answer; and nobody from elsewhere."""
 
-    def __init__(self, door: Door, app: ASGIApp) -> None:
+    def __init__(self, door: HttpServer, app: ASGIApp) -> None:
         self._door, self._app = door, app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it before its body is read."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -341,7 +344,7 @@ def _read_arguments(verb: Verb, request: Request, query: dict[str, str], body: b
         arguments[verb.raw] = _read_text(body) if kind == "text/plain" and not verb.binary else body
     elif verb.method != "GET":
         if body and kind != "application/json":
-            raise Refused(InputError(f"the body is {shown(kind)}; send application/json"), 415)
+            raise Refused(InputError(f"the body is {quote_value(kind)}; send application/json"), 415)
         fields = read_json(body)
         for name in fields:
             known_argument(verb, name, "body")
@@ -362,7 +365,7 @@ def _read_text(body: bytes) -> str:
 
 def _choose_detail(detail: str) -> str:
     if detail not in ("brief", "full"):
-        raise InputError(f"there is no detail {shown(detail)}; choose one of brief, full")
+        raise InputError(f"there is no detail {quote_value(detail)}; choose one of brief, full")
     return detail
 
 
@@ -371,7 +374,7 @@ def _bind(verb: Verb, arguments: dict[str, Any], caller: Caller) -> None:
     for name, own in (("tenant", caller.tenant), ("user", caller.user)):
         if own is not None and name in verb.arguments and arguments.setdefault(name, own) != own:
             if arguments[name] is not None:
-                raise AccessError(f"this token does not open {name} {shown(arguments[name])}; leave {name} out")
+                raise AccessError(f"this token does not open {name} {quote_value(arguments[name])}; leave {name} out")
             arguments[name] = own
     if caller.tenant is not None and verb.everyones and (verb.everyones == "*" or arguments.get(verb.everyones)):
         raise AccessError(f"{verb.name} looks at every tenant here, and no token does; run it beside the server")
@@ -424,7 +427,7 @@ async def _tell(request: Request, error: Refused | HoldfastError) -> Response:
 
 async def _tell_of_route(request: Request, error: HTTPException) -> Response:
     path = request.scope["path"].replace(_SLASH, "/")
-    told = InputError(f"{request.method} {shown(path)}: {error.detail}; /docs names the routes")
+    told = InputError(f"{request.method} {quote_value(path)}: {error.detail}; /docs names the routes")
     return _problem(request.scope["holdfast.id"], told, error.status_code, error.headers)
 
 

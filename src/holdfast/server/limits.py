@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from holdfast.errors import HoldfastError, InputError, ServerError, shown
+from holdfast.errors import HoldfastError, InputError, ServerError, quote_value
 from holdfast.types import JSON
 
 T = TypeVar("T")
@@ -221,7 +221,9 @@ class IdempotencyKeys:
             Refused: the key cannot be one, or was given with another request.
         """
         if not _KEY.fullmatch(key):
-            raise Refused(InputError(f"an Idempotency-Key has 1 to 256 printable characters, not {shown(key)}"), 400)
+            raise Refused(
+                InputError(f"an Idempotency-Key has 1 to 256 printable characters, not {quote_value(key)}"), 400
+            )
         asked = hashlib.sha256(request).digest()
         name = (owner, key)
         if name in self._known:

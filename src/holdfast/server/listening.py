@@ -16,11 +16,11 @@ from pathlib import Path
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from holdfast.errors import AccessError, InputError, ServerError, StoreError, shown
+from holdfast.errors import AccessError, InputError, ServerError, StoreError, quote_value
 from holdfast.memory import Memory
 from holdfast.openers import is_address, is_database
 from holdfast.server.access import Tokens, token_file
-from holdfast.server.http import Door
+from holdfast.server.http import HttpServer
 from holdfast.server.limits import ServerSettings
 from holdfast.settings import Settings
 
@@ -78,7 +78,7 @@ class _Connection(HttpToolsProtocol):
 class Listener(uvicorn.Server):
     """Runs a door on one socket, and says so as soon as it listens."""
 
-    def __init__(self, door: Door, listening: socket.socket, announce: Announce) -> None:
+    def __init__(self, door: HttpServer, listening: socket.socket, announce: Announce) -> None:
         config = uvicorn.Config(
             door.app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
             http=_Connection, timeout_graceful_shutdown=_PATIENCE, timeout_keep_alive=_IDLE,
@@ -118,13 +118,15 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
         raise InputError(f"{path} is served already; serve a file, or use that server")
     tokens = Tokens(token_file(path))
     if not (how.unix or tokens.path.exists() or is_loopback(how.host)):
-        raise AccessError(f"host {shown(how.host)} is open to others; make a token first with holdfast token add")
+        raise AccessError(
+            f"host {quote_value(how.host)} is open to others; make a token first with holdfast token add"
+        )
     with contextlib.ExitStack() as stack:
         if how.pages != "alone":  # looking is for as many as want to, also beside a server
             stack.enter_context(_alone(path))
         listening = stack.enter_context(listen_on(how))
         memory = stack.enter_context(Memory.open(path, settings=settings))
-        Listener(Door(memory, how, tokens), listening, announce).listen()
+        Listener(HttpServer(memory, how, tokens), listening, announce).listen()
 
 
 @contextlib.contextmanager
@@ -136,7 +138,7 @@ def _alone(path: str) -> Iterator[None]:
     try:
         lock = os.open(f"{os.path.realpath(path)}.serving", os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
-        raise StoreError(f"{shown(path)} cannot be served: {error}; check --db") from error
+        raise StoreError(f"{quote_value(path)} cannot be served: {error}; check --db") from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -186,7 +188,9 @@ def _open_file(path: Path) -> socket.socket:
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise InputError(f"cannot listen at {shown(str(path))}: {error}; name another file with --unix") from error
+        raise InputError(
+            f"cannot listen at {quote_value(str(path))}: {error}; name another file with --unix"
+        ) from error
     except ServerError:
         listening.close()
         raise
@@ -227,7 +231,7 @@ def open_port(host: str, port: int) -> socket.socket:
         # Named as TCP, asyncio sends small answers at once; otherwise each waits 40 ms for more.
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise InputError(f"cannot listen at {shown(host)}, port {port}: {error}; choose others") from error
+        raise InputError(f"cannot listen at {quote_value(host)}, port {port}: {error}; choose others") from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)

@@ -22,10 +22,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from holdfast import __version__
 from holdfast.arguments import OwnerOptions, zone_of
-from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundError, shown
+from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundError, quote_value
 from holdfast.memory import Memory
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText, named
-from holdfast.types import Contribution, Hit, Listed
+from holdfast.types import Contribution, Hit, NameCount
 from holdfast.why import NAMING_OTHERS
 
 # Hosts cut or refuse tool results from about 25,000 tokens on.
@@ -124,7 +124,7 @@ def _branches(node: Contribution, depth: int = 0) -> Iterator[str]:
         yield from _branches(part, depth + 1)
 
 
-def _listed(found: Sequence[Listed]) -> str:
+def _listed(found: Sequence[NameCount]) -> str:
     days = [f", {one.last:%Y-%m-%d}" if one.last else "" for one in found]
     return ", ".join(f"{named(one.name)} ({one.units}{day})" for one, day in zip(found, days, strict=True))
 
@@ -374,7 +374,9 @@ class Tools:
         of_it = {"id": {"gte": f"{name}#", "lt": f"{name}$"}}  # ids start with the name and a `#`; `$` comes next
         units = sorted(self._memory.list(filters=of_it, limit=None, **owner), key=lambda unit: unit.moment)
         if not units:
-            raise NotFoundError(f"there is no document {shown(name)}; rules of a core document come with a context")
+            raise NotFoundError(
+                f"there is no document {quote_value(name)}; rules of a core document come with a context"
+            )
         items = [page.memory(n, unit, named(unit.topic), of=len(units)) for n, unit in enumerate(units, 1)][offset:]
         return page.write(page.heading(), items, lambda n: f"add ?offset={offset + n} to the address")
 

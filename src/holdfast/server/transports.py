@@ -18,7 +18,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.memory import Memory
 from holdfast.server.listening import is_loopback, open_port
 from holdfast.server.mcp import ServerScope, build_server
@@ -70,7 +70,9 @@ def serve_http(memory: Memory, scope: ServerScope, address: Address, ready: Call
         InputError: the address cannot be used, or others could reach it and there is no token.
     """
     if not is_loopback(address.host) and address.token is None:
-        raise InputError(f"host {shown(address.host)} is open to other machines; give --token-file, or use 127.0.0.1")
+        raise InputError(
+            f"host {quote_value(address.host)} is open to other machines; give --token-file, or use 127.0.0.1"
+        )
     if address.token is not None and len(address.token) < _SHORTEST_TOKEN:
         raise InputError(f"the token has {len(address.token)} characters; make one of at least {_SHORTEST_TOKEN}")
     if address.token is not None and not (address.token.isascii() and address.token.isprintable()):

@@ -14,12 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from holdfast.errors import SettingsError, shown
+from holdfast.errors import SettingsError, quote_value
 from holdfast.settings import loading
-from holdfast.settings.loading import Triple, Unread, cosine, group, setting, share, shares_of, unread_file, use_file
+from holdfast.settings.loading import (
+    RawValue,
+    Triple,
+    cosine,
+    group,
+    normalised_shares,
+    setting,
+    share,
+    unread_file,
+    use_file,
+)
 from holdfast.types.units import AUTHORS, FIELDS
 
-__all__ = ["Settings", "Unread", "unread_file", "use_file"]
+__all__ = ["RawValue", "Settings", "unread_file", "use_file"]
 
 RECIPES = ("default", "reference")
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
@@ -130,7 +140,9 @@ class RetrievalSettings:
 
 def _check_strategies(settings: ProfileSettings) -> None:
     if not settings.strategies or not all(settings.strategies):
-        raise SettingsError(f"strategies = {shown(settings.strategies)} names no strategy; list at least one id")
+        raise SettingsError(
+            f"strategies = {quote_value(settings.strategies)} names no strategy; list at least one id"
+        )
 
 
 @group("", _check_strategies)
@@ -213,7 +225,7 @@ class ScoreSettings:
     @property
     def shares(self) -> Triple:
         """Return (α, β, γ) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
-        return shares_of((self.alpha, self.beta, self.gamma), (0.7, 0.2, 0.1))
+        return normalised_shares((self.alpha, self.beta, self.gamma), (0.7, 0.2, 0.1))
 
 
 def _check_passes(settings: ProjectionSettings) -> None:
@@ -248,7 +260,7 @@ class ProjectionSettings:
     @property
     def shares(self) -> Triple:
         """Return (α_r, α_f, α_a) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
-        return shares_of((self.share_recency, self.share_frequency, self.share_authority), (0.5, 0.2, 0.3))
+        return normalised_shares((self.share_recency, self.share_frequency, self.share_authority), (0.5, 0.2, 0.3))
 
 
 @group("temporal")
@@ -274,7 +286,7 @@ class TemporalSettings:
     @property
     def shares(self) -> Triple:
         """Return (μ, ν, ρ) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
-        return shares_of((self.share_relevance, self.share_anchors, self.share_coverage), (0.6, 0.2, 0.2))
+        return normalised_shares((self.share_relevance, self.share_anchors, self.share_coverage), (0.6, 0.2, 0.2))
 
 
 def _check_shares(settings: AssemblySettings) -> None:
@@ -531,7 +543,7 @@ class Settings:
         given = loading.read_origins(overrides or {}, file, os.environ if environ is None else environ)
         recipe = given.get("recipe", loading.SettingValue("default", ""))[0]
         if recipe not in RECIPES:
-            raise SettingsError(f"recipe = {shown(recipe)}; choose one of {', '.join(RECIPES)}")
+            raise SettingsError(f"recipe = {quote_value(recipe)}; choose one of {', '.join(RECIPES)}")
         start = cls.reference() if recipe == "reference" else cls()
         changes = {key: value for key, value in given.items() if key != "recipe"}
         origins = {key: one.origin for key, one in given.items()}

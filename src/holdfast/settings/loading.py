@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
-from holdfast.errors import SettingsError, shown
+from holdfast.errors import SettingsError, quote_value
 
 FILE_NAME = "holdfast.toml"
 _PREFIX = "HOLDFAST_"
@@ -103,7 +103,7 @@ def group(name: str, *rules: GroupRule) -> Callable[[type[T]], type[T]]:
     return make
 
 
-def shares_of(weights: Collection[float], defaults: Triple) -> Triple:
+def normalised_shares(weights: Collection[float], defaults: Triple) -> Triple:
     """Return three weights clamped to [0, 1] and divided by their sum; all zero gives the defaults."""
     first, second, third = (min(1.0, max(0.0, weight)) for weight in weights)
     total = first + second + third
@@ -121,7 +121,7 @@ def _check(key: str, value: Any, domain: Mapping[str, Any]) -> None:  # noqa: AN
     if isinstance(value, tuple):
         _check_names(key, value, domain)
     elif domain["choices"] and value not in domain["choices"]:
-        raise SettingsError(f"{key} = {shown(value)}; choose one of {', '.join(domain['choices'])}")
+        raise SettingsError(f"{key} = {quote_value(value)}; choose one of {', '.join(domain['choices'])}")
     if domain["filled"] and not value:
         raise SettingsError(f"{key} is empty; give it a name or leave the key out")
     if isinstance(value, Mapping):
@@ -133,9 +133,9 @@ def _check(key: str, value: Any, domain: Mapping[str, Any]) -> None:  # noqa: AN
 def _check_names(key: str, names: tuple[str, ...], domain: Mapping[str, Any]) -> None:
     for name in names:
         if domain["choices"] and name not in domain["choices"]:
-            raise SettingsError(f"{key} names {shown(name)}; choose from {', '.join(domain['choices'])}")
+            raise SettingsError(f"{key} names {quote_value(name)}; choose from {', '.join(domain['choices'])}")
         if domain["words"] and name.split() != [name]:
-            raise SettingsError(f"{key} names {shown(name)}; a relation is one word, as in born_in")
+            raise SettingsError(f"{key} names {quote_value(name)}; a relation is one word, as in born_in")
 
 
 def _check_table(key: str, table: Mapping[str, float], domain: Mapping[str, Any]) -> None:
@@ -143,7 +143,7 @@ def _check_table(key: str, table: Mapping[str, float], domain: Mapping[str, Any]
     for name in names or table:
         _check_bounds(f"{key}.{name}", table.get(name, math.nan), domain)
     if names and (unknown := set(table) - set(names)):
-        raise SettingsError(f"{key} has no field {shown(min(unknown))}; the fields are {', '.join(names)}")
+        raise SettingsError(f"{key} has no field {quote_value(min(unknown))}; the fields are {', '.join(names)}")
 
 
 def _check_bounds(key: str, value: float, domain: Mapping[str, Any]) -> None:
@@ -158,13 +158,13 @@ def _check_bounds(key: str, value: float, domain: Mapping[str, Any]) -> None:
     below = value < high if open_high else value <= high
     if not (above and below) or value == math.inf:
         interval = f"{'(' if open_low else '['}{low}, {high}{')' if open_high else ']'}"
-        raise SettingsError(f"{key} = {shown(value)} is outside {interval}; choose a value inside")
+        raise SettingsError(f"{key} = {quote_value(value)} is outside {interval}; choose a value inside")
 
 
 # --------------------------------------------------------------------------------------------------- reading
 
 
-class Unread(str):
+class RawValue(str):
     """Text from the environment or a command line: what it means depends on the setting it is for."""
 
     __slots__ = ()
@@ -188,7 +188,7 @@ def read_origins(
     for name, text in environ.items():
         if name.startswith(_PREFIX) and name not in (_FILE_VARIABLE, _TOKEN_VARIABLE):
             key = name.removeprefix(_PREFIX).lower().replace("__", ".")
-            given[key] = SettingValue(Unread(text), f"environment {name}")
+            given[key] = SettingValue(RawValue(text), f"environment {name}")
     return given | {key: SettingValue(value, _ARGUMENT) for key, value in _flatten(overrides).items()}
 
 
@@ -226,7 +226,7 @@ def _convert(settings: Any, key: str, given: SettingValue) -> tuple[str, str, ob
         raise SettingsError(f"{told} is no longer a setting: it is always {_FIXED[key]}; take it out")
     keys = {} if known is None else {one.name: one.metadata for one in dataclasses.fields(known)}
     if field not in keys:
-        raise SettingsError(f"there is no setting {shown(key)}; `holdfast settings` lists all of them")
+        raise SettingsError(f"there is no setting {quote_value(key)}; `holdfast settings` lists all of them")
     if given.origin != _ARGUMENT and (keys[field]["internal"] or _is_internal(settings, name)):
         raise SettingsError(
             f"{told} belongs to the recipe and is set by Python code alone; take it out, or choose another recipe"
@@ -238,13 +238,13 @@ def _convert(settings: Any, key: str, given: SettingValue) -> tuple[str, str, ob
             raise SettingsError(f"{key} is a table; set one entry of it, as in {key}.{example}")
         return name, field, {entry: _to_type(key, given.value, 1.0)}
     if entry:
-        raise SettingsError(f"{name}.{field} is not a table, so there is no {shown(key)}")
+        raise SettingsError(f"{name}.{field} is not a table, so there is no {quote_value(key)}")
     return name, field, _to_type(key, given.value, current, secret=keys[field]["secret"])
 
 
 def _to_type(key: str, value: object, current: object, *, secret: bool = False) -> object:
     """Return `value` as the type of the setting's present value."""
-    if isinstance(value, Unread) and not isinstance(current, str | tuple):
+    if isinstance(value, RawValue) and not isinstance(current, str | tuple):
         with contextlib.suppress(ValueError, RecursionError):  # no JSON: then it is text
             value = json.loads(value)
     if isinstance(current, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -256,7 +256,7 @@ def _to_type(key: str, value: object, current: object, *, secret: bool = False) 
         return tuple(value.split(",")) if isinstance(value, str) else tuple(str(item) for item in value)
     if type(value) is type(current):
         return value
-    raise SettingsError(f"{key} = {HIDDEN if secret else shown(value)} is not {_WANTED[type(current)]}")
+    raise SettingsError(f"{key} = {HIDDEN if secret else quote_value(value)} is not {_WANTED[type(current)]}")
 
 
 def _settings_file(file: str | Path | None, environ: Mapping[str, str]) -> Path | None:

@@ -31,13 +31,13 @@ from holdfast.types import (
     Draft,
     Erasure,
     Gate,
-    Kept,
-    Listed,
+    NameCount,
     Role,
     Stats,
+    StoredUnit,
     Unit,
     View,
-    Written,
+    WriteResult,
 )
 
 Analyse = Callable[[Unit], Analysis]
@@ -314,10 +314,10 @@ class Reading(Protocol):
     @overload
     def names(self, kind: Literal["speaker"]) -> tuple[str, ...]: ...
     @overload
-    def names(self, kind: ListedKind, limit: int | None = None) -> tuple[Listed, ...]: ...
+    def names(self, kind: ListedKind, limit: int | None = None) -> tuple[NameCount, ...]: ...
     def names(
         self, kind: Literal["speaker"] | ListedKind, limit: int | None = None
-    ) -> tuple[str, ...] | tuple[Listed, ...]:
+    ) -> tuple[str, ...] | tuple[NameCount, ...]:
         """Return who speaks in what the owner may see, by the alphabet; or what there is, newest first, then by name.
 
         Sessions and agents of the user's own units, the user's and everyone's documents, users of the tenant (the
@@ -325,7 +325,7 @@ class Reading(Protocol):
         """
         ...
 
-    def kept(self, *, whole: bool = False) -> Iterator[Document | Kept]:
+    def kept(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
         """Yield all that the store holds of the user, hidden or not: documents, then units, as they were written.
 
         With a session in the view, its units alone; with `whole`, all that the tenant has. Paths of documents stay
@@ -425,10 +425,10 @@ class Restoration:
     written. Vectors count when they are of the store's space.
     """
 
-    kept: Kept
+    kept: StoredUnit
 
 
-Mark = (
+Update = (
     Promotion | Coverage | Supersession | Reinstatement | Access | SpaceChange | DocumentChange | DocumentRemoval
     | Restoration
 )  # fmt: skip
@@ -448,7 +448,7 @@ class Store(Protocol):
         """Return the embedding space the store agreed on, or None before the first vector."""
         ...
 
-    def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[Written]:
+    def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[WriteResult]:
         """Write all drafts in one durable transaction, or none of them.
 
         A known unit is a duplicate; a caller-given id with new content becomes a new version. A message that only
@@ -466,7 +466,7 @@ class Store(Protocol):
         """Replace the current version by what `revise` makes of it, in one transaction; return the new version."""
         ...
 
-    def mark(self, marks: Sequence[Mark]) -> list[Written | None]:
+    def mark(self, marks: Sequence[Update]) -> list[WriteResult | None]:
         """Write what became of units, in one transaction; None for what says nothing, or was not written.
 
         Of a coverage return its summary, of a restoration the unit.
@@ -538,11 +538,11 @@ class Store(Protocol):
 
 T = TypeVar("T")
 # For what is asked outside of a question: all there is, and no time limit.
-ALL = 2**31
-NO_HURRY = Deadline.start(lambda: 0.0, 1.0)
+NO_LIMIT = 2**31
+NO_DEADLINE = Deadline.start(lambda: 0.0, 1.0)
 
 
-def look(store: Store, view: View, ask: Callable[[Reading], T]) -> T:
+def read_once(store: Store, view: View, ask: Callable[[Reading], T]) -> T:
     """Ask one thing of the present state."""
     with store.reading(view) as reading:
         return ask(reading)

@@ -14,8 +14,8 @@ from itertools import islice, zip_longest
 from typing import Protocol
 
 from holdfast.errors import EmbeddingSpaceError, InputError
-from holdfast.store.contract import DocumentChange, Mark, Reading, Restoration, SpaceChange, Store
-from holdfast.types import Document, Kept, View, Written
+from holdfast.store.contract import DocumentChange, Reading, Restoration, SpaceChange, Store, Update
+from holdfast.types import Document, StoredUnit, View, WriteResult
 
 # Enough that a transaction costs little of it, little enough that an interruption loses little.
 _TOGETHER = 500
@@ -26,7 +26,7 @@ _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 # Is told which step is under way, how many units are done in it, and how many there are.
 CopyProgress = Callable[[str, int, int], None]
 # Writes marks, and says what became of each; see `Store.mark`.
-WriteBatch = Callable[[Sequence[Mark]], list[Written | None]]
+WriteBatch = Callable[[Sequence[Update]], list[WriteResult | None]]
 # What tells one thing that is kept from the others of its tenant.
 _Place = tuple[str, str | None, str]
 
@@ -47,7 +47,7 @@ class Copyable(Store, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyReport:
     """What a copy did. `differing` names the first units and documents that are not there as they are here.
 
     `known` were there already. `left` are vectors of embedding spaces that are no longer searched.
@@ -71,7 +71,9 @@ class Copied:
         return self.different == 0
 
 
-def copy_store(source: Copyable, target: Copyable, progress: CopyProgress = lambda _step, _done, _of: None) -> Copied:
+def copy_store(
+    source: Copyable, target: Copyable, progress: CopyProgress = lambda _step, _done, _of: None
+) -> CopyReport:
     """Copy all tenants, then compare both stores; done again, it goes on.
 
     Raises:
@@ -84,7 +86,7 @@ def copy_store(source: Copyable, target: Copyable, progress: CopyProgress = lamb
     space = _agree_on_space(source, target)
     units = source.stats(view_of(""), whole=True).store_units or 0
     copying = _Copying(target, space, units, progress)
-    report, tenants = Copied(), source.tenants()
+    report, tenants = CopyReport(), source.tenants()
     with source.reading(view_of("")):  # what is read inside is of one state
         with target.loading(units) as write:
             for tenant in tenants:
@@ -124,25 +126,27 @@ class _Copying:
         self._progress = progress
         self._written, self._compared = 0, 0
 
-    def copy(self, report: Copied, reading: Reading, write: WriteBatch) -> Copied:
+    def copy(self, report: CopyReport, reading: Reading, write: WriteBatch) -> CopyReport:
         """Write what a tenant has, in the order in which it was first written."""
         found = iter(reading.kept(whole=True))
         while batch := [*islice(found, _TOGETHER)]:
             report = self._count(report, batch, write([self._mark_of(one) for one in batch]))
-            self._written += sum(isinstance(one, Kept) for one in batch)
+            self._written += sum(isinstance(one, StoredUnit) for one in batch)
             self._progress("copying", self._written, max(self._units, self._written))
         return report
 
-    def _mark_of(self, one: Document | Kept) -> Mark:
+    def _mark_of(self, one: Document | StoredUnit) -> Update:
         return DocumentChange(one) if isinstance(one, Document) else Restoration(self._searched(one))
 
-    def _searched(self, kept: Kept) -> Kept:
+    def _searched(self, kept: StoredUnit) -> StoredUnit:
         """Return a unit without vectors that nothing is searched by: another store would not take them."""
         vectors = tuple(None if one is None or one.space != self._space else one for one in kept.vectors)
         return kept if vectors == kept.vectors else replace(kept, vectors=vectors)
 
-    def _count(self, report: Copied, batch: Sequence[Document | Kept], written: Sequence[Written | None]) -> Copied:
-        kept = [one for one in batch if isinstance(one, Kept)]
+    def _count(
+        self, report: CopyReport, batch: Sequence[Document | StoredUnit], written: Sequence[WriteResult | None]
+    ) -> CopyReport:
+        kept = [one for one in batch if isinstance(one, StoredUnit)]
         statuses = [one.status for one in written if one is not None]
         held = [[one is not None for one in unit.vectors] for unit in kept]
         searched = [[one is not None for one in self._searched(unit).vectors] for unit in kept]
@@ -159,12 +163,14 @@ class _Copying:
             known=report.known + statuses.count("duplicate"),
         )
 
-    def compare(self, report: Copied, reading: Reading) -> Copied:
+    def compare(self, report: CopyReport, reading: Reading) -> CopyReport:
         """Read a tenant back, and name what is not there as it is here."""
         wrong: list[str] = []
         differing = 0
         with self._target.reading(reading.view) as there:
-            for one in unequal(map(self._counted, reading.kept(whole=True)), there.kept(whole=True), self._searched):
+            for one in differences(
+                map(self._counted, reading.kept(whole=True)), there.kept(whole=True), self._searched
+            ):
                 differing += 1
                 if len(report.differing) + len(wrong) < _MOST_NAMED:
                     wrong.append(_name_of(one))
@@ -175,22 +181,24 @@ class _Copying:
             differing=(*report.differing, *wrong),
         )
 
-    def _counted(self, one: Document | Kept) -> Document | Kept:
-        if isinstance(one, Kept):
+    def _counted(self, one: Document | StoredUnit) -> Document | StoredUnit:
+        if isinstance(one, StoredUnit):
             self._compared += 1
             if self._compared % _TOGETHER == 0 or self._compared == self._units:
                 self._progress("comparing", self._compared, max(self._units, self._compared))
         return one
 
 
-def unequal(
-    here: Iterable[Document | Kept], there: Iterable[Document | Kept], searched: Callable[[Kept], Kept]
-) -> Iterator[Document | Kept]:
+def differences(
+    here: Iterable[Document | StoredUnit],
+    there: Iterable[Document | StoredUnit],
+    searched: Callable[[StoredUnit], StoredUnit],
+) -> Iterator[Document | StoredUnit]:
     """Yield what is here and not the same there; what is there alone is nobody's loss.
 
     Both are read in the order in which they were written, which is nearly the same: little is held.
     """
-    waiting: tuple[dict[_Place, Document | Kept], ...] = ({}, {})
+    waiting: tuple[dict[_Place, Document | StoredUnit], ...] = ({}, {})
     for pair in zip_longest(here, there):
         for side, one in enumerate(pair):
             if one is None:
@@ -203,23 +211,25 @@ def unequal(
     yield from waiting[0].values()
 
 
-def _place_of(one: Document | Kept) -> _Place:
+def _place_of(one: Document | StoredUnit) -> _Place:
     return ("document", one.user, one.name) if isinstance(one, Document) else ("unit", one.unit.user, one.unit.id)
 
 
-def _is_same(one: Document | Kept, other: Document | Kept, searched: Callable[[Kept], Kept]) -> bool:
+def _is_same(
+    one: Document | StoredUnit, other: Document | StoredUnit, searched: Callable[[StoredUnit], StoredUnit]
+) -> bool:
     if isinstance(one, Document) or isinstance(other, Document):
         return one == other
     return searched(one) == searched(other) and _fate(one) == _fate(other)
 
 
-def _fate(kept: Kept) -> tuple[object, ...]:
+def _fate(kept: StoredUnit) -> tuple[object, ...]:
     """Return what became of a unit, which no comparison of units looks at."""
     unit = kept.unit
     return unit.superseded_by, unit.superseded_why, unit.covered_by, unit.gate, unit.access_count
 
 
-def _name_of(one: Document | Kept) -> str:
+def _name_of(one: Document | StoredUnit) -> str:
     if isinstance(one, Document):
         return f"the document {one.name} of {one.user or 'everyone'} of tenant {one.tenant}"
     return f"the unit {one.unit.id} of {one.unit.user or 'everyone'} of tenant {one.unit.tenant}"

@@ -18,8 +18,8 @@ from holdfast.types import JSON, Document, Unit
 # Is told the key, the tenant and the user of every unit that changed.
 RecordChange = Callable[[int, str, str], None]
 # A unit that is to go: key, tenant, user, id. Erasing it takes no more, and reading it takes longer.
-Doomed = tuple[int, str, str, str]
-doomed_of: Callable[[UnitRow], Doomed] = itemgetter(0, 8, 9, 10)
+ErasedUnit = tuple[int, str, str, str]
+erased_unit: Callable[[UnitRow], ErasedUnit] = itemgetter(0, 8, 9, 10)
 
 
 def _words(unit: Unit) -> list[str]:
@@ -29,14 +29,14 @@ def _words(unit: Unit) -> list[str]:
     return [unit.text, *(text for text in other if text and text != unit.text), *given]
 
 
-def pieces_of(run: RunStatement, rows: Sequence[UnitRow], documents: Sequence[Document]) -> list[bytes]:
+def text_fragments(run: RunStatement, rows: Sequence[UnitRow], documents: Sequence[Document]) -> list[bytes]:
     """Return what the proof will look for: words of every version, vectors, documents; of many units, of some."""
     some = rows[:: max(1, len(rows) // _MOST_WINDOWS)]
     keys = json.dumps([row[0] for row in some])
     versions = [unit_of(row) for row in (*some, *run("versions_of_keys", {"keys": keys}))]
     texts = [word for one in versions for word in _words(one)]
     vectors = [data for (data,) in run("vectors_of_keys", {"keys": keys})]
-    return windows([*texts, *(one.body.decode("utf-8", "replace") for one in documents)], vectors)
+    return fragments([*texts, *(one.body.decode("utf-8", "replace") for one in documents)], vectors)
 
 
 # Stands where the id of an erased unit stood: ids are derived from words, and a unit that was superseded stays so.
@@ -53,7 +53,7 @@ _MOST_WINDOWS, _MOST_SHORT = 512, 32  # short ones are searched for one by one
 _KEPT_TOGETHER, _APART = 256, b"\xff\xff\xff\xff"
 
 
-def resting_on(run: RunStatement, units: Sequence[Doomed]) -> list[UnitRow]:
+def dependent_summaries(run: RunStatement, units: Sequence[ErasedUnit]) -> list[UnitRow]:
     """Return the row of every summary that has one of `units` in its lineage, directly or through another summary."""
     found: dict[str, UnitRow] = {}
     for (tenant, user), gone in _ids_of_owners(units).items():
@@ -66,14 +66,14 @@ def resting_on(run: RunStatement, units: Sequence[Doomed]) -> list[UnitRow]:
     return [*found.values()]
 
 
-def _ids_of_owners(units: Iterable[Doomed]) -> dict[tuple[str, str], set[str]]:
+def _ids_of_owners(units: Iterable[ErasedUnit]) -> dict[tuple[str, str], set[str]]:
     found: dict[tuple[str, str], set[str]] = {}
     for _, tenant, user, name in units:
         found.setdefault((tenant, user), set()).add(name)
     return dict(sorted(found.items()))
 
 
-def erase(run: RunStatement, units: Sequence[Doomed], record: RecordChange) -> list[str]:
+def erase(run: RunStatement, units: Sequence[ErasedUnit], record: RecordChange) -> list[str]:
     """Delete `units` with their versions and vectors, and every trace of their ids; return what was uncovered.
 
     A unit that one of them superseded stays superseded. `record` is told of every unit that changed.
@@ -142,7 +142,7 @@ def erase_owner(run: RunStatement, tenant: str, user: str) -> tuple[str | None, 
 # --------------------------------------------------------------------------------------------------- proof
 
 
-def windows(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
+def fragments(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
     """Return pieces of what is to be erased, as bytes that a file would hold: enough of them, from all of it."""
     # As SQLite holds it: JSON escapes break a text into pieces.
     split = (re.split(r"\\.", json.dumps(text, ensure_ascii=False)[1:-1]) for text in texts)
@@ -156,11 +156,11 @@ def windows(texts: Iterable[str], vectors: Iterable[bytes] = ()) -> list[bytes]:
     return [*long[:: max(1, len(long) // _MOST_WINDOWS)], *short[:: max(1, len(short) // _MOST_SHORT)]]
 
 
-def surviving(run: RunStatement, pieces: Iterable[bytes]) -> set[bytes]:
+def still_used(run: RunStatement, pieces: Iterable[bytes]) -> set[bytes]:
     """Return the pieces that units which are kept say too: finding those proves nothing."""
     kept = run("kept", {})
     batches = iter(lambda: _APART.join(data for (data,) in kept.fetchmany(_KEPT_TOGETHER)), b"")
-    return search(batches, pieces)
+    return find_fragments(batches, pieces)
 
 
 # A piece of so many bytes holds two whole words in a row of those at every eighth byte, wherever it lies.
@@ -175,7 +175,7 @@ def _pairs(data: bytes) -> NDArray[np.uint64]:
     return words[:-1] * _SPREAD ^ words[1:] * _OTHER_SPREAD
 
 
-def search(data: Iterable[bytes], pieces: Iterable[bytes]) -> set[bytes]:
+def find_fragments(data: Iterable[bytes], pieces: Iterable[bytes]) -> set[bytes]:
     """Return which of some pieces are in some data; those of `TWO_WORDS` are looked for in one pass."""
     wanted, found = {*pieces}, set[bytes]()
     short = {piece for piece in wanted if len(piece) < TWO_WORDS}

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, tzinfo
 from typing import Any, Literal, get_args
 
-from holdfast.errors import FilterError, InputError, shown
+from holdfast.errors import FilterError, InputError, quote_value
 from holdfast.text.calendar import read_time
 from holdfast.types import JSON, Condition, Filter, Junction, Unit, iso
 
@@ -81,20 +81,20 @@ def _parse(given: object, depth: int, zone: tzinfo | None) -> Filter:
     if depth > _MAX_DEPTH:
         raise FilterError(f"the filter is nested more than {_MAX_DEPTH} deep; flatten it")
     if not isinstance(given, Mapping) or not given:
-        raise FilterError(f'{shown(given)} is not a filter; write one as {{"city": "Lisbon"}}')
+        raise FilterError(f'{quote_value(given)} is not a filter; write one as {{"city": "Lisbon"}}')
     parts = [part for name, value in given.items() for part in _parse_entry(name, value, depth, zone)]
     return parts[0] if len(parts) == 1 else Junction("and", tuple(parts))
 
 
 def _parse_entry(name: object, value: object, depth: int, zone: tzinfo | None) -> list[Filter]:
     if not isinstance(name, str) or not name:
-        raise FilterError(f"{shown(name)} cannot name a field; use text")
+        raise FilterError(f"{quote_value(name)} cannot name a field; use text")
     if name in JUNCTIONS:
         return [_parse_junction(name, value, depth, zone)]
     on, path = _target(name)
     tests = value if isinstance(value, Mapping) else {"eq": value}
     if not tests:
-        raise FilterError(f"the filter on {shown(name)} is empty; give it a value")
+        raise FilterError(f"the filter on {quote_value(name)} is empty; give it a value")
     return [Condition(on, path, *_test(name, op, operand, zone)) for op, operand in tests.items()]
 
 
@@ -102,7 +102,7 @@ def _parse_junction(op: str, value: object, depth: int, zone: tzinfo | None) -> 
     if op == "not":
         return Junction("not", (_parse(value, depth + 1, zone),))
     if not isinstance(value, list | tuple) or not value:
-        raise FilterError(f'"{op}" takes a list of filters, not {shown(value)}')
+        raise FilterError(f'"{op}" takes a list of filters, not {quote_value(value)}')
     return Junction("and" if op == "and" else "or", tuple(_parse(part, depth + 1, zone) for part in value))
 
 
@@ -113,7 +113,7 @@ def _target(name: str) -> tuple[Literal["metadata", "field"], tuple[str, ...]]:
     # SQLite compares the key as JSON writes it, and JSON escapes these.
     if not all(path) or any(character in '"\\' or character < " " for character in name) or not _encodable(name):
         raise FilterError(
-            f"{shown(name)} is not a path; join metadata keys with dots, without quotes or control characters"
+            f"{quote_value(name)} is not a path; join metadata keys with dots, without quotes or control characters"
         )
     return "metadata", path
 
@@ -121,14 +121,16 @@ def _target(name: str) -> tuple[Literal["metadata", "field"], tuple[str, ...]]:
 def _test(name: str, op: object, operand: object, zone: tzinfo | None) -> tuple[Ops, JSON]:
     known = next((known for known in OPERATORS if known == op), None)
     if known is None:
-        raise FilterError(f"{shown(op)} on {shown(name)} is not an operator; use one of {', '.join(OPERATORS)}")
+        raise FilterError(
+            f"{quote_value(op)} on {quote_value(name)} is not an operator; use one of {', '.join(OPERATORS)}"
+        )
     if known == "in":
         if not isinstance(operand, list | tuple):
-            raise FilterError(f'"in" on {shown(name)} takes a list, not {shown(operand)}')
+            raise FilterError(f'"in" on {quote_value(name)} takes a list, not {quote_value(operand)}')
         return known, [_scalar(name, item, zone) for item in operand]
     value = _scalar(name, operand, zone)
     if known in ("gt", "gte", "lt", "lte") and (value is None or isinstance(value, bool)):
-        raise FilterError(f'"{known}" on {shown(name)} compares numbers or text, not {shown(operand)}')
+        raise FilterError(f'"{known}" on {quote_value(name)} compares numbers or text, not {quote_value(operand)}')
     return known, value
 
 
@@ -138,14 +140,18 @@ def _encodable(text: str) -> bool:
 
 def _scalar(name: str, value: object, zone: tzinfo | None) -> JSON:
     if isinstance(value, str) and not _encodable(value):
-        raise FilterError(f"{shown(value)} on {shown(name)} holds a lone surrogate; decode the source as UTF-8")
+        raise FilterError(
+            f"{quote_value(value)} on {quote_value(name)} holds a lone surrogate; decode the source as UTF-8"
+        )
     if isinstance(value, date) or (isinstance(value, str) and name in _TIMES):
         return _time_text(name, value, zone)
     whole = isinstance(value, int) and -_INT64 <= value < _INT64
     real = isinstance(value, float) and math.isfinite(value)
     if value is None or isinstance(value, str | bool) or whole or real:
         return value
-    raise FilterError(f"{shown(value)} on {shown(name)} cannot be compared; use text, a number, true, false or null")
+    raise FilterError(
+        f"{quote_value(value)} on {quote_value(name)} cannot be compared; use text, a number, true, false or null"
+    )
 
 
 def _time_text(name: str, value: object, zone: tzinfo | None) -> str:

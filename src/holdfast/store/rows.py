@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError
-from holdfast.types import FIELDS, JSON, Analysis, Gate, Listed, Unit, View, from_iso, iso
+from holdfast.types import FIELDS, JSON, Analysis, Gate, NameCount, Unit, View, from_iso, iso
 
 # Names of what a store agrees on: the embedding space; and a mark that is made anew when rows of the feed are erased,
 # because what was followed so far no longer counts.
@@ -192,7 +192,7 @@ def _gate_of(key: int, text: str) -> Gate:
     return Gate.from_json(json.loads(body))
 
 
-def own_json(unit: Unit) -> Unit:
+def copy_json(unit: Unit) -> Unit:
     """Return the unit with JSON of its own: what a caller does to it must not reach the next caller."""
     if not unit.metadata and not unit.parts:
         return unit
@@ -228,7 +228,7 @@ def microseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def said_code(unit: Unit) -> int:
+def author_code(unit: Unit) -> int:
     """Return a number that is equal for copies of the same words (C6), and for nothing else that will ever meet."""
     text = "\0".join(map(str, (unit.text, microseconds(unit.event_time), unit.author, unit.speaker, unit.kind)))
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -239,8 +239,8 @@ def said_code(unit: Unit) -> int:
 TITLE_CHARS = 80
 
 
-def listed(row: Sequence[Any]) -> Listed:
+def listed(row: Sequence[Any]) -> NameCount:
     """Return one thing that there is, of a row of the statements that list them."""
     name, units, *times, title, core, everyones = row
     first, last = (None if moment is None else from_iso(moment) for moment in times)
-    return Listed(name, units, first, last, " ".join(title.split()), bool(core), bool(everyones))
+    return NameCount(name, units, first, last, " ".join(title.split()), bool(core), bool(everyones))

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import singledispatchmethod
 from typing import Any
 
-from holdfast.errors import DamagedStoreError, InputError, NotFoundError, shown
+from holdfast.errors import DamagedStoreError, InputError, NotFoundError, quote_value
 from holdfast.store.contract import (
     Access,
     Coverage,
@@ -35,10 +35,21 @@ from holdfast.store.rows import (
     unit_keys,
     unit_of,
 )
-from holdfast.types import Absence, Document, Kept, Status, StoredVector, Unit, View, Written, from_iso, iso
+from holdfast.types import (
+    Document,
+    Status,
+    StoredUnit,
+    StoredVector,
+    SupersededSpan,
+    Unit,
+    View,
+    WriteResult,
+    from_iso,
+    iso,
+)
 
 
-class Marker:
+class UpdateWriter:
     """Writes marks; `fresh` collects the analyses of summaries, `promoted` what the index has to hear of."""
 
     def __init__(self, database: UnitRows, place: Callable[[], str]) -> None:
@@ -50,7 +61,7 @@ class Marker:
         self.promoted: list[tuple[str, str, int, int, int]] = []
 
     @singledispatchmethod
-    def write(self, mark: Any) -> Written | None:  # noqa: ANN401 - one of `Mark`
+    def write(self, mark: Any) -> WriteResult | None:  # noqa: ANN401 - one of `Mark`
         """Write one mark; see `Store.mark`."""
         raise TypeError(mark)
 
@@ -72,7 +83,7 @@ class Marker:
         self._run("put_document", row)
 
     @write.register
-    def _(self, mark: Restoration) -> Written | None:
+    def _(self, mark: Restoration) -> WriteResult | None:
         spaces = {one.space for one in mark.kept.vectors if one is not None}
         if len(spaces) == 1 and self._database.agreed(SPACE) is None:
             self.write(SpaceChange(spaces.pop()))
@@ -106,7 +117,7 @@ class Marker:
     # -------------------------------------------------------------------------------------------- coverage
 
     @write.register
-    def _(self, mark: Coverage) -> Written | None:
+    def _(self, mark: Coverage) -> WriteResult | None:
         unit = mark.summary.unit
         rows = [row for one in mark.sources if (row := self._as_read(one)) is not None]
         if len(rows) < len(mark.sources):
@@ -123,7 +134,7 @@ class Marker:
             self._run("cover_unit", {"by": unit.id, "at": iso(unit.recorded_time), "key": row[0]})
             self._database.record_change(row[0], unit.tenant, unit.user or GLOBAL)
         self.fresh.units[key] = (checksum, unit, mark.summary.analyse(unit))
-        return Written(unit.id, "added" if before is None else "updated", unit.version)
+        return WriteResult(unit.id, "added" if before is None else "updated", unit.version)
 
     def _as_read(self, unit: Unit) -> UnitRow | None:
         """Return the row of a turn that is still as it was read, and still to be covered."""
@@ -168,7 +179,8 @@ class Marker:
         unit = unit_of(row)
         if unit.kind == "summary":
             raise InputError(
-                f"{shown(mark.unit_id)} is a summary of turns that have changed since; compact the session instead"
+                f"{quote_value(mark.unit_id)} is a summary of turns that have changed since; compact the session "
+                "instead"
             )
         self._run("record_absence", {"key": row[0], "until": iso(mark.at)})
         self._run("supersede_unit", {"by": None, "at": None, "why": None, "key": row[0]})
@@ -179,7 +191,7 @@ class Marker:
         row = self._database.find(newer.tenant, newer.user, target)
         hidden = row is not None and newer.agent is not None and unit_of(row).agent not in (newer.agent, None)
         if row is None or hidden or target == newer.id:
-            raise NotFoundError(f"{shown(target)} cannot be superseded: the owner has no other unit of that id")
+            raise NotFoundError(f"{quote_value(target)} cannot be superseded: the owner has no other unit of that id")
         self._refuse_circle(newer, target)
         self._run("supersede_unit", {"by": newer.id, "at": iso(at), "why": why or None, "key": row[0]})
         self._database.record_change(row[0], newer.tenant, newer.user or GLOBAL)
@@ -192,7 +204,8 @@ class Marker:
             if found[0] == target:
                 steps = " → ".join([*chain, target])
                 raise InputError(
-                    f"{shown(target)} cannot be superseded by {shown(newer.id)}, which it supersedes itself "
+                    f"{quote_value(target)} cannot be superseded by {quote_value(newer.id)}, which it supersedes "
+                    "itself "
                     f"({steps}); reinstate one of them first"
                 )
             if found[0] in chain:
@@ -207,33 +220,33 @@ _READ_TOGETHER = 500
 # ---------------------------------------------------------------------------------------------------- reading
 
 
-def read_all(run: RunStatement, view: View, *, whole: bool) -> Iterator[Document | Kept]:
+def read_stored_all(run: RunStatement, view: View, *, whole: bool) -> Iterator[Document | StoredUnit]:
     """Yield all that an owner has; see `Reading.kept`."""
     keys = {"tenant": view.tenant, "user": view.user, "whole": int(whole)}
     if view.session is None:
         yield from _documents(run, view, keys)
     found = [key for (key,) in run("kept_keys", {**keys, "session": view.session})]
     for start in range(0, len(found), _READ_TOGETHER):
-        yield from read_kept(run, found[start : start + _READ_TOGETHER])
+        yield from read_stored(run, found[start : start + _READ_TOGETHER])
 
 
 def _documents(run: RunStatement, view: View, keys: dict[str, Any]) -> Iterator[Document]:
     for (key,) in run("kept_document_keys", keys).fetchall():
         user, name, core, body, checksum = run("kept_document", {"key": key}).fetchone()
         if zlib.crc32(body) != checksum:
-            raise DamagedStoreError(f"the document {shown(name)} fails its checksum; ingest it again")
+            raise DamagedStoreError(f"the document {quote_value(name)} fails its checksum; ingest it again")
         yield Document(view.tenant, user or None, name, body, core=bool(core), here=False)
 
 
-def read_kept(run: RunStatement, keys: Sequence[int]) -> Iterator[Kept]:
+def read_stored(run: RunStatement, keys: Sequence[int]) -> Iterator[StoredUnit]:
     """Yield units by their keys, in the order in which they were written."""
     asked = {"keys": json.dumps([*keys])}
     versions: dict[int, list[Unit]] = {}
     for row in run("versions_of_keys", asked):
         versions.setdefault(row[0], []).append(unit_of(row))
-    absences: dict[int, list[Absence]] = {}
+    absences: dict[int, list[SupersededSpan]] = {}
     for key, by, since, until in run("kept_absences", asked):
-        absences.setdefault(key, []).append(Absence(by, from_iso(since), from_iso(until)))
+        absences.setdefault(key, []).append(SupersededSpan(by, from_iso(since), from_iso(until)))
     vectors: dict[tuple[int, int], StoredVector] = {}
     for key, data, checksum, version, space in run("kept_vectors", asked):
         check_vectors([(key, data, checksum)])
@@ -242,7 +255,7 @@ def read_kept(run: RunStatement, keys: Sequence[int]) -> Iterator[Kept]:
         key, unit = row[0], unit_of(tuple(row))
         unit = unit.evolve(access_count=row[4])  # also of everyone's: whoever copies a store copies its counts
         told = (*versions.get(key, ()), unit)
-        yield Kept(
+        yield StoredUnit(
             told,
             tuple(vectors.get((key, one.version)) for one in told),
             document,
@@ -255,7 +268,7 @@ def read_kept(run: RunStatement, keys: Sequence[int]) -> Iterator[Kept]:
 # ---------------------------------------------------------------------------------------------------- writing
 
 
-def restore(database: UnitRows, kept: Kept) -> Written | None:
+def restore(database: UnitRows, kept: StoredUnit) -> WriteResult | None:
     """Write a unit as it is, inside a transaction; see `Restoration`."""
     unit = kept.unit
     status: Status = "added"
@@ -263,10 +276,10 @@ def restore(database: UnitRows, kept: Kept) -> Written | None:
     if row is None:
         key, _ = database.insert(unit, kept.document)
     else:
-        [known] = read_kept(database.run, [row[0]])
+        [known] = read_stored(database.run, [row[0]])
         found = _compare(known, kept)
         if found != "updated":
-            return None if found is None else Written(unit.id, found, known.unit.version)
+            return None if found is None else WriteResult(unit.id, found, known.unit.version)
         key, status = row[0], found
         counted = max(known.unit.access_count, unit.access_count)
         kept = _with_marks(kept, access_count=counted)
@@ -275,15 +288,15 @@ def restore(database: UnitRows, kept: Kept) -> Written | None:
         database.rewrite(key, unit)
     _write_fate(database.run, key, kept)
     _write_vectors(database, key, kept)
-    return Written(unit.id, status, unit.version)
+    return WriteResult(unit.id, status, unit.version)
 
 
-def _with_marks(kept: Kept, **marks: Any) -> Kept:  # noqa: ANN401 - fields outside versions
+def _with_marks(kept: StoredUnit, **marks: Any) -> StoredUnit:  # noqa: ANN401 - fields outside versions
     versions = (*kept.versions[:-1], kept.unit.evolve(**marks))
-    return Kept(versions, kept.vectors, kept.document, kept.superseded_at, kept.covered_at, kept.absences)
+    return StoredUnit(versions, kept.vectors, kept.document, kept.superseded_at, kept.covered_at, kept.absences)
 
 
-def _compare(known: Kept, given: Kept) -> Status | None:
+def _compare(known: StoredUnit, given: StoredUnit) -> Status | None:
     """Return what a given unit is to a known one: its continuation, nothing new, or (None) another unit."""
     held, told = ([_lasting(one) for one in kept.versions] for kept in (known, given))
     short = min(len(held), len(told))
@@ -297,7 +310,7 @@ def _lasting(unit: Unit) -> Unit:
     return unit.evolve(scope="user") if unit.scope == "session" else unit
 
 
-def _goes_on(known: Kept, given: Kept) -> bool:
+def _goes_on(known: StoredUnit, given: StoredUnit) -> bool:
     """Return whether the same words have come further in what is given, and nothing of what is known is undone."""
     if len(given.absences) > len(known.absences):
         return True
@@ -309,7 +322,7 @@ def _goes_on(known: Kept, given: Kept) -> bool:
     return any(held is None and told is not None for held, told in pairs)
 
 
-def _write_fate(run: RunStatement, key: int, kept: Kept) -> None:
+def _write_fate(run: RunStatement, key: int, kept: StoredUnit) -> None:
     unit = kept.unit
     run("write_fate", {
         "key": key,
@@ -329,7 +342,7 @@ def _write_fate(run: RunStatement, key: int, kept: Kept) -> None:
         run("insert_absence", {"key": key, "by": one.by, "since": iso(one.since), "until": iso(one.until)})
 
 
-def _write_vectors(database: UnitRows, key: int, kept: Kept) -> None:
+def _write_vectors(database: UnitRows, key: int, kept: StoredUnit) -> None:
     agreed = database.agreed(SPACE)
     for unit, vector in zip(kept.versions, kept.vectors, strict=True):
         if vector is None or vector.space != agreed:

@@ -16,7 +16,7 @@ _NOT_SUPERSEDED_THEN = """(superseded_by IS NULL OR superseded_at > :as_of)
     AND NOT EXISTS (SELECT 1 FROM absences WHERE unit_key = key AND since <= :as_of AND until > :as_of)"""
 
 
-def where(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]:
+def visible_sql(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]:
     """Compile a view: the same rules as the index's mask and as `hidden_by`.
 
     A covered turn is hidden from searches alone, and only where the view says so: it is still listed.
@@ -54,13 +54,13 @@ def where(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]
     return " AND ".join(clauses), values
 
 
-def then_by(lifetimes: tuple[str | None, str | None, str | None]) -> tuple[str | None, str | None]:
+def state_as_of(lifetimes: tuple[str | None, str | None, str | None]) -> tuple[str | None, str | None]:
     """Return what superseded and what covered a unit at some moment: what does now, unless that came later."""
     by, covered_by, absent = lifetimes
     return by if by is not None else absent, covered_by
 
 
-def hidden_by(view: View, unit: Unit, superseded_by: str | None, covered_by: str | None = None) -> str | None:
+def hidden_reason(view: View, unit: Unit, superseded_by: str | None, covered_by: str | None = None) -> str | None:
     """Return why the view hides a unit of its owner, or None: `where`, one unit at a time and in words."""
     expired = not unit.pinned and unit.expires_at is not None and unit.expires_at <= (view.as_of or view.now)
     elsewhere = view.only_session and unit.session != view.session

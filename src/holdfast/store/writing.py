@@ -13,16 +13,16 @@ from difflib import Match, SequenceMatcher
 from itertools import count
 from typing import Any
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.store.rows import GLOBAL, UnitRow, UnitRows, unit_of
-from holdfast.store.updates import Marker
-from holdfast.types import FIELDS, Analysis, Draft, Unit, View, Written
+from holdfast.store.updates import UpdateWriter
+from holdfast.types import FIELDS, Analysis, Draft, Unit, View, WriteResult
 
 
 class Writer:
     """Writes the units of one call; what it learns of their conversations holds as long as the transaction."""
 
-    def __init__(self, database: UnitRows, marker: Marker) -> None:
+    def __init__(self, database: UnitRows, marker: UpdateWriter) -> None:
         self._database = database
         self._run = database.run
         self._marker = marker
@@ -31,9 +31,9 @@ class Writer:
         # Which of the ids that the call asks for somebody has: tenant, user and id.
         self._taken: set[tuple[str, str, str]] = set()
 
-    def put(self, drafts: Sequence[Draft], retry_seconds: float) -> list[Written]:
+    def put(self, drafts: Sequence[Draft], retry_seconds: float) -> list[WriteResult]:
         """See `Store.put`."""
-        told = told_apart(drafts, self._last_turns, retry_seconds)
+        told = assign_known_ids(drafts, self._last_turns, retry_seconds)
         self._taken = self._find_taken(told)
         return [self._put_one(draft) for draft in told]
 
@@ -65,7 +65,7 @@ class Writer:
         first = self._run("first_version", {"key": row[0]}).fetchone() if unit.version > 1 else None
         return unit if first is None else unit_of(first)
 
-    def _put_one(self, draft: Draft) -> Written:
+    def _put_one(self, draft: Draft) -> WriteResult:
         unit = draft.unit
         known_as = None if draft.naming else (unit.tenant, unit.user or GLOBAL, unit.id)
         row = self._database.find(unit.tenant, unit.user, unit.id) if known_as in self._taken else None
@@ -76,21 +76,21 @@ class Writer:
         else:
             key, known, unit = row[0], unit_of(row), self._restated(row, draft)
             if unit == known:
-                return Written(known.id, "duplicate", known.version)
+                return WriteResult(known.id, "duplicate", known.version)
             unit = unit.evolve(version=known.version + 1, recorded_time=draft.unit.recorded_time)
             checksum = self._restate(row, unit)
         for target in unit.supersedes if row is None or draft.id_given else ():
             self._marker.supersede(unit, target, draft.unit.recorded_time)
         self._marker.fresh.units[key] = (checksum, unit, draft.analyse(unit))
-        return Written(unit.id, "added" if row is None else "updated", unit.version)
+        return WriteResult(unit.id, "added" if row is None else "updated", unit.version)
 
     def _restated(self, row: UnitRow, draft: Draft) -> Unit:
         """Return what a known unit becomes: an id that the caller gave takes new content, a message stays."""
         known = unit_of(row)
         if not draft.id_given:
-            return known.evolve(**given_again(known, draft.unit))
+            return known.evolve(**repeated_changes(known, draft.unit))
         if known.agent not in (draft.unit.agent, None):
-            raise InputError(f"the id {shown(known.id)} is taken by another agent's unit; choose another")
+            raise InputError(f"the id {quote_value(known.id)} is taken by another agent's unit; choose another")
         unit = draft.unit.evolve(
             # Where a unit belongs is fixed at its first version, as its id is: nobody who saw it loses it.
             agent=known.agent,
@@ -110,9 +110,11 @@ class Writer:
         [document] = self._run("document_of_unit", {"key": row[0]}).fetchone()
         if document == draft.document:
             return
-        taken = "a unit that is no part of a document" if document is None else f"the document {shown(document)}"
-        remedy = "choose another id" if draft.document is None else f"give {shown(draft.document)} another name"
-        raise InputError(f"the id {shown(draft.unit.id)} is taken by {taken}; {remedy}")
+        taken = (
+            "a unit that is no part of a document" if document is None else f"the document {quote_value(document)}"
+        )
+        remedy = "choose another id" if draft.document is None else f"give {quote_value(draft.document)} another name"
+        raise InputError(f"the id {quote_value(draft.unit.id)} is taken by {taken}; {remedy}")
 
     def revise(self, view: View, unit_id: str, revise: Callable[[Unit], tuple[Unit, Analysis]]) -> Unit:
         """See `Store.revise`."""
@@ -235,7 +237,7 @@ _LOOKED_AT = 2
 LastTurns = Callable[[Unit, int], list[Unit]]
 
 
-def told_apart(drafts: Sequence[Draft], last_turns: LastTurns, retry_seconds: float) -> list[Draft]:
+def assign_known_ids(drafts: Sequence[Draft], last_turns: LastTurns, retry_seconds: float) -> list[Draft]:
     """Return the drafts; a message that is known has the id of the turn that it repeats."""
     turns = [(place, draft) for place, draft in enumerate(drafts) if _is_turn(draft)]
     told = [*drafts]
@@ -257,7 +259,7 @@ def _conversations(turns: Sequence[tuple[int, Draft]]) -> list[list[tuple[int, D
     return [said for said in found.values() if any(draft.naming for _, draft in said)]
 
 
-def given_again(known: Unit, said: Unit) -> dict[str, Any]:
+def repeated_changes(known: Unit, said: Unit) -> dict[str, Any]:
     """Return what a repeated message changes: its pin, its lifetime and its metadata, where they are given anew.
 
     One whose words were corrected since stays as it is: it no longer says what is repeated.

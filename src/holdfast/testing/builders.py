@@ -19,7 +19,7 @@ from holdfast.settings import AnalysisSettings
 from holdfast.store import contract
 from holdfast.store.filters import parse_filter
 from holdfast.text import analyse
-from holdfast.types import Analysis, Deadline, Draft, Unit, View, Written
+from holdfast.types import Analysis, Deadline, Draft, Unit, View, WriteResult
 
 T = TypeVar("T")
 Vector = NDArray[np.float32]
@@ -104,10 +104,10 @@ class Asker:
         fields |= {name: parse_filter(given) for name, given in fields.items() if name == "filters"}
         return Asker(self.store, view(user, **fields))
 
-    def put(self, *drafts: Draft) -> list[Written]:
+    def put(self, *drafts: Draft) -> list[WriteResult]:
         return self.store.put(drafts)
 
-    def mark(self, *marks: contract.Mark) -> list[Written | None]:
+    def mark(self, *marks: contract.Update) -> list[WriteResult | None]:
         return self.store.mark(marks)
 
     def revise(self, unit_id: str, **fields: Any) -> Unit:  # noqa: ANN401 - any field of a unit
@@ -129,7 +129,7 @@ class Asker:
         self.store.put_vectors(SPACE, waiting, np.array([vector_of(one) for one in waiting]))
 
     def look(self, ask: Callable[[contract.Reading], T]) -> T:
-        return contract.look(self.store, self.view, ask)
+        return contract.read_once(self.store, self.view, ask)
 
     def units(self, *names: str) -> dict[str, Unit]:
         """Return units by id, in the order asked for."""

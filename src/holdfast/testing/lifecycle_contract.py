@@ -14,7 +14,7 @@ from holdfast.store import contract
 from holdfast.store.contract import Coverage, Promotion, Reinstatement, SimilarityQuery, SpaceChange, Supersession
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, ids, raises
-from holdfast.types import Document, Draft, Gate, Kept, Lineage, Unit, Written
+from holdfast.types import Document, Draft, Gate, Lineage, StoredUnit, Unit, WriteResult
 
 
 def decide(*, promoted: bool = True) -> Gate:
@@ -39,7 +39,7 @@ def sum_up(sources: Sequence[Unit], name: str = "sum") -> Draft:
     )  # fmt: skip
 
 
-def cover(asker: Asker, sources: Sequence[Unit], name: str = "sum") -> Written | None:
+def cover(asker: Asker, sources: Sequence[Unit], name: str = "sum") -> WriteResult | None:
     """Let a summary stand for its sources."""
     return asker.mark(Coverage(sum_up(sources, name), tuple(sources)))[0]
 
@@ -50,11 +50,11 @@ def covering(asker: Asker, names: str) -> set[str | None]:
     return {one.covered_by for one in asker.units(*names).values()}
 
 
-def _write_again(one: Document | Kept) -> contract.Mark:
+def _write_again(one: Document | StoredUnit) -> contract.Update:
     return contract.DocumentChange(one) if isinstance(one, Document) else contract.Restoration(one)
 
 
-def _fate(one: Document | Kept) -> tuple[object, ...]:
+def _fate(one: Document | StoredUnit) -> tuple[object, ...]:
     """Return what became of a unit, which no comparison of units looks at."""
     if isinstance(one, Document):
         return ()
@@ -70,7 +70,7 @@ class StoreLifecycleContract(builders.StoreSuite):
     def test_marks_are_written_together_or_not_at_all(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
         one, two, three = say(ana)
-        good: tuple[contract.Mark, ...] = (
+        good: tuple[contract.Update, ...] = (
             Promotion(one, decide()), Coverage(sum_up([two, three]), (two, three)), contract.Access(ana.view, ("a",)),
             Supersession(ana.view, "a", "b", LATER), SpaceChange(SPACE),
         )  # fmt: skip
@@ -87,7 +87,7 @@ class StoreLifecycleContract(builders.StoreSuite):
         asked = SimilarityQuery(SPACE, EAST[None, :], turns=9, durable=9)
         near = ana.look(lambda reading: reading.evidence(asked, [""]))
         assert (ids(ana.store.waiting(SPACE, 9)), np.round(near.durable, 6).tolist()) == (["a", "b"], [[1.0]])
-        assert ana.mark(*good) == [None, Written("sum", "added", 1), None, None, None]
+        assert ana.mark(*good) == [None, WriteResult("sum", "added", 1), None, None, None]
         assert (ana.units("a")["a"].superseded_by, ana.store.space()) == ("b", SPACE)
 
     def test_a_decision_is_kept_and_promotes_in_its_version(self, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ class StoreLifecycleContract(builders.StoreSuite):
 
     def test_a_summary_stands_for_its_sources(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
-        assert cover(ana, say(ana)) == Written("sum", "added", 1)
+        assert cover(ana, say(ana)) == WriteResult("sum", "added", 1)
         for asker in (ana, self.open(tmp_path)):
             assert (covering(asker, "abc"), asker.scan()) == ({"sum"}, ["a", "sum", "b", "c"])
             assert [one.version for one in asker.units(*"abc").values()] == [1, 1, 1]
@@ -143,7 +143,7 @@ class StoreLifecycleContract(builders.StoreSuite):
         assert (covering(ana, "abc"), ana.find("togeth")) == ({None}, set())
         assert raises(InputError, ana.mark, Reinstatement(ana.view, "sum", LATER))
         ana.mark(Reinstatement(ana.view, "a", LATER))
-        assert cover(ana, [*ana.units(*"abc").values()]) == Written("sum", "updated", 2)
+        assert cover(ana, [*ana.units(*"abc").values()]) == WriteResult("sum", "updated", 2)
         assert (covering(ana, "abc"), ana.find("togeth")) == ({"sum"}, {"sum"})
 
     def test_new_words_or_an_end_withdraw_a_summary_and_nothing_else_does(self, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ class StoreLifecycleContract(builders.StoreSuite):
             assert asker.count(["boat", "second"]).df == (2, 0)
             assert (asker.store.stats(asker.view).units, asker.store.stats(asker.view).versions) == (2, 2)
             assert (asker.store.verify(), asker.store.finish_erasing()) == ([], True)
-        assert ana.put(draft("a", "new words")) == [Written("a", "added", 1)]
+        assert ana.put(draft("a", "new words")) == [WriteResult("a", "added", 1)]
         assert ([one.text for one in ana.history("a")], ana.vectors("a")) == (["new words"], {})
 
     def test_summaries_go_with_what_they_rest_on_and_a_dry_run_says_so(self, tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ class StoreLifecycleContract(builders.StoreSuite):
         kept = ana.look(lambda reading: [*reading.kept(whole=True)])
         told = [one.name if isinstance(one, Document) else one.unit.id for one in kept]
         assert told == ["one.md", "one.md", *"abcde", "sum", "gone", "b1", "all"]
-        units = [one for one in kept if isinstance(one, Kept)]
+        units = [one for one in kept if isinstance(one, StoredUnit)]
         own = ana.look(lambda reading: [*reading.kept()])
         assert own[1:] == [one for one in units if one.unit.user == "ana"]
         session = ana.by(session="s").look(lambda reading: [*reading.kept()])

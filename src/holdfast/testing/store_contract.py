@@ -18,7 +18,7 @@ from holdfast.store import contract
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Reading, SimilarityEvidence
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, raises, words
-from holdfast.types import FACTS, FIELDS, Document, Fact, Lineage, Listed
+from holdfast.types import FACTS, FIELDS, Document, Fact, Lineage, NameCount
 
 NOBODY = (None, None)
 # Whoever `check_visible` looks for.
@@ -197,20 +197,20 @@ class StoreContract(builders.StoreSuite):
         for one in (draft("C#1", "now", user=None, scope="global", minutes=3), ended):
             ana.put(replace(one, document="C"))
 
-        def names(asker: Asker, kind: contract.ListedKind, limit: int | None = None) -> tuple[Listed, ...]:
+        def names(asker: Asker, kind: contract.ListedKind, limit: int | None = None) -> tuple[NameCount, ...]:
             return asker.look(lambda reading: reading.names(kind, limit))
 
         def at(minutes: int) -> datetime:
             return NOON + timedelta(minutes=minutes)
 
-        session = Listed("s", 2, at(1), at(9), "tea or coffee?")
-        assert names(ana, "session") == (Listed("t", 1, at(20), at(20), "later"), session)
+        session = NameCount("s", 2, at(1), at(9), "tea or coffee?")
+        assert names(ana, "session") == (NameCount("t", 1, at(20), at(20), "later"), session)
         assert names(ana, "session", 1) == names(ana, "session")[:1]
-        assert names(ana, "agent") == (Listed("cook", 1, at(20), at(20)),)
-        documents = (Listed("C", 1, at(3), at(3), everyones=True), Listed("D", 0, None, None, core=True))
+        assert names(ana, "agent") == (NameCount("cook", 1, at(20), at(20)),)
+        documents = (NameCount("C", 1, at(3), at(3), everyones=True), NameCount("D", 0, None, None, core=True))
         assert names(ana, "document") == documents
         assert names(ana.by("ben"), "document") == documents[:1]
-        users = (Listed("ana", 3, at(1), at(20)), Listed("ben", 1, at(0), at(0)))
+        users = (NameCount("ana", 3, at(1), at(20)), NameCount("ben", 1, at(0), at(0)))
         assert (names(ana, "user"), names(ana.by("ben"), "user")) == (users, users[::-1])
         assert (names(ana.by("nobody"), "user", 1), names(ana.by("nobody"), "session")) == (users[:1], ())
 

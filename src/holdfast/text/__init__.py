@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.settings import AnalysisSettings
-from holdfast.text.changes import read_told
+from holdfast.text.changes import read_assertions_of
 from holdfast.text.facts import stated_facts
 from holdfast.text.instructions import instructions_of
 from holdfast.text.names import aliases_of, entities, initials, titles
@@ -22,6 +22,8 @@ def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
         titles=(*titles(unit.topic), *initials(unit.topic)),
         mentions=entities(unit.text),
         facts=facts,
-        stating=(FACTS if facts or any(one.told or one.marker or one.planned for one in read_told(unit)) else 0)
+        stating=(
+            FACTS if facts or any(one.told or one.marker or one.planned for one in read_assertions_of(unit)) else 0
+        )
         | (INSTRUCTIONS if instructions_of(unit) else 0),
     )

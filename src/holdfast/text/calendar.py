@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Literal, NamedTuple
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.text.words import entries, words
 
 Pick = Literal["recent", "coming", "last", "this", "next"]
@@ -253,7 +253,7 @@ def read_time(what: str, given: object, zone: tzinfo | None = None) -> datetime:
     if moment.tzinfo is None and zone is not None:
         moment = moment.replace(tzinfo=zone)
     if moment.utcoffset() is None:
-        raise InputError(f"{what} = {shown(str(given))} has no time zone; {_EXAMPLE}, or name a zone")
+        raise InputError(f"{what} = {quote_value(str(given))} has no time zone; {_EXAMPLE}, or name a zone")
     if not _EARLIEST <= moment < _TOO_LATE:
         raise InputError(
             f"{what} = {moment.isoformat()} is outside {_EARLIEST.year}–{_TOO_LATE.year}; check its unit"
@@ -270,7 +270,7 @@ def _moment(what: str, given: object, zone: tzinfo) -> datetime:
         return _written(what, given, zone)
     if isinstance(given, int | float) and not isinstance(given, bool):
         return _since_epoch(what, given)
-    raise InputError(f"{what} = {shown(given)} is not a time; give a datetime, or {_EXAMPLE}")
+    raise InputError(f"{what} = {quote_value(given)} is not a time; give a datetime, or {_EXAMPLE}")
 
 
 def _written(what: str, given: str, zone: tzinfo) -> datetime:
@@ -279,13 +279,14 @@ def _written(what: str, given: str, zone: tzinfo) -> datetime:
             return read(given)
         except ValueError:
             continue
-    raise InputError(f"{what} = {shown(given)} is not a time; {_EXAMPLE}")
+    raise InputError(f"{what} = {quote_value(given)} is not a time; {_EXAMPLE}")
 
 
 def _since_epoch(what: str, given: float) -> datetime:
     if not _LEAST_SECONDS <= given < _TOO_LARGE:
         raise InputError(
-            f"{what} = {shown(given)} is neither seconds nor milliseconds since 1970; check its unit, or {_EXAMPLE}"
+            f"{what} = {quote_value(given)} is neither seconds nor milliseconds since 1970; check its unit, or "
+            f"{_EXAMPLE}"
         )
     seconds = given if given < _LEAST_MILLISECONDS else given / 1000
     return _EPOCH + timedelta(seconds=seconds)

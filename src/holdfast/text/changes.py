@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from holdfast.text.calendar import MONTHS
-from holdfast.text.facts import Stated, extract, speaker_of, spoken_by, states_nothing
+from holdfast.text.facts import StatedTriple, extract, is_uncertain, resolve_speaker, speaker_of
 from holdfast.text.grammar import ADVERBS, has_shape, may_begin_name
 from holdfast.text.names import symbol
 from holdfast.text.patterns import regex
-from holdfast.text.sentences import PROSE, is_asked, parts_in, read_sentence, remember_short
+from holdfast.text.sentences import PROSE, is_question, memoize_short, parts_in, read_sentence
 from holdfast.text.words import any_of, words
 from holdfast.types import Unit
 
@@ -185,23 +185,23 @@ def speaks_of_change(text: str) -> bool:
     return not _CHANGE_WORDS.isdisjoint(parts_in(text)) and _ANY_CHANGE.search(text) is not None
 
 
-@remember_short
+@memoize_short
 def read_assertions(text: str, speaker: str) -> tuple[Assertion, ...]:
     """Return what `text`, said by `speaker`, states in a form that can replace or be replaced."""
     found: list[Assertion] = []
-    stated, changing = spoken_by(extract(text), speaker), speaks_of_change(text)
+    stated, changing = resolve_speaker(extract(text), speaker), speaks_of_change(text)
     for start, end in PROSE.spans(text):
         said = text[start:end].replace("’", "'")
         own = [one for one in stated if one.start == start]
         if own and not _AT_TIMES.search(said):
             found.extend(_from_facts(own, said, speaker))
         read = [*_from_patterns(said, (start, end), speaker, changing=changing)]
-        if read and not is_asked(text, start, end) and not states_nothing(read_sentence(text, start, end)):
+        if read and not is_question(text, start, end) and not is_uncertain(read_sentence(text, start, end)):
             found.extend(one for one in read if one.listed or one.slot != "is" or not own)
-    return tuple(dict.fromkeys(fulfil(found, ())))
+    return tuple(dict.fromkeys(fulfil_plans(found, ())))
 
 
-def fulfil(said: Iterable[Assertion], before: Iterable[Assertion]) -> tuple[Assertion, ...]:
+def fulfil_plans(said: Iterable[Assertion], before: Iterable[Assertion]) -> tuple[Assertion, ...]:
     """Return the assertions of a turn, where "we moved in" is given the place that was planned, by it or before."""
     told = (*said,)
     plans = {one.subject: one.value for one in (*before, *told) if one.planned}
@@ -213,7 +213,7 @@ def fulfil(said: Iterable[Assertion], before: Iterable[Assertion]) -> tuple[Asse
     )
 
 
-def read_told(unit: Unit) -> tuple[Assertion, ...]:
+def read_assertions_of(unit: Unit) -> tuple[Assertion, ...]:
     """Return what a turn of a user asserts; any other unit nothing."""
     return read_assertions(unit.text, speaker_of(unit)) if unit.kind == "turn" and unit.author == "user" else ()
 
@@ -327,7 +327,7 @@ def _differ(new: str, old: str) -> bool:
     return not one <= other and not other <= one
 
 
-def _from_facts(stated: list[Stated], said: str, speaker: str) -> Iterator[Assertion]:
+def _from_facts(stated: list[StatedTriple], said: str, speaker: str) -> Iterator[Assertion]:
     adds, ended = _ADDS.search(said) is not None, _ENDED.search(said)
     gone = {one.fact.relation: one.fact.object for one in stated if one.negated and one.rule in {"shift", "contrast"}}
     kept = {one.fact.relation for one in stated if not one.negated}

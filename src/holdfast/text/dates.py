@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.text.calendar import (
     DAY_PARTS,
     FIRST,
@@ -106,7 +106,7 @@ class TimeMention:
             InputError: the mention is not tied to an event, or `moment` has no time zone.
         """
         if self.relation is None:
-            raise InputError(f"{shown(self.phrase)} is not tied to an event: use its range.")
+            raise InputError(f"{quote_value(self.phrase)} is not tied to an event: use its range.")
         local = _require_zone(moment).astimezone(self.reference.tzinfo).replace(tzinfo=None)
         return _range(self.relation.to_event(local, self.reference.date()), self.reference)
 

@@ -24,7 +24,7 @@ from functools import cache
 from holdfast.text import grammar
 from holdfast.text.grammar import SPEAKER, Name, VerbGroup
 from holdfast.text.names import Aliases, symbol
-from holdfast.text.sentences import PROSE, Sentence, is_asked, parts_in, read_sentence, remember_short
+from holdfast.text.sentences import PROSE, Sentence, is_question, memoize_short, parts_in, read_sentence
 from holdfast.text.words import any_of, words
 from holdfast.types import Fact, Unit
 
@@ -94,7 +94,7 @@ def _may_state(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedTriple:
     """A fact as a text states it: the sentence it stands in, [start, end), whether it is denied, and the rule."""
 
     fact: Fact
@@ -104,14 +104,14 @@ class Stated:
     negated: bool = False
 
 
-@remember_short
-def extract(text: str) -> tuple[Stated, ...]:
+@memoize_short
+def extract(text: str) -> tuple[StatedTriple, ...]:
     """Return what `text` states and denies, in reading order, each once per sentence."""
     if not _may_state(text):
         return ()
-    found: dict[tuple[object, ...], Stated] = {}
+    found: dict[tuple[object, ...], StatedTriple] = {}
     for start, end in PROSE.spans(text):
-        if is_asked(text, start, end) or not _may_state(text[start:end]):
+        if is_question(text, start, end) or not _may_state(text[start:end]):
             continue
         for one in _readings(read_sentence(text, start, end)):
             subject, value = symbol(one.fact.subject), symbol(one.fact.object)
@@ -120,7 +120,7 @@ def extract(text: str) -> tuple[Stated, ...]:
     return tuple(found.values())
 
 
-def spoken_by(stated: Iterable[Stated], speaker: str) -> tuple[Stated, ...]:
+def resolve_speaker(stated: Iterable[StatedTriple], speaker: str) -> tuple[StatedTriple, ...]:
     """Return the statements with the speaker's name in place of `SPEAKER`; without a name those are left out."""
     found = []
     for one in stated:
@@ -157,7 +157,7 @@ def facts_of(unit: Unit) -> list[tuple[Fact, str]]:
         return [(unit.fact, unit.text)]
     if unit.author not in _STATING or unit.kind == "summary":
         return []
-    stated = spoken_by(extract(unit.text), speaker_of(unit))
+    stated = resolve_speaker(extract(unit.text), speaker_of(unit))
     return [(one.fact, unit.text[one.start : one.end]) for one in stated if not one.negated]
 
 
@@ -186,17 +186,17 @@ _PARTNERS = {"husband": "married_to", "wife": "married_to", "partner": "partner_
 class _Clause:
     """What one clause gave: its readings, its subjects for the next verb, and where it ends."""
 
-    readings: tuple[Stated, ...]
+    readings: tuple[StatedTriple, ...]
     subjects: tuple[Name, ...]
     end: int
 
 
-def states_nothing(s: Sentence) -> bool:
+def is_uncertain(s: Sentence) -> bool:
     """Return whether a sentence asks, supposes, reports, doubts or invents, by its first words or any other."""
     return s.at(0) in _ASKING or not _UNCERTAIN.isdisjoint(s.words) or _is_fictional(s, 0)
 
 
-def _readings(s: Sentence) -> Iterator[Stated]:
+def _readings(s: Sentence) -> Iterator[StatedTriple]:
     """Yield what the sentence states or denies; nothing for questions, wishes, reports and suppositions."""
     if not _UNCERTAIN.isdisjoint(s.words):
         return
@@ -319,7 +319,7 @@ def _stated(
     return _Clause(readings, subjects, end)
 
 
-def _reading(s: Sentence, group: VerbGroup, one: Name, other: Name, rule: str, *, negated: bool) -> Stated:
+def _reading(s: Sentence, group: VerbGroup, one: Name, other: Name, rule: str, *, negated: bool) -> StatedTriple:
     subject, relation, value = one.text, group.meaning.relation, other.text
     if group.meaning.inverse:
         subject, value = value, subject
@@ -329,8 +329,8 @@ def _reading(s: Sentence, group: VerbGroup, one: Name, other: Name, rule: str, *
     return _state(s, subject, relation, value, rule, negated=negated or other.denied or one.denied)
 
 
-def _state(s: Sentence, subject: str, relation: str, value: str, rule: str, *, negated: bool) -> Stated:
-    return Stated(Fact(subject, relation, value, CONFIDENCE[rule]), s.start, s.end, rule, negated)
+def _state(s: Sentence, subject: str, relation: str, value: str, rule: str, *, negated: bool) -> StatedTriple:
+    return StatedTriple(Fact(subject, relation, value, CONFIDENCE[rule]), s.start, s.end, rule, negated)
 
 
 def _agrees(group: VerbGroup, subject: Name) -> bool:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from holdfast.text.patterns import regex
-from holdfast.text.sentences import PROSE, is_asked, parts_in, remember_short
+from holdfast.text.sentences import PROSE, is_question, memoize_short, parts_in
 from holdfast.text.terms import terms
 from holdfast.text.words import any_of, entries, words
 from holdfast.types import Unit
@@ -81,7 +81,7 @@ def instructions_of(unit: Unit) -> tuple[Instruction, ...]:
     return read_instructions(unit.text) if unit.kind == "turn" and unit.author == "user" else ()
 
 
-@remember_short
+@memoize_short
 def read_instructions(text: str) -> tuple[Instruction, ...]:
     """Return the standing instructions of a text, and what it takes back, in reading order."""
     if len(text) > _LONGEST_TURN or _CUES.isdisjoint(parts_in(text)):
@@ -98,7 +98,7 @@ class _Sentence:
     """One sentence while it is read: where its core starts, and whether it has said by then that it lasts."""
 
     def __init__(self, text: str, own: str, start: int, end: int, *, alone: bool) -> None:
-        self.text, self.asked, self.alone = text[start:end], is_asked(own, start, end), alone
+        self.text, self.asked, self.alone = text[start:end], is_question(own, start, end), alone
         self.said = " ".join(own[start:end].lower().split())
         self.at, self.lasts, self.never = 0, False, False
         self._skip()

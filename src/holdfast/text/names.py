@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
-from holdfast.errors import SettingsError, shown
+from holdfast.errors import SettingsError, quote_value
 from holdfast.text.patterns import regex
 from holdfast.text.terms import STOP_WORDS
 from holdfast.text.words import any_of, entries, words
@@ -134,7 +134,7 @@ def _without_initials(text: str) -> Iterator[str]:
         yield f"{_fold(first[1]) if first else f'{_fold(text[start])}.'} {_fold(found[1])}"
 
 
-def spoken(text: str) -> str:
+def folded_words(text: str) -> str:
     """Return the words of a text, folded: a key that stands in the text stands in it too, between blanks."""
     return f" {' '.join(_words(text))} "
 
@@ -267,7 +267,7 @@ def aliases_of(pairs: tuple[str, ...]) -> Aliases:
     for text in pairs:
         one, sign, other = (part.strip() for part in text.partition("="))
         if not (one and sign and other):
-            raise SettingsError(f"analysis.aliases holds {shown(text)}; write it as `k8s = Kubernetes`")
+            raise SettingsError(f"analysis.aliases holds {quote_value(text)}; write it as `k8s = Kubernetes`")
         read.append((one, other))
     return Aliases.of(read)
 
@@ -284,7 +284,7 @@ _LONGEST_NAME = 120
 _PASSED = frozenset(words("symbols", "passed"))
 
 
-def found_aliases(text: str) -> tuple[tuple[str, str], ...]:
+def learned_aliases(text: str) -> tuple[tuple[str, str], ...]:
     """Return the pairs (name, other name) that `text` declares.
 
     Two forms are read: "X, also known as Y" and "Long Name (LN)" where the letters are the words' initials.

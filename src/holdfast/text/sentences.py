@@ -64,7 +64,7 @@ _Read = TypeVar("_Read", bound=Callable[..., Any])
 _LONGEST_REMEMBERED, _REMEMBERED = 2_000, 512
 
 
-def remember_short(read: _Read) -> _Read:
+def memoize_short(read: _Read) -> _Read:
     """Return a reader with a memo: a turn is read for several ends; long texts are documents, and read once."""
     again = lru_cache(maxsize=_REMEMBERED)(read)
 
@@ -78,7 +78,7 @@ def remember_short(read: _Read) -> _Read:
 _PART = regex(r"[a-z]+|[^a-z\s]")
 
 
-@remember_short
+@memoize_short
 def parts_in(text: str) -> frozenset[str]:
     """Return the runs of plain letters, and the other characters, of a text in lower case.
 
@@ -128,7 +128,7 @@ class Sentence:
         return self.source[self.places[i][0] : self.places[j - 1][1]] if i < j else ""
 
 
-def is_asked(text: str, start: int, end: int) -> bool:
+def is_question(text: str, start: int, end: int) -> bool:
     """Return whether the sentence of `text` at [start, end) ends as a question."""
     return "?" in text[max(start, end - 4) : end] or text[end - 1] == "？"
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from holdfast.text.changes import Assertion, find_change, fulfil, is_quoting, read_told
+from holdfast.text.changes import Assertion, find_change, fulfil_plans, is_quoting, read_assertions_of
 from holdfast.text.facts import CONFIDENCE, facts_of, speaker_of
 from holdfast.text.instructions import Instruction, instructions_of
 from holdfast.text.names import Aliases
@@ -63,7 +63,7 @@ class _LedgerEntry:
 
 
 @dataclass(slots=True)
-class _Ledger:
+class StatementLedger:
     """Statements by what they say, entered in the order in which they were said."""
 
     aliases: Aliases
@@ -75,7 +75,7 @@ class _Ledger:
 
     def enter(self, unit: Unit, document: str) -> None:
         """Enter what a unit states; what it changes ends first."""
-        said = fulfil(read_told(unit), self.plans) if unit.fact is None else ()
+        said = fulfil_plans(read_assertions_of(unit), self.plans) if unit.fact is None else ()
         self.plans += [one for one in said if one.planned]
         changing = [one for one in said if one.may_change(self.functional) and not is_quoting(unit.text)]
         replaced = []
@@ -183,7 +183,7 @@ class CueSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TurnCues:
     """A turn as its signs are looked for."""
 
     words: frozenset[str]
@@ -199,10 +199,10 @@ class QuestionCues:
     values: frozenset[Value]
 
 
-def read_cues(text: str) -> Told:
+def read_cues(text: str) -> TurnCues:
     """Read the beginning of a turn."""
     sentences = tuple(_read(part) for part in _sentences(text))
-    return Told(frozenset[str]().union(*(sentence.words for sentence in sentences)), sentences)
+    return TurnCues(frozenset[str]().union(*(sentence.words for sentence in sentences)), sentences)
 
 
 def _sentences(text: str) -> list[str]:
@@ -224,7 +224,7 @@ def _tells_change(said: Sequence[str]) -> bool:
     return not _CUES.isdisjoint(said) or not _CUE_PAIRS.isdisjoint(pairwise(said))
 
 
-def read_asked(text: str) -> QuestionCues:
+def read_question_cues(text: str) -> QuestionCues:
     """Read a question as turns are read."""
     plain = text[:_MOST_CHARACTERS].casefold().replace("\u2019", "'")
     # A question for yes or no asks for no value, whatever it holds.
@@ -255,18 +255,18 @@ def _find_kind(before: str, number: str, after: str) -> str:
     return _KINDS.get(after, "count")
 
 
-def corrects(text: str) -> bool:
+def is_correction(text: str) -> bool:
     """Return whether a turn puts right what was said just before: "no wait, the 21st"."""
     return _CORRECTION.search(text[:_MOST_CHARACTERS]) is not None
 
 
-def find_rare(turns: Sequence[Told]) -> frozenset[str]:
+def find_rare(turns: Sequence[TurnCues]) -> frozenset[str]:
     """Return the words that few of the turns hold."""
     counts = Counter(word for turn in turns for word in turn.words)
     return frozenset([word for word, count in counts.items() if count <= _RARE])
 
 
-def find_said(asked: QuestionCues, older: Told, newer: Told) -> tuple[bool, bool]:
+def compare_cues(asked: QuestionCues, older: TurnCues, newer: TurnCues) -> tuple[bool, bool]:
     """Return whether what is nearest to the question and the earlier turn has words of change, and whether it asks.
 
     Of sentences that are equally near, one with words of change is enough, and all have to ask.
@@ -277,7 +277,7 @@ def find_said(asked: QuestionCues, older: Told, newer: Told) -> tuple[bool, bool
     return any(sentence.changes for sentence in said), bool(said) and all(sentence.asks for sentence in said)
 
 
-def share_rare(asked: QuestionCues, older: Told, newer: Told, rare: frozenset[str]) -> float:
+def share_rare_words(asked: QuestionCues, older: TurnCues, newer: TurnCues, rare: frozenset[str]) -> float:
     """Return how far two turns speak of one thing beside what is asked: 1 for four rare words or more."""
     return min(len((older.words & newer.words & rare) - asked.words) / _ENOUGH_SHARED, 1.0)
 

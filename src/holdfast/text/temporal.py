@@ -79,7 +79,7 @@ _TOLD_BEFORE = regex(rf"\b(?:(since)|(between))\s+{_TOLD_DAY}$", re.IGNORECASE)
 _TOLD_PREFIX = 32
 
 
-def told_years(text: str) -> tuple[tuple[int, int], ...]:
+def mentioned_years(text: str) -> tuple[tuple[int, int], ...]:
     """Return the years that a text tells of, each as its first and its last: "1931-35", "since 2003", "the 1990s"."""
     found: list[tuple[int, int]] = []
     for told in _TOLD.finditer(text):
@@ -127,7 +127,7 @@ _ADDED = tuple((name, _pattern(text)) for name, text in entries("temporal", "add
 _NAMED_MONTH = _pattern(rf"\b(?:in|of|since|by|until|during|from|early|late)\s+{any_of('calendar', 'months')}\b")
 
 
-def indicator(question: str, *, wide: bool) -> Indicator:
+def temporal_indicator(question: str, *, wide: bool) -> Indicator:
     """Return ξ of `question`; `wide` adds the contract's groups to the reference's."""
     text = question[:_MOST_CHARACTERS]
     found = [(name, weight) for name, weight, pattern in _SHIPPED if pattern.search(text)]

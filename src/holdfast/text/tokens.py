@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.text.patterns import regex
 
 TokenCounter = Callable[[str], int]
@@ -223,7 +223,7 @@ class Estimator:
         return words + marks + _price_letters(body, self.ratios), len(classes) - len(body), body[:1], last
 
 
-def checked(counter: TokenCounter) -> TokenCounter:
+def checked_counter(counter: TokenCounter) -> TokenCounter:
     """Return `counter` guarded: whatever it does wrong becomes an `InputError` that names it.
 
     Raises, when the result is called:
@@ -240,7 +240,7 @@ def checked(counter: TokenCounter) -> TokenCounter:
             raise InputError(f"the token counter {name} failed with {reason}") from error
         # bool is an int to Python, and a counter that answers True has answered another question.
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
-            raise InputError(f"the token counter {name} gave {shown(tokens)}; it must give an int >= 0")
+            raise InputError(f"the token counter {name} gave {quote_value(tokens)}; it must give an int >= 0")
         return tokens
 
     return count

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from holdfast.types import JSON, digest
-from holdfast.types.outcomes import ImportedMessage, ImportNotes, stated
+from holdfast.types.outcomes import ImportedMessage, ImportNotes, get_member
 
 # Bookkeeping of a conversation that nobody said.
 _SYSTEM = ("system",)
@@ -30,7 +30,7 @@ def _rows(value: JSON, *names: str) -> Sequence[JSON]:
     """Return the list that a value is, or holds under one of some names."""
     if isinstance(value, list):
         return value
-    found = next((value[name] for name in names if isinstance(stated(value, name), list)), ())
+    found = next((value[name] for name in names if isinstance(get_member(value, name), list)), ())
     return found if isinstance(found, list) else ()
 
 
@@ -38,7 +38,7 @@ def _first(rows: Sequence[JSON]) -> Mapping[str, JSON]:
     return next((one for one in rows if isinstance(one, Mapping)), {})
 
 
-def when(value: object) -> datetime | str | None:
+def parse_time(value: object) -> datetime | str | None:
     """Return a time as a message has it: seconds since 1970, or a text; None for what is none."""
     if isinstance(value, str) and value.replace(".", "", 1).isdigit():
         value = float(value)
@@ -58,22 +58,26 @@ def when(value: object) -> datetime | str | None:
 
 def is_chatgpt(value: JSON) -> bool:
     """Return whether conversations are trees of messages."""
-    return isinstance(stated(_first(_rows(value, "conversations")) or value, "mapping"), Mapping)
+    return isinstance(get_member(_first(_rows(value, "conversations")) or value, "mapping"), Mapping)
 
 
 def read_chatgpt(value: JSON, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield what was said on the way to each conversation's current message; other branches are noted."""
     rows = _rows(value, "conversations") or [value]
     for number, conversation in enumerate(rows):
-        where = f"conversation {stated(conversation, 'id') or stated(conversation, 'conversation_id') or number}"
-        mapping = stated(conversation, "mapping")
+        where = (
+            f"conversation {get_member(conversation, 'id') or get_member(conversation, 'conversation_id') or number}"
+        )
+        mapping = get_member(conversation, "mapping")
         if not isinstance(mapping, Mapping):
             notes.skip("it is no conversation: it has no mapping", where)
             continue
-        session = str(stated(conversation, "conversation_id") or stated(conversation, "id") or f"chatgpt-{number}")
+        session = str(
+            get_member(conversation, "conversation_id") or get_member(conversation, "id") or f"chatgpt-{number}"
+        )
         path = _branch(conversation, mapping)
         for name in mapping:
-            if name not in path and _said_by_chatgpt(stated(mapping[name], "message"))[0]:
+            if name not in path and _said_by_chatgpt(get_member(mapping[name], "message"))[0]:
                 notes.skip("it stands in another branch of its conversation", f"message {name}")
         for name in path:
             yield from _chatgpt_message(conversation, mapping[name], name, session, notes)
@@ -81,17 +85,19 @@ def read_chatgpt(value: JSON, notes: ImportNotes) -> Iterator[ImportedMessage]:
 
 def _branch(conversation: JSON, mapping: Mapping[str, JSON]) -> dict[str, None]:
     """Return the messages from the first to the current one; without one, to the one that was written last."""
-    leaf = stated(conversation, "current_node")
+    leaf = get_member(conversation, "current_node")
     if leaf not in mapping:
-        parents = {stated(node, "parent") for node in mapping.values()}
+        parents = {get_member(node, "parent") for node in mapping.values()}
         leaves = [name for name in mapping if name not in parents]
         leaf = max(
-            leaves, key=lambda name: _number(stated(stated(mapping[name], "message"), "create_time")), default=None
+            leaves,
+            key=lambda name: _number(get_member(get_member(mapping[name], "message"), "create_time")),
+            default=None,
         )
     path: list[str] = []
     while isinstance(leaf, str) and leaf in mapping and leaf not in path:
         path.append(leaf)
-        leaf = stated(mapping[leaf], "parent")
+        leaf = get_member(mapping[leaf], "parent")
     return dict.fromkeys(reversed(path))
 
 
@@ -102,35 +108,36 @@ def _number(value: object) -> float:
 def _chatgpt_message(
     conversation: JSON, node: JSON, name: str, session: str, notes: ImportNotes
 ) -> Iterator[ImportedMessage]:
-    message = stated(node, "message")
+    message = get_member(node, "message")
     if message is None:
         return  # the root of a tree has none
     text, why = _said_by_chatgpt(message)
     if not text:
         notes.skip(why, f"message {name}")
         return
-    author = stated(message, "author")
+    author = get_member(message, "author")
     fields: dict[str, JSON] = {
-        "role": stated(author, "role"),
+        "role": get_member(author, "role"),
         "content": text,
-        "message_id": str(stated(message, "id") or name),
+        "message_id": str(get_member(message, "id") or name),
         "metadata": _without_none(
-            conversation=stated(conversation, "title"), model=stated(stated(message, "metadata"), "model_slug")
+            conversation=get_member(conversation, "title"),
+            model=get_member(get_member(message, "metadata"), "model_slug"),
         ),
     }
-    if fields["role"] == "tool" and isinstance(stated(author, "name"), str):
-        fields["speaker"] = stated(author, "name")
-    at = when(stated(message, "create_time")) or when(stated(conversation, "create_time"))
+    if fields["role"] == "tool" and isinstance(get_member(author, "name"), str):
+        fields["speaker"] = get_member(author, "name")
+    at = parse_time(get_member(message, "create_time")) or parse_time(get_member(conversation, "create_time"))
     yield ImportedMessage(fields | ({"at": at} if at else {}), f"message {name}", session)
 
 
 def _said_by_chatgpt(message: JSON) -> tuple[str, str]:
     """Return the words of a message, or why there are none to keep."""
-    metadata, content = stated(message, "metadata"), stated(message, "content")
-    kind = stated(content, "content_type")
-    if stated(stated(message, "author"), "role") in _SYSTEM or kind in _UNSAID:
+    metadata, content = get_member(message, "metadata"), get_member(message, "content")
+    kind = get_member(content, "content_type")
+    if get_member(get_member(message, "author"), "role") in _SYSTEM or kind in _UNSAID:
         return "", "it is the system's"
-    if stated(metadata, "is_visually_hidden_from_conversation"):
+    if get_member(metadata, "is_visually_hidden_from_conversation"):
         return "", "it is hidden in its conversation"
     if kind in _THOUGHT:
         return "", "it was thought and not said"
@@ -147,9 +154,9 @@ def _part_of_chatgpt(part: JSON) -> str:
     """Return a part that is text; of another the words of its recording, or what it is."""
     if isinstance(part, str):
         return part
-    if isinstance(text := stated(part, "text"), str):
+    if isinstance(text := get_member(part, "text"), str):
         return text
-    kind = stated(part, "content_type")
+    kind = get_member(part, "content_type")
     return f"[{kind.removesuffix('_asset_pointer').replace('_', ' ')}]" if isinstance(kind, str) else ""
 
 
@@ -162,47 +169,47 @@ def _without_none(**given: JSON) -> dict[str, JSON]:
 
 def is_claude(value: JSON) -> bool:
     """Return whether conversations have `chat_messages`."""
-    return isinstance(stated(_first(_rows(value, "conversations")) or value, "chat_messages"), list)
+    return isinstance(get_member(_first(_rows(value, "conversations")) or value, "chat_messages"), list)
 
 
 def read_claude(value: JSON, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield what was said; the text of attachments follows the message that they came with."""
     for number, conversation in enumerate(_rows(value, "conversations") or [value]):
-        messages = stated(conversation, "chat_messages")
-        session = str(stated(conversation, "uuid") or f"claude-{number}")
+        messages = get_member(conversation, "chat_messages")
+        session = str(get_member(conversation, "uuid") or f"claude-{number}")
         if not isinstance(messages, list):
             notes.skip("it is no conversation: it has no chat_messages", f"conversation {session}")
             continue
         for place, message in enumerate(messages):
-            name = stated(message, "uuid") or f"{session}:{place}"
+            name = get_member(message, "uuid") or f"{session}:{place}"
             where = f"message {name}"
             text, parts = _said_by_claude(message)
             if not text and not parts:
                 notes.skip("it has no words", where)
                 continue
             fields: dict[str, JSON] = {
-                "role": {"human": "user"}.get(str(stated(message, "sender")), stated(message, "sender")),
+                "role": {"human": "user"}.get(str(get_member(message, "sender")), get_member(message, "sender")),
                 "content": parts or text,
                 "message_id": str(name),
-                "metadata": _without_none(conversation=stated(conversation, "name")),
+                "metadata": _without_none(conversation=get_member(conversation, "name")),
             }
-            at = when(stated(message, "created_at")) or when(stated(conversation, "created_at"))
+            at = parse_time(get_member(message, "created_at")) or parse_time(get_member(conversation, "created_at"))
             yield ImportedMessage(fields | ({"at": at} if at else {}), where, session)
 
 
 def _said_by_claude(message: JSON) -> tuple[str, list[JSON]]:
     """Return the words of a message; as parts when it has more than words."""
-    blocks = [one for one in stated(message, "content") or () if isinstance(one, Mapping)]
+    blocks = [one for one in get_member(message, "content") or () if isinstance(one, Mapping)]
     blocks = [one for one in blocks if one.get("type") != "thinking"]  # it was not said
-    text = stated(message, "text")
+    text = get_member(message, "text")
     words = text if isinstance(text, str) else ""
     words = words or "\n".join(one["text"] for one in blocks if isinstance(one.get("text"), str))
     attached = [
-        f"{stated(one, 'file_name') or 'attachment'}:\n{stated(one, 'extracted_content')}"
-        for one in stated(message, "attachments") or ()
-        if stated(one, "extracted_content")
+        f"{get_member(one, 'file_name') or 'attachment'}:\n{get_member(one, 'extracted_content')}"
+        for one in get_member(message, "attachments") or ()
+        if get_member(one, "extracted_content")
     ]
-    names = [str(name) for one in stated(message, "files") or () if (name := stated(one, "file_name"))]
+    names = [str(name) for one in get_member(message, "files") or () if (name := get_member(one, "file_name"))]
     attached += [f"[file {name}]" for name in names]
     if any(one.get("type") not in ("text", None) for one in blocks):
         kept = [{name: one[name] for name in one if name in _BLOCK_FIELDS} for one in blocks]
@@ -225,24 +232,24 @@ def is_mem0(value: JSON) -> bool:
 def read_mem0(value: JSON, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield memories, each as one message that is kept for good."""
     for number, one in enumerate(_rows(value, "results", "memories")):
-        where = f"memory {stated(one, 'id') or number}"
-        text = stated(one, "memory")
+        where = f"memory {get_member(one, 'id') or number}"
+        text = get_member(one, "memory")
         if one is None and isinstance(value, JsonLines):
             continue
         if not isinstance(text, str) or not text.strip():
             notes.skip("it has no memory: no text", where)
             continue
-        metadata = stated(one, "metadata")
+        metadata = get_member(one, "metadata")
         fields: dict[str, JSON] = {
             "role": "user",
             "content": text,
-            "message_id": str(stated(one, "id") or digest("mem0", text)),
+            "message_id": str(get_member(one, "id") or digest("mem0", text)),
             "metadata": metadata if isinstance(metadata, Mapping) else {},
         }
-        if isinstance(categories := stated(one, "categories"), list) and categories:
+        if isinstance(categories := get_member(one, "categories"), list) and categories:
             fields["metadata"] = {"categories": categories, **fields["metadata"]}
-        at = when(stated(one, "created_at"))
-        who = {name: _name(stated(one, f"{name}_id")) for name in ("user", "agent", "run")}
+        at = parse_time(get_member(one, "created_at"))
+        who = {name: _name(get_member(one, f"{name}_id")) for name in ("user", "agent", "run")}
         yield ImportedMessage(
             fields | ({"at": at} if at else {}), where, who["run"], who["user"], who["agent"], lasting=True
         )
@@ -271,9 +278,9 @@ def read_message_lists(value: JSON, session: str, notes: ImportNotes) -> Iterato
     for number, row in enumerate(rows, start=start):
         if row is None and isinstance(value, JsonLines):
             continue
-        inner = stated(row, "messages")
+        inner = get_member(row, "messages")
         if isinstance(inner, list):
-            name = _name(stated(row, "session") or stated(row, "id") or stated(row, "thread_id"))
+            name = _name(get_member(row, "session") or get_member(row, "id") or get_member(row, "thread_id"))
             each = [(one, f"{what} {number}, message {place}") for place, one in enumerate(inner)]
             called = name or f"{session} {number}"
         else:
@@ -319,7 +326,7 @@ def _read_any(row: Mapping[str, Any]) -> dict[str, JSON] | None:
         return None
     fields = {name: value for name, value in row.items() if value is not None and name != "type"}
     parts = fields.get("content")
-    results = isinstance(parts, list) and all(stated(part, "type") == "tool_result" for part in parts)
+    results = isinstance(parts, list) and all(get_member(part, "type") == "tool_result" for part in parts)
     if fields["role"] == "user" and parts and results:
         fields["role"] = "tool"  # Anthropic gives the answer of a tool to the user
     return _timed(fields)
@@ -335,13 +342,16 @@ def _of_responses(row: Mapping[str, Any]) -> dict[str, JSON]:
 
 def _of_langchain(data: Mapping[str, Any], role: str) -> dict[str, JSON]:
     fields = {name: data[name] for name in ("content", "tool_calls", "name", "id", "tool_call_id") if data.get(name)}
-    calls = stated(data.get("additional_kwargs"), "tool_calls")
+    calls = get_member(data.get("additional_kwargs"), "tool_calls")
     if calls and "tool_calls" not in fields:
         fields["tool_calls"] = calls
     if isinstance(fields.get("tool_calls"), list):
         fields["tool_calls"] = [
-            {"id": stated(one, "id"), "function": {"name": one["name"], "arguments": _written(stated(one, "args"))}}
-            if isinstance(stated(one, "name"), str)
+            {
+                "id": get_member(one, "id"),
+                "function": {"name": one["name"], "arguments": _written(get_member(one, "args"))},
+            }
+            if isinstance(get_member(one, "name"), str)
             else one
             for one in fields["tool_calls"]
         ]
@@ -355,7 +365,7 @@ def _written(arguments: JSON) -> str:
 def _timed(fields: dict[str, JSON]) -> dict[str, JSON]:
     for name in ("at", "created_at", "createdAt", "create_time", "timestamp", "time", "date"):
         if name in fields:
-            at = when(fields.pop(name))
+            at = parse_time(fields.pop(name))
             return fields | ({"at": at} if at else {})
     return fields
 

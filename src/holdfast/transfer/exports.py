@@ -14,11 +14,11 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import IO, BinaryIO, Literal
 
-from holdfast.errors import InputError, NotFoundError, StoreError, shown
+from holdfast.errors import InputError, NotFoundError, StoreError, quote_value
 from holdfast.messages.checks import check_flag, choose
 from holdfast.store.contract import Reading, Store
 from holdfast.transfer import jsonl
-from holdfast.types import CONTROLS, Document, Exported, Listed, Unit, View
+from holdfast.types import CONTROLS, Document, ExportReport, NameCount, Unit, View
 
 ExportFormat = Literal["jsonl", "markdown"]
 Target = str | Path | BinaryIO
@@ -54,7 +54,7 @@ def make_request(view: View, user: str | None, all_of_it: object, kind: object, 
     return ExportRequest(view, whole, wanted, check_flag("vectors", vectors), view.zone or UTC)
 
 
-def export(store: Store, request: ExportRequest, target: Target) -> Exported:
+def export(store: Store, request: ExportRequest, target: Target) -> ExportReport:
     """Write an export to a new file, or to one that is open for writing bytes; a failure leaves no file behind.
 
     Raises:
@@ -78,11 +78,13 @@ def writing(target: Target) -> contextlib.AbstractContextManager[BinaryIO]:
     if isinstance(target, str | Path):
         return _new_file(Path(target))
     if not callable(getattr(target, "write", None)):
-        raise InputError(f"target = {shown(target)} is neither a path nor a file that is open for writing bytes")
+        raise InputError(
+            f"target = {quote_value(target)} is neither a path nor a file that is open for writing bytes"
+        )
     return contextlib.nullcontext(target)
 
 
-def _write(store: Store, request: ExportRequest, out: IO[bytes]) -> Exported:
+def _write(store: Store, request: ExportRequest, out: IO[bytes]) -> ExportReport:
     view = request.view
     with store.reading(view) as reading:
         _check_known(reading, request)
@@ -100,19 +102,23 @@ def _check_known(reading: Reading, request: ExportRequest) -> None:
         return
     view = request.view
     if view.session is not None and view.session not in {one.name for one in reading.names("session")}:
-        raise NotFoundError(f"user {shown(view.user)} has no session {shown(view.session)}; `sessions` lists them")
+        raise NotFoundError(
+            f"user {quote_value(view.user)} has no session {quote_value(view.session)}; `sessions` lists them"
+        )
     known = [one.name for one in reading.names("user", 1)]
     if known != [view.user] and not any(one.user for one in reading.documents(bodies=False)):
-        raise NotFoundError(f"user {shown(view.user)} has nothing here; check the name")
+        raise NotFoundError(f"user {quote_value(view.user)} has nothing here; check the name")
 
 
 @contextlib.contextmanager
 def _new_file(path: Path) -> Iterator[BinaryIO]:
     """Make a file that only its owner reads; it is there when all of it is."""
     if path.exists():
-        raise InputError(f"{shown(str(path))} exists; name a file that does not, so that nothing is overwritten")
+        raise InputError(
+            f"{quote_value(str(path))} exists; name a file that does not, so that nothing is overwritten"
+        )
     if not path.parent.is_dir():
-        raise InputError(f"the folder {shown(str(path.parent))} does not exist; create it first")
+        raise InputError(f"the folder {quote_value(str(path.parent))} does not exist; create it first")
     part = path.with_name(f"{path.name}.part")
     try:
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), _PRIVATE)
@@ -122,7 +128,7 @@ def _new_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         part.replace(path)
     except FileExistsError as error:
-        raise InputError(f"{shown(str(part))} is left from an export that broke off; remove it") from error
+        raise InputError(f"{quote_value(str(part))} is left from an export that broke off; remove it") from error
     except OSError as error:
         part.unlink(missing_ok=True)
         raise StoreError(f"{path}: {error.strerror}; nothing was exported; name another file") from error
@@ -150,11 +156,13 @@ class _MarkdownWriter:
         self._digest.update(written)
         self.size += len(written)
 
-    def exported(self) -> Exported:
-        return Exported("markdown", self.units, self.versions, self.documents, self.size, self._digest.hexdigest())
+    def exported(self) -> ExportReport:
+        return ExportReport(
+            "markdown", self.units, self.versions, self.documents, self.size, self._digest.hexdigest()
+        )
 
 
-def write(store: Store, reading: Reading, out: IO[bytes], zone: tzinfo, *, whole: bool) -> Exported:
+def write(store: Store, reading: Reading, out: IO[bytes], zone: tzinfo, *, whole: bool) -> ExportReport:
     """Write what a user has, or with `whole` what all users have, and what is everyone's."""
     page, view = _MarkdownWriter(out, zone), reading.view
     users = [one.name for one in reading.names("user")] if whole else [view.user]
@@ -184,7 +192,7 @@ def _write_user(page: _MarkdownWriter, store: Store, view: View) -> None:
             _write_document(page, document)
 
 
-def _write_session(page: _MarkdownWriter, store: Store, view: View, session: Listed) -> None:
+def _write_session(page: _MarkdownWriter, store: Store, view: View, session: NameCount) -> None:
     with store.reading(view) as reading:
         own = (unit for unit in reading.scan(order="oldest", limit=None) if (unit.user or "") == view.user)
         _write_units(page, f"Session {_one_line(session.name)}", own)

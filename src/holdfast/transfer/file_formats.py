@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.transfer import assistants, jsonl, messengers
 from holdfast.transfer.messengers import Files
 from holdfast.types import JSON, View
@@ -30,7 +30,7 @@ _ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
-class Opened:
+class SourceFile:
     """A file that is to be read; or a folder or an archive, with its `files` by name."""
 
     name: str
@@ -64,12 +64,12 @@ class Opened:
             return file.read(_BEGINNING)
 
     @cached_property
-    def elements(self) -> Elements:
+    def elements(self) -> JsonElements:
         """Return the text as JSON, as far as it can be read."""
         return read_elements(self.text)
 
 
-def open_source(source: object, name: str | None) -> Opened:
+def open_source(source: object, name: str | None) -> SourceFile:
     """Return what a caller names: the path of a file or a folder, or the bytes of a file.
 
     Raises:
@@ -78,16 +78,16 @@ def open_source(source: object, name: str | None) -> Opened:
     if isinstance(source, bytes):
         return _open_bytes(name or "the file", source)
     if not isinstance(source, str | Path):
-        raise InputError(f"source = {shown(source)} is neither a path nor bytes; give one of them")
+        raise InputError(f"source = {quote_value(source)} is neither a path nor bytes; give one of them")
     path = Path(source)
     called = name or path.name
     if path.is_dir():
-        return Opened(called, b"", _folder(path))
+        return SourceFile(called, b"", _folder(path))
     if not path.is_file():
-        raise InputError(f"there is no file {shown(str(path))}; check the path")
+        raise InputError(f"there is no file {quote_value(str(path))}; check the path")
     with path.open("rb") as file:
         is_archive = file.read(len(_ZIP)) == _ZIP
-    return _open_bytes(called, read_file(path)) if is_archive else Opened(called, path)
+    return _open_bytes(called, read_file(path)) if is_archive else SourceFile(called, path)
 
 
 def read_file(path: Path) -> bytes:
@@ -95,14 +95,14 @@ def read_file(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > _MOST_BYTES:
-            raise InputError(f"{shown(str(path))} has {size:,} bytes; the most is {_MOST_BYTES:,}: split it")
+            raise InputError(f"{quote_value(str(path))} has {size:,} bytes; the most is {_MOST_BYTES:,}: split it")
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {shown(str(path))}: {error.strerror}; check it") from error
+        raise InputError(f"cannot read {quote_value(str(path))}: {error.strerror}; check it") from error
 
 
-def _open_bytes(name: str, body: bytes) -> Opened:
-    return Opened(name, b"", _archive(name, body)) if body.startswith(_ZIP) else Opened(name, body)
+def _open_bytes(name: str, body: bytes) -> SourceFile:
+    return SourceFile(name, b"", _archive(name, body)) if body.startswith(_ZIP) else SourceFile(name, body)
 
 
 def _folder(path: Path) -> dict[str, Callable[[], bytes]]:
@@ -111,7 +111,9 @@ def _folder(path: Path) -> dict[str, Callable[[], bytes]]:
         if file.is_file() and not file.is_symlink():
             found[file.relative_to(path).as_posix()] = lambda file=file: read_file(file)  # type: ignore[misc]
         if len(found) > _MOST_FILES:
-            raise InputError(f"{shown(str(path))} has more than {_MOST_FILES:,} files; name the export's own folder")
+            raise InputError(
+                f"{quote_value(str(path))} has more than {_MOST_FILES:,} files; name the export's own folder"
+            )
     return found
 
 
@@ -120,9 +122,9 @@ def _archive(name: str, body: bytes) -> dict[str, Callable[[], bytes]]:
         archive = zipfile.ZipFile(io.BytesIO(body))
         members = [one for one in archive.infolist() if not one.is_dir()]
     except (zipfile.BadZipFile, ValueError) as error:
-        raise InputError(f"{shown(name)} is no whole zip archive ({error}); download it again") from error
+        raise InputError(f"{quote_value(name)} is no whole zip archive ({error}); download it again") from error
     if len(members) > _MOST_FILES:
-        raise InputError(f"{shown(name)} has {len(members):,} files; the most is {_MOST_FILES:,}")
+        raise InputError(f"{quote_value(name)} has {len(members):,} files; the most is {_MOST_FILES:,}")
 
     def read(member: zipfile.ZipInfo) -> bytes:
         most = min(_MOST_BYTES, _MOST_GROWTH * len(body))
@@ -130,9 +132,11 @@ def _archive(name: str, body: bytes) -> dict[str, Callable[[], bytes]]:
             with archive.open(member) as file:
                 content = file.read(most + 1)
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
-            raise InputError(f"{shown(member.filename)} of {shown(name)} cannot be read: {error}") from error
+            raise InputError(
+                f"{quote_value(member.filename)} of {quote_value(name)} cannot be read: {error}"
+            ) from error
         if len(content) > most:
-            raise InputError(f"{shown(member.filename)} of {shown(name)} is too large to be read")
+            raise InputError(f"{quote_value(member.filename)} of {quote_value(name)} is too large to be read")
         return content
 
     return {one.filename: (lambda one=one: read(one)) for one in members}  # type: ignore[misc]
@@ -160,7 +164,7 @@ def _decode(name: str, content: bytes) -> str:
                 return content.decode(encoding)
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"{shown(name)} is no UTF-8 text: byte 0x{content[error.start]:02x} at {error.start}; "
+                    f"{quote_value(name)} is no UTF-8 text: byte 0x{content[error.start]:02x} at {error.start}; "
                     "save it as UTF-8, or take it in as a document"
                 ) from error
     raise AssertionError  # pragma: no cover - every content starts with nothing
@@ -170,7 +174,7 @@ def _decode(name: str, content: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Elements:
+class JsonElements:
     """A JSON text: its one value, or as much of a list as could be read, and at which line it broke off."""
 
     value: JSON = None
@@ -182,13 +186,13 @@ class Elements:
 _LISTS = re.compile(r'"(messages|results|memories|conversations)"\s*:\s*\[')
 
 
-def read_elements(text: str) -> Elements:
+def read_elements(text: str) -> JsonElements:
     """Return a text as JSON: a list that was cut as far as it goes, and lines of JSON as a list."""
     stripped = text.lstrip()
     if not stripped.startswith(("[", "{")):
-        return Elements()
+        return JsonElements()
     try:
-        return Elements(json.loads(stripped), is_json=True)
+        return JsonElements(json.loads(stripped), is_json=True)
     except (ValueError, RecursionError):
         pass
     if stripped.startswith("{") and (lines := _json_lines(text)) is not None:
@@ -196,13 +200,13 @@ def read_elements(text: str) -> Elements:
     start = 1 if stripped.startswith("[") else 0
     found = None if start else _LISTS.search(stripped)
     if not start and found is None:
-        return Elements()
+        return JsonElements()
     values, at = _salvage(stripped, start if found is None else found.end())
     if not values:
-        return Elements()
+        return JsonElements()
     line = text[: len(text) - len(stripped) + at].count("\n") + 1
     whole = values if found is None else {**_heading(stripped[: found.start()]), found[1]: values}
-    return Elements(whole, is_json=True, broken_at=line)
+    return JsonElements(whole, is_json=True, broken_at=line)
 
 
 def _heading(text: str) -> dict[str, JSON]:
@@ -214,7 +218,7 @@ def _heading(text: str) -> dict[str, JSON]:
     return found if isinstance(found, dict) else {}
 
 
-def _json_lines(text: str) -> Elements | None:
+def _json_lines(text: str) -> JsonElements | None:
     """Return lines of JSON; those that are none stand in the list as text."""
     rows: list[JSON] = []
     good = 0
@@ -227,7 +231,7 @@ def _json_lines(text: str) -> Elements | None:
             good += isinstance(rows[-1], dict)
         except (ValueError, RecursionError):
             rows.append(line)
-    return Elements(assistants.JsonLines(rows), is_json=True) if good > 1 or (good and len(rows) <= 2) else None
+    return JsonElements(assistants.JsonLines(rows), is_json=True) if good > 1 or (good and len(rows) <= 2) else None
 
 
 def _salvage(text: str, start: int) -> tuple[list[JSON], int]:
@@ -248,13 +252,13 @@ def _salvage(text: str, start: int) -> tuple[list[JSON], int]:
 # ----------------------------------------------------------------------------------------------------- formats
 
 
-def _has_value(look: Callable[[JSON], bool]) -> Callable[[Opened], bool]:
+def _has_value(look: Callable[[JSON], bool]) -> Callable[[SourceFile], bool]:
     return lambda opened: opened.elements.is_json and look(opened.elements.value)
 
 
 # How each format is known, in the order in which it is asked.
-_KNOWN: dict[str, Callable[[Opened], bool]] = {
-    "holdfast": lambda opened: jsonl.is_own(opened.beginning.split(b"\n", 1)[0]),
+_KNOWN: dict[str, Callable[[SourceFile], bool]] = {
+    "holdfast": lambda opened: jsonl.is_holdfast_export(opened.beginning.split(b"\n", 1)[0]),
     "chatgpt": _has_value(assistants.is_chatgpt),
     "claude": _has_value(assistants.is_claude),
     "telegram": _has_value(messengers.is_telegram),
@@ -268,42 +272,42 @@ FORMATS = (*_KNOWN, "slack")
 _MEMBERS = ("conversations.json", "result.json", "_chat.txt")
 
 
-def find_format(opened: Opened, kind: str | None) -> str:
+def find_format(opened: SourceFile, kind: str | None) -> str:
     """Return the format of a file: the one that is named, else the first that fits.
 
     Raises:
         InputError: there is no such format, or none fits.
     """
     if kind is not None and kind not in FORMATS:
-        raise InputError(f"there is no format {shown(kind)}; choose one of {', '.join(FORMATS)}")
+        raise InputError(f"there is no format {quote_value(kind)}; choose one of {', '.join(FORMATS)}")
     if opened.files is not None:
         return _format_of_folder(opened, opened.files, kind)
     if kind == "slack":
-        raise InputError(f"{shown(opened.name)} is one file; an export of slack is a folder or a zip archive")
+        raise InputError(f"{quote_value(opened.name)} is one file; an export of slack is a folder or a zip archive")
     found = next((name for name, fits in _KNOWN.items() if kind in (name, None) and fits(opened)), None)
     if found is None and kind is None:
         raise InputError(
-            f"{shown(opened.name)} is of no format that is known ({', '.join(FORMATS)}); name one with format "
+            f"{quote_value(opened.name)} is of no format that is known ({', '.join(FORMATS)}); name one with format "
             "(--format), or take it in as a document with ingest"
         )
     if found is None:
-        raise InputError(f"{shown(opened.name)} is no file of {kind}; leave format out, or choose another")
+        raise InputError(f"{quote_value(opened.name)} is no file of {kind}; leave format out, or choose another")
     return found
 
 
-def _format_of_folder(opened: Opened, files: Files, kind: str | None) -> str:
+def _format_of_folder(opened: SourceFile, files: Files, kind: str | None) -> str:
     if kind in (None, "slack") and messengers.is_slack(files):
         return "slack"
     member = _member(opened.name, files)
     if member is not None:
         return find_format(member, kind)
     raise InputError(
-        f"{shown(opened.name)} holds no export that is known: neither conversations.json, result.json nor a "
+        f"{quote_value(opened.name)} holds no export that is known: neither conversations.json, result.json nor a "
         "WhatsApp chat, nor the folders of Slack"
     )
 
 
-def _member(name: str, files: Files) -> Opened | None:
+def _member(name: str, files: Files) -> SourceFile | None:
     """Return the one file of a folder or an archive that is to be read."""
     by_name = {PurePosixPath(one).name: one for one in reversed([*files])}
     texts = [one for one in files if one.endswith(".txt") and "/" not in one]
@@ -314,10 +318,10 @@ def _member(name: str, files: Files) -> Opened | None:
         return None
     # A chat that is called like all others is called as its archive is.
     called = name if PurePosixPath(chosen).name in _MEMBERS else chosen
-    return Opened(called, files[chosen]())
+    return SourceFile(called, files[chosen]())
 
 
-def read_messages(opened: Opened, kind: str, view: View, notes: ImportNotes) -> Iterator[ImportedMessage]:
+def read_messages(opened: SourceFile, kind: str, view: View, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield the messages of a file of another program, as they were said."""
     if kind == "slack" and opened.files is not None:
         return messengers.read_slack(opened.files, notes)

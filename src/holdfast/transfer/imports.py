@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import EmbedderError, InputError, shown
+from holdfast.errors import EmbedderError, InputError, quote_value
 from holdfast.ingest import Redact
 from holdfast.kernels.vectors import halve
-from holdfast.lifecycle.embedding import Indexing
+from holdfast.lifecycle.embedding import EmbeddingPlan
 from holdfast.messages.checks import MAX_NAME, check_name
 from holdfast.messages.content import read_message
 from holdfast.messages.redaction import redact_json
 from holdfast.models.embedder import check_vectors
 from holdfast.settings import IngestSettings
-from holdfast.store.contract import DocumentChange, Mark, Restoration, Store, look
+from holdfast.store.contract import DocumentChange, Restoration, Store, Update, read_once
 from holdfast.store.erasure import ERASED
 from holdfast.transfer import jsonl
-from holdfast.transfer.file_formats import Opened, find_format, read_messages
-from holdfast.types import Document, Imported, Kept, StoredVector, View, Written, digest
+from holdfast.transfer.file_formats import SourceFile, find_format, read_messages
+from holdfast.types import Document, ImportReport, StoredUnit, StoredVector, View, WriteResult, digest
 from holdfast.types.outcomes import ImportedMessage, ImportNotes, Progress
 
 log = logging.getLogger("holdfast")
@@ -47,8 +47,8 @@ class Importer:
     store: Store
     view: View
     settings: IngestSettings
-    indexing: Callable[[], Indexing]
-    remember: Callable[..., list[Written]]
+    indexing: Callable[[], EmbeddingPlan]
+    remember: Callable[..., list[WriteResult]]
     redact: Redact | None
     clean: Callable[[bytes], bytes]
     user: str | None
@@ -57,7 +57,7 @@ class Importer:
     progress: Progress
 
 
-def bring(kit: Importer, opened: Opened, kind: str | None) -> Imported:
+def import_file(kit: Importer, opened: SourceFile, kind: str | None) -> ImportReport:
     """Read a file and keep what it holds.
 
     Raises:
@@ -79,16 +79,16 @@ def bring(kit: Importer, opened: Opened, kind: str | None) -> Imported:
 # --------------------------------------------------------------------------------------------- other programs
 
 
-def _remember(kit: Importer, opened: Opened, kind: str, notes: ImportNotes) -> Imported:
+def _remember(kit: Importer, opened: SourceFile, kind: str, notes: ImportNotes) -> ImportReport:
     messages = [*_usable(kit, read_messages(opened, kind, kit.view, notes), notes)]
     if not messages:
         reasons = "; ".join(f"{one.count}: {one.reason}" for one in notes.skipped()[:3])
         raise InputError(
-            f"{shown(opened.name)} holds no message of {kind} that can be read ({reasons or 'it is empty'})"
+            f"{quote_value(opened.name)} holds no message of {kind} that can be read ({reasons or 'it is empty'})"
         )
     _refuse_several_users(kit, messages)
     times = [time for one in messages if isinstance(time := one.fields.get("at"), datetime)]
-    report = Imported(
+    report = ImportReport(
         kind,
         len(messages),
         sessions=len({one.session for one in messages} - {None}),
@@ -158,13 +158,13 @@ def _speakers(messages: Sequence[ImportedMessage]) -> tuple[str, ...]:
 # ---------------------------------------------------------------------------------------------------- our own
 
 
-def _restore(kit: Importer, opened: Opened, notes: ImportNotes) -> Imported:
-    taking = jsonl.Taking(kit.view.tenant, kit.user, kit.settings)
+def _restore(kit: Importer, opened: SourceFile, notes: ImportNotes) -> ImportReport:
+    taking = jsonl.ImportTarget(kit.view.tenant, kit.user, kit.settings)
     with opened.stream() as source:
         found = jsonl.survey(source, taking, notes)
         if not found.units and not found.documents and not found.complete:
-            raise InputError(f"{shown(opened.name)} holds no unit that can be read; export it again")
-        report = Imported("holdfast", found.units + found.documents, complete=found.complete)
+            raise InputError(f"{quote_value(opened.name)} holds no unit that can be read; export it again")
+        report = ImportReport("holdfast", found.units + found.documents, complete=found.complete)
         if kit.dry_run:
             return dataclasses.replace(report, documents=found.documents)
         statuses: Counter[str] = Counter()
@@ -182,11 +182,15 @@ def _restore(kit: Importer, opened: Opened, notes: ImportNotes) -> Imported:
 
 
 def _write_batch(
-    kit: Importer, batch: Sequence[jsonl.Entry], found: jsonl.Survey, indexing: Indexing, notes: ImportNotes
+    kit: Importer,
+    batch: Sequence[jsonl.ImportedEntry],
+    found: jsonl.FileSummary,
+    indexing: EmbeddingPlan,
+    notes: ImportNotes,
 ) -> list[str]:
     """Write some entries in one transaction; return what became of those that were not left out."""
     statuses: list[str] = []
-    marks: list[Mark] = []
+    marks: list[Update] = []
     for one in batch:
         if not isinstance(one.found, Document):
             continue
@@ -202,7 +206,7 @@ def _write_batch(
     units = [
         dataclasses.replace(one, found=_redacted(_settled(kit, one.found, found), kit.redact))
         for one in batch
-        if isinstance(one.found, Kept)
+        if isinstance(one.found, StoredUnit)
     ]
     marks += (Restoration(kept) for kept in _embedded(units, indexing))
     for one, done in zip(units, kit.store.mark(marks)[len(marks) - len(units) :], strict=True):
@@ -215,18 +219,18 @@ def _write_batch(
 
 def _document(kit: Importer, document: Document) -> Document | None:
     view = dataclasses.replace(kit.view, user=document.user or "")
-    kept = look(kit.store, view, lambda reading: reading.documents(name=document.name))
+    kept = read_once(kit.store, view, lambda reading: reading.documents(name=document.name))
     return next((one for one in kept if one.user == document.user), None)
 
 
-def _settled(kit: Importer, kept: Kept, found: jsonl.Survey) -> Kept:
+def _settled(kit: Importer, kept: StoredUnit, found: jsonl.FileSummary) -> StoredUnit:
     """Let no unit point at one that is neither in the file nor here: an export may be of one session, or be cut."""
     unit = kept.unit
     named = [name for name in (unit.superseded_by, unit.covered_by) if name is not None and name != ERASED]
     missing = {name for name in named if (unit.user, name) not in found.ids}
     if missing:
         view = dataclasses.replace(kit.view, user=unit.user or "")
-        missing -= look(kit.store, view, lambda reading: reading.units([*missing])).keys()
+        missing -= read_once(kit.store, view, lambda reading: reading.units([*missing])).keys()
     if not missing:
         return kept
     if unit.superseded_by in missing:
@@ -236,7 +240,7 @@ def _settled(kit: Importer, kept: Kept, found: jsonl.Survey) -> Kept:
     return dataclasses.replace(kept, versions=(*kept.versions[:-1], unit))
 
 
-def _redacted(kept: Kept, redact: Redact | None) -> Kept:
+def _redacted(kept: StoredUnit, redact: Redact | None) -> StoredUnit:
     """Take out what must not be kept, of every version; a vector of other words goes, too."""
     if redact is None:
         return kept
@@ -248,9 +252,9 @@ def _redacted(kept: Kept, redact: Redact | None) -> Kept:
     return dataclasses.replace(kept, versions=tuple(versions), vectors=tuple(vectors))
 
 
-def _embedded(entries: Sequence[jsonl.Entry], indexing: Indexing) -> list[Kept]:
+def _embedded(entries: Sequence[jsonl.ImportedEntry], indexing: EmbeddingPlan) -> list[StoredUnit]:
     """Return units with the vectors that they had and the file does not hold; without an embedder they wait."""
-    kept: list[Kept] = [one.found for one in entries if isinstance(one.found, Kept)]
+    kept: list[StoredUnit] = [one.found for one in entries if isinstance(one.found, StoredUnit)]
     embedder = indexing.embedder
     if embedder is None:
         return kept

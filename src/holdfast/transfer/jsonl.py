@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import partial
 from typing import IO, Any, BinaryIO
 
-from holdfast.errors import InputError, shown
+from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import (
     check_flag,
     check_fraction,
@@ -39,14 +39,14 @@ from holdfast.types import (
     ORIGINS,
     ROLES,
     SCOPES,
-    Absence,
     Document,
-    Exported,
+    ExportReport,
     Fact,
     Gate,
-    Kept,
     Lineage,
+    StoredUnit,
     StoredVector,
+    SupersededSpan,
     Unit,
     from_iso,
     iso,
@@ -75,7 +75,7 @@ class Heading:
 # ---------------------------------------------------------------------------------------------------- writing
 
 
-def write(found: Iterable[Document | Kept], out: IO[bytes], heading: Heading) -> Exported:
+def write(found: Iterable[Document | StoredUnit], out: IO[bytes], heading: Heading) -> ExportReport:
     """Write everything in `found`, one after the other; what was written is not held."""
     digest, size, counts = hashlib.sha256(), 0, {"documents": 0, "units": 0, "versions": 0}
 
@@ -98,7 +98,7 @@ def write(found: Iterable[Document | Kept], out: IO[bytes], heading: Heading) ->
             put(_unit_row(one, heading))
     told = digest.hexdigest()
     put({"end": {**counts, "sha256": told}})
-    return Exported("jsonl", counts["units"], counts["versions"], counts["documents"], size, told)
+    return ExportReport("jsonl", counts["units"], counts["versions"], counts["documents"], size, told)
 
 
 def _document_row(document: Document) -> dict[str, JSON]:
@@ -109,7 +109,7 @@ def _document_row(document: Document) -> dict[str, JSON]:
     return {"user": document.user, "name": document.name, "core": document.core, **body}
 
 
-def _unit_row(kept: Kept, heading: Heading) -> dict[str, JSON]:
+def _unit_row(kept: StoredUnit, heading: Heading) -> dict[str, JSON]:
     *earlier, unit = ({name: v for name, v in one.to_json().items() if name != "tenant"} for one in kept.versions)
     row: dict[str, JSON] = {"unit": unit}
     if earlier:
@@ -134,7 +134,7 @@ def _unit_row(kept: Kept, heading: Heading) -> dict[str, JSON]:
 
 
 @dataclass(slots=True)
-class Survey:
+class FileSummary:
     """What a file holds, without its contents: looked at before anything is written."""
 
     heading: Heading
@@ -146,7 +146,7 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ImportedEntry:
     """One line that could be read: whose it is in the file, and what it is here.
 
     `embedded` says which versions of a unit had a vector that is not in the file.
@@ -154,12 +154,12 @@ class Entry:
 
     line: int
     user: str | None
-    found: Document | Kept
+    found: Document | StoredUnit
     embedded: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class ImportTarget:
     """Into which tenant a file is read, under whose name (None: the names in it), and what a text may be."""
 
     tenant: str
@@ -167,7 +167,7 @@ class Taking:
     settings: IngestSettings
 
 
-def is_own(first_line: bytes) -> bool:
+def is_holdfast_export(first_line: bytes) -> bool:
     """Return whether a file begins as ours do."""
     try:
         row = json.loads(first_line)
@@ -176,13 +176,13 @@ def is_own(first_line: bytes) -> bool:
     return isinstance(row, dict) and row.get("format") == NAME
 
 
-def survey(source: BinaryIO, taking: Taking, notes: ImportNotes) -> Survey:
+def survey(source: BinaryIO, taking: ImportTarget, notes: ImportNotes) -> FileSummary:
     """Read a file through and say what is in it; lines that cannot be used are noted.
 
     Raises:
         InputError: it is of a newer version, or of several users while one is asked for.
     """
-    found = Survey(_read_heading(source.readline(_MOST_IN_LINE)))
+    found = FileSummary(_read_heading(source.readline(_MOST_IN_LINE)))
     digest, end = hashlib.sha256(), None
     source.seek(0)
     for number, line in enumerate(_lines(source), start=1):
@@ -211,7 +211,7 @@ def survey(source: BinaryIO, taking: Taking, notes: ImportNotes) -> Survey:
     return found
 
 
-def _is_complete(found: Survey, end: tuple[int, JSON, str] | None, notes: ImportNotes) -> bool:
+def _is_complete(found: FileSummary, end: tuple[int, JSON, str] | None, notes: ImportNotes) -> bool:
     if end is None:
         notes.warn("the file has no last line: it was cut, and what is missing is not known; export it again")
         return False
@@ -224,7 +224,7 @@ def _is_complete(found: Survey, end: tuple[int, JSON, str] | None, notes: Import
     return True
 
 
-def entries(source: BinaryIO, taking: Taking, found: Survey) -> Iterator[Entry]:
+def entries(source: BinaryIO, taking: ImportTarget, found: FileSummary) -> Iterator[ImportedEntry]:
     """Yield what could be read, in order."""
     source.seek(0)
     for number, line in enumerate(_lines(source), start=1):
@@ -260,12 +260,14 @@ def _read_heading(line: bytes) -> Heading:
     if row.get("format") != NAME:
         raise InputError("the first line is not that of an export of ours; name the format if it is another")
     if row.get("version") != VERSION:
-        raise InputError(f"the file is of version {shown(row.get('version'))}, and this reads {VERSION}; upgrade")
+        raise InputError(
+            f"the file is of version {quote_value(row.get('version'))}, and this reads {VERSION}; upgrade"
+        )
     space = row.get("space")
     return Heading(_time("made", row.get("made")), vectors=bool(row.get("vectors")), space=space and str(space))
 
 
-def _read_entry(number: int, row: dict[str, JSON] | None, taking: Taking, heading: Heading) -> Entry:
+def _read_entry(number: int, row: dict[str, JSON] | None, taking: ImportTarget, heading: Heading) -> ImportedEntry:
     """Return what a line holds.
 
     Raises:
@@ -275,25 +277,25 @@ def _read_entry(number: int, row: dict[str, JSON] | None, taking: Taking, headin
         raise InputError("it is not JSON")
     try:
         if "document" in row and "unit" not in row:
-            return Entry(number, row["document"]["user"], _read_document(row["document"], taking))
+            return ImportedEntry(number, row["document"]["user"], _read_document(row["document"], taking))
         return _read_unit(number, row, taking, heading)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"it is no unit or document of ours ({type(error).__name__}: {error})"[:200]) from error
 
 
-def _owner(user: JSON, taking: Taking) -> str | None:
+def _owner(user: JSON, taking: ImportTarget) -> str | None:
     name = check_name("user", user, optional=True)
     return taking.user if taking.user is not None and name is not None else name
 
 
-def _read_document(row: Mapping[str, JSON], taking: Taking) -> Document:
+def _read_document(row: Mapping[str, JSON], taking: ImportTarget) -> Document:
     body = row["text"].encode("utf-8") if "text" in row else base64.b64decode(row["base64"], validate=True)
     name = check_name("name", row["name"]) or ""
     user = _owner(row["user"], taking)
     return Document(taking.tenant, user, name, body, core=check_flag("core", row["core"]), here=False)
 
 
-def _read_unit(number: int, row: Mapping[str, JSON], taking: Taking, heading: Heading) -> Entry:
+def _read_unit(number: int, row: Mapping[str, JSON], taking: ImportTarget, heading: Heading) -> ImportedEntry:
     marks: dict[str, Any] = {name: row[name] for name in _MARKS if name in row}
     if "gate" in row:
         marks["gate"] = _check_gate(Gate.from_json(row["gate"]))
@@ -309,15 +311,15 @@ def _read_unit(number: int, row: Mapping[str, JSON], taking: Taking, heading: He
     vectors = _read_vectors(row, heading, len(versions))
     embedded = tuple(map(bool, row.get("embedded", ()))) or (heading.space is not None,) * len(versions)
     times = {name: _time(name, row[name]) for name in ("superseded_at", "covered_at") if name in row}
-    absences = tuple(Absence(check_note("by", by), _time("since", a), _time("until", b)) for by, a, b in
+    absences = tuple(SupersededSpan(check_note("by", by), _time("since", a), _time("until", b)) for by, a, b in
                      row.get("absences", ()))  # fmt: skip
     document = check_name("document", row.get("document"), optional=True)
-    kept = Kept(tuple(versions), vectors, document, absences=absences, **times)
+    kept = StoredUnit(tuple(versions), vectors, document, absences=absences, **times)
     if (kept.superseded_at is None) != (kept.unit.superseded_by is None):
         raise InputError("superseded_by and superseded_at do not go together")
     if (kept.covered_at is None) != (kept.unit.covered_by is None):
         raise InputError("covered_by and covered_at do not go together")
-    return Entry(number, row["unit"].get("user"), kept, embedded)
+    return ImportedEntry(number, row["unit"].get("user"), kept, embedded)
 
 
 def _read_vectors(row: Mapping[str, JSON], heading: Heading, versions: int) -> tuple[StoredVector | None, ...]:
@@ -330,7 +332,7 @@ def _read_vectors(row: Mapping[str, JSON], heading: Heading, versions: int) -> t
     )
 
 
-def _version(row: Mapping[str, JSON], taking: Taking) -> Unit:
+def _version(row: Mapping[str, JSON], taking: ImportTarget) -> Unit:
     """Return one version of a unit, every field of it checked: a file may be anybody's work."""
     settings = taking.settings
     for name in ("parts", "supersedes", "links", "utility_acts"):
@@ -342,7 +344,7 @@ def _version(row: Mapping[str, JSON], taking: Taking) -> Unit:
         check_text(statement, settings)
     check_text(unit.text, settings)
     if (unit.scope == "global") != (unit.user is None):
-        raise InputError(f"its scope is {unit.scope}, and its user {shown(unit.user)}")
+        raise InputError(f"its scope is {unit.scope}, and its user {quote_value(unit.user)}")
     if unit.position < 0 or unit.version < 1:
         raise InputError("its position or version is no count")
     return unit.evolve(
@@ -384,13 +386,13 @@ def _check_gate(gate: Gate) -> Gate:
 
 def _count(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InputError(f"its {name} {shown(value)} is no whole number")
+        raise InputError(f"its {name} {quote_value(value)} is no whole number")
     return value
 
 
 def _time(name: str, text: object) -> datetime:
     if not isinstance(text, str):
-        raise InputError(f"its {name} {shown(text)} is no time")
+        raise InputError(f"its {name} {quote_value(text)} is no time")
     moment = from_iso(text)
     _check_zone(name, moment)
     return moment

@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from holdfast.errors import InputError
-from holdfast.transfer.assistants import when
+from holdfast.transfer.assistants import parse_time
 from holdfast.types import JSON, digest
-from holdfast.types.outcomes import ImportedMessage, ImportNotes, stated
+from holdfast.types.outcomes import ImportedMessage, ImportNotes, get_member
 
 Files = Mapping[str, Callable[[], bytes]]
 
@@ -170,25 +170,25 @@ def _steps_back(entries: Sequence[_ChatLine], order: str) -> int:
 
 def is_telegram(value: JSON) -> bool:
     """Return whether it is a chat of numbered messages, or a list of chats."""
-    if isinstance(stated(stated(value, "chats"), "list"), list):
+    if isinstance(get_member(get_member(value, "chats"), "list"), list):
         return True
-    messages = stated(value, "messages")
+    messages = get_member(value, "messages")
     first = next((one for one in messages if isinstance(one, Mapping)), {}) if isinstance(messages, list) else {}
-    return stated(first, "type") in ("message", "service") and isinstance(stated(first, "id"), int)
+    return get_member(first, "type") in ("message", "service") and isinstance(get_member(first, "id"), int)
 
 
 def read_telegram(value: JSON, zone: tzinfo | None, notes: ImportNotes) -> Iterator[ImportedMessage]:
     """Yield the messages of one chat, or of all; each chat is a session."""
-    chats = stated(stated(value, "chats"), "list") or [value]
-    left = stated(stated(value, "left_chats"), "list") or []
+    chats = get_member(get_member(value, "chats"), "list") or [value]
+    left = get_member(get_member(value, "left_chats"), "list") or []
     for number, chat in enumerate((*chats, *left)):
-        messages = stated(chat, "messages")
-        session = str(stated(chat, "name") or stated(chat, "id") or f"telegram-{number}")
+        messages = get_member(chat, "messages")
+        session = str(get_member(chat, "name") or get_member(chat, "id") or f"telegram-{number}")
         if not isinstance(messages, list):
             notes.skip("it is no chat: it has no messages", f"chat {number}")
             continue
         for place, message in enumerate(messages):
-            where = f"{session}, message {stated(message, 'id') or place}"
+            where = f"{session}, message {get_member(message, 'id') or place}"
             fields = _telegram_message(chat, message, zone, notes, where)
             if fields is not None:
                 yield ImportedMessage(fields, where, session)
@@ -197,22 +197,22 @@ def read_telegram(value: JSON, zone: tzinfo | None, notes: ImportNotes) -> Itera
 def _telegram_message(
     chat: JSON, message: JSON, zone: tzinfo | None, notes: ImportNotes, where: str
 ) -> dict[str, JSON] | None:
-    if stated(message, "type") == "service":
+    if get_member(message, "type") == "service":
         notes.skip("it is a line of the app, said by nobody", where)
         return None
     words = _telegram_words(message)
-    at = when(stated(message, "date_unixtime"))
-    if at is None and (at := _local(stated(message, "date"), zone)) is not None and zone is None:
+    at = parse_time(get_member(message, "date_unixtime"))
+    if at is None and (at := _local(get_member(message, "date"), zone)) is not None and zone is None:
         notes.warn(_NO_ZONE)
-    if not words or not isinstance(stated(message, "id"), int):
+    if not words or not isinstance(get_member(message, "id"), int):
         notes.skip("it has no words" if isinstance(message, Mapping) else "it is no message", where)
         return None
-    who = stated(message, "from") or stated(message, "author") or stated(message, "from_id")
-    quoted = stated(message, "forwarded_from")
+    who = get_member(message, "from") or get_member(message, "author") or get_member(message, "from_id")
+    quoted = get_member(message, "forwarded_from")
     fields: dict[str, JSON] = {
         "role": "user",
         "content": f"(forwarded from {quoted}) {words}" if isinstance(quoted, str) else words,
-        "message_id": f"tg-{stated(chat, 'id') or stated(chat, 'name')}-{stated(message, 'id')}",
+        "message_id": f"tg-{get_member(chat, 'id') or get_member(chat, 'name')}-{get_member(message, 'id')}",
     }
     if isinstance(who, str) and who.strip():
         fields["speaker"] = who
@@ -222,12 +222,12 @@ def _telegram_message(
 
 
 def _telegram_words(message: JSON) -> str:
-    text = stated(message, "text")
+    text = get_member(message, "text")
     parts = text if isinstance(text, list) else [text]
-    words = "".join(one if isinstance(one, str) else str(stated(one, "text") or "") for one in parts if one)
-    if not words.strip() and isinstance(emoji := stated(message, "sticker_emoji"), str):
+    words = "".join(one if isinstance(one, str) else str(get_member(one, "text") or "") for one in parts if one)
+    if not words.strip() and isinstance(emoji := get_member(message, "sticker_emoji"), str):
         words = f"[sticker {emoji}]"
-    if not words.strip() and isinstance(poll := stated(stated(message, "poll"), "question"), str):
+    if not words.strip() and isinstance(poll := get_member(get_member(message, "poll"), "question"), str):
         words = f"[poll] {poll}"
     return words.strip()
 
@@ -271,7 +271,7 @@ def read_slack(files: Files, notes: ImportNotes) -> Iterator[ImportedMessage]:
         for _, name, row in sorted(rows, key=lambda one: one[0]):
             fields = _slack_message(row, folder, people, channels, notes, name)
             if fields is not None:
-                yield ImportedMessage(fields, f"{name}, ts {stated(row, 'ts')}", session)
+                yield ImportedMessage(fields, f"{name}, ts {get_member(row, 'ts')}", session)
 
 
 def _slack_rows(files: Files, name: str, notes: ImportNotes) -> Sequence[JSON]:
@@ -292,10 +292,14 @@ def _people(files: Files, notes: ImportNotes) -> dict[str, str]:
     for name in files:
         if PurePosixPath(name).name in _PEOPLE:
             for one in _slack_rows(files, name, notes):
-                profile = stated(one, "profile")
-                called = (stated(profile, "display_name"), stated(one, "real_name"), stated(profile, "real_name"))
-                known = next((str(who) for who in (*called, stated(one, "name")) if who), None)
-                if known and isinstance(stated(one, "id"), str):
+                profile = get_member(one, "profile")
+                called = (
+                    get_member(profile, "display_name"),
+                    get_member(one, "real_name"),
+                    get_member(profile, "real_name"),
+                )
+                known = next((str(who) for who in (*called, get_member(one, "name")) if who), None)
+                if known and isinstance(get_member(one, "id"), str):
                     found[one["id"]] = known
     return found
 
@@ -306,17 +310,17 @@ def _channels(files: Files, people: Mapping[str, str], notes: ImportNotes) -> di
     for name in files:
         if PurePosixPath(name).name in _CHANNELS:
             for one in _slack_rows(files, name, notes):
-                members = [people.get(str(who), str(who)) for who in stated(one, "members") or ()]
+                members = [people.get(str(who), str(who)) for who in get_member(one, "members") or ()]
                 direct = PurePosixPath(name).name in ("dms.json", "mpims.json")
-                called = ", ".join(members) if direct and members else stated(one, "name")
+                called = ", ".join(members) if direct and members else get_member(one, "name")
                 if isinstance(called, str) and called:
-                    found |= {str(key): called for key in (stated(one, "id"), stated(one, "name")) if key}
+                    found |= {str(key): called for key in (get_member(one, "id"), get_member(one, "name")) if key}
     return found
 
 
 def _stamp(row: JSON) -> float:
     try:
-        return float(str(stated(row, "ts")))
+        return float(str(get_member(row, "ts")))
     except ValueError:
         return 0.0
 
@@ -324,8 +328,8 @@ def _stamp(row: JSON) -> float:
 def _slack_message(
     row: JSON, channel: str, people: Mapping[str, str], channels: Mapping[str, str], notes: ImportNotes, file: str
 ) -> dict[str, JSON] | None:
-    where, subtype = f"{file}, ts {stated(row, 'ts')}", stated(row, "subtype")
-    at = when(stated(row, "ts"))
+    where, subtype = f"{file}, ts {get_member(row, 'ts')}", get_member(row, "subtype")
+    at = parse_time(get_member(row, "ts"))
     if not isinstance(row, Mapping) or row.get("type", "message") != "message" or not isinstance(at, datetime):
         notes.skip("it is no message: it has no time", where)
         return None
@@ -338,7 +342,7 @@ def _slack_message(
         return None
     is_bot = subtype == "bot_message" or (row.get("bot_id") is not None and row.get("user") is None)
     profile = row.get("user_profile")
-    known = (people.get(str(row.get("user"))), stated(profile, "display_name"), stated(profile, "real_name"))
+    known = (people.get(str(row.get("user"))), get_member(profile, "display_name"), get_member(profile, "real_name"))
     who = next((str(one) for one in (*known, row.get("username"), row.get("user")) if one), "")
     fields: dict[str, JSON] = {
         "role": "tool" if is_bot else "user",
@@ -368,7 +372,9 @@ def _slack_words(row: Mapping[str, JSON], people: Mapping[str, str], channels: M
     text = row.get("text")
     words = html.unescape(_REFERENCE.sub(name, text)) if isinstance(text, str) else ""
     if not words.strip():
-        attached = [stated(one, "text") or stated(one, "fallback") for one in row.get("attachments") or ()]
+        attached = [get_member(one, "text") or get_member(one, "fallback") for one in row.get("attachments") or ()]
         words = "\n".join(html.unescape(_REFERENCE.sub(name, one)) for one in attached if isinstance(one, str))
-    files = [str(title) for one in row.get("files") or () if (title := stated(one, "title") or stated(one, "name"))]
+    files = [
+        str(title) for one in row.get("files") or () if (title := get_member(one, "title") or get_member(one, "name"))
+    ]
     return "\n".join(filter(str.strip, (words.strip(), *(f"[file {title}]" for title in files))))

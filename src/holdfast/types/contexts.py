@@ -19,7 +19,7 @@ LeftOutBy = Literal["soft", "tail", "standing", "budget", "prefix", "degraded", 
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecalledUnit:
     """One unit of the projection, with the score that ranked it, and when a later one seems to have replaced it."""
 
     unit: Unit
@@ -63,7 +63,7 @@ class ContextSection:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedItem:
     """Something that is not in the context: what it needs, and how many tokens were missing at its turn."""
 
     id: str
@@ -84,7 +84,7 @@ class Context:
     budget: int
     degraded: str = ""
     warnings: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedItem, ...] = ()
     trace: Trace | None = None
 
     @property

@@ -19,7 +19,7 @@ StepProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
+class SummaryReport:
     """A summary that costs less than its turns.
 
     `picks` are the ids of the turns it is made of, or had to keep the essentials of. `conf_model` is the
@@ -43,7 +43,7 @@ class Summarised:
 
 
 @dataclass(frozen=True, slots=True)
-class Declined:
+class DeclineReport:
     """A cluster that no summary would make cheaper; its turns stay uncovered."""
 
     tokens_before: int
@@ -51,14 +51,14 @@ class Declined:
 
 
 @dataclass(frozen=True, slots=True)
-class Trivial:
+class SingleTurnReport:
     """A cluster of one turn: nothing to say in its place. It stays uncovered and joins the next run."""
 
     turn: str
     confidence: float = 1.0
 
 
-Compacted = Summarised | Declined | Trivial
+Compacted = SummaryReport | DeclineReport | SingleTurnReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ class Compaction:
     clusters: tuple[Cluster, ...] = ()
 
     @property
-    def made(self) -> tuple[Summarised, ...]:
+    def made(self) -> tuple[SummaryReport, ...]:
         """Return the summaries that now stand for turns."""
         return tuple(
-            one.outcome for one in self.clusters if one.summary is not None and isinstance(one.outcome, Summarised)
+            one.outcome for one in self.clusters if one.summary is not None and isinstance(one.outcome, SummaryReport)
         )
 
     @property
@@ -101,12 +101,12 @@ class Compaction:
     @property
     def declined(self) -> int:
         """Return how many clusters no summary would make cheaper."""
-        return sum(isinstance(one.outcome, Declined) for one in self.clusters)
+        return sum(isinstance(one.outcome, DeclineReport) for one in self.clusters)
 
     @property
     def trivial(self) -> int:
         """Return how many clusters hold a single turn."""
-        return sum(isinstance(one.outcome, Trivial) for one in self.clusters)
+        return sum(isinstance(one.outcome, SingleTurnReport) for one in self.clusters)
 
     @property
     def changed(self) -> int:
@@ -133,7 +133,12 @@ class Compaction:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what was tried and not kept, in plain words, each once."""
-        notes = (note for one in self.clusters if not isinstance(one.outcome, Trivial) for note in one.outcome.notes)
+        notes = (
+            note
+            for one in self.clusters
+            if not isinstance(one.outcome, SingleTurnReport)
+            for note in one.outcome.notes
+        )
         return tuple(dict.fromkeys(notes))
 
 
@@ -161,7 +166,7 @@ class Erasure:
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class SupersededSpan:
     """A time in which a unit was superseded, ended by a reinstatement."""
 
     by: str
@@ -178,7 +183,7 @@ class StoredVector:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredUnit:
     """A unit with all that a store holds of it.
 
     `versions` are all of them, oldest first; the last one is the unit as it stands, with what became of it.
@@ -190,7 +195,7 @@ class Kept:
     document: str | None = None
     superseded_at: datetime | None = None
     covered_at: datetime | None = None
-    absences: tuple[Absence, ...] = ()
+    absences: tuple[SupersededSpan, ...] = ()
 
     @property
     def unit(self) -> Unit:
@@ -199,7 +204,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedUnits:
     """Units that nobody else embeds meanwhile.
 
     `last` is where who goes through all of them has come to, None when nothing more waits.
@@ -210,7 +215,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportReport:
     """What an export wrote; `digest` is the SHA-256 of its bytes, those of a last line that names it left out."""
 
     format: str
@@ -222,7 +227,7 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedEntry:
     """What an import left out for one reason: how much, and where the first ones stand in the file."""
 
     reason: str
@@ -231,7 +236,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportReport:
     """What an import read, and what became of it: `known` was there before.
 
     `complete` says that the file was whole, as far as it tells. In a dry run nothing was written.
@@ -243,7 +248,7 @@ class Imported:
     updated: int = 0
     known: int = 0
     documents: int = 0
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedEntry, ...] = ()
     sessions: int = 0
     speakers: tuple[str, ...] = ()
     first: datetime | None = None
@@ -313,12 +318,12 @@ class ImportNotes:
         self.complete = False
         self.warn(warning)
 
-    def skipped(self) -> tuple[Skipped, ...]:
+    def skipped(self) -> tuple[SkippedEntry, ...]:
         """Return what was left out, most of it first."""
-        rows = (Skipped(reason, count, places) for reason, (count, places) in self._skipped.items())
+        rows = (SkippedEntry(reason, count, places) for reason, (count, places) in self._skipped.items())
         return tuple(sorted(rows, key=lambda one: -one.count))
 
 
-def stated(row: Any, name: str) -> Any:  # noqa: ANN401 - JSON
+def get_member(row: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     """Return a member of an object, None when there is none."""
     return row.get(name) if isinstance(row, Mapping) else None

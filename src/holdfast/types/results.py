@@ -82,7 +82,7 @@ class Indicator:
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class ContextCandidate:
     """A unit of V_rest as projection sees it.
 
     `sim` is its relevance, `terms` what keywords are looked up in, `slots` says of each event slot whether the unit
@@ -97,10 +97,10 @@ class Prospect:
 
 
 @dataclass(frozen=True, slots=True)
-class Projected:
+class ProjectedCandidate:
     """A prospect that a step took in: how it came in, and the tree of the score it has there."""
 
-    prospect: Prospect
+    prospect: ContextCandidate
     via: str
     contributions: Contribution
 
@@ -120,7 +120,7 @@ ProjectionStep = Literal["k1", "θ1", "k2", "θ_hop", "θ_rec", "anchors", "k_re
 
 
 @dataclass(frozen=True, slots=True)
-class Fallen:
+class StepDrop:
     """A unit that a step left out: what it needed there, and what it had, in that step's own measure.
 
     A unit that had exactly enough lost a tie by its id. One that fell may still have come in by another way.
@@ -147,17 +147,17 @@ class ProjectionQuery:
 class Projection:
     """What is projected, in injection order, and what every step kept and left out."""
 
-    items: tuple[Projected, ...]
+    items: tuple[ProjectedCandidate, ...]
     asked: ProjectionQuery
     active: bool
     first: tuple[str, ...]
-    second: tuple[Projected, ...]
-    hops: tuple[Projected, ...]
-    recovered: tuple[Projected, ...]
-    chosen: tuple[Projected, ...]
-    fallen: tuple[Fallen, ...]
+    second: tuple[ProjectedCandidate, ...]
+    hops: tuple[ProjectedCandidate, ...]
+    recovered: tuple[ProjectedCandidate, ...]
+    chosen: tuple[ProjectedCandidate, ...]
+    fallen: tuple[StepDrop, ...]
 
-    def falls(self, unit_id: str) -> tuple[Fallen, ...]:
+    def falls(self, unit_id: str) -> tuple[StepDrop, ...]:
         """Return where one unit fell out, in the order of the steps."""
         return tuple(fall for fall in self.fallen if fall.unit_id == unit_id)
 
@@ -166,7 +166,7 @@ _COLUMNS = ("raw", "coverage", "matched", "identified", "proven")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Claims:
+class StrategyScores:
     """What one strategy says of some units, as columns: one row for each of `ids`.
 
     `raw` is its score, ≥ 0, higher is better; `relative` when it means something only beside the question's best.
@@ -184,7 +184,7 @@ class Claims:
     relative: bool = False
 
     @classmethod
-    def of(cls, ids: Sequence[str], *, relative: bool = False, terms: int = 0) -> Claims:
+    def of(cls, ids: Sequence[str], *, relative: bool = False, terms: int = 0) -> StrategyScores:
         """Return columns in which nothing is claimed yet; `terms` is how many the question has."""
         rows = len(ids)
         return cls(
@@ -199,21 +199,21 @@ class Claims:
         row_of = {unit_id: row for row, unit_id in enumerate(self.ids)}
         return np.array([row_of[unit_id] for unit_id in ids], dtype=np.intp)
 
-    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> Claims:
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> StrategyScores:
         """Return some of the rows, in that order."""
         rows = np.asarray(rows, dtype=np.intp)
         ids = tuple(map(self.ids.__getitem__, rows.tolist()))
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
-        return Claims(ids, relative=self.relative, **columns)
+        return StrategyScores(ids, relative=self.relative, **columns)
 
-    def joined(self, other: Claims) -> Claims:
+    def joined(self, other: StrategyScores) -> StrategyScores:
         """Return the rows of both."""
         columns = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _COLUMNS}
-        return Claims((*self.ids, *other.ids), relative=self.relative, **columns)
+        return StrategyScores((*self.ids, *other.ids), relative=self.relative, **columns)
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class StrategyExplanation:
     """How one strategy came to its raw score of one unit: the tree, and notes that begin with the strategy's id."""
 
     tree: Contribution
@@ -238,7 +238,7 @@ class RetrievalResult:
     """
 
     strategy_id: str
-    claims: Claims
+    claims: StrategyScores
     duration_ms: float
     exhausted_budget: bool = False
     scale: float = 1.0
@@ -296,7 +296,7 @@ Cut = Literal["min_score", "gap", "max", "turns", "summary", "session"]
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedCandidate:
     """A candidate that a cut removed: the bar it had to reach, and what it had."""
 
     unit_id: str
@@ -316,11 +316,11 @@ class CutRows:
     needed: Floats | float
     had: Floats
 
-    def dropped(self) -> tuple[Dropped, ...]:
+    def dropped(self) -> tuple[DroppedCandidate, ...]:
         """Return them one by one."""
         bars = np.broadcast_to(self.needed, self.had.shape).tolist()
         rows = zip(self.ids, bars, self.had.tolist(), strict=True)
-        return tuple(Dropped(one, self.merged.get(one, ()), self.cut, bar, had) for one, bar, had in rows)
+        return tuple(DroppedCandidate(one, self.merged.get(one, ()), self.cut, bar, had) for one, bar, had in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +346,7 @@ class Hit:
     confidence: float | None = None  # None without a cosine
 
 
-class Ranked(Protocol):
+class RankedCandidate(Protocol):
     """A pool after all stages: its rows one by one, best first."""
 
     def candidates(self) -> tuple[Candidate, ...]:
@@ -361,7 +361,7 @@ class Trace:
     query: QueryProfile
     profile: str
     results: tuple[RetrievalResult, ...]
-    pool: Ranked | None  # None when it came over HTTP
+    pool: RankedCandidate | None  # None when it came over HTTP
     cuts: tuple[CutRows, ...]
     reference_time: datetime
     refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
@@ -385,7 +385,7 @@ class Trace:
         return () if self.pool is None else self.pool.candidates()
 
     @property
-    def dropped(self) -> tuple[Dropped, ...]:
+    def dropped(self) -> tuple[DroppedCandidate, ...]:
         """Return what the cuts removed, cut by cut."""
         return tuple(one for rows in self.cuts for one in rows.dropped())
 
@@ -488,7 +488,7 @@ class FactTable(tuple[KnownFact, ...]):
 
 
 @dataclass(frozen=True, slots=True)
-class StrategyStanding:
+class StrategyRank:
     """Where one strategy sees a unit: its rank (1 is best) and score, or None when it did not find it."""
 
     strategy_id: str
@@ -510,7 +510,7 @@ class Why:
     unit: Unit
     returned: bool
     verdict: str
-    standings: tuple[StrategyStanding, ...]
+    standings: tuple[StrategyRank, ...]
     rank: int | None = None
     score: float | None = None
     distance_to_cut: float | None = None

@@ -164,7 +164,7 @@ class SourceUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class Widened:
+class Surroundings:
     """A unit in its place: the section of the document it stands in.
 
     `text` is the source's text from `start` to `end`; the unit stands at `unit_start` to `unit_end`, counted in the

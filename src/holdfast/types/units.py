@@ -412,7 +412,7 @@ Status = Literal["added", "duplicate", "updated"]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """What `remember` did with one message.
 
     `promoted` when the gate made it durable; `superseded` are earlier units that it plainly replaces.
@@ -426,7 +426,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class NameCount:
     """A user, a session, a document or an agent: how many units it has, and from when to when.
 
     `title` are the first words of a session. A document is `core` when its rules go into every context, and

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.documents.pieces import Block, Extract, Leaf, LineSpan, lines_of
+from holdfast.documents.pieces import Block, Extract, LineSpan, Paragraph, lines_of
 from holdfast.text.patterns import regex
 from holdfast.types import SourceLimits
 
@@ -75,8 +75,8 @@ class _Page:
         else:
             # Too long for one piece: each part of the body comes with the line that says what it is part of.
             self._head(part.name, level, part.first)
-            self.blocks.append(Block("caption", (Leaf(tuple(self._lines[part.first : part.body])),)))
-            self.blocks.append(Block("code", (Leaf(tuple(self._lines[part.body : part.end]), literal=True),)))
+            self.blocks.append(Block("caption", (Paragraph(tuple(self._lines[part.first : part.body])),)))
+            self.blocks.append(Block("code", (Paragraph(tuple(self._lines[part.body : part.end]), literal=True),)))
 
     def _put_loose(self, title: str, level: int, first: int, end: int, *, headed: bool = False) -> None:
         """File lines as they stand, without the blank ones around them."""
@@ -85,11 +85,11 @@ class _Page:
             if not headed:
                 self._head(title, level, said[0])
             lines = tuple(self._lines[said[0] : said[-1] + 1])
-            self.blocks.append(Block("code", (Leaf(lines, literal=True),)))
+            self.blocks.append(Block("code", (Paragraph(lines, literal=True),)))
 
     def _head(self, title: str, level: int, line: int) -> None:
         at = self._lines[line][0]
-        self.blocks.append(Block("heading", (Leaf(((at, at),)),), level=level, title=title))
+        self.blocks.append(Block("heading", (Paragraph(((at, at),)),), level=level, title=title))
 
 
 # ------------------------------------------------------------------------------------------------------------ Python

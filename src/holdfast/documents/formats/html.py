@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from holdfast.documents.pieces import Block, BlockKind, Leaf, LineSpan
+from holdfast.documents.pieces import Block, BlockKind, LineSpan, Paragraph
 from holdfast.text.patterns import regex
 
 _HIDDEN = frozenset({"script", "style", "template"})
@@ -126,7 +126,7 @@ class _HtmlReader:
         self._lists: list[bool] = []  # for each open list, whether it is ordered
         self._group = 0
         self._open: BlockKind | None = None  # an item or a quote, with all that is nested in it
-        self._leaves: list[Leaf] = []
+        self._leaves: list[Paragraph] = []
         self._tables = 0
         self._cells: list[str] = []
         self._rows: list[LineSpan] = []
@@ -159,7 +159,7 @@ class _HtmlReader:
         if tag in ("td", "th") and self._tables == 1:
             self._cells.append(self._take_words())
         elif tag == "caption" and self._tables and (words := self._take_words()):
-            self._file("caption", Leaf((self._write(words),)))
+            self._file("caption", Paragraph((self._write(words),)))
         if tag in _BREAKING:
             self._break()
         if tag in _HIDDEN:
@@ -210,11 +210,11 @@ class _HtmlReader:
             words, self._words = "".join(self._words), []
             if words.strip():
                 lines = words.strip("\r\n").splitlines()
-                self._file("code", Leaf(tuple(self._write(line) for line in lines), literal=True))
+                self._file("code", Paragraph(tuple(self._write(line) for line in lines), literal=True))
         elif words := self._take_words():
-            self._file(self._line_kind[0], Leaf((self._write(words),)), words)
+            self._file(self._line_kind[0], Paragraph((self._write(words),)), words)
 
-    def _file(self, kind: BlockKind, leaf: Leaf, words: str = "") -> None:
+    def _file(self, kind: BlockKind, leaf: Paragraph, words: str = "") -> None:
         if self._open is not None:
             self._leaves.append(leaf)
         elif kind == "heading":
@@ -283,5 +283,5 @@ class _HtmlReader:
             return
         self._end_row()
         if self._rows:
-            self._file("table", Leaf(tuple(self._rows), literal=True))
+            self._file("table", Paragraph(tuple(self._rows), literal=True))
         self._rows, self._header = [], 0

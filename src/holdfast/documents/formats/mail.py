@@ -18,9 +18,9 @@ from email.utils import getaddresses, parsedate_to_datetime
 
 from holdfast.documents.formats.html import read_html
 from holdfast.documents.formats.plain import read_plain
-from holdfast.documents.pieces import Block, Extract, Leaf, Sheet, lines_of, strip_place
-from holdfast.errors import InputError, shown
-from holdfast.messages.checks import MAX_NAME, stated_time
+from holdfast.documents.pieces import Block, Extract, Paragraph, TextBuilder, lines_of, strip_span
+from holdfast.errors import InputError, quote_value
+from holdfast.messages.checks import MAX_NAME, parse_stated_time
 from holdfast.text.patterns import regex
 from holdfast.types import SourceLimits
 
@@ -45,12 +45,14 @@ def read_mail(name: str, body: bytes, _limits: SourceLimits) -> Extract:
         InputError: it is no message, or encrypted.
     """
     if b"\x00" in body:
-        raise InputError(f"{shown(name)} holds a NUL byte at {body.index(0)}, so it is no e-mail; check the file")
+        raise InputError(
+            f"{quote_value(name)} holds a NUL byte at {body.index(0)}, so it is no e-mail; check the file"
+        )
     message = _message(body)
     if not message.keys():
-        raise InputError(f"{shown(name)} has no header, so it is no e-mail; check the file, or name it .txt")
+        raise InputError(f"{quote_value(name)} has no header, so it is no e-mail; check the file, or name it .txt")
     if message.get_content_type() in _ENCRYPTED:
-        raise InputError(f"{shown(name)} is encrypted; save it from your mail program after opening it")
+        raise InputError(f"{quote_value(name)} is encrypted; save it from your mail program after opening it")
     return _extract([message])
 
 
@@ -62,7 +64,9 @@ def read_mailbox(name: str, body: bytes, _limits: SourceLimits) -> Extract:
     """
     starts = [found.span() for found in _FROM_LINE.finditer(body)]
     if not starts or starts[0][0]:
-        raise InputError(f"{shown(name)} is no mailbox: no 'From ' line begins it; check the file, or name it .eml")
+        raise InputError(
+            f"{quote_value(name)} is no mailbox: no 'From ' line begins it; check the file, or name it .eml"
+        )
     ends = [start for start, _ in starts[1:]] + [len(body)]
     raw = (body[begin:end] for (_, begin), end in zip(starts, ends, strict=True))
     return _extract([_message(_ESCAPED_FROM.sub(rb"\1", one)) for one in raw])
@@ -73,14 +77,14 @@ def _message(body: bytes) -> Message:
 
 
 def _extract(messages: list[Message]) -> Extract:
-    sheet = Sheet()
+    sheet = TextBuilder()
     said: set[str] = set()
     for message in messages:
         _put_message(sheet, message, said)
     return sheet.extract()
 
 
-def _put_message(sheet: Sheet, message: Message, said: set[str]) -> None:
+def _put_message(sheet: TextBuilder, message: Message, said: set[str]) -> None:
     at = _date(message)
     by = _senders(message)[:MAX_NAME]
     sheet.head(_header(message, "Subject") or _NO_SUBJECT, 1)
@@ -90,7 +94,7 @@ def _put_message(sheet: Sheet, message: Message, said: set[str]) -> None:
     if attached:
         lines.append(f"Attachments: {', '.join(attached)}")
     if lines:
-        sheet.blocks.append(Block("record", (Leaf(tuple(map(sheet.write, lines)), literal=True),)))
+        sheet.blocks.append(Block("record", (Paragraph(tuple(map(sheet.write, lines)), literal=True),)))
     for is_html, text in words:
         sheet.take(*(read_html(text) if is_html else (text, _plain_blocks(text, said))))
 
@@ -124,7 +128,7 @@ def _senders(message: Message) -> str:
 
 def _date(message: Message) -> datetime | None:
     try:
-        return stated_time(parsedate_to_datetime(_header(message, "Date")))
+        return parse_stated_time(parsedate_to_datetime(_header(message, "Date")))
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
@@ -225,11 +229,11 @@ def _quotes(text: str, first: int, end: int, said: set[str]) -> Iterator[Block]:
     paragraph: list[tuple[int, int]] = []
     for start, stop in [*((first + a, first + b) for a, b in lines_of(text[first:end])), (end, end)]:
         mark = _QUOTED.match(text, start, stop)
-        place = strip_place(text, mark.end() if mark else start, stop)
+        place = strip_span(text, mark.end() if mark else start, stop)
         if place[0] < place[1]:
             paragraph.append(place)
         elif paragraph:
-            block = Block("quote", (Leaf(tuple(paragraph)),))
+            block = Block("quote", (Paragraph(tuple(paragraph)),))
             if (words := _words(text, block)) not in said:
                 said.add(words)
                 yield block

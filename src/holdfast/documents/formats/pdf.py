@@ -9,9 +9,9 @@ import zlib
 from collections.abc import Iterator
 
 from holdfast.documents.formats.plain import read_plain
-from holdfast.documents.pieces import Block, Extract, Leaf
-from holdfast.errors import InputError, shown
-from holdfast.messages.checks import lacking_extra
+from holdfast.documents.pieces import Block, Extract, Paragraph
+from holdfast.errors import InputError, quote_value
+from holdfast.messages.checks import missing_extra
 from holdfast.types import SourceLimits
 
 # pypdf documents that a damaged file may raise more than its own errors. These are the ones that damaged data raises;
@@ -35,16 +35,18 @@ def read_pdf(name: str, body: bytes, limits: SourceLimits) -> Extract:
     try:
         from pypdf.errors import DependencyError, DeprecationError, PyPdfError  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise lacking_extra(name, "a PDF", "pypdf") from error
+        raise missing_extra(name, "a PDF", "pypdf") from error
     try:
         pages = list(_pages(name, body, limits))
     except InputError:
         raise
     except (PyPdfError, DependencyError, DeprecationError, *_BROKEN) as error:
-        raise InputError(f"{shown(name)} cannot be read as a PDF ({shown(str(error))}); save it anew") from error
+        raise InputError(
+            f"{quote_value(name)} cannot be read as a PDF ({quote_value(str(error))}); save it anew"
+        ) from error
     if not any(page.strip() for page in pages):
         raise InputError(
-            f"{shown(name)} has {len(pages)} pages and no text; if they are scans, run OCR over them first"
+            f"{quote_value(name)} has {len(pages)} pages and no text; if they are scans, run OCR over them first"
         )
     text = _PAGE_BREAK.join(pages)
     return Extract(text, list(_page_blocks(text, pages)))
@@ -55,9 +57,11 @@ def _pages(name: str, body: bytes, limits: SourceLimits) -> Iterator[str]:
 
     reader = PdfReader(io.BytesIO(body))
     if reader.is_encrypted:
-        raise InputError(f"{shown(name)} is encrypted; save it without a password")
+        raise InputError(f"{quote_value(name)} is encrypted; save it without a password")
     if len(reader.pages) > limits.max_pages:
-        raise InputError(f"{shown(name)} has {len(reader.pages):,} pages, more than {limits.max_pages:,}; split it")
+        raise InputError(
+            f"{quote_value(name)} has {len(reader.pages):,} pages, more than {limits.max_pages:,}; split it"
+        )
     for page in reader.pages:
         # A damaged font table yields characters that no text may hold.
         yield page.extract_text().replace("\x00", "�").encode("utf-8", "replace").decode("utf-8")
@@ -66,7 +70,7 @@ def _pages(name: str, body: bytes, limits: SourceLimits) -> Iterator[str]:
 def _page_blocks(text: str, pages: list[str]) -> Iterator[Block]:
     start = 0
     for number, page in enumerate(pages, start=1):
-        yield Block("heading", (Leaf(((start, start),)),), level=1, title=f"Page {number}", page=number)
+        yield Block("heading", (Paragraph(((start, start),)),), level=1, title=f"Page {number}", page=number)
         # Running heads are often in capitals, so capitals make no heading here.
         yield from read_plain(text, start=start, end=start + len(page), headings=False)
         start += len(page) + len(_PAGE_BREAK)

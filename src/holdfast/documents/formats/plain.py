@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
-from holdfast.documents.pieces import Block, Extract, Leaf, LineSpan, Sheet, lines_of, strip_place
-from holdfast.errors import InputError, shown
+from holdfast.documents.pieces import Block, Extract, LineSpan, Paragraph, TextBuilder, lines_of, strip_span
+from holdfast.errors import InputError, quote_value
 from holdfast.text.patterns import regex
 from holdfast.types import SourceLimits
 
@@ -33,7 +33,7 @@ def _paragraphs(text: str, lines: LineSpans) -> Iterator[list[LineSpan]]:
     """Yield the runs of lines between blank ones, each line without the blanks around it."""
     run: list[LineSpan] = []
     for line in lines:
-        start, end = strip_place(text, *line)
+        start, end = strip_span(text, *line)
         if start < end:
             run.append((start, end))
         elif run:
@@ -47,7 +47,7 @@ def _plain_blocks(text: str, lines: LineSpans, number: int, *, headings: bool) -
     level = _heading_level(text, lines) if headings else 0
     if level:
         start, end = lines[0]
-        yield Block("heading", (Leaf((lines[0],)),), level=level, title=" ".join(text[start:end].split()))
+        yield Block("heading", (Paragraph((lines[0],)),), level=level, title=" ".join(text[start:end].split()))
         lines = lines[1:] if len(lines) == 1 or not _is(_RULE, text, lines[1]) else lines[2:]
         if lines:
             yield from _plain_blocks(text, lines, number, headings=headings)
@@ -78,12 +78,12 @@ def _listed(text: str, lines: LineSpans, number: int) -> Iterator[Block]:
     marks = [bool(_is(_ITEM, text, line)) for line in lines]
     first = marks.index(True) if sum(marks) > 1 or (marks and marks[0]) else len(lines)
     if first:
-        yield Block("paragraph", (Leaf(tuple(lines[:first])),))
+        yield Block("paragraph", (Paragraph(tuple(lines[:first])),))
     item: list[LineSpan] = []
     ordered = False
     for line, marked in zip(lines[first:], marks[first:], strict=True):
         if marked and item:
-            yield Block("item", (Leaf(tuple(item)),), group=number, ordered=ordered)
+            yield Block("item", (Paragraph(tuple(item)),), group=number, ordered=ordered)
             item = []
         found = _ITEM.match(text[slice(*line)])
         if marked and found:
@@ -91,7 +91,7 @@ def _listed(text: str, lines: LineSpans, number: int) -> Iterator[Block]:
             line = (line[0] + found.end(), line[1])  # noqa: PLW2901 - the mark is no word of the item
         item.append(line)
     if item:
-        yield Block("item", (Leaf(tuple(item)),), group=number, ordered=ordered)
+        yield Block("item", (Paragraph(tuple(item)),), group=number, ordered=ordered)
 
 
 # What spreadsheets write between cells, the most usual first.
@@ -115,11 +115,11 @@ def read_table(name: str, text: str, limits: SourceLimits) -> Extract:
     rows = _rows(name, text, delimiter)
     first = next(rows, [])
     names = [" ".join(cell.split()) for cell in first] if _are_names(first) else []
-    sheet = Sheet()
+    sheet = TextBuilder()
     for number, row in enumerate(rows if names else chain([first] if first else [], rows)):
         _put_row(sheet, _labelled(row, names), number, limits)
     if names and not sheet.blocks:  # the names alone are what it says
-        sheet.blocks.append(Block("table", (Leaf((sheet.write(_GLUE.join(names)),), literal=True),)))
+        sheet.blocks.append(Block("table", (Paragraph((sheet.write(_GLUE.join(names)),), literal=True),)))
     return sheet.extract()
 
 
@@ -129,7 +129,7 @@ def _rows(name: str, text: str, delimiter: str) -> Iterator[Cells]:
         yield from (row for row in reader if any(cell.strip() for cell in row))
     except csv.Error as error:
         raise InputError(
-            f"{shown(name)} line {reader.line_num}: {error}; save it as CSV anew, or name it .txt"
+            f"{quote_value(name)} line {reader.line_num}: {error}; save it as CSV anew, or name it .txt"
         ) from error
 
 
@@ -173,11 +173,11 @@ def _labelled(row: Cells, names: Cells) -> list[str]:
     return labelled
 
 
-def _put_row(sheet: Sheet, cells: list[str], number: int, limits: SourceLimits) -> None:
+def _put_row(sheet: TextBuilder, cells: list[str], number: int, limits: SourceLimits) -> None:
     """Write a row as a line; of one that is too long, the short cells stand before every part of the long ones."""
     line = _GLUE.join(cells)
     if len(line) <= limits.piece_chars:
-        sheet.blocks.append(Block("table", (Leaf((sheet.write(line),), literal=True),)))
+        sheet.blocks.append(Block("table", (Paragraph((sheet.write(line),), literal=True),)))
         return
     short: list[str] = []
     for cell in sorted(cells, key=len):
@@ -185,6 +185,6 @@ def _put_row(sheet: Sheet, cells: list[str], number: int, limits: SourceLimits) 
             short.append(cell)
     if short:
         lead = _GLUE.join(cell for cell in cells if cell in short)
-        sheet.blocks.append(Block("caption", (Leaf((sheet.write(lead),)),)))
-    long = tuple(Leaf((sheet.write(cell),)) for cell in cells if cell not in short)
+        sheet.blocks.append(Block("caption", (Paragraph((sheet.write(lead),)),)))
+    long = tuple(Paragraph((sheet.write(cell),)) for cell in cells if cell not in short)
     sheet.blocks.append(Block("item", long, group=number + 1))

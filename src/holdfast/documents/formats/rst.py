@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.documents.formats.html import read_html
 from holdfast.documents.pieces import Extract
-from holdfast.errors import InputError, shown
-from holdfast.messages.checks import lacking_extra, stated_time
+from holdfast.errors import InputError, quote_value
+from holdfast.messages.checks import missing_extra, parse_stated_time
 from holdfast.text.patterns import regex
 from holdfast.types import SourceLimits
 
@@ -65,18 +65,19 @@ def read_rst(name: str, text: str, _limits: SourceLimits) -> Extract:
     try:
         import docutils.core  # noqa: F401, PLC0415 - an extra
     except ImportError as error:
-        raise lacking_extra(name, "reStructuredText", "docutils") from error
+        raise missing_extra(name, "reStructuredText", "docutils") from error
     if any(len(line) > _LONGEST_LINE for line in text.splitlines()):
         raise InputError(
-            f"{shown(name)} has a line of more than {_LONGEST_LINE:,} characters; wrap it, or name it .txt"
+            f"{quote_value(name)} has a line of more than {_LONGEST_LINE:,} characters; wrap it, or name it .txt"
         )
     try:
         page = _read(text, _DEEPEST)
     except _BROKEN as error:
         raise InputError(
-            f"{shown(name)} cannot be read as reStructuredText ({shown(str(error))}); correct it, or name it .txt"
+            f"{quote_value(name)} cannot be read as reStructuredText ({quote_value(str(error))}); correct it, or "
+            "name it .txt"
         ) from error
-    return Extract(*read_html("".join(page.parts)), stated_time(page.date))
+    return Extract(*read_html("".join(page.parts)), parse_stated_time(page.date))
 
 
 def _read(text: str, depth: int) -> _RstReader:

@@ -16,9 +16,9 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from holdfast.documents.formats.html import read_html
-from holdfast.documents.pieces import Extract, Sheet
-from holdfast.errors import InputError, shown
-from holdfast.messages.checks import lacking_extra, stated_time
+from holdfast.documents.pieces import Extract, TextBuilder
+from holdfast.errors import InputError, quote_value
+from holdfast.messages.checks import missing_extra, parse_stated_time
 from holdfast.types import SourceLimits
 
 # XML says in many bytes what a text says in few; a book of a thousand pages has a tenth of this.
@@ -44,18 +44,20 @@ class Zip:
         self._name = name
         if body.startswith(_COMPOUND):
             raise InputError(
-                f"{shown(name)} is encrypted, or of an older Office; save it without a password as {suffix}"
+                f"{quote_value(name)} is encrypted, or of an older Office; save it without a password as {suffix}"
             )
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(body))
         except BROKEN as error:
-            raise InputError(f"{shown(name)} is no whole {suffix} file ({error}); save it anew") from error
+            raise InputError(f"{quote_value(name)} is no whole {suffix} file ({error}); save it anew") from error
         self.names = frozenset(self._zip.namelist())
         files = self._zip.infolist()
         if len(files) > _MOST_FILES:
-            raise InputError(f"{shown(name)} has {len(files):,} files in it, more than {_MOST_FILES:,}; split it")
+            raise InputError(
+                f"{quote_value(name)} has {len(files):,} files in it, more than {_MOST_FILES:,}; split it"
+            )
         if any(one.flag_bits & _ENCRYPTED for one in files):
-            raise InputError(f"{shown(name)} is encrypted; save it without a password")
+            raise InputError(f"{quote_value(name)} is encrypted; save it without a password")
         self._left, self._elements_left = MOST_INFLATED, _MOST_ELEMENTS
 
     def read(self, part: str) -> bytes:
@@ -68,13 +70,15 @@ class Zip:
             self._left -= self._zip.getinfo(part).file_size
             if self._left < 0:
                 raise InputError(
-                    f"{shown(self._name)} inflates to more than {MOST_INFLATED:,} bytes of text; split it"
+                    f"{quote_value(self._name)} inflates to more than {MOST_INFLATED:,} bytes of text; split it"
                 )
             return self._zip.read(part)
         except InputError:
             raise
         except BROKEN as error:
-            raise InputError(f"{shown(self._name)} is damaged at {shown(part)} ({error}); save it anew") from error
+            raise InputError(
+                f"{quote_value(self._name)} is damaged at {quote_value(part)} ({error}); save it anew"
+            ) from error
 
     def read_xml(self, part: str) -> Element:
         """Return the tree of one file that is XML.
@@ -91,13 +95,13 @@ class Zip:
 
         def refuse(*_: object) -> None:
             raise InputError(
-                f"{shown(self._name)} defines an entity in {shown(part)}, which is refused; save it anew"
+                f"{quote_value(self._name)} defines an entity in {quote_value(part)}, which is refused; save it anew"
             )
 
         def count(*_: object) -> None:
             self._elements_left -= 1
             if self._elements_left < 0:
-                raise InputError(f"{shown(self._name)} has more than {_MOST_ELEMENTS:,} XML elements; split it")
+                raise InputError(f"{quote_value(self._name)} has more than {_MOST_ELEMENTS:,} XML elements; split it")
 
         parser = ParserCreate()
         parser.EntityDeclHandler = refuse
@@ -105,7 +109,9 @@ class Zip:
         try:
             parser.Parse(data, True)  # noqa: FBT003 - the only form it has
         except ExpatError as error:
-            raise InputError(f"{shown(self._name)} is damaged at {shown(part)} ({error}); save it anew") from error
+            raise InputError(
+                f"{quote_value(self._name)} is damaged at {quote_value(part)} ({error}); save it anew"
+            ) from error
 
 
 _DOCX_SUFFIX = ".docx"
@@ -133,10 +139,10 @@ def read_docx(name: str, body: bytes, _limits: SourceLimits) -> Extract:
     try:
         import mammoth  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise lacking_extra(name, "a Word document", "mammoth") from error
+        raise missing_extra(name, "a Word document", "mammoth") from error
     files = Zip(name, body, _DOCX_SUFFIX)
     if _WORDS not in files.names and "_rels/.rels" not in files.names:
-        raise InputError(f"{shown(name)} holds no Word document; check the file, or rename it")
+        raise InputError(f"{quote_value(name)} holds no Word document; check the file, or rename it")
     for part in sorted(files.names):
         if part.endswith((".xml", ".rels")):
             files.check_xml(part, files.read(part))
@@ -144,7 +150,7 @@ def read_docx(name: str, body: bytes, _limits: SourceLimits) -> Extract:
     try:
         made = mammoth.convert_to_html(io.BytesIO(body), style_map=_STYLES, convert_image=no_picture)
     except BROKEN as error:
-        raise InputError(f"{shown(name)} cannot be read as a Word document ({error}); save it anew") from error
+        raise InputError(f"{quote_value(name)} cannot be read as a Word document ({error}); save it anew") from error
     text, blocks = read_html(made.value)
     # Few people mark the first row of a table as its header; a table without any is seldom long enough to be cut.
     headed = [replace(one, header=one.header or 1) if one.kind == "table" else one for one in blocks]
@@ -154,7 +160,7 @@ def read_docx(name: str, body: bytes, _limits: SourceLimits) -> Extract:
 def _modified(files: Zip) -> datetime | None:
     """Return when the document was saved last, if it says so."""
     found = files.read_xml(_PROPERTIES).findtext(_MODIFIED) if _PROPERTIES in files.names else None
-    return None if found == _TEMPLATE_DATE else stated_time(found)
+    return None if found == _TEMPLATE_DATE else parse_stated_time(found)
 
 
 _EPUB_SUFFIX = ".epub"
@@ -171,23 +177,23 @@ def read_epub(name: str, body: bytes, _limits: SourceLimits) -> Extract:
     """
     files = Zip(name, body, _EPUB_SUFFIX)
     if _CONTAINER not in files.names:
-        raise InputError(f"{shown(name)} holds no book: it has no {_CONTAINER}; check the file, or rename it")
+        raise InputError(f"{quote_value(name)} holds no book: it has no {_CONTAINER}; check the file, or rename it")
     at = next((_path("", one.get("full-path", "")) for one in _all(files.read_xml(_CONTAINER), "rootfile")), "")
     if at not in files.names:
-        raise InputError(f"{shown(name)} does not say where its chapters are; save it anew")
+        raise InputError(f"{quote_value(name)} does not say where its chapters are; save it anew")
     package = files.read_xml(at)
     title = " ".join((package.findtext(f".//{_DUBLIN_CORE}title") or "").split())
-    sheet = Sheet()
+    sheet = TextBuilder()
     if title:
         sheet.head(title, 1)
     locked = _locked(files)
     for part in _chapters(package, at):
         if part in locked:
-            raise InputError(f"{shown(name)} is protected against copying; use a copy without DRM")
+            raise InputError(f"{quote_value(name)} is protected against copying; use a copy without DRM")
         if part in files.names:
             _put_chapter(sheet, _decode(name, part, files.read(part)), title)
     said = sheet.blocks if any(one.kind != "heading" for one in sheet.blocks) else []
-    return Extract(sheet.extract().text, said, stated_time(package.findtext(f".//{_DUBLIN_CORE}date")))
+    return Extract(sheet.extract().text, said, parse_stated_time(package.findtext(f".//{_DUBLIN_CORE}date")))
 
 
 def _all(tree: Element, tag: str) -> Iterator[Element]:
@@ -223,10 +229,10 @@ def _decode(name: str, part: str, page: bytes) -> str:
     try:
         return page.decode(encoding)
     except (UnicodeDecodeError, LookupError) as error:
-        raise InputError(f"{shown(name)} is not {encoding} in {shown(part)}; save it anew") from error
+        raise InputError(f"{quote_value(name)} is not {encoding} in {quote_value(part)}; save it anew") from error
 
 
-def _put_chapter(sheet: Sheet, markup: str, title: str) -> None:
+def _put_chapter(sheet: TextBuilder, markup: str, title: str) -> None:
     """Add a chapter below the title of the book, which many chapters have again."""
     text, blocks = read_html(markup.replace("\x00", "\ufffd"))
     kept = [one for one in blocks if one.kind != "heading" or one.title.casefold() != title.casefold()]

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
 
-from holdfast.errors import AccessError, InputError, shown
+from holdfast.errors import AccessError, InputError, quote_value
 from holdfast.server.access import Caller
 from holdfast.server.limits import Refused
 from holdfast.types import CONTROLS
@@ -30,7 +30,7 @@ _MOST_SIGNED_IN = 1_000
 _LONGEST_FORM = 65_536
 
 
-class SignedIn:
+class SignInCookies:
     """Who has shown a token: a browser keeps a random key for it, never the token. Ends with the server."""
 
     def __init__(self) -> None:
@@ -68,14 +68,14 @@ class SignedIn:
         site = request.headers.get("sec-fetch-site", "same-origin")
         if not host or urlsplit(origin).netloc != host or site != "same-origin":
             raise Refused(
-                AccessError(f"this form was sent by {shown(origin or site)}; send it from our own page"), 403
+                AccessError(f"this form was sent by {quote_value(origin or site)}; send it from our own page"), 403
             )
         if not hmac.compare_digest(form.get("proof", "").encode(), self.proof(request).encode()):
             raise Refused(AccessError("this form is of an older page; go back, load it again, and repeat"), 403)
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class PageRequest:
     """One look at one page: by whom, at whose memory, with which arguments."""
 
     caller: Caller
@@ -86,7 +86,7 @@ class Visit:
     proof: str
 
     @classmethod
-    def of(cls, request: Request, caller: Caller, user: str, proof: str, given: Mapping[str, str]) -> Visit:
+    def of(cls, request: Request, caller: Caller, user: str, proof: str, given: Mapping[str, str]) -> PageRequest:
         """Return what a request asks for, held to what the caller may see.
 
         Raises:
@@ -95,7 +95,7 @@ class Visit:
         asked_tenant, asked_user = given.get("tenant") or None, given.get("user") or None
         for name, own, asked in (("tenant", caller.tenant, asked_tenant), ("user", caller.user, asked_user)):
             if own is not None and asked not in (None, own):
-                raise AccessError(f"this token does not open {name} {shown(asked)}; leave {name} out")
+                raise AccessError(f"this token does not open {name} {quote_value(asked)}; leave {name} out")
         tenant = caller.tenant or asked_tenant
         return cls(caller, request.url.path, given, caller.user or asked_user or user, tenant, proof)
 
@@ -129,7 +129,7 @@ class Visit:
         if found is None:
             return default
         if not (found.isascii() and found.isdigit() and len(found) <= len(str(most)) and int(found) <= most):
-            raise InputError(f"{name} = {shown(found)} is not a whole number up to {most:,}; give one")
+            raise InputError(f"{name} = {quote_value(found)} is not a whole number up to {most:,}; give one")
         return int(found)
 
     def flag(self, name: str) -> bool:
@@ -157,7 +157,7 @@ def read_form(body: bytes) -> dict[str, str]:
         raise Refused(InputError(f"the form cannot be read: {error}; send it from our own page"), 400) from error
 
 
-def own_path(path: str) -> str:
+def local_path(path: str) -> str:
     """Return a path of this server to go to; anything else leads to the first page."""
     inside = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if inside else "/"

@@ -18,15 +18,24 @@ from holdfast import __version__
 from holdfast.arguments import find_zone
 from holdfast.errors import AccessError, BudgetError, HoldfastError, InputError, NotFoundError
 from holdfast.memory import Memory
-from holdfast.server.access import Caller, answer_for, refuse_shared
+from holdfast.server.access import Caller, answer_for, authorise
 from holdfast.server.inspector import views
 from holdfast.server.inspector.charts import chart_lineage, chart_time
-from holdfast.server.inspector.pages import COOKIE, SAFETY, SignedIn, Visit, draw, own_path, read_form, static_files
+from holdfast.server.inspector.pages import (
+    COOKIE,
+    SAFETY,
+    PageRequest,
+    SignInCookies,
+    draw,
+    local_path,
+    read_form,
+    static_files,
+)
 from holdfast.server.limits import BOUNDS, Refused, ServerSettings, read_body
 from holdfast.settings import PROFILES
 from holdfast.types import Unit
 from holdfast.types.contexts import Context
-from holdfast.why import who
+from holdfast.why import speaker_name
 
 T = TypeVar("T")
 # As much as a person looks through; the next page has the next ones.
@@ -89,7 +98,7 @@ class Site:
     """The pages of one server."""
 
     def __init__(self, host: Host) -> None:
-        self._host, self._memory, self._signed_in = host, host.memory, SignedIn()
+        self._host, self._memory, self._signed_in = host, host.memory, SignInCookies()
         self._zone = find_zone(host.memory.settings, None) or UTC
         self._first_user = host.settings.user or host.memory.settings.store.user
 
@@ -111,14 +120,14 @@ class Site:
 
     # --------------------------------------------------------------------------------------------------- answering
 
-    async def _show(self, make: Callable[[Visit], PageContent], request: Request) -> Response:
+    async def _show(self, make: Callable[[PageRequest], PageContent], request: Request) -> Response:
         request.scope["holdfast.route"] = f"page {request.url.path}"
         return await self._answer(request, make, dict(request.query_params))
 
     async def _answer(
         self,
         request: Request,
-        make: Callable[[Visit], PageContent],
+        make: Callable[[PageRequest], PageContent],
         given: Mapping[str, str],
         form: Mapping[str, str] = {},
     ) -> Response:
@@ -129,7 +138,7 @@ class Site:
             self._host.take(caller.name)
             if request.method == "POST":
                 self._signed_in.refuse_foreign(request, form)
-            visit = Visit.of(request, caller, self._first_user, self._signed_in.proof(request), given)
+            visit = PageRequest.of(request, caller, self._first_user, self._signed_in.proof(request), given)
             return await asyncio.shield(self._host.work(partial(self._draw, make, visit)))
         except Refused as refused:
             return self._tell(request, visit, refused.error, refused.status, refused.headers)
@@ -147,16 +156,16 @@ class Site:
         except AccessError as error:
             raise Refused(error, 401) from error
 
-    def _draw(self, make: Callable[[Visit], PageContent], visit: Visit) -> Response:
+    def _draw(self, make: Callable[[PageRequest], PageContent], visit: PageRequest) -> Response:
         answer_for(visit.caller)
         return self._response(make(visit), visit)
 
-    def _response(self, page: PageContent, visit: Visit | None, headers: Mapping[str, str] = {}) -> Response:
+    def _response(self, page: PageContent, visit: PageRequest | None, headers: Mapping[str, str] = {}) -> Response:
         values = {
             "title": page.title, "pages": _PAGES, "current": page.template, "visit": visit, "zone": self._zone,
             "version": __version__, "write": self._host.settings.write, "guarded": self._host.asks_for_tokens(),
-            "day": partial(views.day, zone=self._zone), "clock": partial(views.clock, zone=self._zone), "who": who,
-            "url": visit.address if visit is not None else lambda path: path,
+            "day": partial(views.day, zone=self._zone), "clock": partial(views.clock, zone=self._zone),
+            "who": speaker_name, "url": visit.address if visit is not None else lambda path: path,
         }  # fmt: skip
         body = draw(page.template, {**values, **page.values})
         return HTMLResponse(body, page.status, {"Cache-Control": "no-store", **SAFETY, **headers})
@@ -164,7 +173,7 @@ class Site:
     def _tell(
         self,
         request: Request,
-        visit: Visit | None,
+        visit: PageRequest | None,
         error: HoldfastError,
         status: int,
         headers: Mapping[str, str] = {},
@@ -203,7 +212,7 @@ class Site:
             self._signed_in.refuse_foreign(request, form)
         except Refused as refused:
             return self._tell(request, None, refused.error, refused.status, refused.headers)
-        path = own_path(form.get("next", "/"))
+        path = local_path(form.get("next", "/"))
         if not self._host.asks_for_tokens():
             return RedirectResponse(path, 303, SAFETY)
         token = form.get("token", "").strip()
@@ -217,7 +226,7 @@ class Site:
         return answer
 
     def _sign_in_page(self, request: Request, path: str, problem: str) -> PageContent:
-        values = {"next": own_path(path), "problem": problem, "proof": self._signed_in.proof(request)}
+        values = {"next": local_path(path), "problem": problem, "proof": self._signed_in.proof(request)}
         return PageContent("sign_in", "Sign in", values, 401)
 
     async def _sign_out(self, request: Request) -> Response:
@@ -234,7 +243,7 @@ class Site:
 
     # ------------------------------------------------------------------------------------------------------ reading
 
-    def _recall(self, visit: Visit) -> PageContent:
+    def _recall(self, visit: PageRequest) -> PageContent:
         question, session = visit.text("q"), visit.text("session")
         limit, profile = max(visit.number("limit", _HITS, _MOST_HITS), 1), visit.text("profile") or "hybrid"
         asked = {
@@ -257,13 +266,13 @@ class Site:
         values |= {"answer": answer, "texts": self._texts(visit, answer.mentioned)}
         return PageContent("recall", question, values | ({} if answer.hits else self._overview(visit)))
 
-    def _overview(self, visit: Visit) -> dict[str, Any]:
+    def _overview(self, visit: PageRequest) -> dict[str, Any]:
         """Return how much there is, for a page that has nothing else to show."""
         own = self._memory.users(**visit.owner)
         others = views.list_users(self._memory, visit.tenant) if not own and visit.caller.user is None else ()
         return {"own": own[0] if own else None, "users": others}
 
-    def _texts(self, visit: Visit, ids: Iterable[str]) -> dict[str, str]:
+    def _texts(self, visit: PageRequest, ids: Iterable[str]) -> dict[str, str]:
         """Return the words of some units, one by one: that is quicker than a filter, which looks at all."""
         found = {}
         for unit_id in dict.fromkeys(ids):
@@ -271,7 +280,7 @@ class Site:
                 found[unit_id] = self._memory.get(unit_id, **visit.owner).text
         return found
 
-    def _context(self, visit: Visit) -> PageContent:
+    def _context(self, visit: PageRequest) -> PageContent:
         question, session = visit.text("q"), visit.text("session")
         usual = self._memory.settings.assembly.budget
         budget, compared = visit.number("budget", 0, _MOST_BUDGET), visit.number("compare", 0, _MOST_BUDGET)
@@ -295,7 +304,7 @@ class Site:
         values["slider"] |= {"most": max(most, context.budget), "least": min(_LEAST_BUDGET, context.budget)}
         return PageContent("context", question, values | {"made": views.view_context(context, before)})
 
-    def _timeline(self, visit: Visit) -> PageContent:
+    def _timeline(self, visit: PageRequest) -> PageContent:
         name = visit.text("session")
         if name is None:
             found = views.list_sessions(self._memory, visit.owner)
@@ -320,7 +329,10 @@ class Site:
             raise NotFoundError(f"user {visit.user!r} has nothing in session {name!r}; /timeline names the sessions")
         standing = _standing_for(summaries, {turn.id for turn in turns})
         chart = chart_lineage(
-            [(one.id, f"{who(one)}, {views.clock(one.event_time, self._zone)}", one.author) for one in turns],
+            [
+                (one.id, f"{speaker_name(one)}, {views.clock(one.event_time, self._zone)}", one.author)
+                for one in turns
+            ],
             {one.id: ("summary", one.lineage.sources) for one in standing if one.lineage is not None},
         )
         values = {
@@ -329,13 +341,13 @@ class Site:
         }  # fmt: skip
         return PageContent("session", name, values)
 
-    def _expand(self, visit: Visit) -> PageContent:
+    def _expand(self, visit: PageRequest) -> PageContent:
         unit = self._memory.get(visit.needed("id"), **visit.owner)
         return PageContent(
             "expand", "Turns of a summary", {"unit": unit, "turns": self._memory.expand(unit.id, **visit.owner)}
         )
 
-    def _unit(self, visit: Visit) -> PageContent:
+    def _unit(self, visit: PageRequest) -> PageContent:
         unit = self._memory.get(visit.needed("id"), **visit.owner)
         question = visit.text("q")
         why = None
@@ -355,7 +367,7 @@ class Site:
         }  # fmt: skip
         return PageContent("unit", f"Unit {unit.id}", values)
 
-    def _facts(self, visit: Visit) -> PageContent:
+    def _facts(self, visit: PageRequest) -> PageContent:
         subject, relation = visit.text("subject"), visit.text("relation")
         everything = visit.flag("all")
         table = self._memory.facts(**visit.owner, subject=subject, relation=relation, current_only=not everything)
@@ -366,7 +378,7 @@ class Site:
         }  # fmt: skip
         return PageContent("facts", "Facts", values)
 
-    def _documents(self, visit: Visit) -> PageContent:
+    def _documents(self, visit: PageRequest) -> PageContent:
         name = visit.text("name")
         if name is None:
             documents = views.list_documents(self._memory, visit.owner)
@@ -379,7 +391,7 @@ class Site:
         }  # fmt: skip
         return PageContent("documents", name, values)
 
-    def _status(self, visit: Visit) -> PageContent:
+    def _status(self, visit: PageRequest) -> PageContent:
         stats = self._memory.stats(**visit.owner, whole=visit.caller.tenant is None)
         timings = [
             (route, _timing(counts))
@@ -392,7 +404,7 @@ class Site:
 
     # --------------------------------------------------------------------------------------------------- forgetting
 
-    def _plan_forgetting(self, visit: Visit) -> PageContent:
+    def _plan_forgetting(self, visit: PageRequest) -> PageContent:
         """Show what would be erased: nothing is, until a form of that page says so."""
         wanted = self._wanted(visit)
         self._refuse_shared(visit, wanted)
@@ -407,17 +419,17 @@ class Site:
             return self._tell(request, None, refused.error, refused.status, refused.headers)
         return await self._answer(request, self._erase, form, form)
 
-    def _erase(self, visit: Visit) -> PageContent:
+    def _erase(self, visit: PageRequest) -> PageContent:
         wanted = self._wanted(visit)
         self._refuse_shared(visit, wanted)
         done = self._memory.forget(**visit.owner, **wanted)
         return PageContent("forget", "Forgotten", {"planned": None, "done": done, "wanted": wanted})
 
-    def _refuse_shared(self, visit: Visit, wanted: Mapping[str, Any]) -> None:
+    def _refuse_shared(self, visit: PageRequest, wanted: Mapping[str, Any]) -> None:
         if visit.caller.user is not None:
-            refuse_shared(self._memory, "forget", {**visit.owner, **wanted})
+            authorise(self._memory, "forget", {**visit.owner, **wanted})
 
-    def _wanted(self, visit: Visit) -> dict[str, Any]:
+    def _wanted(self, visit: PageRequest) -> dict[str, Any]:
         """Return what is to be forgotten.
 
         Raises:

@@ -12,36 +12,36 @@ from typing import Any, Literal
 
 from holdfast.documents.markdown import partition
 from holdfast.documents.parser import read_source, source_units
-from holdfast.errors import NotFoundError, shown
+from holdfast.errors import NotFoundError, quote_value
 from holdfast.memory import Memory
 from holdfast.server.inspector.charts import SMALLEST_PART, BarSegment, colour_of, share, stack
 from holdfast.settings import Settings
-from holdfast.store.contract import look
+from holdfast.store.contract import read_once
 from holdfast.text.facts import sentences_of
 from holdfast.types import (
     Contribution,
     Document,
-    Dropped,
+    DroppedCandidate,
     Hit,
     KnownFact,
-    Listed,
+    NameCount,
     SearchResult,
     Trace,
     Unit,
     View,
     Why,
 )
-from holdfast.types.contexts import Context, ContextSection, Item, LeftOut
+from holdfast.types.contexts import Context, ContextSection, Item, OmittedItem
 from holdfast.why import (
     PLAIN_NAMES,
-    as_typed,
     branches,
-    essence,
     formula,
     number,
     parts_of,
     plain_name,
+    simplify,
     terms_of,
+    typed_forms,
     typed_words,
 )
 
@@ -132,7 +132,7 @@ class ScoreView:
 def view_score(score: Contribution, unit: Unit, typed: Mapping[str, str]) -> ScoreView:
     """Return a score with everything it is made of."""
     parts = [(part, plain_name(part, unit)) for part in parts_of(score)]
-    words = as_typed(dict.fromkeys(terms_of(score)), typed)
+    words = typed_forms(dict.fromkeys(terms_of(score)), typed)
     shown = tuple(
         PartView(
             colour_of(part.name) if part.value > 0 else "taken", label, _signed(part.value, change=part.change),
@@ -143,7 +143,7 @@ def view_score(score: Contribution, unit: Unit, typed: Mapping[str, str]) -> Sco
     )  # fmt: skip
     tree = tuple(
         Branch(min(depth, _DEEPEST), node.name, number(node.value), formula(node) if node.parts else "")
-        for depth, node in branches(essence(score))
+        for depth, node in branches(simplify(score))
     )
     return ScoreView(score.value, shown, stack(parts), tree)
 
@@ -181,7 +181,7 @@ class CutView:
     label: str
     note: str
     count: int
-    nearest: tuple[Dropped, ...]
+    nearest: tuple[DroppedCandidate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def view_recall(result: SearchResult, context: Context | None) -> RecallView:
     present = {part.colour for one in hits for part in one.score.parts}
     legend = ((colour, label) for colour, label in _LEGEND.items() if colour in present)
     return RecallView(
-        hits, tuple(legend), as_typed(trace.query.terms, typed), trace.refused, result.warnings,
+        hits, tuple(legend), typed_forms(trace.query.terms, typed), trace.refused, result.warnings,
         _strategies(trace, len(hits)), _passes(context), _cuts(trace),
         len(trace.candidates), sum(one.duration_ms for one in trace.results),
     )  # fmt: skip
@@ -293,7 +293,7 @@ class ContextView:
     context: Context
     bar: tuple[BarSegment, ...]
     sections: tuple[SectionView, ...]
-    left_out: tuple[tuple[LeftOut, str, str], ...]
+    left_out: tuple[tuple[OmittedItem, str, str], ...]
     ways: Mapping[str, str]
     comes: Mapping[str, str]
     goes: Mapping[str, str]
@@ -419,8 +419,8 @@ def view_why(why: Why, question: str) -> WhyView:
     typed = typed_words(question)
     standings = []
     for one in why.standings:
-        matched = as_typed(one.matched, typed)
-        missing = tuple(word for word in as_typed(one.missing, typed) if word not in matched)
+        matched = typed_forms(one.matched, typed)
+        missing = tuple(word for word in typed_forms(one.missing, typed) if word not in matched)
         rank = f"rank {one.rank:,} of {one.found:,}" if one.rank else f"not among its {one.found:,}"
         standings.append((PLAIN_NAMES.get(one.strategy_id, one.strategy_id), rank, matched, missing))
     score = view_score(why.contributions, why.unit, typed) if why.contributions is not None else None
@@ -463,12 +463,12 @@ MOST_USERS = 20
 _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def list_sessions(memory: Memory, owner: OwnerArguments) -> tuple[Listed, ...]:
+def list_sessions(memory: Memory, owner: OwnerArguments) -> tuple[NameCount, ...]:
     """Return the newest sessions of an owner."""
     return memory.sessions(**owner, limit=MOST_LISTED)
 
 
-def list_users(memory: Memory, tenant: str | None) -> tuple[Listed, ...]:
+def list_users(memory: Memory, tenant: str | None) -> tuple[NameCount, ...]:
     """Return who has something here."""
     return memory.users(tenant=tenant, limit=MOST_USERS)
 
@@ -493,7 +493,7 @@ class DocumentBlock:
     unit_id: str = ""
 
 
-def list_documents(memory: Memory, owner: OwnerArguments) -> tuple[Listed, ...]:
+def list_documents(memory: Memory, owner: OwnerArguments) -> tuple[NameCount, ...]:
     """Return the newest documents of an owner and of everyone."""
     return memory.documents(**owner, limit=MOST_LISTED)
 
@@ -506,10 +506,10 @@ def read_blocks(
     Raises:
         NotFoundError: the owner has no such document.
     """
-    kept = look(memory.store, _view(memory, owner), lambda reading: reading.documents(name=name))
+    kept = read_once(memory.store, _view(memory, owner), lambda reading: reading.documents(name=name))
     found = next((one for one in kept if (one.user is None) == shared), None)
     if found is None:
-        raise NotFoundError(f"there is no document {shown(name)}; /documents names them")
+        raise NotFoundError(f"there is no document {quote_value(name)}; /documents names them")
     blocks = _core_blocks(found, memory.settings) if found.core else _knowledge_blocks(found, memory.settings)
     return found, [*blocks]
 

@@ -21,16 +21,16 @@ from typing import Any, Self
 import psycopg
 from psycopg import sql
 
-from holdfast.errors import QuotaError, shown
-from holdfast.store.contract import Derivation, Mark, Restoration
+from holdfast.errors import QuotaError, quote_value
+from holdfast.store.contract import Derivation, Restoration, Update
 from holdfast.store.copying import WriteBatch
-from holdfast.store.postgres.connections import SCHEMA, Half, connect, register, translated
-from holdfast.store.postgres.index_rows import entry_of, facts_of, names_of, postings_of, symbols_of
+from holdfast.store.postgres.connections import SCHEMA, Half, connect, register, translate_driver_errors
+from holdfast.store.postgres.index_rows import facts_of, index_row, names_of, postings_of, symbols_of
 from holdfast.store.postgres.maintenance import build_vector_indexes
 from holdfast.store.postgres.postgres_database import PostgresDatabase, repeated
 from holdfast.store.postgres.schema import TABLES
 from holdfast.store.rows import GLOBAL, columns, gate_text
-from holdfast.types import Kept, Written, iso
+from holdfast.types import StoredUnit, WriteResult, iso
 
 # Making the indexes anew costs about as much as writing so many units into them.
 WORTH_IT = 5_000
@@ -77,7 +77,7 @@ class Batch:
 
     tenant: str
     space: tuple[str, int] | None
-    units: tuple[tuple[int, Kept], ...]
+    units: tuple[tuple[int, StoredUnit], ...]
 
 
 @contextmanager
@@ -104,19 +104,19 @@ class _Loading:
         self._crew = crew
         self._room: dict[str, int | None] = {}  # how many units a tenant may still get; None for any number
 
-    def write(self, marks: Sequence[Mark]) -> list[Written | None]:
+    def write(self, marks: Sequence[Update]) -> list[WriteResult | None]:
         """Write marks; see `Store.mark`. What is written is there when the loading ends."""
         places: dict[str, list[int]] = {}
         for place, one in enumerate(marks):
             places.setdefault(one.kept.unit.tenant if isinstance(one, Restoration) else "", []).append(place)
-        written: list[Written | None] = [None] * len(marks)
+        written: list[WriteResult | None] = [None] * len(marks)
         for tenant, mine in places.items():
             some = [marks[place] for place in mine]
             for place, done in zip(mine, self._write_tenant(tenant, some), strict=True):
                 written[place] = done
         return written
 
-    def _write_tenant(self, tenant: str, marks: Sequence[Mark]) -> list[Written | None]:
+    def _write_tenant(self, tenant: str, marks: Sequence[Update]) -> list[WriteResult | None]:
         kept = [one.kept for one in marks if isinstance(one, Restoration)]
         if not kept:
             return self._mark(marks)
@@ -129,15 +129,15 @@ class _Loading:
         self._crew.send(Batch(tenant, space, tuple(zip(keys, unknown, strict=True))))
         old = [one for one in kept if (one.unit.user, one.unit.id) in known]
         changed = [one for one in old if known[one.unit.user, one.unit.id] != _state(one)]
-        done: dict[int, Written | None] = {
-            id(one): Written(one.unit.id, "added", one.unit.version) for one in unknown
+        done: dict[int, WriteResult | None] = {
+            id(one): WriteResult(one.unit.id, "added", one.unit.version) for one in unknown
         }
-        done |= {id(one): Written(one.unit.id, "duplicate", one.unit.version) for one in old}
+        done |= {id(one): WriteResult(one.unit.id, "duplicate", one.unit.version) for one in old}
         if changed:
             done |= zip(map(id, changed), self._mark([Restoration(one) for one in changed]), strict=True)
         return [done[id(one)] for one in kept]
 
-    def _known(self, kept: Sequence[Kept]) -> dict[tuple[str | None, str], tuple[Any, ...]]:
+    def _known(self, kept: Sequence[StoredUnit]) -> dict[tuple[str | None, str], tuple[Any, ...]]:
         """Return the units that are there already, with what tells whether they are the same."""
         users: dict[str, list[str]] = {}
         for one in kept:
@@ -158,13 +158,14 @@ class _Loading:
             return
         if count > room:
             raise QuotaError(
-                f"the tenant {shown(tenant)} may keep {room:,} units more, and {count:,} are to be loaded; raise its "
+                f"the tenant {quote_value(tenant)} may keep {room:,} units more, and {count:,} are to be loaded; "
+                "raise its "
                 "quota and load again"
             )
         self._room[tenant] = room - count
 
 
-def _state(kept: Kept) -> tuple[Any, ...]:
+def _state(kept: StoredUnit) -> tuple[Any, ...]:
     unit = kept.unit
     gate = None if unit.gate is None else gate_text(unit.gate)
     return columns(unit)["checksum"], unit.superseded_by, unit.covered_by, gate, unit.access_count
@@ -226,7 +227,7 @@ class _Hands:
         """Write a batch, whole."""
         rows = self._rows(batch)
         connection = self._connection or self._connect()
-        with translated(SCHEMA, writing=True), connection.transaction():
+        with translate_driver_errors(SCHEMA, writing=True), connection.transaction():
             for table, some in rows.items():
                 self._copy(connection, table, batch, some)
 
@@ -267,7 +268,7 @@ class _Hands:
             _add_truth(rows, key, kept, batch.space)
             unit, derivation = kept.unit, self._derivation
             analysis, user = derivation.analyse(unit), unit.user or GLOBAL
-            entry = entry_of(derivation, (key, rows["units"][-1][8], unit, analysis))
+            entry = index_row(derivation, (key, rows["units"][-1][8], unit, analysis))
             rows["entries"].append([entry["key" if name == "unit_key" else name] for name in _COLUMNS["entries"]])
             rows["postings"] += postings_of(entry)
             rows["names"] += names_of(key, user, analysis)
@@ -287,7 +288,7 @@ def _write_batch(batch: Batch) -> None:
     _hands[0].write(batch)
 
 
-def _add_truth(rows: CopyRows, key: int, kept: Kept, space: tuple[str, int] | None) -> None:
+def _add_truth(rows: CopyRows, key: int, kept: StoredUnit, space: tuple[str, int] | None) -> None:
     """Add what is not derived, as `restore` writes it."""
     unit = kept.unit
     row = columns(unit, kept.document) | repeated(unit) | {

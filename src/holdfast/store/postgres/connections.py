@@ -64,7 +64,7 @@ class Connections:
                 cursor = connection.execute(statement, values)
             except psycopg.OperationalError as error:
                 self.give_back(connection)
-                if not is_lost(error):
+                if not is_connection_lost(error):
                     raise
             except BaseException:
                 self.give_back(connection)
@@ -125,7 +125,7 @@ _TRANSLATION: dict[type[psycopg.Error], _Remedy] = {
 _UNREACHABLE = "the server cannot be reached, or went away; start it, or check the address"
 
 
-def is_lost(error: BaseException | None) -> bool:
+def is_connection_lost(error: BaseException | None) -> bool:
     """Return whether the connection is gone, and not just the statement refused."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
@@ -138,26 +138,26 @@ def is_lost(error: BaseException | None) -> bool:
     return error.sqlstate is None or isinstance(error, gone) or error.sqlstate.startswith("08")
 
 
-def is_worth_another_try(error: BaseException | None) -> bool:
+def is_retryable(error: BaseException | None) -> bool:
     """Return whether the same transaction would go through, had it come a moment later."""
     return isinstance(error, _AGAIN)
 
 
 @contextmanager
-def translated(place: str, *, writing: bool = False) -> Iterator[None]:
+def translate_driver_errors(place: str, *, writing: bool = False) -> Iterator[None]:
     """Turn the errors of a block into ours; of one transaction (`writing`) the message says what became of it."""
     try:
         yield
     except psycopg.Error as error:
-        raise explained(error, place, writing=writing) from error
+        raise explain_error(error, place, writing=writing) from error
 
 
-def explained(error: psycopg.Error, place: str, *, writing: bool = False) -> StoreError | ServerError:
+def explain_error(error: psycopg.Error, place: str, *, writing: bool = False) -> StoreError | ServerError:
     """Return an error of ours that says what happened, where, and what to do."""
     said = (error.diag.message_primary or str(error)).strip().splitlines()
     found = next((remedy for kind, remedy in _TRANSLATION.items() if isinstance(error, kind)), None)
     undone = "this write was undone; " if writing else ""
-    if found is None and is_lost(error):
+    if found is None and is_connection_lost(error):
         found, undone = (ServerError, _UNREACHABLE), "this write is not acknowledged; " if writing else ""
     kind, remedy = found or (StoreError, "run `holdfast doctor`")
     return kind(f"{place}: {undone}{remedy} (PostgreSQL: {said[0] if said else type(error).__name__})")
@@ -177,7 +177,7 @@ def connect(conninfo: str) -> psycopg.Connection[Any]:
     try:
         return psycopg.connect(conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS)
     except psycopg.OperationalError as error:
-        raise explained(_refusal(error), _shown(conninfo)) from error
+        raise explain_error(_refusal(error), _shown(conninfo)) from error
     except psycopg.ProgrammingError as error:
         raise StoreError(f"{_shown(conninfo)}: the address is not understood ({str(error).strip()})") from error
 

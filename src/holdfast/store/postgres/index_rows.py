@@ -16,7 +16,7 @@ import numpy as np
 from holdfast.store.contract import Derivation
 from holdfast.store.postgres.connections import Bits
 from holdfast.store.postgres.postgres_database import PostgresDatabase
-from holdfast.store.rows import GLOBAL, Fresh, microseconds, said_code, unit_of
+from holdfast.store.rows import GLOBAL, Fresh, author_code, microseconds, unit_of
 from holdfast.types import ROLES, Analysis, Unit
 
 # Postings are ordered by BM25's part for a field of this many words: the order holds, whatever is written later.
@@ -32,7 +32,7 @@ _UNITS, _FIELD, _TERM, _SPEAKER = "u", "f", "t", "s"
 _CALLED, _MENTIONED = "c", "m"
 
 
-def derive_changed(database: PostgresDatabase, derivation: Derivation, keys: Sequence[int], fresh: Fresh) -> None:
+def update_index_rows(database: PostgresDatabase, derivation: Derivation, keys: Sequence[int], fresh: Fresh) -> None:
     """Bring what is derived from some units of the bound tenant up to date; `fresh` spares analysing them again."""
     for start in range(0, len(keys), TOGETHER):
         some = keys[start : start + TOGETHER]
@@ -102,7 +102,7 @@ def change_counts(database: PostgresDatabase, counts: Counts) -> None:
 def _add(database: PostgresDatabase, derivation: Derivation, units: Sequence[Analysed], counts: Counts) -> None:
     if not units:
         return
-    entries = [entry_of(derivation, one) for one in units]
+    entries = [index_row(derivation, one) for one in units]
     for entry in entries:
         counts.update(_statistics(entry["user"], entry["agent"], entry["speaker"], entry["lengths"], entry["terms"]))
     database.run_many("insert_entry", entries)
@@ -128,7 +128,7 @@ def _columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, l
     return {name: [row[place] for row in listed] for place, name in enumerate(names)}
 
 
-def entry_of(derivation: Derivation, one: Analysed) -> dict[str, Any]:
+def index_row(derivation: Derivation, one: Analysed) -> dict[str, Any]:
     """Return the entry of a unit."""
     key, checksum, unit, analysis = one
     held = [(term, field, tf) for field, terms in enumerate(analysis.terms) for term, tf in Counter(terms).items()]
@@ -147,7 +147,7 @@ def entry_of(derivation: Derivation, one: Analysed) -> dict[str, Any]:
         "ends_us": moment if lineage is None else microseconds(lineage.ends),
         "decay_rate": None if lineage is None else lineage.decay_rate,
         "length": len(unit.text),
-        "said": said_code(unit),
+        "said": author_code(unit),
         "stating": analysis.stating,
         "anchor_density": analysis.anchor_density,
         "lengths": lengths,

@@ -18,17 +18,17 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from holdfast.errors import DamagedStoreError, InputError, NotFoundError, shown
+from holdfast.errors import DamagedStoreError, InputError, NotFoundError, quote_value
 from holdfast.store.contract import Derivation, Problem
 from holdfast.store.erasure import ERASED
 from holdfast.store.postgres.connections import SCHEMA
-from holdfast.store.postgres.index_rows import TOGETHER, derive_changed
+from holdfast.store.postgres.index_rows import TOGETHER, update_index_rows
 from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.schema import queries
 from holdfast.store.postgres.search import APPROXIMATE_FROM, vector_index_statements
 from holdfast.store.rows import GLOBAL, Fresh, unit_of
 from holdfast.types import Unit
-from holdfast.types.outcomes import Claimed, Progress
+from holdfast.types.outcomes import ClaimedUnits, Progress
 
 # What the index was derived with, and what stands there while it is derived again: then nobody opens the store.
 DERIVATION, _AGAIN = "derivation", "deriving again"
@@ -105,7 +105,7 @@ def _build(connection: psycopg.Connection[Any], statement: str, *, concurrently:
 # ------------------------------------------------------------------------------------------- deriving everything
 
 
-def derive_again(
+def rebuild_index(
     database: PostgresDatabase, derivation: Derivation, progress: Progress = lambda _done, _of: None
 ) -> int:
     """Derive what is searched from every unit; return how many there are. Interrupted, it is begun again.
@@ -138,7 +138,7 @@ def _derive_tenant(database: PostgresDatabase, derivation: Derivation, tenant: s
         with database.transaction(tenant, users):
             keys = [key for key, _ in found]
             database.run("forget_derivation", {"keys": json.dumps(keys)})
-            derive_changed(database, derivation, keys, Fresh())
+            update_index_rows(database, derivation, keys, Fresh())
         yield len(found)
 
 
@@ -157,7 +157,7 @@ def set_quota(database: PostgresDatabase, tenant: str, most: int | None) -> None
     with database.everywhere(writing=True) as connection:
         changed = connection.execute(database.statement("set_quota"), {"tenant": tenant, "most": most}).rowcount
     if not changed:
-        raise NotFoundError(f"there is no tenant {shown(tenant)}; it is known from its first write on")
+        raise NotFoundError(f"there is no tenant {quote_value(tenant)}; it is known from its first write on")
 
 
 # A store that is damaged all over needs no list of all its units.
@@ -187,7 +187,9 @@ def _problems(connection: psycopg.Connection[Any]) -> Iterator[Problem]:
         for (key,) in connection.execute(queries()[name]):
             yield Problem(f"the {what} of unit row {key} is not what the unit says", _REBUILD)
     for tenant, user, places in connection.execute(queries()["wrong_counts"]):
-        yield Problem(f"{places} counts of user {shown(user)} of tenant {shown(tenant)} are wrong", _REBUILD)
+        yield Problem(
+            f"{places} counts of user {quote_value(user)} of tenant {quote_value(tenant)} are wrong", _REBUILD
+        )
 
 
 def _stream(connection: psycopg.Connection[Any], name: str) -> Iterator[Any]:
@@ -203,13 +205,15 @@ _START: QueuePosition = ("", 0)
 
 
 @contextmanager
-def claimed(database: PostgresDatabase, space: str, most: int, after: QueuePosition | None) -> Iterator[Claimed]:
+def claim_pending(
+    database: PostgresDatabase, space: str, most: int, after: QueuePosition | None
+) -> Iterator[ClaimedUnits]:
     """Claim the first units behind a place that nobody has claimed."""
     with database.alone() as connection:
         rows = _lock(connection, after or _START, most)
         by_tenant = {tenant: [key for _, key in some] for tenant, some in groupby(rows, key=itemgetter(0))}
         found = {tenant: _read(database, space, tenant, keys) for tenant, keys in by_tenant.items()}
-        yield Claimed(tuple(unit for one in found.values() for unit in one.values()), rows[-1] if rows else None)
+        yield ClaimedUnits(tuple(unit for one in found.values() for unit in one.values()), rows[-1] if rows else None)
     for tenant, keys in by_tenant.items():
         _drop(database, tenant, keys)
 

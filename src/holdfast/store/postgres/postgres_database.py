@@ -15,16 +15,16 @@ import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from holdfast.errors import BusyStoreError, ClosedStoreError, NotFoundError, StoreError, shown
+from holdfast.errors import BusyStoreError, ClosedStoreError, NotFoundError, StoreError, quote_value
 from holdfast.settings import StoreSettings
 from holdfast.store.postgres.address import DatabaseAddress
 from holdfast.store.postgres.connections import (
     Connections,
     Half,
     connect,
-    explained,
-    is_worth_another_try,
-    translated,
+    explain_error,
+    is_retryable,
+    translate_driver_errors,
 )
 from holdfast.store.postgres.schema import APP_ROLE, queries
 from holdfast.store.rows import GLOBAL, UnitRow, columns, unit_of
@@ -115,7 +115,7 @@ class PostgresDatabase:
             try:
                 return work()
             except BusyStoreError as error:
-                if not tries_left or not is_worth_another_try(error.__cause__):
+                if not tries_left or not is_retryable(error.__cause__):
                     raise
         raise AssertionError
 
@@ -130,7 +130,7 @@ class PostgresDatabase:
         except psycopg.Error as error:
             opened = self._current()
             writing = opened is not None and opened.writing
-            raise explained(error, self.address.shown, writing=writing) from error
+            raise explain_error(error, self.address.shown, writing=writing) from error
         finally:
             opened, self._local.open = self._current(), None
             if opened is not None:
@@ -193,7 +193,7 @@ class PostgresDatabase:
         self._refuse_unusable()
         if self._current() is not None:
             raise StoreError("nothing of the whole store is asked inside a question; ask before or after it")
-        with translated(self.address.shown, writing=writing):
+        with translate_driver_errors(self.address.shown, writing=writing):
             connection, _ = self._connections.begin("BEGIN" if writing else _READING)
             try:
                 yield connection
@@ -205,7 +205,7 @@ class PostgresDatabase:
     def alone(self) -> Iterator[psycopg.Connection[Any]]:
         """Yield a connection of its own, outside of any transaction, with the rights of who opened the store."""
         self._refuse_unusable()
-        with connect(self.address.conninfo) as connection, translated(self.address.shown):
+        with connect(self.address.conninfo) as connection, translate_driver_errors(self.address.shown):
             connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{self.patience_ms}ms",))
             yield connection
 
@@ -256,7 +256,7 @@ class PostgresDatabase:
         if self._current() is not None:
             return self.run(name, values).fetchone()
         self._refuse_unusable()
-        with translated(self.address.shown):
+        with translate_driver_errors(self.address.shown):
             connection, cursor = self._connections.begin(queries()[name], values)
             try:
                 return cursor.fetchone()
@@ -298,7 +298,9 @@ class PostgresDatabase:
             row = self.find(view.tenant, user, unit_id)
             if row is not None and (view.agent is None or agent_matches(view, unit_of(row))):
                 return row
-        raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
+        raise NotFoundError(
+            f"there is no unit {quote_value(unit_id)} for user {quote_value(view.user)}; check id and owner"
+        )
 
     # --------------------------------------------------------------------------------------------- writing
 

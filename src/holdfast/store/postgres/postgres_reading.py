@@ -16,8 +16,8 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import DamagedStoreError, shown
-from holdfast.kernels.triples import Facts, JoinedFacts, SeenFacts, StatedFact, TripleKey
+from holdfast.errors import DamagedStoreError, quote_value
+from holdfast.kernels.triples import Facts, JoinedFacts, StatedFact, TripleKey, VisibleFacts
 from holdfast.store.contract import (
     HYPER_FIELDS,
     MISSING_FIELD,
@@ -43,20 +43,20 @@ from holdfast.store.postgres.connections import KeyArray
 from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.row_cache import (
     NOBODY,
-    Known,
-    KnownUnits,
-    Nobody,
-    PastUnits,
-    Space,
+    AsOfUnits,
+    CachedRow,
+    EmbeddingSpace,
+    MissingRow,
+    RowCache,
     Statistics,
-    find_past,
+    load_as_of,
 )
 from holdfast.store.postgres.search import Searcher
 from holdfast.store.postgres.view_sql import VisibleRows, compile_view
-from holdfast.store.rows import CALLED, GLOBAL, NAMING, TITLE_CHARS, UnitRow, listed, own_json, unit_of
-from holdfast.store.updates import read_all
-from holdfast.store.visibility import hidden_by, then_by
-from holdfast.types import Condition, Deadline, Document, Junction, Kept, Listed, Unit, View, iso
+from holdfast.store.rows import CALLED, GLOBAL, NAMING, TITLE_CHARS, UnitRow, copy_json, listed, unit_of
+from holdfast.store.updates import read_stored_all
+from holdfast.store.visibility import hidden_reason, state_as_of
+from holdfast.types import Condition, Deadline, Document, Junction, NameCount, StoredUnit, Unit, View, iso
 
 _CALLED, _MENTIONED = "c", "m"  # of the table `names`
 _BESIDE = 3  # columns of `units_beside` before those of the turn that it found
@@ -71,7 +71,7 @@ class PostgresReading:
         self._run = database.run
         self._derivation = derivation
         self._owner: dict[str, Any] = {"user": view.user, "agent": view.agent}
-        self._known = KnownUnits(view, database)
+        self._known = RowCache(view, database)
         self._statistics = Statistics(view, database)
         self._units: dict[str, Unit] = {}
         # The turns before and after a turn, as far as they were asked for; and units that are known to be visible.
@@ -83,14 +83,14 @@ class PostgresReading:
         return compile_view(self.view)
 
     @property
-    def _space(self) -> Space:
+    def _space(self) -> EmbeddingSpace:
         return self._statistics.space
 
     @cached_property
-    def _past(self) -> PastUnits | None:
+    def _past(self) -> AsOfUnits | None:
         if self.view.as_of is None:
             return None
-        return find_past(self.view, self._database, self._derivation, self._space.key)
+        return load_as_of(self.view, self._database, self._derivation, self._space.key)
 
     @cached_property
     def _searcher(self) -> Searcher:
@@ -150,7 +150,7 @@ class PostgresReading:
 
     # -------------------------------------------------------------------------------------------- evidence
 
-    def _find_known(self, ids: Sequence[str]) -> dict[str, Known]:
+    def _find_known(self, ids: Sequence[str]) -> dict[str, CachedRow]:
         """Return those of `ids` that are somewhere, each once: as they were, when the view looks back."""
         present = self._known.find(ids)
         if self._past is not None:
@@ -294,10 +294,10 @@ class PostgresReading:
             return "not found"
         unit = unit_of(row)
         if self.view.as_of is None:
-            return hidden_by(self.view, unit, row[3], row[5])
+            return hidden_reason(self.view, unit, row[3], row[5])
         if self._past is not None and unit.id in self._past.units:
             return None
-        return hidden_by(self.view, unit, *then_by(then[row[0]]))
+        return hidden_reason(self.view, unit, *state_as_of(then[row[0]]))
 
     # ---------------------------------------------------------------------------------------------- units
 
@@ -312,7 +312,7 @@ class PostgresReading:
         missing = [unit_id for unit_id in dict.fromkeys(ids) if unit_id not in self._units and unit_id not in past]
         self._units |= {unit_id: unit_of(row) for unit_id, row in self._rows(missing).items()} if missing else {}
         found = ((unit_id, past.get(unit_id) or self._units.get(unit_id)) for unit_id in ids)
-        return {unit_id: own_json(unit) for unit_id, unit in found if unit is not None}
+        return {unit_id: copy_json(unit) for unit_id, unit in found if unit is not None}
 
     def scan(self, *, order: Order, limit: int | None) -> Iterator[Unit]:
         """See `Reading.scan`."""
@@ -325,7 +325,7 @@ class PostgresReading:
         rows = self._database.execute(statement, {**visible.values, "most": limit}).fetchall()
         past = None
         if view.as_of is not None:
-            past = self._past if view is self.view else find_past(view, self._database, self._derivation, None)
+            past = self._past if view is self.view else load_as_of(view, self._database, self._derivation, None)
         if past is None:
             return map(unit_of, rows)
         found = sorted((*map(unit_of, rows), *past.units.values()), key=lambda unit: unit.moment)
@@ -371,10 +371,10 @@ class PostgresReading:
     @overload
     def names(self, kind: Literal["speaker"]) -> tuple[str, ...]: ...
     @overload
-    def names(self, kind: ListedKind, limit: int | None = None) -> tuple[Listed, ...]: ...
+    def names(self, kind: ListedKind, limit: int | None = None) -> tuple[NameCount, ...]: ...
     def names(
         self, kind: Literal["speaker"] | ListedKind, limit: int | None = None
-    ) -> tuple[str, ...] | tuple[Listed, ...]:
+    ) -> tuple[str, ...] | tuple[NameCount, ...]:
         """See `Reading.names`."""
         if kind == "speaker":
             past = () if self._past is None else self._past.shard.speakers
@@ -382,9 +382,9 @@ class PostgresReading:
         asked = {"user": self.view.user, "most": limit, "words": TITLE_CHARS}
         return tuple(map(listed, self._run(f"list_owned_{kind}s", asked)))
 
-    def kept(self, *, whole: bool = False) -> Iterator[Document | Kept]:
+    def kept(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
         """See `Reading.kept`."""
-        return read_all(self._run, self.view, whole=whole)
+        return read_stored_all(self._run, self.view, whole=whole)
 
     def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[Document]:
         """See `Reading.documents`."""
@@ -392,7 +392,7 @@ class PostgresReading:
         here, found = self._database.address.shown, []
         for user, called, path, is_core, body, checksum, given_to in self._run("documents_of_owner", asked):
             if bodies and zlib.crc32(body) != checksum:
-                raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
+                raise DamagedStoreError(f"the document {quote_value(called)} fails its checksum; ingest it again")
             found.append(
                 Document(self.view.tenant, user or None, called, body, path, bool(is_core), given_to == here)
             )
@@ -418,18 +418,18 @@ def _objects(values: Iterable[object]) -> NDArray[Any]:
     return np.array([*values], dtype=object)
 
 
-def _column(rows: Sequence[Known | Nobody], name: str) -> NDArray[Any]:
+def _column(rows: Sequence[CachedRow | MissingRow], name: str) -> NDArray[Any]:
     """Return one thing that is known of some units; None as a number is NaN."""
     return np.array([*map(attrgetter(name), rows)], dtype=_NUMBERS.get(name, object))
 
 
 def find_facts(
-    database: PostgresDatabase, visible: VisibleRows, tokens: Callable[[str], Collection[str]], past: PastUnits | None
+    database: PostgresDatabase, visible: VisibleRows, tokens: Callable[[str], Collection[str]], past: AsOfUnits | None
 ) -> Facts:
     """Return what the visible units state, those of the past among them."""
     users = [*dict.fromkeys((visible.values["user"], GLOBAL))]
     tables = _FactTables(database, visible, users, [] if past is None else sorted(past.symbols))
-    parts: list[SeenFacts] = [] if past is None else [past.shard.facts_among(past.eligible)]
+    parts: list[VisibleFacts] = [] if past is None else [past.shard.facts_among(past.eligible)]
     return JoinedFacts([*parts, *(_OwnerFacts(tables, user) for user in users)], tokens)
 
 
@@ -468,7 +468,7 @@ class _FactTables:
         return self.touched[place]
 
 
-class _OwnerFacts(SeenFacts):
+class _OwnerFacts(VisibleFacts):
     """The facts of one owner; it answers as `SeenFacts` does."""
 
     def __init__(self, tables: _FactTables, user: str) -> None:

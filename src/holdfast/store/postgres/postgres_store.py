@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import BusyStoreError, EmbeddingSpaceError, QuotaError, ReadOnlyStoreError, StoreError, shown
+from holdfast.errors import (
+    BusyStoreError,
+    EmbeddingSpaceError,
+    QuotaError,
+    ReadOnlyStoreError,
+    StoreError,
+    quote_value,
+)
 from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import (
@@ -27,7 +34,6 @@ from holdfast.store.contract import (
     Derivation,
     DocumentChange,
     DocumentRemoval,
-    Mark,
     Problem,
     Promotion,
     Reading,
@@ -35,32 +41,33 @@ from holdfast.store.contract import (
     Restoration,
     SpaceChange,
     Supersession,
+    Update,
 )
 from holdfast.store.copying import WriteBatch
 from holdfast.store.postgres import bulk
 from holdfast.store.postgres.address import read_address
 from holdfast.store.postgres.connections import Half
-from holdfast.store.postgres.index_rows import derive_changed
+from holdfast.store.postgres.index_rows import update_index_rows
 from holdfast.store.postgres.maintenance import (
     DERIVATION,
     QueuePosition,
     build_vector_indexes,
-    claimed,
-    derive_again,
+    claim_pending,
     fingerprint_of,
     problems_in,
+    rebuild_index,
     set_quota,
 )
 from holdfast.store.postgres.postgres_database import EVERYONE, PostgresDatabase, lock_number
 from holdfast.store.postgres.postgres_reading import PostgresReading
-from holdfast.store.postgres.schema import TABLES, bring_up_to_date, migrations, scratch_database
+from holdfast.store.postgres.schema import TABLES, migrate_schema, migrations, temporary_database
 from holdfast.store.postgres.search import APPROXIMATE_FROM
-from holdfast.store.postgres.table_rewrite import Copies, PostgresEraser
+from holdfast.store.postgres.table_rewrite import Backups, PostgresEraser
 from holdfast.store.rows import GLOBAL, SPACE, unit_of
-from holdfast.store.updates import Marker
+from holdfast.store.updates import UpdateWriter
 from holdfast.store.writing import Writer
-from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
-from holdfast.types.outcomes import Claimed
+from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, WriteResult, from_iso
+from holdfast.types.outcomes import ClaimedUnits
 
 Owners = Mapping[str, set[str]]  # tenant → users
 
@@ -88,7 +95,7 @@ class PostgresStore:
             ServerError: it cannot be reached.
         """
         address = read_address(location)
-        replica = bring_up_to_date(address)
+        replica = migrate_schema(address)
         store = cls(PostgresDatabase(address, settings), derivation, replica=replica)
         try:
             store._agree_on_derivation(mending=mending)
@@ -100,7 +107,7 @@ class PostgresStore:
     @staticmethod
     def temporary(location: str) -> AbstractContextManager[str]:
         """Return a database beside the one of an address, empty and gone afterwards: its own address."""
-        return scratch_database(location)
+        return temporary_database(location)
 
     def _agree_on_derivation(self, *, mending: bool) -> None:
         """Refuse a store whose index was derived in another way: half of it would be found by other words."""
@@ -145,7 +152,7 @@ class PostgresStore:
     # ------------------------------------------------------------------------------------------- writing
 
     @contextmanager
-    def _write(self, owners: Owners) -> Iterator[Marker]:
+    def _write(self, owners: Owners) -> Iterator[UpdateWriter]:
         """Run a block as one transaction, and derive what is searched from all that it changed."""
         if self._replica:
             raise ReadOnlyStoreError(
@@ -156,14 +163,14 @@ class PostgresStore:
             for tenant in tenants[1:]:
                 self._database.lock(tenant, sorted(owners[tenant]))
             self._database.bind(tenants[0])
-            marker = Marker(self._database, lambda: self._database.address.shown)
+            marker = UpdateWriter(self._database, lambda: self._database.address.shown)
             yield marker
             for tenant, _, key, before, after in marker.promoted:
                 self._database.bind(tenant)
                 self._database.run("promote_entry", {"key": key, "before": before, "after": after})
             for tenant, keys in self._database.take_changes().items():
                 self._database.bind(tenant)
-                derive_changed(self._database, self._derivation, keys, marker.fresh)
+                update_index_rows(self._database, self._derivation, keys, marker.fresh)
                 self._refuse_beyond_quota(tenant)
 
     def _refuse_beyond_quota(self, tenant: str) -> None:
@@ -174,20 +181,20 @@ class PostgresStore:
         row = self._database.run("tenant_room").fetchone()
         if row is not None and row[1] > row[0]:
             raise QuotaError(
-                f"the tenant {shown(tenant)} may keep {row[0]:,} units, and would have {row[1]:,}; nothing was "
+                f"the tenant {quote_value(tenant)} may keep {row[0]:,} units, and would have {row[1]:,}; nothing was "
                 "written: forget some, or raise its quota"
             )
 
-    def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[Written]:
+    def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[WriteResult]:
         """See `Store.put`."""
         owners: dict[str, set[str]] = {}
         for draft in drafts:
             owners.setdefault(draft.unit.tenant, set()).add(draft.unit.user or GLOBAL)
         return list(self._database.retry(partial(self._put, drafts, owners, retry_seconds)))
 
-    def _put(self, drafts: Sequence[Draft], owners: Owners, retry_seconds: float) -> list[Written]:
+    def _put(self, drafts: Sequence[Draft], owners: Owners, retry_seconds: float) -> list[WriteResult]:
         places = {tenant: [i for i, one in enumerate(drafts) if one.unit.tenant == tenant] for tenant in owners}
-        written: dict[int, Written] = {}
+        written: dict[int, WriteResult] = {}
         with self._write(owners) as marker:
             for tenant, mine in places.items():
                 self._database.bind(tenant)
@@ -205,7 +212,7 @@ class PostgresStore:
         done: Unit = self._database.retry(work)
         return done
 
-    def mark(self, marks: Sequence[Mark]) -> list[Written | None]:
+    def mark(self, marks: Sequence[Update]) -> list[WriteResult | None]:
         """See `Store.mark`."""
         if self._replica:  # a context that is read there is not counted
             marks = [one for one in marks if not isinstance(one, Access)]
@@ -221,13 +228,13 @@ class PostgresStore:
         if first := next((some for some in spaces if len(some) == 1), None):
             self._settle_space(first.pop())
 
-        def work() -> list[Written | None]:
+        def work() -> list[WriteResult | None]:
             with self._write(owners) as marker:
                 return [self._mark(marker, one) for one in marks]
 
         return list(self._database.retry(work))
 
-    def _mark(self, marker: Marker, mark: Mark) -> Written | None:
+    def _mark(self, marker: UpdateWriter, mark: Update) -> WriteResult | None:
         if isinstance(mark, SpaceChange):
             self._change_space(mark)
             return None
@@ -320,11 +327,13 @@ class PostgresStore:
             asked = {"space": space, "after": start, "limit": limit}
             return [unit_of(row) for row in connection.execute(self._database.statement(name), asked)]
 
-    def claim(self, space: str, most: int, after: QueuePosition | None = None) -> AbstractContextManager[Claimed]:
+    def claim(
+        self, space: str, most: int, after: QueuePosition | None = None
+    ) -> AbstractContextManager[ClaimedUnits]:
         """Claim some of the units that wait for vectors, so that no other process embeds them meanwhile."""
         if self._replica:  # the processes of its primary embed them
-            return nullcontext(Claimed())
-        return claimed(self._database, space, most, after)
+            return nullcontext(ClaimedUnits())
+        return claim_pending(self._database, space, most, after)
 
     # ------------------------------------------------------------------------------- documents and erasure
 
@@ -348,7 +357,7 @@ class PostgresStore:
 
         Whoever forgets there reaches it; see `Copies`. `holdfast migrate` brings it back.
         """
-        return Copies(self._database).make(self, self._derivation, path, at)
+        return Backups(self._database).make(self, self._derivation, path, at)
 
     def stats(self, view: View, *, whole: bool = False) -> Stats:
         """See `Store.stats`."""
@@ -411,7 +420,7 @@ class PostgresStore:
 
     def derive_again(self, progress: Callable[[int, int], None] = lambda _done, _of: None) -> int:
         """Derive what is searched from every unit anew; see `upkeep.derive_again`."""
-        return derive_again(self._database, self._derivation, progress)
+        return rebuild_index(self._database, self._derivation, progress)
 
     def set_quota(self, tenant: str, most: int | None) -> None:
         """Let a tenant keep at most so many units; see `upkeep.set_quota`."""
@@ -423,7 +432,7 @@ class PostgresStore:
             return problems_in(connection)
 
 
-def _owner_of(mark: Mark) -> tuple[str, set[str]] | None:
+def _owner_of(mark: Update) -> tuple[str, set[str]] | None:
     """Return whose units a mark changes: a tenant, and users of it."""
     if isinstance(mark, Supersession | Reinstatement):
         return mark.view.tenant, {mark.view.user, GLOBAL}

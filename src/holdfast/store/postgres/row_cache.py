@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from holdfast.store.contract import Derivation
 from holdfast.store.postgres.postgres_database import PostgresDatabase
-from holdfast.store.rows import microseconds, said_code, unit_of, vector_of
+from holdfast.store.rows import author_code, microseconds, unit_of, vector_of
 from holdfast.store.sqlite.shard import Shard
-from holdfast.store.visibility import agent_matches, hidden_by, then_by
+from holdfast.store.visibility import agent_matches, hidden_reason, state_as_of
 from holdfast.types import FIELDS, Analysis, Unit, View, iso
 
 # How statements pack what a unit holds: the place of a term and a field above, how often below.
@@ -22,7 +22,7 @@ _BELOW = 32
 _FIELD_BITS = 4
 
 
-class Known(NamedTuple):
+class CachedRow(NamedTuple):
     """One unit in the order of the columns that statements call `known`."""
 
     id: str
@@ -51,7 +51,7 @@ class Known(NamedTuple):
         return self.kind == "turn" and self.session is not None
 
     @classmethod
-    def of(cls, key: int, unit: Unit, analysis: Analysis) -> Known:
+    def of(cls, key: int, unit: Unit, analysis: Analysis) -> CachedRow:
         """Return the same of a unit that no table has: an earlier version."""
         moment, lineage = microseconds(unit.event_time), unit.lineage
         return cls(
@@ -71,13 +71,13 @@ class Known(NamedTuple):
             ends=moment if lineage is None else microseconds(lineage.ends),
             decay_rate=None if lineage is None else lineage.decay_rate,
             length=len(unit.text),
-            said=said_code(unit),
+            said=author_code(unit),
             anchor_density=float(np.float32(analysis.anchor_density)),
             lengths=[len(terms) for terms in analysis.terms],
         )
 
 
-class Nobody(NamedTuple):
+class MissingRow(NamedTuple):
     """A unit that the owner does not have, as the columns of a reading show it."""
 
     key: int = -1
@@ -96,19 +96,19 @@ class Nobody(NamedTuple):
     anchor_density: float = 0.0
 
 
-NOBODY = Nobody()
-_COLUMNS = len(Known._fields)
+NOBODY = MissingRow()
+_COLUMNS = len(CachedRow._fields)
 # What follows those in every statement: what a unit holds of some terms.
 KNOWN_COLUMNS = _COLUMNS + 1
 
 
-class KnownUnits:
+class RowCache:
     """Present units of one view's owner, each read once; of an id that two have, the user's own."""
 
     def __init__(self, view: View, database: PostgresDatabase) -> None:
         self._database = database
         self._owner = {"user": view.user, "agent": view.agent}
-        self._rows: dict[str, Known | None] = {}
+        self._rows: dict[str, CachedRow | None] = {}
         # What units hold of the terms that were last asked for: whoever is read is read with it.
         self.terms: tuple[str, ...] = ()
         self._held: dict[str, Sequence[int]] = {}
@@ -118,7 +118,7 @@ class KnownUnits:
         if self.terms != (*terms,):
             self.terms, self._held = (*terms,), {}
 
-    def find(self, ids: Sequence[str]) -> Mapping[str, Known | None]:
+    def find(self, ids: Sequence[str]) -> Mapping[str, CachedRow | None]:
         """Return what is known, with a row or None for each of `ids` at least."""
         missing = [unit_id for unit_id in dict.fromkeys(ids) if unit_id not in self._rows]
         if missing:
@@ -135,7 +135,7 @@ class KnownUnits:
     def learn(self, rows: Iterable[Sequence[Any]]) -> None:
         """Take note of units, visible ones or all: the columns that statements call `known`, and maybe more."""
         for row in rows:
-            known = Known._make(row[:_COLUMNS])
+            known = CachedRow._make(row[:_COLUMNS])
             self._rows[known.id], self._held[known.id] = known, row[_COLUMNS] or ()
 
     def count(self, ids: Sequence[str], terms: Sequence[str]) -> NDArray[np.int64]:
@@ -156,7 +156,7 @@ class KnownUnits:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class EmbeddingSpace:
     """The embedding space that a store has agreed on, its number, and whether there is an index of it."""
 
     name: str | None = None
@@ -172,10 +172,10 @@ class Statistics:
         self._df: dict[str, tuple[int, int]] = {}  # of the agent, and of all
 
     @cached_property
-    def space(self) -> Space:
+    def space(self) -> EmbeddingSpace:
         """Return the embedding space that is searched."""
         rows = [row for row in self._counts if row[0] == "space"]
-        return Space(rows[0][1], rows[0][3], rows[0][2] == "true") if rows else Space()
+        return EmbeddingSpace(rows[0][1], rows[0][3], rows[0][2] == "true") if rows else EmbeddingSpace()
 
     @cached_property
     def _counts(self) -> list[tuple[str, str, str, int]]:
@@ -229,12 +229,12 @@ class Statistics:
 
 
 @dataclass(slots=True)
-class PastUnits:
+class AsOfUnits:
     """Earlier versions that a view of the past may see. They hide the present ones, and are in no statistics."""
 
     shard: Shard
     units: dict[str, Unit] = field(default_factory=dict)
-    known: dict[str, Known] = field(default_factory=dict)
+    known: dict[str, CachedRow] = field(default_factory=dict)
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     symbols: set[str] = field(default_factory=set)  # that facts are about
 
@@ -244,21 +244,21 @@ class PastUnits:
         return np.ones(len(self.shard.keys), dtype=np.bool_)
 
 
-def find_past(view: View, database: PostgresDatabase, derivation: Derivation, space: int | None) -> PastUnits | None:
+def load_as_of(view: View, database: PostgresDatabase, derivation: Derivation, space: int | None) -> AsOfUnits | None:
     """Return what a read of the past needs besides present rows; None when there is nothing."""
     if view.as_of is None:
         return None
-    found = PastUnits(Shard(derivation.tokens))
+    found = AsOfUnits(Shard(derivation.tokens))
     found.shard.past = found.units
     asked = {"user": view.user, "agent": view.agent, "as_of": iso(view.as_of)}
     for *row, by, covered_by, absent, is_hidden in database.run("past_versions", asked):
         unit = unit_of(tuple(row))
         if is_hidden or not agent_matches(view, unit):
             continue
-        if hidden_by(view, unit, *then_by((by, covered_by, absent))) is None:
+        if hidden_reason(view, unit, *state_as_of((by, covered_by, absent))) is None:
             analysis = derivation.analyse(unit)
             found.shard.add(row[0], unit, analysis, content=row[2], superseded=False)
-            found.units[unit.id], found.known[unit.id] = unit, Known.of(row[0], unit, analysis)
+            found.units[unit.id], found.known[unit.id] = unit, CachedRow.of(row[0], unit, analysis)
             found.symbols |= {end for fact in analysis.facts for end in (fact.subject, fact.object)}
     if not found.units:
         return None
@@ -267,7 +267,7 @@ def find_past(view: View, database: PostgresDatabase, derivation: Derivation, sp
     return found
 
 
-def _add_vectors(found: PastUnits, database: PostgresDatabase, space: int) -> None:
+def _add_vectors(found: AsOfUnits, database: PostgresDatabase, space: int) -> None:
     by_key = {known.key: known for known in found.known.values()}
     rows = database.run("past_vectors", {"space": space, "keys": [*by_key]})
     fitting = [row[:3] for row in rows if row[3] == by_key[row[0]].version]

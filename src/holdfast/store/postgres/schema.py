@@ -14,9 +14,9 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
-from holdfast.errors import ForeignStoreError, NewerStoreError, ReadOnlyStoreError, StoreError, shown
+from holdfast.errors import ForeignStoreError, NewerStoreError, ReadOnlyStoreError, StoreError, quote_value
 from holdfast.store.postgres.address import DatabaseAddress, read_address
-from holdfast.store.postgres.connections import SCHEMA, connect, translated
+from holdfast.store.postgres.connections import SCHEMA, connect, translate_driver_errors
 
 # What tenants' transactions run as: it has no right to pass row security, and nobody logs in as it.
 APP_ROLE = "holdfast_app"
@@ -84,13 +84,13 @@ def migrations() -> tuple[tuple[int, str], ...]:
     return tuple((int(script.name[:4]), script.read_text(encoding="utf-8")) for script in scripts)
 
 
-def bring_up_to_date(address: DatabaseAddress) -> bool:
+def migrate_schema(address: DatabaseAddress) -> bool:
     """Create the schema or bring it up to date; return whether this server is a replica, which is only read.
 
     Raises:
         StoreError: the database cannot be used; the message says why and what to do.
     """
-    with connect(address.conninfo) as connection, translated(address.shown):
+    with connect(address.conninfo) as connection, translate_driver_errors(address.shown):
         if connection.info.server_version < _OLDEST_SERVER:
             found = connection.info.server_version // 10_000
             raise StoreError(f"{address.shown} runs PostgreSQL {found}; 16 is the oldest that fits")
@@ -229,7 +229,7 @@ def _make_role(connection: psycopg.Connection[Any], address: DatabaseAddress) ->
         connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOBYPASSRLS").format(role))
     elif known[0]:
         raise StoreError(
-            f"{address.shown}: the role {shown(APP_ROLE)} passes row security; "
+            f"{address.shown}: the role {quote_value(APP_ROLE)} passes row security; "
             f"ALTER ROLE {APP_ROLE} NOSUPERUSER NOBYPASSRLS"
         )
     [may] = connection.execute("SELECT pg_has_role(current_user, %s, 'SET')", (APP_ROLE,)).fetchone() or (False,)
@@ -238,14 +238,14 @@ def _make_role(connection: psycopg.Connection[Any], address: DatabaseAddress) ->
 
 
 @contextmanager
-def scratch_database(location: str) -> Iterator[str]:
+def temporary_database(location: str) -> Iterator[str]:
     """Make a database beside the one of an address, and yield its own address.
 
     Raises:
         StoreError: the role may not create databases.
     """
     address, name = read_address(location), f"holdfast_scratch_{uuid4().hex}"
-    with connect(address.conninfo) as connection, translated(address.shown):
+    with connect(address.conninfo) as connection, translate_driver_errors(address.shown):
         connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
         try:
             yield urlunsplit(urlsplit(location)._replace(path=f"/{name}"))

@@ -19,10 +19,10 @@ from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.vectors import ROUNDING, TIE_MARGIN, at_least_top, halve, row_cosines, tier
 from holdfast.store.contract import (
-    ALL,
     CARRYING_MODELS,
     HYPER_FIELDS,
     MISSING_FIELD,
+    NO_LIMIT,
     DenseQuery,
     HyperQuery,
     LexicalQuery,
@@ -33,7 +33,14 @@ from holdfast.store.contract import (
 from holdfast.store.postgres.connections import Bits, Half, KeyArray
 from holdfast.store.postgres.index_rows import term_bits
 from holdfast.store.postgres.postgres_database import PostgresDatabase
-from holdfast.store.postgres.row_cache import KNOWN_COLUMNS, Known, KnownUnits, PastUnits, Space, Statistics
+from holdfast.store.postgres.row_cache import (
+    KNOWN_COLUMNS,
+    AsOfUnits,
+    CachedRow,
+    EmbeddingSpace,
+    RowCache,
+    Statistics,
+)
 from holdfast.store.postgres.view_sql import VisibleRows
 from holdfast.store.rows import GLOBAL, check_vectors, read_vectors
 from holdfast.types import ROLES, Deadline, View
@@ -75,7 +82,7 @@ class Searcher:
     """Searches what one view may see."""
 
     def __init__(
-        self, database: PostgresDatabase, view: View, visible: VisibleRows, statistics: Statistics, known: KnownUnits
+        self, database: PostgresDatabase, view: View, visible: VisibleRows, statistics: Statistics, known: RowCache
     ) -> None:
         self._database, self._visible, self._statistics, self._known = database, visible, statistics, known
         self._is_narrow = view.only_session  # one session has few of an owner's units
@@ -83,7 +90,7 @@ class Searcher:
         self._vectors: dict[str, NDArray[np.float32]] = {}  # that came with what was found, by id
 
     @property
-    def _space(self) -> Space:
+    def _space(self) -> EmbeddingSpace:
         return self._statistics.space
 
     @cached_property
@@ -141,7 +148,7 @@ class Searcher:
 
     # ------------------------------------------------------------------------------------------------ words
 
-    def by_words(self, query: LexicalQuery, depth: int, deadline: Deadline, past: PastUnits | None) -> Proposal:
+    def by_words(self, query: LexicalQuery, depth: int, deadline: Deadline, past: AsOfUnits | None) -> Proposal:
         """Propose by BM25, with the exact statistics of the owner."""
         units, dfs = self._statistics.unit_count, self._statistics.df(query.terms)
         terms = {term: bm25.idf(units, df) for term, df in zip(query.terms, dfs, strict=True)}
@@ -171,14 +178,14 @@ class Searcher:
             if not any(dfs):
                 return []
             if nearly:  # what is read in part has no end where ties could be seen
-                return self._walk(first, otherwise, {**asked, **nearly}, most, ALL, depth)
+                return self._walk(first, otherwise, {**asked, **nearly}, most, NO_LIMIT, depth)
             return self._walk(first, otherwise, asked, most, sum(held), most)
 
         return self._best(ask, depth, deadline, TIE_MARGIN, earlier)
 
     # ---------------------------------------------------------------------------------------------- vectors
 
-    def by_vector(self, query: DenseQuery, depth: int, deadline: Deadline, past: PastUnits | None) -> Proposal:
+    def by_vector(self, query: DenseQuery, depth: int, deadline: Deadline, past: AsOfUnits | None) -> Proposal:
         """Propose by cosines of the vectors as they are stored, or of one tier of them."""
         if self._space.name != query.space or not len(query.vector):
             return Proposal(())
@@ -251,7 +258,7 @@ class Searcher:
         held = min(_MOST_HELD, max(_HELD, 2 * depth))
         self._database.run("walk_graphs", {"held": held, "scanned": _SCANNED})
 
-    def read_vectors(self, units: Iterable[Known]) -> dict[str, NDArray[np.float32]]:
+    def read_vectors(self, units: Iterable[CachedRow]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors of some units' present words, by id."""
         wanted = [*units]
         by_key = {one.key: one for one in wanted if one.id not in self._vectors}

@@ -24,15 +24,15 @@ from holdfast.errors import ForeignStoreError, ServerError, StoreError
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import Derivation
 from holdfast.store.copying import Copyable, copy_store
-from holdfast.store.erasure import Doomed, doomed_of, erase, pieces_of, resting_on
-from holdfast.store.postgres.connections import SCHEMA, connect, translated
+from holdfast.store.erasure import ErasedUnit, dependent_summaries, erase, erased_unit, text_fragments
+from holdfast.store.postgres.connections import SCHEMA, connect, translate_driver_errors
 from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.schema import TABLES
 from holdfast.store.rows import GLOBAL, ReadUnits, UnitRow, unit_of
 from holdfast.store.sqlite.migrate import identity_of
 from holdfast.store.sqlite.purge import COPY_PATIENCE_MS, erase_copy, new_file, remove_files
 from holdfast.store.sqlite.sqlite_store import SqliteStore
-from holdfast.store.updates import Marker
+from holdfast.store.updates import UpdateWriter
 from holdfast.store.visibility import agent_matches
 from holdfast.types import Document, Erasure, View, iso
 from holdfast.types.outcomes import StepProgress
@@ -48,7 +48,7 @@ _UNSEEN = "earlier transactions of other roles may still see it: GRANT pg_read_a
 _LOCK_MS = 500
 # A reader that began before the erasure still sees what was erased; most are done in less.
 _LOOKS, _BETWEEN_SECONDS = 40, 0.05
-OpenUpdates = Callable[[Mapping[str, set[str]]], AbstractContextManager[Marker]]
+OpenUpdates = Callable[[Mapping[str, set[str]]], AbstractContextManager[UpdateWriter]]
 
 
 class PostgresEraser:
@@ -58,7 +58,7 @@ class PostgresEraser:
         self._database = database
         self._run = database.run
         self._write = write
-        self._copies = Copies(database)
+        self._copies = Backups(database)
         self._untold: tuple[str, ...] = ()  # what the server kept us from
 
     def forget(
@@ -68,9 +68,9 @@ class PostgresEraser:
         progress("erasing")
         with self._write({view.tenant: {view.user, GLOBAL}}):
             rows = self._doomed(view, ids, owner=owner)
-            gone: list[Doomed] = [*map(doomed_of, rows)]
-            summaries = [] if owner else resting_on(self._run, gone)
-            gone += map(doomed_of, summaries)
+            gone: list[ErasedUnit] = [*map(erased_unit, rows)]
+            summaries = [] if owner else dependent_summaries(self._run, gone)
+            gone += map(erased_unit, summaries)
             pieces = self._copies.note((*rows, *summaries), gone, documents, view if owner else None)
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
@@ -102,7 +102,7 @@ class PostgresEraser:
         """Return what would be erased."""
         with self._database.snapshot(view.tenant):
             rows = self._doomed(view, ids, owner=owner)
-            summaries = resting_on(self._run, [*map(doomed_of, rows)])
+            summaries = dependent_summaries(self._run, [*map(erased_unit, rows)])
             return Erasure(units=ReadUnits(rows), summaries=tuple(map(unit_of, summaries)), complete=False)
 
     def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[UnitRow]:
@@ -184,12 +184,12 @@ def _write_anew(connection: psycopg.Connection[Any], tables: Sequence[str]) -> t
     return (_SAMPLED,) if sees else (_SAMPLED, _UNSEEN)
 
 
-def here() -> str:
+def is_local_path() -> str:
     """Return the name of this machine: a path means something on one machine alone."""
     return platform.node()
 
 
-class Copies:
+class Backups:
     """The backups that this store knows of."""
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -217,7 +217,7 @@ class Copies:
         with closing(SqliteStore.open(target, settings, derivation)) as copy:
             # Recorded before it is filled: a copy that an interruption leaves behind is still known to an erasure.
             with self._database.everywhere(writing=True) as connection:
-                made = {"host": here(), "path": str(target), "at": iso(at), "identity": copy.identity}
+                made = {"host": is_local_path(), "path": str(target), "at": iso(at), "identity": copy.identity}
                 connection.execute(self._database.statement("record_backup"), made)
             done = copy_store(store, copy)
         if not done.whole:
@@ -229,12 +229,14 @@ class Copies:
 
     def _forget(self, target: Path) -> None:
         with self._database.everywhere(writing=True) as connection:
-            connection.execute(self._database.statement("forget_backup"), {"host": here(), "path": str(target)})
+            connection.execute(
+                self._database.statement("forget_backup"), {"host": is_local_path(), "path": str(target)}
+            )
 
     # ----------------------------------------------------------------------------------------------- erasing
 
     def note(
-        self, rows: Sequence[UnitRow], units: Sequence[Doomed], documents: Sequence[Document], owner: View | None
+        self, rows: Sequence[UnitRow], units: Sequence[ErasedUnit], documents: Sequence[Document], owner: View | None
     ) -> list[bytes]:
         """Note, in the erasing transaction, what every copy has to lose; return what the proof will look for."""
         with self._as_owner():
@@ -244,7 +246,7 @@ class Copies:
         notes += [("document", one.user or GLOBAL, one.name) for one in documents]
         notes += [("owner", owner.user, "")] if owner is not None else []
         kinds, users, names = (list(one) for one in zip(*notes, strict=True)) if notes else ([], [], [])
-        pieces = pieces_of(self._database.run, rows, documents)
+        pieces = text_fragments(self._database.run, rows, documents)
         with self._as_owner():
             self._database.run("note_copies", {"kinds": kinds, "users": users, "ids": names})
         return pieces
@@ -263,7 +265,7 @@ class Copies:
         with self._database.everywhere() as connection:
             noted = connection.execute(self._database.statement("noted_copies")).fetchall()
         for host, path, identity in noted:
-            if host != here():
+            if host != is_local_path():
                 unreached.append(f"{path} (on {host}: run `holdfast postgres vacuum` there)")
                 continue
             try:
@@ -282,7 +284,7 @@ class Copies:
         """Erase from one copy; return why it is not there, or nothing."""
         with self._database.everywhere() as connection:
             rows = connection.execute(
-                self._database.statement("notes_of_copy"), {"host": here(), "path": path}
+                self._database.statement("notes_of_copy"), {"host": is_local_path(), "path": path}
             ).fetchall()
         try:
             if not Path(path).is_file():
@@ -297,5 +299,5 @@ class Copies:
     def _rewrite_notes(self) -> None:
         """Leave no bytes of notes that are done: they name what was erased."""
         address = self._database.address
-        with connect(address.conninfo) as connection, translated(address.shown):
+        with connect(address.conninfo) as connection, translate_driver_errors(address.shown):
             connection.execute(f"VACUUM FULL {SCHEMA}.copies")

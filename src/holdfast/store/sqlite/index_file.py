@@ -95,7 +95,7 @@ def write(path: Path, fingerprint: str, segments: list[IndexSegment]) -> None:
         raise
 
 
-def is_one(path: Path) -> bool:
+def is_index_file(path: Path) -> bool:
     """Return whether a file is a snapshot, of whichever store and release."""
     try:
         with path.open("rb") as file:
@@ -168,5 +168,5 @@ UNREADABLE = (ValueError, KeyError, IndexError, BadZipFile, EOFError)
 def remove_misplaced(name: str, place: str) -> None:
     """Remove an index that was saved beside a link to a store: no erasure in the store would reach it."""
     beside = Path(f"{name}.index").absolute()
-    if beside.is_file() and os.path.realpath(beside) != f"{place}.index" and is_one(beside):
+    if beside.is_file() and os.path.realpath(beside) != f"{place}.index" and is_index_file(beside):
         remove(beside)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.store.contract import CARRYING_MODELS, Derivation
-from holdfast.store.rows import EPOCH, GLOBAL, SPACE, Fresh, UnitRow, own_json, unit_of, vector_of
+from holdfast.store.rows import EPOCH, GLOBAL, SPACE, Fresh, UnitRow, copy_json, unit_of, vector_of
 from holdfast.store.sqlite import index_file
 from holdfast.store.sqlite.blocks import CARRIED, Funnel, VectorCache
 from holdfast.store.sqlite.migrate import IN_MEMORY
 from holdfast.store.sqlite.shard import Shard
 from holdfast.store.sqlite.sqlite_database import Database
-from holdfast.store.visibility import agent_matches, hidden_by, then_by
+from holdfast.store.visibility import agent_matches, hidden_reason, state_as_of
 from holdfast.types import Deadline, Unit, View, iso
 
 # Smaller owners are built again faster than a file is read.
@@ -40,7 +40,7 @@ _OWNERS_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class GoneOwner:
+class ErasedOwner:
     """An owner that was erased, and the epochs before and after it."""
 
     tenant: str
@@ -103,7 +103,7 @@ class LiveIndex:
             if unit.user is None and view.user != GLOBAL and own.shows(unit.id, view):
                 continue
             lifetimes = self._run("lifetimes", {"key": row[0], **moment}).fetchone()
-            if agent_matches(view, unit) and hidden_by(view, unit, *then_by(lifetimes)) is None:
+            if agent_matches(view, unit) and hidden_reason(view, unit, *state_as_of(lifetimes)) is None:
                 shard.add(row[0], unit, self._derivation.analyse(unit), content=row[2], superseded=False)
                 shard.past[unit.id] = unit
         self._add_past_vectors(shard)
@@ -125,7 +125,7 @@ class LiveIndex:
         """Return units by id; those that were read before and have not changed since are not read again."""
         ids = [shard.ids[place] for place in places.tolist()]
         if shard.past is not None:
-            return {unit_id: own_json(shard.past[unit_id]) for unit_id in ids}
+            return {unit_id: copy_json(shard.past[unit_id]) for unit_id in ids}
         keys = [shard.keys[place] for place in places.tolist()]
         contents, kept, nothing = shard.column("content")[places].tolist(), self._read, (None, None)
         missing = [key for key, content in zip(keys, contents, strict=True) if kept.get(key, nothing)[0] != content]
@@ -136,7 +136,7 @@ class LiveIndex:
             kept[row[0]] = (row[2], unit_of(row))
         rows = zip(ids, contents, (kept.get(key, nothing) for key in keys), strict=True)
         found = {unit_id: unit for unit_id, content, (of, unit) in rows if unit is not None and of == content}
-        return {unit_id: own_json(unit) for unit_id, unit in found.items()}
+        return {unit_id: copy_json(unit) for unit_id, unit in found.items()}
 
     def promoted(self, tenant: str, user: str, key: int, before: int, content: int) -> None:
         """Say that a unit of this process became durable: only its mark changes."""
@@ -144,7 +144,7 @@ class LiveIndex:
         if shard is not None:
             shard.promote(key, before, content)
 
-    def drop_erased(self, owner: GoneOwner | None = None) -> None:
+    def drop_erased(self, owner: ErasedOwner | None = None) -> None:
         """Let nothing that was derived hold words of what this process has erased, on disk neither (law 16).
 
         With `owner`, all of that owner's is gone, and its rows of the feed with it. When somebody else began an epoch

@@ -23,7 +23,7 @@ from holdfast.errors import (
     NewerStoreError,
     ReadOnlyStoreError,
     StoreError,
-    shown,
+    quote_value,
 )
 from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
@@ -100,7 +100,7 @@ def migrations() -> tuple[tuple[int, str], ...]:
 
 
 @contextmanager
-def translated(location: str, *, writing: bool = False) -> Iterator[None]:
+def translate_errors(location: str, *, writing: bool = False) -> Iterator[None]:
     """Turn SQLite's errors into ours, once, with the original as cause.
 
     Of a block that is one transaction (`writing`), the message also says what became of it.
@@ -124,7 +124,7 @@ def _is_damaged(location: str) -> bool:
     """Return whether a file is damaged that SQLite calls so; a read that the device refuses it calls so, too."""
     if location == IN_MEMORY:
         return True
-    raw_files.hold(location)
+    raw_files.register_open(location)
     try:
         for _ in raw_files.chunks(location, location):
             pass
@@ -135,7 +135,7 @@ def _is_damaged(location: str) -> bool:
     except (sqlite3.Error, UnicodeDecodeError):
         return True
     finally:
-        raw_files.release(location)
+        raw_files.unregister_open(location)
 
 
 def open_connection(location: str, settings: StoreSettings) -> sqlite3.Connection:
@@ -147,12 +147,12 @@ def open_connection(location: str, settings: StoreSettings) -> sqlite3.Connectio
         raise StoreError(f"SQLite {SQLITE_VERSION} is too old; Holdfast needs 3.38, so use a newer Python")
     if location == IN_MEMORY:
         return _connected(location, settings)
-    raw_files.hold(location)
+    raw_files.register_open(location)
     try:
         _prepare_file(Path(location))
         return _connected(location, settings)
     except BaseException:
-        raw_files.release(location)
+        raw_files.unregister_open(location)
         raise
 
 
@@ -162,11 +162,11 @@ def close_connection(connection: sqlite3.Connection, location: str) -> None:
         connection.close()
     finally:
         if location != IN_MEMORY:
-            raw_files.release(location)
+            raw_files.unregister_open(location)
 
 
 def _connected(location: str, settings: StoreSettings) -> sqlite3.Connection:
-    with translated(location):
+    with translate_errors(location):
         connection = sqlite3.connect(
             location, isolation_level=None, check_same_thread=False, timeout=settings.busy_timeout_ms / 1000
         )
@@ -188,13 +188,16 @@ def identity_of(location: str, patience_ms: int) -> str | None:
         ForeignStoreError: it is a file of another program.
         StoreError: it cannot be read.
     """
-    raw_files.hold(location)
+    raw_files.register_open(location)
     try:
         _refuse_other_file(location, next(raw_files.chunks(location, location), b""))
     finally:
-        raw_files.release(location)
+        raw_files.unregister_open(location)
     place = f"file:{quote(location)}?mode=rw"
-    with translated(location), closing(sqlite3.connect(place, uri=True, timeout=patience_ms / 1000)) as connection:
+    with (
+        translate_errors(location),
+        closing(sqlite3.connect(place, uri=True, timeout=patience_ms / 1000)) as connection,
+    ):
         _refuse_foreign(connection, location)
         [tables] = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'agreements'").fetchone()
         found = connection.execute(queries()["agreed"], {"name": IDENTITY}).fetchone() if tables else None
@@ -240,7 +243,7 @@ def _page_size(path: Path, header: bytes) -> int:
 def _refuse_other_file(location: str, header: bytes) -> None:
     if header and not header.startswith(_SQLITE_HEADER):
         raise ForeignStoreError(
-            f"{location} is not a Holdfast store (it starts with {shown(header[:8])}); name another file"
+            f"{location} is not a Holdfast store (it starts with {quote_value(header[:8])}); name another file"
         )
 
 
@@ -261,7 +264,7 @@ def _refuse_damaged_log(path: Path, page_size: int) -> None:
     """Refuse a log of which SQLite would leave acknowledged writes out, while nobody else is writing to it."""
     if _loss(path, page_size) == raw_files.Loss():
         return
-    with raw_files.alone(str(path)) as alone:
+    with raw_files.exclusive_access(str(path)) as alone:
         loss = _loss(path, page_size) if alone else raw_files.Loss()
     if loss.acknowledged:
         raise DamagedStoreError(
@@ -275,7 +278,7 @@ def _refuse_damaged_log(path: Path, page_size: int) -> None:
 
 def _loss(path: Path, page_size: int) -> raw_files.Loss:
     try:
-        return raw_files.examine(Path(f"{path}-wal").read_bytes(), page_size)
+        return raw_files.examine_wal(Path(f"{path}-wal").read_bytes(), page_size)
     except OSError:  # there is none; or SQLite will say what is wrong with it
         return raw_files.Loss()
 

@@ -15,22 +15,22 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from holdfast.errors import BusyStoreError, ForeignStoreError, InputError, StoreError, shown
+from holdfast.errors import BusyStoreError, ForeignStoreError, InputError, StoreError, quote_value
 from holdfast.settings import StoreSettings
 from holdfast.store.erasure import (
     WINDOW,
-    Doomed,
-    doomed_of,
+    ErasedUnit,
+    dependent_summaries,
     erase,
     erase_owner,
-    pieces_of,
-    resting_on,
-    search,
-    surviving,
+    erased_unit,
+    find_fragments,
+    still_used,
+    text_fragments,
 )
 from holdfast.store.rows import GLOBAL, ReadUnits, RunStatement, UnitRow, unit_of
 from holdfast.store.sqlite import index_file
-from holdfast.store.sqlite.live_index import GoneOwner, LiveIndex
+from holdfast.store.sqlite.live_index import ErasedOwner, LiveIndex
 from holdfast.store.sqlite.migrate import (
     IN_MEMORY,
     PRIVATE,
@@ -38,7 +38,7 @@ from holdfast.store.sqlite.migrate import (
     identity_of,
     open_connection,
     queries,
-    translated,
+    translate_errors,
 )
 from holdfast.store.sqlite.raw_files import chunks
 from holdfast.store.sqlite.sqlite_database import Database
@@ -71,13 +71,13 @@ class Eraser:
     ) -> Erasure:
         """Erase in one transaction, then write the files anew and prove that nothing is left; see `Store.forget`."""
         progress("erasing")
-        gone_owner: GoneOwner | None = None
-        with self._database.in_use(), freeing(self._database.connection), self._database.transaction():
+        gone_owner: ErasedOwner | None = None
+        with self._database.in_use(), secure_delete(self._database.connection), self._database.transaction():
             rows = self._doomed(view, ids, owner=owner)
-            gone = [*map(doomed_of, rows)]
-            summaries = [] if owner else resting_on(self._run, gone)  # of all there is, nothing else is left
-            gone += map(doomed_of, summaries)
-            pieces = pieces_of(self._run, (*rows, *summaries), documents)
+            gone = [*map(erased_unit, rows)]
+            summaries = [] if owner else dependent_summaries(self._run, gone)  # of all there is, nothing else is left
+            gone += map(erased_unit, summaries)
+            pieces = text_fragments(self._run, (*rows, *summaries), documents)
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
                 keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "name": one.name}
@@ -86,7 +86,7 @@ class Eraser:
             note_copies(self._database, gone, documents, view if owner else None)
             if owner:
                 self._database.forget_changes(view.tenant, view.user)
-                gone_owner = GoneOwner(view.tenant, view.user, *erase_owner(self._run, view.tenant, view.user))
+                gone_owner = ErasedOwner(view.tenant, view.user, *erase_owner(self._run, view.tenant, view.user))
         progress("reaching copies")
         unreached, missing = self._reach_copies(pieces)
         held_up = self._scrub(pieces, gone_owner, progress)
@@ -105,7 +105,7 @@ class Eraser:
         """Return what would be erased."""
         with self._database.snapshot():
             rows = self._doomed(view, ids, owner=owner)
-            summaries = resting_on(self._run, [*map(doomed_of, rows)])
+            summaries = dependent_summaries(self._run, [*map(erased_unit, rows)])
             return Erasure(units=ReadUnits(rows), summaries=tuple(map(unit_of, summaries)), complete=False)
 
     def _doomed(self, view: View, ids: Sequence[str], *, owner: bool) -> list[UnitRow]:
@@ -135,7 +135,7 @@ class Eraser:
 
     # ------------------------------------------------------------------------------------------- the files
 
-    def _scrub(self, pieces: Sequence[bytes], owner: GoneOwner | None, progress: StepProgress) -> str:
+    def _scrub(self, pieces: Sequence[bytes], owner: ErasedOwner | None, progress: StepProgress) -> str:
         """Let no file of this store hold anything of what was erased; return why that is not proven, or nothing.
 
         The units are gone by now: an error here holds the rest up, and undoes nothing.
@@ -158,7 +158,7 @@ class Eraser:
         if not self._files():
             return f"{self._database.location} is no longer there, so that nothing could be searched"
         progress("searching the files for what is left")
-        if residue(self._run, self._database.location, pieces):
+        if find_residue(self._run, self._database.location, pieces):
             return "bytes of it are left in the file"
         self._finish()
         return ""
@@ -255,9 +255,11 @@ def new_file(path: Path) -> Path:
     """
     target = path.resolve()
     if target.exists():
-        raise InputError(f"{shown(str(path))} exists; name a file that does not, so that nothing is overwritten")
+        raise InputError(
+            f"{quote_value(str(path))} exists; name a file that does not, so that nothing is overwritten"
+        )
     if not target.parent.is_dir():
-        raise InputError(f"the folder {shown(str(target.parent))} does not exist; create it first")
+        raise InputError(f"the folder {quote_value(str(target.parent))} does not exist; create it first")
     try:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
     except OSError as error:
@@ -291,7 +293,9 @@ def remove_files(target: Path) -> None:
         Path(f"{target}{side}").unlink(missing_ok=True)
 
 
-def note_copies(database: Database, units: list[Doomed], documents: Sequence[Document], owner: View | None) -> None:
+def note_copies(
+    database: Database, units: list[ErasedUnit], documents: Sequence[Document], owner: View | None
+) -> None:
     """Note, in the erasing transaction, what every copy has to lose: an interruption must not leave it there."""
     for (path,) in database.run("backups", {}).fetchall():
         if path == database.location:  # a copy knows of itself, too
@@ -334,26 +338,26 @@ def erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patien
     """
     connection = open_connection(path, StoreSettings(busy_timeout_ms=patience_ms))
     try:
-        with translated(path, writing=True):
+        with translate_errors(path, writing=True):
             run = _runner(connection)
-            with freeing(connection):
+            with secure_delete(connection):
                 connection.execute("BEGIN IMMEDIATE")
                 _erase_noted(run, noted)
                 connection.execute("COMMIT")
-        with translated(path):
+        with translate_errors(path):
             connection.execute("VACUUM")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
                 raise BusyStoreError("a reader still holds old bytes")
             index_file.remove(Path(f"{path}.index"))
-            if residue(run, path, pieces):
+            if find_residue(run, path, pieces):
                 raise StoreError("bytes of it are left in the copy")
     finally:
         close_connection(connection, path)
 
 
 @contextmanager
-def freeing(connection: sqlite3.Connection) -> Iterator[None]:
+def secure_delete(connection: sqlite3.Connection) -> Iterator[None]:
     """Let an erasure give pages up as they are: afterwards the file is written anew, without them."""
     connection.execute("PRAGMA secure_delete = FAST")
     try:
@@ -374,8 +378,8 @@ def _erase_noted(run: RunStatement, noted: Sequence[Note]) -> None:
         run("record_change", {"tenant": tenant, "user": user, "key": key})
 
     keys = [{"tenant": tenant, "user": user, "id": name} for kind, tenant, user, name in noted if kind == "unit"]
-    known = [doomed_of(row) for one in keys if (row := run("find_unit", one).fetchone()) is not None]
-    erase(run, [*known, *map(doomed_of, resting_on(run, known))], record)
+    known = [erased_unit(row) for one in keys if (row := run("find_unit", one).fetchone()) is not None]
+    erase(run, [*known, *map(erased_unit, dependent_summaries(run, known))], record)
     for kind, tenant, user, name in noted:
         if kind == "document":
             run("erase_document", {"tenant": tenant, "user": user, "name": name})
@@ -383,8 +387,8 @@ def _erase_noted(run: RunStatement, noted: Sequence[Note]) -> None:
             erase_owner(run, tenant, user)
 
 
-def residue(run: RunStatement, location: str, pieces: Sequence[bytes]) -> set[bytes]:
+def find_residue(run: RunStatement, location: str, pieces: Sequence[bytes]) -> set[bytes]:
     """Return the pieces that the raw bytes of a store's files still hold, and nothing that is kept says."""
-    found = (search(chunks(location, path, overlap=WINDOW), pieces) for path in files_of(location))
+    found = (find_fragments(chunks(location, path, overlap=WINDOW), pieces) for path in files_of(location))
     left = set[bytes]().union(*found)
-    return left - surviving(run, left)
+    return left - still_used(run, left)

@@ -50,13 +50,13 @@ _held: dict[str, _Held] = {}
 _guard = threading.Lock()
 
 
-def hold(location: str) -> None:
+def register_open(location: str) -> None:
     """Say that this process is about to open the database at `location`."""
     with _guard:
         _held.setdefault(location, _Held()).stores += 1
 
 
-def release(location: str) -> None:
+def unregister_open(location: str) -> None:
     """Say that a connection to the database was closed; with the last one its descriptors are."""
     with _guard:
         held = _held[location]
@@ -119,7 +119,7 @@ def read_at(descriptor: int, size: int, at: int) -> bytes:
 
 
 @contextmanager
-def alone(location: str) -> Iterator[bool]:
+def exclusive_access(location: str) -> Iterator[bool]:
     """Keep others from opening the database for the time of a block; give False when somebody has it open."""
     with _guard:
         only = _held[location].stores == 1
@@ -184,7 +184,7 @@ class _Frame:
     follows: bool
 
 
-def examine(data: bytes, page_size: int) -> Loss:
+def examine_wal(data: bytes, page_size: int) -> Loss:
     """Return what is lost when SQLite recovers this log; `page_size` is one of `PAGE_SIZES`."""
     if len(data) < _HEADER.size:
         return Loss()

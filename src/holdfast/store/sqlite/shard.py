@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import Bools, bm25
-from holdfast.kernels.triples import FactIndex, SeenFacts
+from holdfast.kernels.triples import FactIndex, VisibleFacts
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
 from holdfast.store.contract import LexicalQuery
-from holdfast.store.rows import CALLED, NAMING, microseconds, said_code
+from holdfast.store.rows import CALLED, NAMING, author_code, microseconds
 from holdfast.store.sqlite.blocks import NO_VECTOR, Column, DenseBlock, Funnel, HyperCache, TurnOrder
 from holdfast.store.sqlite.index_file import pack_words, unpack_words
 from holdfast.store.sqlite.postings import Int32s, PostingLists, Postings
@@ -153,7 +153,7 @@ class Shard:
             "scope": SCOPES.index(unit.scope),
             "author": AUTHORS.index(unit.author),
             "length": len(unit.text),
-            "said": said_code(unit),
+            "said": author_code(unit),
             "stating": analysis.stating,
             "session": self._code(unit.session),
             "agent": self._code(unit.agent),
@@ -398,7 +398,7 @@ class Shard:
             self._turns = TurnOrder.of(sessions, events, positions, living)
         return self._turns.beside(places, eligible)
 
-    def facts_among(self, eligible: Bools) -> SeenFacts:
+    def facts_among(self, eligible: Bools) -> VisibleFacts:
         """Return what the eligible units state."""
         if eligible[self.column("alive")].all():  # most views see everything: no need to look at each source
             return self.facts.seen_by(None)

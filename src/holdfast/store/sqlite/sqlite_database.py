@@ -8,9 +8,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from holdfast.errors import ClosedStoreError, NotFoundError, StoreError, shown
+from holdfast.errors import ClosedStoreError, NotFoundError, StoreError, quote_value
 from holdfast.store.rows import GLOBAL, UnitRow, columns, unit_of
-from holdfast.store.sqlite.migrate import IDENTITY, close_connection, queries, translated
+from holdfast.store.sqlite.migrate import IDENTITY, close_connection, queries, translate_errors
 from holdfast.store.visibility import agent_matches
 from holdfast.types import JSON, Unit, View
 
@@ -67,7 +67,7 @@ class Database:
         with self.lock:
             if self._closed:
                 raise ClosedStoreError("this memory is closed; open it again")
-            with translated(self.location, writing=writing):
+            with translate_errors(self.location, writing=writing):
                 yield
 
     @contextmanager
@@ -132,7 +132,9 @@ class Database:
             row = self.find(view.tenant, user, unit_id)
             if row is not None and (view.agent is None or agent_matches(view, unit_of(row))):
                 return row
-        raise NotFoundError(f"there is no unit {shown(unit_id)} for user {shown(view.user)}; check id and owner")
+        raise NotFoundError(
+            f"there is no unit {quote_value(unit_id)} for user {quote_value(view.user)}; check id and owner"
+        )
 
     def insert(self, unit: Unit, document: str | None = None) -> tuple[int, int]:
         """Write a new unit and tell whoever follows; return its key and its checksum."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import DamagedStoreError, shown
+from holdfast.errors import DamagedStoreError, quote_value
 from holdfast.kernels import Bools, bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.triples import Facts, JoinedFacts
@@ -56,8 +56,8 @@ from holdfast.store.sqlite.blocks import NO_VECTOR, Compared
 from holdfast.store.sqlite.live_index import LiveIndex
 from holdfast.store.sqlite.shard import DURABLE, TURN, Shard
 from holdfast.store.sqlite.visible_shards import NOWHERE, Groups, Places, VisibleShards
-from holdfast.store.updates import read_all
-from holdfast.store.visibility import agent_matches, hidden_by, then_by, where
+from holdfast.store.updates import read_stored_all
+from holdfast.store.visibility import agent_matches, hidden_reason, state_as_of, visible_sql
 from holdfast.types import (
     AUTHORS,
     FIELDS,
@@ -68,8 +68,8 @@ from holdfast.types import (
     Deadline,
     Document,
     Junction,
-    Kept,
-    Listed,
+    NameCount,
+    StoredUnit,
     Unit,
     View,
     iso,
@@ -356,11 +356,11 @@ class SqliteReading:
         if row is None:
             return "not found"
         if self.view.as_of is None:
-            return hidden_by(self.view, unit_of(row), row[3], row[5])
+            return hidden_reason(self.view, unit_of(row), row[3], row[5])
         if any(unit_id in shard.past for shard in self._visible.shards if shard.past is not None):
             return None
         then = self._run("lifetimes", {"key": row[0], "as_of": iso(self.view.as_of)}).fetchone()
-        return hidden_by(self.view, unit_of(row), *then_by(then))
+        return hidden_reason(self.view, unit_of(row), *state_as_of(then))
 
     # ---------------------------------------------------------------------------------------------- units
 
@@ -392,7 +392,7 @@ class SqliteReading:
         return self._scan(self.view, order, limit)
 
     def _scan(self, view: View, order: Order, limit: int | None) -> Iterator[Unit]:
-        visible, values = where(view)
+        visible, values = visible_sql(view)
         values["limit"] = _EVERYTHING if limit is None else limit
         rows = self._run(f"scan_{order}", values, visible=visible).fetchall()
         past = self._index.past_units(view) if view.as_of is not None else []
@@ -443,10 +443,10 @@ class SqliteReading:
     @overload
     def names(self, kind: Literal["speaker"]) -> tuple[str, ...]: ...
     @overload
-    def names(self, kind: ListedKind, limit: int | None = None) -> tuple[Listed, ...]: ...
+    def names(self, kind: ListedKind, limit: int | None = None) -> tuple[NameCount, ...]: ...
     def names(
         self, kind: Literal["speaker"] | ListedKind, limit: int | None = None
-    ) -> tuple[str, ...] | tuple[Listed, ...]:
+    ) -> tuple[str, ...] | tuple[NameCount, ...]:
         """See `Reading.names`."""
         if kind == "speaker":
             return tuple(sorted({name for shard in self._visible.shards for name in shard.speakers if name}))
@@ -454,9 +454,9 @@ class SqliteReading:
         keys = {"tenant": self.view.tenant, "user": self.view.user, "limit": most, "words": TITLE_CHARS}
         return tuple(map(listed, self._run(f"list_{kind}s", keys)))
 
-    def kept(self, *, whole: bool = False) -> Iterator[Document | Kept]:
+    def kept(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
         """See `Reading.kept`."""
-        return read_all(self._run, self.view, whole=whole)
+        return read_stored_all(self._run, self.view, whole=whole)
 
     def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[Document]:
         """See `Reading.documents`."""
@@ -469,7 +469,7 @@ class SqliteReading:
         found = []
         for user, called, path, is_core, body, checksum, given_to in rows:
             if bodies and zlib.crc32(body) != checksum:
-                raise DamagedStoreError(f"the document {shown(called)} fails its checksum; ingest it again")
+                raise DamagedStoreError(f"the document {quote_value(called)} fails its checksum; ingest it again")
             is_here = bool(here) and given_to == here
             found.append(Document(view.tenant, user or None, called, body, path, bool(is_core), is_here))
         return found

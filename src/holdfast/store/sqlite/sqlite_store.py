@@ -24,18 +24,24 @@ from numpy.typing import NDArray
 from holdfast.errors import DamagedStoreError, EmbeddingSpaceError, StoreError
 from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
-from holdfast.store.contract import Derivation, Mark, Problem, Promotion, Reading, SpaceChange
+from holdfast.store.contract import Derivation, Problem, Promotion, Reading, SpaceChange, Update
 from holdfast.store.erasure import ERASED
 from holdfast.store.rows import GLOBAL, UnitRow, unit_keys, unit_of
 from holdfast.store.sqlite import index_file
 from holdfast.store.sqlite.live_index import LiveIndex
-from holdfast.store.sqlite.migrate import IN_MEMORY, close_connection, open_connection, schema_version, translated
+from holdfast.store.sqlite.migrate import (
+    IN_MEMORY,
+    close_connection,
+    open_connection,
+    schema_version,
+    translate_errors,
+)
 from holdfast.store.sqlite.purge import Eraser, back_up
 from holdfast.store.sqlite.sqlite_database import Database
 from holdfast.store.sqlite.sqlite_reading import SqliteReading
-from holdfast.store.updates import Marker
+from holdfast.store.updates import UpdateWriter
 from holdfast.store.writing import Writer
-from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, Written, from_iso
+from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, WriteResult, from_iso
 
 _RunOnCursor = Callable[[str, Mapping[str, Any]], Cursor]
 
@@ -108,7 +114,7 @@ class SqliteStore:
         with self._database.lock:
             if self._database.is_usable():
                 try:
-                    with translated(self._database.location):
+                    with translate_errors(self._database.location):
                         self._index.save()
                 except (StoreError, OSError) as error:
                     log.warning("the index is not saved beside the store, so opening it takes longer: %s", error)
@@ -146,12 +152,12 @@ class SqliteStore:
     # ------------------------------------------------------------------------------------------- writing
 
     @contextmanager
-    def _write(self) -> Iterator[Marker]:
+    def _write(self) -> Iterator[UpdateWriter]:
         """Run a block as one transaction; then follow it, and go on with an erasure that a reader held up.
 
         What was written is kept, whatever becomes of the index: the next question brings it up to date.
         """
-        marker = Marker(self._database, self._place)
+        marker = UpdateWriter(self._database, self._place)
         with self._database.transaction():
             yield marker
             is_erasing = self._eraser.is_pending()
@@ -167,7 +173,7 @@ class SqliteStore:
         except (StoreError, OSError) as error:
             log.warning("what was written is kept; the index is brought up to date by the next question: %s", error)
 
-    def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[Written]:
+    def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[WriteResult]:
         """See `Store.put`."""
         with self._write() as marker:
             return Writer(self._database, marker).put(drafts, retry_seconds)
@@ -177,7 +183,7 @@ class SqliteStore:
         with self._write() as marker:
             return Writer(self._database, marker).revise(view, unit_id, revise)
 
-    def mark(self, marks: Sequence[Mark]) -> list[Written | None]:
+    def mark(self, marks: Sequence[Update]) -> list[WriteResult | None]:
         """See `Store.mark`."""
         with self._write() as marker:
             return [marker.write(one) for one in marks]
@@ -282,7 +288,7 @@ class SqliteStore:
             return [name for (name,) in self._run("tenants", {})]
 
     @contextmanager
-    def loading(self, _units: int) -> Iterator[Callable[[Sequence[Mark]], list[Written | None]]]:
+    def loading(self, _units: int) -> Iterator[Callable[[Sequence[Update]], list[WriteResult | None]]]:
         """See `Copyable.loading`: nothing is derived before it is asked for, so that there is no quicker way."""
         yield self.mark
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import Bools
 from holdfast.store.sqlite.shard import Shard
-from holdfast.store.visibility import where
+from holdfast.store.visibility import visible_sql
 from holdfast.types import View
 
 Places = NDArray[np.intp]
@@ -63,7 +63,7 @@ class VisibleShards:
         """Return the keys that pass the view's filters, or None when it has none."""
         if self._view.filters is None and self._view.as_of is None:
             return None
-        visible, values = where(self._view, searching=True)
+        visible, values = visible_sql(self._view, searching=True)
         return frozenset(key for (key,) in self._run("matching_keys", values, visible=visible))
 
     @cached_property
