@@ -48,7 +48,7 @@ def measure(folder: Path) -> dict[str, float]:
     questions = generator.questions(turns, QUESTIONS)
     embedder = synthetic.stand_in(turns, questions)
     plain, spent = peers.Sqlite(folder / "plain.db"), {"remember": [], "plain": []}
-    with Memory.open(folder / "memory.db", settings=Settings().unhurried(), embedder=embedder) as memory:
+    with Memory.open(folder / "memory.db", settings=Settings().without_timeouts(), embedder=embedder) as memory:
         memory.search("warm up", user=USER)
         for number, (session, messages) in enumerate(synthetic.sessions(turns)):
             texts = [str(message["content"]) for message in messages]
@@ -88,7 +88,7 @@ def measure(folder: Path) -> dict[str, float]:
 
 
 def open_and_search(path: Path, embedder: synthetic.StandIn) -> None:
-    with Memory.open(path, settings=Settings().unhurried(), embedder=embedder) as memory:
+    with Memory.open(path, settings=Settings().without_timeouts(), embedder=embedder) as memory:
         memory.search("warm up", user=USER)
 
 

@@ -155,7 +155,7 @@ def keep_asking(address: str, tenants: Sequence[str], table: dict[str, np.ndarra
 def load(memory: Memory, pairs: Iterator[tuple[Unit, np.ndarray]], total: int, tell: Callable[[str], None]) -> dict:
     """Write units with their vectors as a copy of another store would be; return how long that took."""
     began, done, some = perf_counter(), 0, list[Restoration]()
-    memory.store.mark([SpaceChange(SPACE)])
+    memory.store.apply([SpaceChange(SPACE)])
     with memory.store.loading(total) as write:
         for unit, vector in pairs:
             data = halve(vector[None, :])[0].tobytes()

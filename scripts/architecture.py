@@ -255,7 +255,9 @@ def touched() -> dict[str, int]:
     with tempfile.TemporaryDirectory(prefix="holdfast-verbs-") as folder:
         page = Path(folder) / "house.md"
         page.write_text("# House\n\nThe boiler was serviced in May.\n\n- Never leave the gate open.\n")
-        with Memory.open(Path(folder) / "house.db", settings=Settings().unhurried(), now=lambda: clock) as memory:
+        with Memory.open(
+            Path(folder) / "house.db", settings=Settings().without_timeouts(), now=lambda: clock
+        ) as memory:
             for number in range(12):
                 text = f"We planted {number + 2} tulips beside the shed on day {number + 1}."
                 memory.remember(text, user="ana", session="spring", at=clock - timedelta(days=30 - number))

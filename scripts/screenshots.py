@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--place", type=Path, default=PLACE, help="folder for the pictures")
     place = parser.parse_args().place.resolve()
     place.mkdir(parents=True, exist_ok=True)
-    settings = Settings().unhurried()
+    settings = Settings().without_timeouts()
     with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as folder, sync_playwright() as playwright:
         os.chdir(folder)  # the page on health names the place of the store
         store = Path("household.db")

@@ -181,7 +181,7 @@ def read_shards(shards, view=None, allowed=None, space="s"):
 
 def waiting(memory, space):
     """Return how many units, of any owner, wait for their vectors."""
-    return len(memory.store.waiting(space, NO_LIMIT))
+    return len(memory.store.pending(space, NO_LIMIT))
 
 
 def assemble(request, projection, sentence_score=None):

@@ -26,7 +26,7 @@ ODD = (
 def small(**changes):
     """Return the settings of a small memory; `group__key` changes a setting."""
     given = {name.replace("__", "."): value for name, value in changes.items()}
-    return Settings.load(SMALL | given, environ={}).unhurried()
+    return Settings.load(SMALL | given, environ={}).without_timeouts()
 
 
 def small_memory(path=":memory:", *, embedder=EMBEDDER, now=NOW, **changes):

@@ -20,12 +20,12 @@ def fill(store, units=40):
     ana.revise("u001", text="the boat was sold", recorded_time=LATER)
     ana.embed({"u001": NEARER["b"]})
     ana.revise("u001", text="the boat was bought back", recorded_time=LATER + timedelta(minutes=1))
-    ana.mark(contract.Promotion(ana.units("s1")["s1"], decided()), contract.Access(ana.view, ("u002", "u003")))
-    ana.mark(contract.Supersession(ana.view, "u004", "u005", LATER, "seen"))
-    ana.mark(contract.Supersession(ana.view, "u006", "u007", LATER))
-    ana.mark(contract.Reinstatement(ana.view, "u006", LATER + timedelta(minutes=9)))
-    ana.mark(contract.DocumentChange(Document("local", "ana", "rules.md", b"- sail at nine", "/somewhere")))
-    ana.mark(contract.DocumentChange(Document("other", None, "x.md", b"- no sail", "", core=False)))
+    ana.apply(contract.Promotion(ana.units("s1")["s1"], decided()), contract.Access(ana.view, ("u002", "u003")))
+    ana.apply(contract.Supersession(ana.view, "u004", "u005", LATER, "seen"))
+    ana.apply(contract.Supersession(ana.view, "u006", "u007", LATER))
+    ana.apply(contract.Reinstatement(ana.view, "u006", LATER + timedelta(minutes=9)))
+    ana.apply(contract.DocumentChange(Document("local", "ana", "rules.md", b"- sail at nine", "/somewhere")))
+    ana.apply(contract.DocumentChange(Document("other", None, "x.md", b"- no sail", "", core=False)))
     return ana
 
 
@@ -37,7 +37,7 @@ def decided():
 def all_of(store):
     """Return all that a store holds, by tenant."""
     return {
-        tenant: Asker(store).by(tenant=tenant).look(lambda reading: [*map(flat, reading.kept(whole=True))])
+        tenant: Asker(store).by(tenant=tenant).look(lambda reading: [*map(flat, reading.stored(whole=True))])
         for tenant in ("local", "other")
     }
 

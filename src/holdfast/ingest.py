@@ -75,7 +75,7 @@ def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -
     try:
         for one in find_superseded(store, units, settings):
             with suppress(NotFoundError):  # erased by somebody meanwhile: there is nothing left to replace
-                store.mark([Supersession(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)])
+                store.apply([Supersession(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)])
                 replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
     except StoreError as error:
         log.warning("%d units are kept; what they replace may still count, so look: %s", len(units), error)

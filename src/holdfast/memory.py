@@ -84,11 +84,11 @@ class Memory:
         self._analyse = partial(analyse, settings=settings.analysis)
         count = partial(self.stats, user=settings.store.user, whole=True)
         self._vectors = StoreEmbedder(store, settings.embedding, settings.gate, embedder, count, time.perf_counter)
-        self._question = partial(arguments.make_question, settings, meaning=self._vectors.judge)
+        self._question = partial(arguments.make_question, settings, meaning=self._vectors.check_ready)
         self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
         self._redact = redactor or (redact_text if settings.ingest.redact else None)
         self._summariser = summariser
-        self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder, self._vectors.rest)
+        self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder, self._vectors.pause)
 
     @classmethod
     def open(
@@ -244,7 +244,7 @@ class Memory:
         Raises:
             EmbedderError: the settings name no embedder, or it cannot be used.
         """
-        return self._vectors.replace_all(progress)
+        return self._vectors.reembed(progress)
 
     # -------------------------------------------------------------------------------------------- reading
 
@@ -290,7 +290,7 @@ class Memory:
         )
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
-            self._store.mark([Access(seen, tuple([item.id for item in context.section("projection").items]))])
+            self._store.apply([Access(seen, tuple([item.id for item in context.section("projection").items]))])
         others = "" if context.items else absence.suggest_users(self._store, seen)
         return context.with_warnings((*warnings, others) if others else warnings)
 
@@ -415,7 +415,7 @@ class Memory:
         """
         view = self._view(**owner)
         old, new = check_name("id", id) or "", check_name("by", by) or ""
-        self._store.mark([Supersession(view, old, new, self._now())])
+        self._store.apply([Supersession(view, old, new, self._now())])
         return self._unit(view, old)
 
     @expand_keywords
@@ -426,7 +426,7 @@ class Memory:
             NotFoundError: the owner has no such unit.
         """
         view = self._view(**owner)
-        self._store.mark([Reinstatement(view, check_name("id", id) or "", self._now())])
+        self._store.apply([Reinstatement(view, check_name("id", id) or "", self._now())])
         return self._unit(view, id)
 
     @expand_keywords
@@ -547,7 +547,7 @@ class Memory:
         )
 
     def _compactor(self) -> compaction.Compactor:
-        embedder = self._vectors.agreed()
+        embedder = self._vectors.matching()
         if embedder is None:
             raise EmbedderError("compaction compares turns by their vectors; set embedding.embedder to something")
         if self._summariser is None:

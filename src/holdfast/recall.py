@@ -121,7 +121,7 @@ def _group(question: Question, ranked: Pool, scores: Floats) -> tuple[Pool, Floa
     rows, best = np.arange(len(ranked)), dict[str, int]()
     if not question.by_session:
         return ranked, scores, ranked.cut_rows(rows[:0], "session", 0.0)
-    sessions = enumerate(ranked.known["session"].tolist())
+    sessions = enumerate(ranked.columns["session"].tolist())
     first = [row if session is None else best.setdefault(session, row) for row, session in sessions]
     stands_for = np.array(first, dtype=np.intp)
     kept, rest = np.flatnonzero(stands_for == rows), np.flatnonzero(stands_for != rows)
@@ -158,11 +158,11 @@ def _explain_hits(
     """Give each hit the tree of its score, from the columns that ranked it, and what strategies note on it."""
     ids = [hit.unit.id for hit in hits]
     strategies = (*question.strategies, *question.escalation)
-    accounts = {one.id: one.explain(query, reading, ids) for one in strategies if one.id in ranked.claims}
+    accounts = {one.id: one.explain(query, reading, ids) for one in strategies if one.id in ranked.scores}
     scoring = Scoring(engine.settings.score, reading.view.session, reading.view.reference_time)
     explained = []
     for row, hit in enumerate(hits):
-        mine = {name: said[hit.unit.id] for name, said in accounts.items() if ranked.claimed[name][row]}
+        mine = {name: said[hit.unit.id] for name, said in accounts.items() if ranked.scored[name][row]}
         if question.profile.rank_by == "fused":
             tree = explain_fused(ranked, row, mine, found.fusion)
         else:

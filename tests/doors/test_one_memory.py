@@ -18,7 +18,7 @@ from holdfast.verbs import LOCAL, VERBS
 # A small budget has a short tail: most of the session can be compacted.
 SETTINGS = Settings.load(
     {"refusal.enabled": False, "assembly.budget": 300, "compaction.cluster": 8}, environ={}
-).unhurried()
+).without_timeouts()
 SAID = [
     "My kettle is copper, and I bought it in Lisbon on Tuesday",
     "The ferry to Cacilhas leaves at ten",

@@ -56,7 +56,7 @@ if __name__ == "__main__":
     address, verb, *numbers, name = sys.argv[1:]
     # However many wait for each other on however slow a machine: waiting is no failure here.
     given = {"embedding.embedder": "none", "store.busy_timeout_ms": 600_000}
-    settings = Settings.load(given).unhurried()
+    settings = Settings.load(given).without_timeouts()
     with Memory.open(address, settings=settings, embedder=HashEmbedder(64)) as opened:
         sys.stdout.write("ready\n")
         sys.stdout.flush()

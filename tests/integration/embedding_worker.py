@@ -24,5 +24,5 @@ class Slow(HashEmbedder):
 settings = Settings()
 store = open_store(sys.argv[1], settings.store, derivation(settings))
 count = lambda: store.stats(view_of("local"), whole=True)  # noqa: E731
-StoreEmbedder(store, settings.embedding, settings.gate, Slow(), count, time.perf_counter).share(lambda _: None)
+StoreEmbedder(store, settings.embedding, settings.gate, Slow(), count, time.perf_counter).embed_shared(lambda _: None)
 store.close()

@@ -24,7 +24,7 @@ def meddle(memory, who, number):
 
 
 if __name__ == "__main__":
-    settings = Settings.load({"embedding.embedder": "none"}).unhurried()
+    settings = Settings.load({"embedding.embedder": "none"}).without_timeouts()
     with Memory.open(sys.argv[1], settings=settings, embedder=HashEmbedder(64)) as opened:
         for turn in range(10**9):
             meddle(opened, sys.argv[2], turn)

@@ -5,7 +5,7 @@ import sys
 
 from holdfast import Memory, Settings
 
-with Memory.open(sys.argv[1], settings=Settings.load().unhurried()) as memory:
+with Memory.open(sys.argv[1], settings=Settings.load().without_timeouts()) as memory:
     for line in sys.stdin:
         verb, argument = json.loads(line)
         if verb == "remember":

@@ -32,7 +32,7 @@ def dying_replace(self, target):
 
 if moment != "never":
     Path.replace = dying_replace
-settings = Settings(embedding=EmbeddingSettings(embedder="none")).unhurried()
+settings = Settings(embedding=EmbeddingSettings(embedder="none")).without_timeouts()
 for number in range(10_000):
     with Memory.open(path, settings=settings, embedder=HashEmbedder(64)) as memory:
         memory.search("pebble", user="ana", profile="fast")

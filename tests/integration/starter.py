@@ -4,7 +4,7 @@ import sys
 
 from holdfast import Memory, Settings
 
-settings = Settings.load({"embedding.embedder": "none"}).unhurried()
+settings = Settings.load({"embedding.embedder": "none"}).without_timeouts()
 sys.stdout.write("ready\n")
 sys.stdout.flush()
 sys.stdin.readline()

@@ -45,7 +45,7 @@ def memory_with(**summariser):
     given = (
         SMALL | {"embedding.embedder": "minilm"} | {f"summariser.{key}": value for key, value in summariser.items()}
     )
-    settings = Settings.load(given, environ={}).unhurried()
+    settings = Settings.load(given, environ={}).without_timeouts()
     with Memory.open(":memory:", settings=settings, now=lambda: NOW) as memory:
         said = [
             {"role": "user", "content": text, "at": later(minutes=number)} for number, text in enumerate(TURNS + TAIL)

@@ -22,7 +22,7 @@ from holdfast.store.sqlite import live_index
 from holdfast.testing.contracts import HashEmbedder
 
 # Nothing is refused: these tests are about what is found, and how.
-EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
+EAGER = Settings.load({"refusal.enabled": False}, environ={}).without_timeouts()
 THINGS = ("copper kettle", "lamp in the hall", "net to mend", "loose brick", "wet coat")
 MANY = 500  # more than are embedded at once
 
@@ -345,7 +345,7 @@ def test_an_interrupted_reembedding_goes_on_where_it_stopped_and_never_mixes_spa
         left = waiting(memory, other.space)
         assert 0 < left < 150
         done = {unit.id for unit in memory.list(user="ana", limit=None)} - {
-            unit.id for unit in memory.store.waiting(other.space, 1000)
+            unit.id for unit in memory.store.pending(other.space, 1000)
         }
         assert embedded(memory, other) == done
         assert embedded(memory, old) == set()

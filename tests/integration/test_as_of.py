@@ -6,7 +6,9 @@ from builders import NOW, later, opened
 from holdfast import Settings
 from holdfast.testing.contracts import HashEmbedder
 
-EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
+EAGER = Settings.load(
+    {"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}
+).without_timeouts()
 EMBEDDER = HashEmbedder(64)
 
 

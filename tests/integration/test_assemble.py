@@ -305,7 +305,7 @@ def test_counts_raise_what_was_recalled_before():
         for key in ("a", "b", "c"):
             memory.remember(f"the boat leaks, says {key}", user="ana", id=key)
         assert ids(memory.assemble("boat leaks", user="ana", track_access=False), "projection") == ["a", "b", "c"]
-        memory.store.mark([Access(make_view(), ("c",))])
+        memory.store.apply([Access(make_view(), ("c",))])
         # The first hit stays first: what was injected before does not count in a search.
         assert ids(memory.assemble("boat leaks", user="ana", track_access=False), "projection") == ["a", "c", "b"]
 
@@ -465,7 +465,7 @@ from datetime import UTC, datetime
 from holdfast import Memory, Settings, sample
 path, threads = sys.argv[1], int(sys.argv[2])
 given = {"embedding.embedder": "potion", "embedding.threads": threads}
-settings = Settings.load(given, environ={}).unhurried()
+settings = Settings.load(given, environ={}).without_timeouts()
 now = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 with Memory.open(path, settings=settings, now=lambda: now) as memory:
     session = next(iter(sample.sessions()))[0]

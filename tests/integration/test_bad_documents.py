@@ -206,7 +206,7 @@ def test_a_bad_rule_is_refused_when_the_settings_are_built_or_the_memory_is_open
     ],
 )
 def test_rules_that_feed_themselves_end(rules):
-    settings = Settings.load({"symbolic.rules": rules}, environ={}).unhurried()
+    settings = Settings.load({"symbolic.rules": rules}, environ={}).without_timeouts()
     with opened(settings) as memory:
         ring = [f"Loom{i} uses Loom{(i + 1) % 30}." for i in range(30)]
         memory.ingest("\n\n".join(ring), name="ring.md", user="ana")

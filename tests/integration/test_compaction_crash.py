@@ -98,7 +98,7 @@ def test_a_run_that_is_killed_at_any_boundary_is_completed_by_the_next(
 
 def while_covering(monkeypatch, memory, action):
     """Let somebody act between the reading of the first cluster and its summary."""
-    mark, done = memory.store.mark, []
+    mark, done = memory.store.apply, []
 
     def covering(marks):
         if not done:
@@ -106,7 +106,7 @@ def while_covering(monkeypatch, memory, action):
             action()
         return mark(marks)
 
-    monkeypatch.setattr(memory.store, "mark", covering)
+    monkeypatch.setattr(memory.store, "apply", covering)
 
 
 ACTIONS = {

@@ -100,7 +100,9 @@ SETTINGS = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hy
 def told(settings):
     """Return a memory in which everything was said, four months apart."""
     now = [START]
-    memory = Memory.open(":memory:", settings=settings.unhurried(), now=lambda: now[0], embedder=HashEmbedder())
+    memory = Memory.open(
+        ":memory:", settings=settings.without_timeouts(), now=lambda: now[0], embedder=HashEmbedder()
+    )
     for side in (0, 1):
         for place, change in enumerate(CHANGES):
             at = START + timedelta(days=120 * side + place)
@@ -169,7 +171,7 @@ def test_what_only_looks_like_a_change_stays_below():
     ]
     now = [START]
     with Memory.open(
-        ":memory:", settings=SETTINGS.unhurried(), now=lambda: now[0], embedder=HashEmbedder()
+        ":memory:", settings=SETTINGS.without_timeouts(), now=lambda: now[0], embedder=HashEmbedder()
     ) as memory:
         for place, (real, alike, _) in enumerate(said):
             for side, text in enumerate((real, alike)):

@@ -7,7 +7,7 @@ from builders import NOW, opened, watched
 from holdfast import BudgetError, EmbedderError, InputError, Memory, MissingExtraError, Settings
 from holdfast.testing.contracts import HashEmbedder
 
-EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
+EAGER = Settings.load({"refusal.enabled": False}, environ={}).without_timeouts()
 AWAY = "the model server is away; start it again"
 QUESTION = "When did the ferry leave, before or after the sale of the boat?"
 
@@ -143,7 +143,7 @@ def test_a_model_that_cannot_be_loaded_leaves_the_words_and_is_no_silent_fallbac
         {"embedding.embedder": "onnx", "embedding.folder": str(tmp_path / "nowhere"), "refusal.enabled": False},
         environ={},
     )
-    with Memory.open(path, settings=broken.unhurried(), now=lambda: NOW) as memory:
+    with Memory.open(path, settings=broken.without_timeouts(), now=lambda: NOW) as memory:
         assert "nowhere" in memory.search("kettle", user="ana").degraded
         assert "nowhere" in memory.assemble("kettle", user="ana", budget=400).degraded
         assert "nowhere" in memory.why("kettle", "kettle", user="ana", budget=400).degraded

@@ -429,7 +429,7 @@ def test_an_interruption_inside_a_file_is_made_good(memory, folder, monkeypatch)
     taken(memory, folder)
     (folder / "harbour.md").write_text(HARBOUR.replace("ten", "nine"), encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr(memory.store, "mark", stopped_at_documents(memory.store.mark))
+        patch.setattr(memory.store, "apply", stopped_at_documents(memory.store.apply))
         with pytest.raises(_StoppedError):
             taken(memory, folder)
     assert taken(memory, folder).changed == ("harbour.md",)

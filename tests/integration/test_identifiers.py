@@ -27,7 +27,7 @@ def manual(tmp_path_factory):
     folder = tmp_path_factory.mktemp("errors")
     for number, code in enumerate(CODES):
         (folder / f"{code}.md").write_text(page(number), encoding="utf-8")
-    with Memory.open(":memory:", settings=Settings().unhurried()) as memory:
+    with Memory.open(":memory:", settings=Settings().without_timeouts()) as memory:
         memory.ingest_folder(folder, user="dev")
         yield memory
 

@@ -79,11 +79,11 @@ def test_what_was_changed_at_both_places_is_named_and_not_written_over(tmp_path,
 def test_vectors_that_cannot_be_compared_are_refused_and_old_ones_stay_behind(tmp_path, opened):
     first, there = opened(tmp_path / "one.db"), opened(tmp_path / "two.db")
     fill(first)
-    Asker(there).mark(contract.SpaceChange(OTHER_SPACE))
+    Asker(there).apply(contract.SpaceChange(OTHER_SPACE))
     with pytest.raises(EmbeddingSpaceError, match="holdfast reembed"):
         copy_store(first, there)
     assert there.tenants() == []
-    Asker(first).mark(contract.SpaceChange(OTHER_SPACE))
+    Asker(first).apply(contract.SpaceChange(OTHER_SPACE))
     done = copy_store(first, there)
     assert (done.whole, done.vectors) == (True, 0)
     assert done.left > 40

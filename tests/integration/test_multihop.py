@@ -19,7 +19,7 @@ from holdfast.text.terms import terms
 FOLDER = Path(__file__).parents[1] / "data" / "multihop"
 QUESTIONS = json.loads((FOLDER / "questions.json").read_text(encoding="utf-8"))
 # No question may fail by the clock; `has_part` is a relation that a file of units has to declare.
-SETTINGS = Settings.load({"symbolic.relations": ("has_part",)}, environ={}).unhurried()
+SETTINGS = Settings.load({"symbolic.relations": ("has_part",)}, environ={}).without_timeouts()
 # Lexical hits on "good" and "comes" fill the eight places before the bridge: `max` has no exemption for proofs (C6).
 CROWDED_OUT = {"What good comes out of the lighthouse?"}
 
@@ -148,7 +148,7 @@ def test_without_our_further_rules_the_other_eight_still_answer(units):
     names = {rule.name for rule in RULES}
     reference = Settings.load(
         {"symbolic.relations": ("has_part",), "symbolic.further_rules": False}, environ={}
-    ).unhurried()
+    ).without_timeouts()
     with opened(reference) as memory:
         memory.ingest_folder(FOLDER, user="ana", include=("*.md", "*.yaml"))
         for asked in QUESTIONS:

@@ -12,7 +12,7 @@ from holdfast.types import ROLES
 WIDE = Settings.load(
     {f"{profile}.{key}": value for profile in ("fast", "balanced", "thinking", "hybrid")
      for key, value in (("min_score", 0.0), ("gap", 0.0), ("max_results", 100))}, environ={},
-).unhurried()  # fmt: skip
+).without_timeouts()  # fmt: skip
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
 ASKING = {
     "compare": "Compare the kettle",

@@ -16,7 +16,7 @@ from holdfast.settings import DenseSettings, EmbeddingSettings
 from holdfast.store.sqlite import blocks, live_index
 from holdfast.types import QueryProfile
 
-EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
+EAGER = Settings.load({"refusal.enabled": False}, environ={}).without_timeouts()
 # Each answer shares no word with its question.
 ASKED = {
     "Where is the hound?": "My puppy likes every kennel.",
@@ -215,7 +215,7 @@ class Drawn:
 
 
 ROWS, FAMILIES = 1_500, 75
-UNJUDGED = Settings.load({"refusal.enabled": False, "gate.policy": "off"}, environ={}).unhurried()
+UNJUDGED = Settings.load({"refusal.enabled": False, "gate.policy": "off"}, environ={}).without_timeouts()
 
 
 def furnish(memory):

@@ -94,7 +94,7 @@ def test_every_row_is_the_one_that_would_have_been_written_bit_by_bit(source, da
         assert all_of(loaded) == all_of(source)
         same = [Asker(store) for store in (loaded, by_bit)]
         assert same[0].find("boat") == same[1].find("boat")
-        waiting = [[unit.id for unit in store.waiting(loaded.space(), UNITS)] for store in (loaded, by_bit)]
+        waiting = [[unit.id for unit in store.pending(loaded.space(), UNITS)] for store in (loaded, by_bit)]
         assert waiting[0] == waiting[1] != []
         loaded.close()
 

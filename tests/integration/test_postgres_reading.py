@@ -110,9 +110,9 @@ def tell(telling, stores):
         elif chance < 0.9:
             pair = [f"u{telling.chance.randrange(UNITS // 2)}" for _ in range(2)]
             mark = contract.Supersession(view(telling.chance.choice(("ana", "ben"))), *pair, now)
-            do(stores, lambda store: store.mark([mark]))  # noqa: B023
+            do(stores, lambda store: store.apply([mark]))  # noqa: B023
         else:
-            waiting = stores[0].waiting(SPACE, 20)
+            waiting = stores[0].pending(SPACE, 20)
             rows = np.array([telling.row() for _ in waiting]).reshape(-1, DIMS)
             do(stores, lambda store: store.put_vectors(SPACE, waiting, rows))  # noqa: B023
 
@@ -189,7 +189,7 @@ def see(reading, asked, names, rows, depth):
         "best": [best(reading, one, depth) for one in (words, near)],
         "heard": sorted(reading.propose(heard, depth, no_deadline()).ids),
         "listed": [reading.propose(one, depth, no_deadline()).ids for one in listed],
-        "named": [reading.named(["mara", "porto", "boat"], most, mentioned=True) for most in (2, 90)],
+        "named": [reading.find_names(["mara", "porto", "boat"], most, mentioned=True) for most in (2, 90)],
         "names": [reading.names(kind) for kind in ("speaker", "user", "session", "agent")],
         "symbols": [facts.symbols_with(tokens, limit) for limit in (2, 50)],
         "about": [facts.about(symbols, limit) for limit in (1, 2, 50)],

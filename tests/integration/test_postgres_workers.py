@@ -55,7 +55,7 @@ def vectors_of(ana):
     """Return every vector by owner and text."""
     found = {}
     for tenant in ("local", "other"):
-        for one in ana.by(tenant=tenant).look(lambda reading: [*reading.kept(whole=True)]):
+        for one in ana.by(tenant=tenant).look(lambda reading: [*reading.stored(whole=True)]):
             assert len(one.vectors) == 1
             found[tenant, one.unit.user, one.unit.text] = one.vectors[0] and one.vectors[0].data
     return found
@@ -81,7 +81,7 @@ def test_three_workers_one_of_them_killed_give_every_unit_its_vector_once(ana, d
     assert None not in found.values()
     given = HashEmbedder().embed_documents([text for *_, text in found])
     assert np.allclose(given, [np.frombuffer(data, "<f2") for data in found.values()], atol=1e-3)
-    assert ana.store.waiting(HashEmbedder().space, UNITS) == []
+    assert ana.store.pending(HashEmbedder().space, UNITS) == []
     assert ana.store.verify() == []
     gates = [unit.gate for unit in ana.units(*(f"t{i}" for i in range(UNITS // 4))).values()]
     assert None not in gates
@@ -98,7 +98,7 @@ def test_a_unit_that_is_rewritten_while_it_is_embedded_waits_on(ana, database):
 
 
 def vectors_of_all(ana, tenant, user):
-    kept = ana.by(user, tenant=tenant).look(lambda reading: [*reading.kept()])
+    kept = ana.by(user, tenant=tenant).look(lambda reading: [*reading.stored()])
     return {one.unit.text: one.vectors[-1] for one in kept}
 
 
@@ -128,9 +128,9 @@ def test_a_text_that_is_refused_holds_nobody_up_and_is_asked_for_again(ana):
             return super().embed_documents(texts)
 
     embed_pending(ana.store, EmbeddingPlan(Picky(), GATE), HashEmbedder().space)
-    assert [one.text for one in ana.store.waiting(HashEmbedder().space, UNITS)] == ["local ana 7"]
+    assert [one.text for one in ana.store.pending(HashEmbedder().space, UNITS)] == ["local ana 7"]
     embed_pending(ana.store, EmbeddingPlan(HashEmbedder(), GATE), HashEmbedder().space)
-    assert ana.store.waiting(HashEmbedder().space, UNITS) == []
+    assert ana.store.pending(HashEmbedder().space, UNITS) == []
 
 
 def test_a_worker_of_another_space_is_refused(ana):
@@ -139,11 +139,11 @@ def test_a_worker_of_another_space_is_refused(ana):
 
     other = HashEmbedder()
     other.space = "other/64/none/1"
-    worker(HashEmbedder()).share(lambda _: None)
-    worker(other).share(lambda _: None)  # a space that the store never had takes over, once
+    worker(HashEmbedder()).embed_shared(lambda _: None)
+    worker(other).embed_shared(lambda _: None)  # a space that the store never had takes over, once
     assert ana.store.space() == other.space
     with pytest.raises(EmbedderError, match="holdfast reembed"):
-        worker(HashEmbedder()).share(lambda _: None)
+        worker(HashEmbedder()).embed_shared(lambda _: None)
 
 
 def test_the_command_embeds_all_and_says_so(ana, database):

@@ -28,7 +28,7 @@ def texts(request):
 
 
 def told(settings, texts):
-    memory = opened(settings.unhurried(), embedder=EMBEDDER)
+    memory = opened(settings.without_timeouts(), embedder=EMBEDDER)
     for minutes, (key, text) in enumerate(texts.items(), start=1):
         memory.remember(text, user="ana", id=key, at=later(minutes=-minutes))
     return memory

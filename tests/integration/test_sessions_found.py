@@ -6,7 +6,9 @@ from builders import later, opened
 from commands import BY_WORDS, command_line
 from holdfast import InputError, Settings
 
-EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
+EAGER = Settings.load(
+    {"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}
+).without_timeouts()
 TALK = {
     "april": ["The violin lesson was long.", "The violin teacher is strict.", "Violin strings are dear."],
     "may": ["We talked about the violin again.", "It rained."],

@@ -72,7 +72,7 @@ def remember(memory):
 
 
 def opened(settings):
-    return Memory.open(":memory:", settings=settings.unhurried(), now=lambda: START + timedelta(weeks=4))
+    return Memory.open(":memory:", settings=settings.without_timeouts(), now=lambda: START + timedelta(weeks=4))
 
 
 @pytest.fixture(scope="module")

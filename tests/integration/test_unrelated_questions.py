@@ -11,7 +11,7 @@ from holdfast.testing.contracts import HashEmbedder
 COOKBOOK = Path(__file__).parents[1] / "data" / "cookbook"
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
 UNRELATED = ("Explain quicksort complexity", "Explain quicksort complexity.", "explain Quicksort's complexity?")
-SETTINGS = Settings.load({}, environ={}).unhurried()
+SETTINGS = Settings.load({}, environ={}).without_timeouts()
 
 
 @pytest.fixture(scope="module", params=["words only", "shipped embedder", "hashed words"])

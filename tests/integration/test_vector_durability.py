@@ -33,7 +33,7 @@ from holdfast.types import FIELDS, QueryProfile
 
 SAVER = Path(__file__).with_name("saver.py")
 # Nothing is refused: these tests are about what is kept.
-EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
+EAGER = Settings.load({"refusal.enabled": False}, environ={}).without_timeouts()
 QUESTIONS = ("the copper kettle", "a lamp in the hall", "who mends nets?")
 
 

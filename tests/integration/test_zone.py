@@ -161,7 +161,7 @@ def test_the_budget_holds_whatever_the_zone_is_called(memory):
 def test_the_setting_holds_for_every_call_that_names_no_zone():
     settings = Settings.load(
         {"embedding.embedder": "none"}, environ={"HOLDFAST_STORE__ZONE": "Asia/Tokyo"}
-    ).unhurried()
+    ).without_timeouts()
     with opened(settings, now=MORNING) as memory:
         memory.remember("the kettle whistles", user="ana", at="2026-06-30", session="a")
         assert memory.list(user="ana")[0].event_time == utc("2026-06-29 15:00")

@@ -6,7 +6,7 @@ import sys
 from holdfast import Memory, Settings
 
 path, seed = sys.argv[1], sys.argv[2]
-with Memory.open(path, settings=Settings.load().unhurried()) as memory:
+with Memory.open(path, settings=Settings.load().without_timeouts()) as memory:
     for number in range(10_000):
         size = 1 + (number * 7 + int(seed)) % 9
         batch = f"{seed}-{number}"

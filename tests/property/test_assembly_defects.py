@@ -9,7 +9,7 @@ from holdfast import Memory, Settings
 from holdfast.errors import EmbedderError, InputError, StoreError
 from holdfast.testing.contracts import HashEmbedder
 
-EAGER = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
+EAGER = Settings.load({"refusal.enabled": False}, environ={}).without_timeouts()
 TEMPORAL = "How many days passed between the storm and the sale of the boat?"
 
 

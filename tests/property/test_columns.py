@@ -165,7 +165,7 @@ class TableReading:
     def units(self, ids):
         return {one: self._world.units[one] for one in ids}
 
-    def named(self, keys, most, *, mentioned):
+    def find_names(self, keys, most, *, mentioned):
         found = {key: self._world.leads.get((key, mentioned), ()) for key in keys}
         return {key: names for key, names in found.items() if names and len(names) <= most}
 

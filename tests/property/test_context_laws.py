@@ -61,8 +61,8 @@ class NoMeaning(HashEmbedder):
 
 EMBEDDERS = {"none": None, "64": HashEmbedder(64), "288": HashEmbedder(288), "zero": NoMeaning(64)}
 # Time to spare, or a busy machine would decide what is found; nothing refused, or there would be little to check.
-DEFAULT = Settings.load({"refusal.enabled": False}, environ={}).unhurried()
-REFERENCE = Settings.reference().unhurried()
+DEFAULT = Settings.load({"refusal.enabled": False}, environ={}).without_timeouts()
+REFERENCE = Settings.reference().without_timeouts()
 
 
 def changed(settings, group, **values):
@@ -71,7 +71,7 @@ def changed(settings, group, **values):
 
 RECIPES = {
     "default": DEFAULT,
-    "refusing": Settings().unhurried(),
+    "refusing": Settings().without_timeouts(),
     "reference": REFERENCE,
     "prefix": changed(DEFAULT, "assembly", packing="prefix", min_turns=1),
     "excerpt": changed(DEFAULT, "assembly", packing="excerpt", min_turns=0),

@@ -213,7 +213,7 @@ def test_a_name_leads_to_what_the_view_sees_and_is_as_rare_as_among_all(changes,
         all_called = {u.id for u, _ in left.values() if key in analysed(u).titles}
         sharing = all_called | {u.id for u, _ in left.values() if key in analysed(u).mentions}
         for mentioned, ids in ((False, all_called), (True, sharing)):
-            found = read_shards([shard], view).named([*KEYS, key], most, mentioned=mentioned)
+            found = read_shards([shard], view).find_names([*KEYS, key], most, mentioned=mentioned)
             assert found.get(key, ()) == (tuple(sorted(ids & eligible)) if len(ids) <= most else ())
 
 

@@ -21,7 +21,7 @@ from holdfast.text.names import symbol, symbol_tokens
 WIDE = {"refusal.enabled": False}
 for _profile in ("hybrid", "thinking"):
     WIDE |= {f"{_profile}.min_score": 0.0, f"{_profile}.gap": 0.0, f"{_profile}.max_results": 1000}
-EAGER = Settings.load(WIDE, environ={}).unhurried()
+EAGER = Settings.load(WIDE, environ={}).without_timeouts()
 THINGS = ("Heron", "Plover", "Kestrel", "Linnet", "the gate", "the mill", "Upper Weir")
 VERBS = ("uses", "provides", "depends on", "supports", "causes", "is useful for", "is part of", "does not use")
 QUESTION = "Why does Heron matter for the mill and Upper Weir?"
@@ -47,7 +47,7 @@ def asked(memory, profile, question=QUESTION, **owner):
 def names(memory, view, most, keys=None):
     """Return where names lead: {name: units} of those that are called so, and of those that mention it."""
     return tuple(
-        ask(memory, lambda reading, more=more: reading.named(keys or KEYS, most, mentioned=more), view)
+        ask(memory, lambda reading, more=more: reading.find_names(keys or KEYS, most, mentioned=more), view)
         for more in (False, True)
     )
 
@@ -183,7 +183,7 @@ GOAL = ("tide tables", "relevant_for", "night sailing", 0.9)
 
 
 def test_a_bridge_from_ones_own_hub_to_what_is_everyones_is_kept():
-    settings = Settings.load(WIDE, environ={}).unhurried()
+    settings = Settings.load(WIDE, environ={}).without_timeouts()
     strategy = SymbolicStrategy(settings)
     strategy._limits = Limits(reach=SearchLimits(fan_out=4))  # of the crowd, few are read
     found = []
@@ -304,7 +304,7 @@ NOBODY = {"stages.rare_names": 0, "stages.link_parents": 0, "stages.diversity": 
 def test_links_and_diversity_switched_off_leave_the_ranking_as_it_was(said):
     found = []
     for off in (OFF, NOBODY):
-        settings = Settings.load(WIDE | off, environ={}).unhurried()
+        settings = Settings.load(WIDE | off, environ={}).without_timeouts()
         with opened(settings, embedder=HashEmbedder(64)) as memory:
             filled(memory, said, range(len(said)))
             result = asked(memory, "hybrid")
@@ -317,7 +317,7 @@ def test_links_and_diversity_switched_off_leave_the_ranking_as_it_was(said):
 @given(stores)
 def test_links_only_lift_and_diversity_only_lowers(said):
     def rels(changes):
-        settings = Settings.load(WIDE | OFF | changes, environ={}).unhurried()
+        settings = Settings.load(WIDE | OFF | changes, environ={}).without_timeouts()
         with opened(settings, embedder=HashEmbedder(64)) as memory:
             filled(memory, said, range(len(said)))
             return {hit.unit.id: hit.rel for hit in asked(memory, "hybrid")}

@@ -17,7 +17,9 @@ from holdfast.types import Adjustment, Mention, QueryProfile
 
 DEFAULT = StageSettings()
 OFF = {"mentions": 0.0, "shared_names": 0.0}
-EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
+EAGER = Settings.load(
+    {"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}
+).without_timeouts()
 
 
 def turn(key, rel, text="said", **fields):
@@ -240,7 +242,12 @@ def test_a_frequent_name_links_nothing():
 
 @pytest.mark.parametrize(
     ("settings", "profile"),
-    [(without(**OFF), "hybrid"), (Settings.reference().unhurried(), "hybrid"), (EAGER, "fast"), (EAGER, "balanced")],
+    [
+        (without(**OFF), "hybrid"),
+        (Settings.reference().without_timeouts(), "hybrid"),
+        (EAGER, "fast"),
+        (EAGER, "balanced"),
+    ],
 )
 def test_nothing_is_linked_where_links_are_off(settings, profile):
     with noted(settings) as memory:

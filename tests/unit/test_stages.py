@@ -25,7 +25,9 @@ from holdfast.settings import FusionSettings, ProfileSettings, StageSettings
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import Adjustment, Contribution, Lineage, QueryProfile, RetrievalResult, StrategyExplanation
 
-EAGER = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}).unhurried()
+EAGER = Settings.load(
+    {"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={}
+).without_timeouts()
 STAGES_OFF = StageSettings(
     names_leave=False, perspective=0.0, own_words=0.0, smoothing=0.0, time_range=0.0, told_years=0.0, mentions=0.0,
     shared_names=0.0, diversity=0.0,
@@ -348,7 +350,7 @@ def test_a_short_answer_gains_by_the_question_before_it():
 
 
 @pytest.mark.parametrize(
-    "settings", [Settings.reference().unhurried(), dataclasses.replace(EAGER, stages=STAGES_OFF)]
+    "settings", [Settings.reference().without_timeouts(), dataclasses.replace(EAGER, stages=STAGES_OFF)]
 )
 def test_without_stages_relevance_is_untouched(settings):
     with told(settings) as memory:
@@ -364,7 +366,7 @@ def test_without_stages_relevance_is_untouched(settings):
 
 
 def test_in_the_reference_recipe_relevance_is_the_cosine():
-    with told(Settings.reference().unhurried()) as memory:
+    with told(Settings.reference().without_timeouts()) as memory:
         for one in memory.search(QUESTION, user="ana").trace.candidates:
             assert one.rel == max(0.0, one.claims["dense"])
 

@@ -72,7 +72,7 @@ _ASKED = {
 
 def run(console: Console, database: Path, settings: Settings) -> None:
     """Remember, search, explain, correct, ask why not, assemble, read documents, compact, forget, reopen."""
-    settings = settings.unhurried()
+    settings = settings.without_timeouts()
     with Memory.open(database, settings=settings, now=lambda: TODAY) as memory:
         _remember(console, memory)
         _search(console, memory)

@@ -283,11 +283,11 @@ def _worker(call: CommandContext, watch: bool = False, every: float = 2.0) -> Co
             progress.update(task, advance=written)
 
         try:
-            embedding.share(advance)
+            embedding.embed_shared(advance)
             while watch:
                 time.sleep(every)
                 with contextlib.suppress(BusyStoreError, ServerError):  # a server that is away comes back
-                    embedding.share(advance)
+                    embedding.embed_shared(advance)
         except KeyboardInterrupt:  # the way it ends
             if not watch:
                 raise

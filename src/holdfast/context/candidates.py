@@ -72,7 +72,7 @@ class VisibleToHost:
         """Return the rows that are not shown; words and summaries have to be read for that, ids have not."""
         if not self.ids and not self.words:
             return pool
-        summary = ~np.isnan(pool.known["decay_rate"])
+        summary = ~np.isnan(pool.columns["decay_rate"])
         read = [unit_id for unit_id, yes in zip(pool.ids, summary, strict=True) if yes or self.words]
         units = reading.units(read) if read else {}
         rest = [
@@ -134,9 +134,9 @@ def _counted(unit: Unit, count: int) -> Unit:
 
 def _matched(pool: Pool, query: QueryProfile) -> list[frozenset[str]]:
     """Return which of the question's terms each candidate holds, as the lexical strategy saw it."""
-    if "lexical" not in pool.claims:
+    if "lexical" not in pool.scores:
         return [frozenset()] * len(pool)
-    return [frozenset(compress(query.terms, held)) for held in pool.claims["lexical"].matched.tolist()]
+    return [frozenset(compress(query.terms, held)) for held in pool.scores["lexical"].matched.tolist()]
 
 
 def _cover_slots(
@@ -243,7 +243,7 @@ def _richest_in_anchors(
     if not near:
         return None
     pool = score_units(question, query, reading, found, [*dict.fromkeys(near)]).merge_copies()
-    pool = pool.keep(np.array([by is None for by in pool.known["covered_by"]], dtype=np.bool_))
+    pool = pool.keep(np.array([by is None for by in pool.columns["covered_by"]], dtype=np.bool_))
     staging = stage_inputs(engine, question, query, reading, found)
     for prefer in PREFERENCES if question.is_staged else ():
         pool = prefer(pool, staging)

@@ -199,7 +199,7 @@ def _keep(desk: IngestContext, document: Document) -> list[WriteResult]:
     said = [one for one in read.nodes if one.tier == "variant" and one.kind != "heading" and one.text.strip()]
     # Units first: whoever is interrupted in between reads the document again, and finds it changed.
     written = write_units(desk, document, [_unit(desk, document, read, node) for node in said])
-    desk.store.mark([DocumentChange(document)])
+    desk.store.apply([DocumentChange(document)])
     return written
 
 

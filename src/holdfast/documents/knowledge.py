@@ -49,7 +49,7 @@ def ingest_document(desk: IngestContext, document: Document) -> list[WriteResult
         )
     # Units first: whoever is interrupted in between reads the document again, and finds it changed.
     written = write_units(desk, document, units_of(desk, document, source))
-    desk.store.mark([DocumentChange(document)])
+    desk.store.apply([DocumentChange(document)])
     return written
 
 
@@ -164,7 +164,7 @@ def _take_in_file(desk: IngestContext, document: Document, view: View) -> tuple[
     body = desk.clean(document.body)
     if kept is not None and kept.body == body:
         if not kept.here:
-            desk.store.mark([DocumentChange(dataclasses.replace(kept, path=document.path, here=True))])
+            desk.store.apply([DocumentChange(dataclasses.replace(kept, path=document.path, here=True))])
         owner = dataclasses.replace(view, user=document.user or "")
         lasting = DocumentQuery(document.name, ended=False)
         return "unchanged", len(
@@ -174,7 +174,7 @@ def _take_in_file(desk: IngestContext, document: Document, view: View) -> tuple[
         return "changed", len(documents.ingest(desk, dataclasses.replace(document, body=body, core=True), view))
     if kept is not None and not body.strip():  # emptied: it says nothing any more
         write_units(desk, kept, [])
-        desk.store.mark([DocumentChange(dataclasses.replace(document, body=body))])
+        desk.store.apply([DocumentChange(dataclasses.replace(document, body=body))])
         return "changed", 0
     return ("changed" if kept else "added"), len(ingest_document(desk, document))
 
@@ -186,7 +186,7 @@ def _remove_missing(desk: IngestContext, folder: Folder, view: View, root: Path,
             continue
         if (document := desk.find(view, name, folder.user)) is not None:
             write_units(desk, document, [])
-            desk.store.mark([DocumentRemoval(document)])
+            desk.store.apply([DocumentRemoval(document)])
         yield Path(path).relative_to(root).as_posix()
 
 

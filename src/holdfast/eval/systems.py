@@ -55,7 +55,7 @@ class Product:
         """Open an empty memory; messages are remembered when a question may see them."""
         moment = [haystack.messages[0].at]
         wanted = None if self.settings.embedding.embedder == "none" else embedder
-        settings = self.settings.unhurried()
+        settings = self.settings.without_timeouts()
         if self.compacted:  # asked from a new session: no tail is shown, so none beyond T_base is kept back
             settings = replace(settings, assembly=replace(settings.assembly, tail_share=0.0))
         with (

@@ -183,7 +183,9 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
     if not isinstance(outcome, SummaryReport):
         return Cluster(ids, outcome)
     summary = _summary(kit, view, turns, outcome)
-    written = kit.store.mark([Coverage(Draft(summary, kit.analyse, id_given=True, time_given=True), tuple(turns))])[0]
+    written = kit.store.apply([Coverage(Draft(summary, kit.analyse, id_given=True, time_given=True), tuple(turns))])[
+        0
+    ]
     if written is None:  # somebody changed a turn meanwhile: the next run reads it as it now is
         return Cluster(ids, outcome, changed=True)
     kept = summary.evolve(version=written.version)

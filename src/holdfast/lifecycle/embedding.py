@@ -72,14 +72,14 @@ class StoreEmbedder:
             agreed = self._store.space() or loaded.space
             if agreed != self._agreed:  # at first, and when another process has changed it
                 if agreed != loaded.space:
-                    self._store.mark([SpaceChange(loaded.space, if_new=True)])
+                    self._store.apply([SpaceChange(loaded.space, if_new=True)])
                     agreed = self._store.space() or loaded.space
                 if agreed == loaded.space:
                     self._catch_up(loaded)
                 self._ready, self._agreed = loaded, agreed
             return loaded
 
-    def agreed(self) -> Embedder | None:
+    def matching(self) -> Embedder | None:
         """Return the embedder whose vectors the store takes, or None when none is wanted.
 
         Raises:
@@ -98,14 +98,14 @@ class StoreEmbedder:
                 "compared; run `holdfast reembed`, or set embedding.embedder back"
             )
 
-    def judge(self, strict: bool) -> tuple[bool, str]:  # noqa: FBT001 - see `make_question`
+    def check_ready(self, strict: bool) -> tuple[bool, str]:  # noqa: FBT001 - see `make_question`
         """Return whether questions can be answered by meaning now, and what a caller has to know about that.
 
         Raises:
             EmbedderError: they cannot, and the caller is strict.
         """
         try:
-            loaded = self.agreed() if strict else self._rested()
+            loaded = self.matching() if strict else self._rested()
         except EmbedderError as error:
             if strict:
                 raise
@@ -120,7 +120,7 @@ class StoreEmbedder:
             raise EmbedderError(told)
         return usable, told
 
-    def rest(self, error: EmbedderError, seconds: float) -> None:
+    def pause(self, error: EmbedderError, seconds: float) -> None:
         """Let questions do without the embedder for a while, if they waited long for it to fail."""
         if seconds > _SLOW_FAILURE_S:
             log.warning("questions are answered by words alone for %d seconds: %s", _REST_S, error)
@@ -132,9 +132,9 @@ class StoreEmbedder:
         if began < self._rests_until:
             raise EmbedderError(self._failure)
         try:
-            return self.agreed()
+            return self.matching()
         except EmbedderError as error:
-            self.rest(error, self._clock() - began)
+            self.pause(error, self._clock() - began)
             raise
 
     def indexing(self, *, asked: bool = False) -> EmbeddingPlan:
@@ -149,7 +149,7 @@ class StoreEmbedder:
         """
         embedder = None
         try:
-            embedder = self._rested() if asked else self.agreed()
+            embedder = self._rested() if asked else self.matching()
             if embedder is not None and self._behind.is_set():
                 self._behind.clear()
                 self._catch_up(embedder)
@@ -161,18 +161,18 @@ class StoreEmbedder:
         awaited = embedder is not None or self._behind.is_set()
         return EmbeddingPlan(embedder, self._gate, awaited=awaited, failed=self._behind.set)
 
-    def replace_all(self, progress: Callable[[int], None]) -> int:
+    def reembed(self, progress: Callable[[int], None]) -> int:
         """Let the store agree on this embedder's space, embed what has no vector in it, and return how many wait."""
         loaded = self._load()
         self.close()  # what is done in the background is done here
         self._stop.clear()
         if self._store.space() != loaded.space:
-            self._store.mark([SpaceChange(loaded.space)])
+            self._store.apply([SpaceChange(loaded.space)])
         self._recount()
         self._fill(loaded, progress)
         return self._left
 
-    def share(self, progress: Callable[[int], None]) -> None:
+    def embed_shared(self, progress: Callable[[int], None]) -> None:
         """Embed what waits and no other process embeds, until nothing does, or the embedder fails.
 
         Raises:
@@ -181,7 +181,7 @@ class StoreEmbedder:
         """
         loaded, written = self._load(), 1
         if self._store.space() not in (None, loaded.space):
-            self._store.mark([SpaceChange(loaded.space, if_new=True)])
+            self._store.apply([SpaceChange(loaded.space, if_new=True)])
         self._agreed = self._store.space() or loaded.space
         self._refuse_other(loaded)
 
@@ -210,7 +210,7 @@ class StoreEmbedder:
     def _catch_up(self, loaded: Embedder) -> None:
         if self._worker is not None and self._worker.is_alive():
             return
-        if len(self._store.waiting(loaded.space, _AT_ONCE + 1)) <= _AT_ONCE:
+        if len(self._store.pending(loaded.space, _AT_ONCE + 1)) <= _AT_ONCE:
             self._left = 0
             embed_pending(self._store, EmbeddingPlan(loaded, self._gate, failed=self._behind.set), loaded.space)
             return
@@ -286,7 +286,7 @@ def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> Embed
         if embedder is None:
             gates = judge_by_words(units, indexing.gate)
             if gates:
-                store.mark([Promotion(*gate) for gate in gates])
+                store.apply([Promotion(*gate) for gate in gates])
             return EmbeddingReport(0, {unit.id: gate for unit, gate in gates})
         given = embedder.embed_documents([unit.text for unit in units])
         vectors = check_vectors(given, len(units), embedder.dims, embedder.space)
@@ -316,7 +316,7 @@ def embed_pending(
         _embed_claimed(store, indexing, space, stop, done)
         return
     last: Unit | None = None
-    while not stop() and (units := store.waiting(space, _EMBEDDED_TOGETHER, last)):
+    while not stop() and (units := store.pending(space, _EMBEDDED_TOGETHER, last)):
         written = embed(units, store, indexing).written
         if not written and len(units) > 1:
             written = _one_by_one(units, store, indexing)

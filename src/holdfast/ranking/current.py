@@ -73,7 +73,9 @@ def prefer_current(pool: Pool, staging: StageInputs) -> Pool:
 
 def _asks_for_past(pool: Pool, query: QueryProfile) -> bool:
     """Return whether a question names a time that was over when the last of the rows was said."""
-    return query.time_range is not None and (query.time_range[1] - _EPOCH) // _MICROSECOND <= pool.known["ends"].max()
+    return (
+        query.time_range is not None and (query.time_range[1] - _EPOCH) // _MICROSECOND <= pool.columns["ends"].max()
+    )
 
 
 _told_in = UnitCache(lambda unit: read_cues(unit.text))
@@ -118,7 +120,7 @@ class _Signs:
 def _find_replaced(pool: Pool, staging: StageInputs) -> dict[int, tuple[int, float, bool]]:
     """Return rows that seem to replace an earlier one, each with that one, what it takes over, and if it is sure."""
     rels = pool.rel[:_HEAD].tolist()
-    head = [row for row, kind in enumerate(pool.known["kind"][:_HEAD].tolist()) if kind == "turn"]
+    head = [row for row, kind in enumerate(pool.columns["kind"][:_HEAD].tolist()) if kind == "turn"]
     read = staging.units([pool.ids[row] for row in head])
     units = {row: read[pool.ids[row]] for row in head if pool.ids[row] in read}
     told = {row: _told_in(unit) for row, unit in units.items()}
@@ -153,13 +155,15 @@ def _find_replaced(pool: Pool, staging: StageInputs) -> dict[int, tuple[int, flo
 
 
 def _margin(pool: Pool, older: int, newer: int) -> float:
-    scopes = pool.known["scope"]
+    scopes = pool.columns["scope"]
     return _ABOVE_PROMOTED if scopes[older] == "user" != scopes[newer] else _ABOVE
 
 
 def _is_news(pool: Pool, row: int) -> bool:
     """Return whether a row tells something by itself: the user's words, or the assistant's that answer nothing."""
-    return pool.known["author"][row] == "user" or "before" not in pool.known or pool.known["before"][row] is None
+    return (
+        pool.columns["author"][row] == "user" or "before" not in pool.columns or pool.columns["before"][row] is None
+    )
 
 
 def _nearness(pool: Pool, row: int) -> float:

@@ -88,16 +88,16 @@ def _pick(values: tuple[str, ...], rows: Rows) -> tuple[str, ...]:
 class Pool:
     """Candidates of one question.
 
-    `claims` has the columns of each strategy, and `claimed` the rows of which it said anything at all; `known` is
+    `scores` has the columns of each strategy, and `scored` the rows of which it said anything at all; `columns` is
     what the store knows of each unit (`ColumnName`). `first` is the fused score before any stage. `merged` are the
     ids of copies that were folded into a row, best first, and `folded` what each of them scored. `replaced` has the
     turns that a later one seems to take the place of, each with that one.
     """
 
     ids: tuple[str, ...]
-    claims: Mapping[str, StrategyScores]
-    claimed: Mapping[str, Bools]
-    known: Mapping[str, NDArray[Any]]
+    scores: Mapping[str, StrategyScores]
+    scored: Mapping[str, Bools]
+    columns: Mapping[str, NDArray[Any]]
     first: Floats
     fused: Floats
     rel: Floats
@@ -116,9 +116,9 @@ class Pool:
         return dataclasses.replace(
             self,
             ids=_pick(self.ids, rows),
-            claims=RowSlice(self.claims, rows, StrategyScores.take),
-            claimed=RowSlice(self.claimed, rows, _at),
-            known=RowSlice(self.known, rows, _at),
+            scores=RowSlice(self.scores, rows, StrategyScores.take),
+            scored=RowSlice(self.scored, rows, _at),
+            columns=RowSlice(self.columns, rows, _at),
             first=self.first[rows],
             fused=self.fused[rows],
             rel=self.rel[rows],
@@ -149,9 +149,9 @@ class Pool:
         return dataclasses.replace(
             self,
             ids=(*self.ids, *other.ids),
-            claims={name: claims.joined(other.claims[name]) for name, claims in self.claims.items()},
-            claimed={name: np.concatenate([mask, other.claimed[name]]) for name, mask in self.claimed.items()},
-            known={name: np.concatenate([column, other.known[name]]) for name, column in self.known.items()},
+            scores={name: claims.joined(other.scores[name]) for name, claims in self.scores.items()},
+            scored={name: np.concatenate([mask, other.scored[name]]) for name, mask in self.scored.items()},
+            columns={name: np.concatenate([column, other.columns[name]]) for name, column in self.columns.items()},
             first=np.concatenate([self.first, other.first]),
             fused=np.concatenate([self.fused, other.fused]),
             rel=np.concatenate([self.rel, other.rel]),
@@ -162,7 +162,7 @@ class Pool:
 
     def merge_copies(self) -> Pool:
         """Fold copies of the same words, said by the same one at the same time, into the best of them (C6)."""
-        said = self.known["said"].tolist()
+        said = self.columns["said"].tolist()
         if len({*said}) == len(said):
             return self
         groups: dict[int, list[int]] = {}
@@ -202,7 +202,7 @@ class Pool:
     def coverage(self) -> Floats:
         """Return the share of the question's idf mass that each unit matches."""
         found = np.zeros(len(self.ids))
-        for claims in self.claims.values():
+        for claims in self.scores.values():
             found = np.maximum(found, claims.coverage)
         return found
 
@@ -210,13 +210,13 @@ class Pool:
     def proven(self) -> Bools:
         """Return which units carry a proof."""
         found = np.zeros(len(self.ids), dtype=np.bool_)
-        for claims in self.claims.values():
+        for claims in self.scores.values():
             found |= claims.proven
         return found
 
     def cosine(self, row: int) -> float | None:
         """Return how near a unit is in meaning; None when nobody looked."""
-        return float(self.claims["dense"].raw[row]) if "dense" in self.claims and self.claimed["dense"][row] else None
+        return float(self.scores["dense"].raw[row]) if "dense" in self.scores and self.scored["dense"][row] else None
 
     def cut_rows(self, rows: Rows, cut: Cut, needed: Floats | float, had: Floats | None = None) -> CutRows:
         """Return some rows as what a cut removes; they had their fused score, unless another measure is given."""
@@ -225,7 +225,7 @@ class Pool:
 
     def candidate(self, row: int) -> Candidate:
         """Return one row as a value."""
-        raws = {name: float(c.raw[row]) for name, c in self.claims.items() if self.claimed[name][row]}
+        raws = {name: float(c.raw[row]) for name, c in self.scores.items() if self.scored[name][row]}
         made = tuple(effect.at(row) for effect in self.effects if effect.weight[row] > 0.0)
         return Candidate(
             self.ids[row],
@@ -285,7 +285,7 @@ class StageInputs:
     settings: StageSettings
     most: int
     units: Callable[[Sequence[str]], Mapping[str, Unit]]
-    named: Callable[[Sequence[str], int, bool], Mapping[str, tuple[str, ...]]]
+    find_names: Callable[[Sequence[str], int, bool], Mapping[str, tuple[str, ...]]]
     join: Callable[[Sequence[str]], Pool]
 
 

@@ -94,9 +94,9 @@ class Scoring:
     def _scopes(self, pool: Pool) -> tuple[Floats, Floats]:
         """Return (S, λ) of C1's visibility rule for every row."""
         settings = self.settings
-        everyones = pool.known["scope"] == "global"
-        active = ~everyones & (pool.known["session"] == self.session) & (self.session is not None)
-        durable = pool.known["scope"] == "user"
+        everyones = pool.columns["scope"] == "global"
+        active = ~everyones & (pool.columns["session"] == self.session) & (self.session is not None)
+        durable = pool.columns["scope"] == "user"
         lasting = np.where(durable, _SCOPE_DURABLE, _SCOPE_REST)  # neither is everyone's
         scopes = np.where(active, _SCOPE_ACTIVE, lasting)
         rates = np.where(active, settings.lambda_session, settings.lambda_user)
@@ -104,13 +104,13 @@ class Scoring:
 
     def _recency(self, pool: Pool, rates: Floats) -> Floats:
         """Return R ∈ [0, 1]; an authored rule does not age, a summary is as old as its last source."""
-        ages = ((self.at - _EPOCH) // _MICROSECOND - pool.known["ends"]) / 1e6
-        return np.where(pool.known["kind"] == "authored", 1.0, decay_all(rates, ages))
+        ages = ((self.at - _EPOCH) // _MICROSECOND - pool.columns["ends"]) / 1e6
+        return np.where(pool.columns["kind"] == "authored", 1.0, decay_all(rates, ages))
 
 
 def qualities(pool: Pool, settings: ScoreSettings) -> Floats:
     """Return Q ∈ [1 - δ, 1] of every row."""
-    rates: Floats = pool.known["decay_rate"]
+    rates: Floats = pool.columns["decay_rate"]
     return np.where(np.isnan(rates), 1.0, 1.0 - settings.delta * rates)
 
 
@@ -134,11 +134,11 @@ def choose_summaries(pool: Pool, settings: ScoreSettings) -> tuple[Pool, tuple[C
     summary, turns speak for themselves and the summary gives way; where none does, the summary speaks for all.
     """
     weighed = pool.fused * qualities(pool, settings)
-    summaries = np.flatnonzero(~np.isnan(pool.known["decay_rate"])).tolist()
+    summaries = np.flatnonzero(~np.isnan(pool.columns["decay_rate"])).tolist()
     weights = {pool.ids[row]: float(weighed[row]) for row in summaries}
     if not weights:
         return pool, ()
-    covered_by = pool.known["covered_by"].tolist()
+    covered_by = pool.columns["covered_by"].tolist()
     best: dict[str, float] = {}
     for row, by in enumerate(covered_by):
         if by in weights:
@@ -225,9 +225,9 @@ def fuse(
 
 def explain_fused(pool: Pool, row: int, accounts: Mapping[str, StrategyExplanation], fusion: Fusion) -> Contribution:
     """Return the fused score of a row as a tree: the same arithmetic as `fuse`, node by node."""
-    names = [name for name in pool.claims if pool.claimed[name][row]]
+    names = [name for name in pool.scores if pool.scored[name][row]]
     parts = [_explain_strategy(name, accounts[name].tree, fusion) for name in names]
-    others = max(0.0, sum(float(pool.claims[name].raw[row]) > 0.0 for name in names) - 1.0)
+    others = max(0.0, sum(float(pool.scores[name].raw[row]) > 0.0 for name in names) - 1.0)
     if others and fusion.bonus:
         bonus = Contribution("agreement bonus", fusion.bonus)
         parts.append(Contribution.of("agreement", "product", bonus, Contribution("further strategies", others)))
@@ -294,9 +294,9 @@ def refusal(pool: Pool, terms: int, settings: RefusalSettings) -> str:
     if not settings.enabled or not len(pool):
         return ""
     coverage = pool.coverage
-    dense = pool.claims.get("dense")
-    cosine = np.zeros(len(pool)) if dense is None else np.where(pool.claimed["dense"], dense.raw, 0.0)
-    documents = pool.known["author"] == "document"
+    dense = pool.scores.get("dense")
+    cosine = np.zeros(len(pool)) if dense is None else np.where(pool.scored["dense"], dense.raw, 0.0)
+    documents = pool.columns["author"] == "document"
     for kind, least in ((~documents, settings.turns), (documents, settings.documents)):
         if kind.any() and nearness(float(coverage[kind].max()), float(cosine[kind].max()), terms) >= least:
             return ""

@@ -55,15 +55,15 @@ def smooth_neighbours(pool: Pool, staging: StageInputs) -> Pool:
     for, each of its turns takes over the rest of the weight from what it answers: the longer, the more of an answer.
     """
     weight, length = staging.settings.smoothing, staging.settings.smoothing_length
-    if not weight or "before" not in pool.known:
+    if not weight or "before" not in pool.columns:
         return pool
     rels = dict(zip(pool.ids, pool.rel.tolist(), strict=True))
-    beside = (pool.known[side].tolist() for side in ("before", "after"))
+    beside = (pool.columns[side].tolist() for side in ("before", "after"))
     before, after = (np.fromiter(map(rels.get, side, repeat(-1.0)), np.float64, len(pool)) for side in beside)
-    shares = np.array([weight / (1.0 + (chars / length) ** 2) for chars in pool.known["length"].tolist()])
+    shares = np.array([weight / (1.0 + (chars / length) ** 2) for chars in pool.columns["length"].tolist()])
     signal = np.maximum(before, after)
     if staging.query.perspective == "assistant":
-        answers = pool.known["author"] == "assistant"
+        answers = pool.columns["author"] == "assistant"
         signal, shares = np.where(answers, before, signal), np.where(answers, weight - shares, shares)
     return pool.apply(StageEffect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
 
@@ -75,7 +75,7 @@ def share_session(pool: Pool, staging: StageInputs) -> Pool:
     """
     weight = staging.settings.session
     turns: dict[str, list[int]] = {}
-    for row, session in enumerate(pool.known["session"].tolist() if weight else ()):
+    for row, session in enumerate(pool.columns["session"].tolist() if weight else ()):
         if session is not None:
             turns.setdefault(session, []).append(row)
     if len(turns) < 2:
@@ -99,10 +99,10 @@ def prefer_perspective(pool: Pool, staging: StageInputs) -> Pool:
     if query.perspective is None or not weight or (query.perspective == "user" and query.summary):
         return pool
     if of_role:
-        said: Bools = pool.known["author"] == query.perspective
+        said: Bools = pool.columns["author"] == query.perspective
     else:
         speakers = {name.casefold() for name in query.participants}
-        said = np.array([(name or "").casefold() in speakers for name in pool.known["speaker"]], dtype=np.bool_)
+        said = np.array([(name or "").casefold() in speakers for name in pool.columns["speaker"]], dtype=np.bool_)
     meant = ~said | (pool.rel >= LEAST_MEANT)
     return pool.apply(StageEffect("perspective", np.where(meant, weight, 0.0), said.astype(np.float64)))
 
@@ -116,10 +116,10 @@ def prefer_time_range(pool: Pool, staging: StageInputs) -> Pool:
     if query.time_range is None:
         return pool
     start, end = ((moment - _EPOCH) // _MICROSECOND for moment in query.time_range)
-    inside: Bools = (pool.known["starts"] < end) & (pool.known["ends"] >= start)
-    if query.date_terms and "lexical" in pool.claims:
+    inside: Bools = (pool.columns["starts"] < end) & (pool.columns["ends"] >= start)
+    if query.date_terms and "lexical" in pool.scores:
         terms = [query.terms.index(term) for term in query.date_terms]
-        inside = inside | pool.claims["lexical"].matched[:, terms].all(axis=1)
+        inside = inside | pool.scores["lexical"].matched[:, terms].all(axis=1)
     return pool.apply(
         _everywhere("time range", ONLY_TIME if query.only_time else staging.settings.time_range, inside)
     )
@@ -131,9 +131,9 @@ def prefer_identifiers(pool: Pool, staging: StageInputs) -> Pool:
     What merely looks like E0308 to a model is something else; the rarer the identifier, the more it decides.
     """
     weight = staging.settings.identifiers
-    if not weight or "lexical" not in pool.claims or not (staging.query.identifiers or staging.query.years):
+    if not weight or "lexical" not in pool.scores or not (staging.query.identifiers or staging.query.years):
         return pool
-    held = pool.claims["lexical"].identified
+    held = pool.scores["lexical"].identified
     return pool.apply(StageEffect("identifiers", np.where(np.isnan(held), 0.0, weight), np.nan_to_num(held)))
 
 
@@ -244,7 +244,7 @@ def find_mentions(parents: Sequence[Unit], staging: StageInputs) -> tuple[Mentio
             said = _names_in if mentioned else _phrases_in
             names = {unit.id: [key for key in said(unit) if f" {key} " not in asked] for unit in parents}
             wanted = [*dict.fromkeys(key for keys in names.values() for key in keys)]
-            leads = staging.named(wanted, settings.rare_names, mentioned)
+            leads = staging.find_names(wanted, settings.rare_names, mentioned)
             found += [
                 Mention(unit.id, target, key, called=not mentioned)
                 for unit in parents
@@ -280,10 +280,14 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
     The longer a unit, the more names it drops in passing, and the less one of them says: as with smoothing, it takes
     over weight / (1 + (characters / length)²). Turns of one session lean on their neighbours instead.
     """
-    sessions = pool.known["session"]
-    if pool.known["kind"][target] == "turn" and sessions[target] is not None and sessions[target] == sessions[parent]:
+    sessions = pool.columns["session"]
+    if (
+        pool.columns["kind"][target] == "turn"
+        and sessions[target] is not None
+        and sessions[target] == sessions[parent]
+    ):
         return 0.0
-    return settings.shared_names / (1.0 + (int(pool.known["length"][target]) / settings.shared_length) ** 2)
+    return settings.shared_names / (1.0 + (int(pool.columns["length"][target]) / settings.shared_length) ** 2)
 
 
 # --------------------------------------------------------------------------------------------------- threads
@@ -297,12 +301,12 @@ def prefer_latest_session(pool: Pool, staging: StageInputs) -> Pool:
     session about something else takes nothing away.
     """
     weight, query = staging.settings.thread, staging.query
-    sessions, codes = pool.known["session"].tolist(), dict[str | None, int]()
+    sessions, codes = pool.columns["session"].tolist(), dict[str | None, int]()
     if not weight or not query.continues or query.time_range is not None or len(set(sessions)) < 2:
         return pool
     code_of = [codes.setdefault(session, len(codes)) for session in sessions]
     sums, counts, ends = [0.0] * len(codes), [0] * len(codes), [-np.inf] * len(codes)
-    for rel, code, end in sorted(zip(pool.rel.tolist(), code_of, pool.known["ends"].tolist(), strict=True))[::-1]:
+    for rel, code, end in sorted(zip(pool.rel.tolist(), code_of, pool.columns["ends"].tolist(), strict=True))[::-1]:
         ends[code] = max(ends[code], end)
         if counts[code] < _BEST_TURNS:
             counts[code] += 1
@@ -337,7 +341,7 @@ def diversify(pool: Pool, staging: StageInputs) -> Pool:
     weights, signals, because, own = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool), 0
     twin: int | None = None
     said: dict[tuple[str, str], list[tuple[str, frozenset[str]]]] = {}
-    authors, speakers = pool.known["author"], pool.known["speaker"]
+    authors, speakers = pool.columns["author"], pool.columns["speaker"]
     for row, words in zip(order, _read_words([pool.ids[row] for row in order], staging), strict=True):
         if own == staging.most:
             break

@@ -129,12 +129,12 @@ def score_units(
     rows = tuple(ids)
     primary = {strategy.id: strategy for strategy in question.strategies}
     claims, claimed = {}, {}
-    for name, known in found.pool.claims.items():
+    for name, known in found.pool.scores.items():
         scored = primary[name].score(query, reading, rows) if name in primary else None
         claims[name] = scored or StrategyScores.of(rows, relative=known.relative, terms=known.matched.shape[1])
         claimed[name] = np.full(len(rows), scored is not None)
     columns = dict(reading.columns(rows, _KNOWN))
-    columns |= {name: np.full(len(rows), None, dtype=object) for name in _NEIGHBOURS if name in found.pool.known}
+    columns |= {name: np.full(len(rows), None, dtype=object) for name in _NEIGHBOURS if name in found.pool.columns}
     return fuse(rows, claims, claimed, columns, found.fusion)
 
 
@@ -144,6 +144,6 @@ def stage_inputs(
     """Return what the stages work with: what is asked, and where to look up more."""
     return StageInputs(
         query, engine.settings.stages, question.profile.max_results, reading.units,
-        lambda keys, most, mentioned: reading.named(keys, most, mentioned=mentioned),
+        lambda keys, most, mentioned: reading.find_names(keys, most, mentioned=mentioned),
         lambda ids: score_units(question, query, reading, found, ids),
     )  # fmt: skip

@@ -549,7 +549,7 @@ class Settings:
         origins = {key: one.origin for key, one in given.items()}
         return dataclasses.replace(start, origins=origins, **loading.changed_groups(start, changes))
 
-    def unhurried(self) -> Self:
+    def without_timeouts(self) -> Self:
         """Return the same settings with time to spare: such runs come out alike on a busy machine too (law 11)."""
         patient = dataclasses.replace(
             self.retrieval, timeout_ms=_TIME_TO_SPARE_MS, escalation_timeout_ms=_TIME_TO_SPARE_MS

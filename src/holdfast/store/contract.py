@@ -299,7 +299,7 @@ class Reading(Protocol):
         """Return every version of one unit, oldest first; empty when the owner has no such unit."""
         ...
 
-    def named(self, keys: Sequence[str], most: int, *, mentioned: bool) -> dict[str, tuple[str, ...]]:
+    def find_names(self, keys: Sequence[str], most: int, *, mentioned: bool) -> dict[str, tuple[str, ...]]:
         """Return the visible units that each name is a title of (C12), by id; keys are those of the analysis.
 
         With `mentioned`, also those that mention it. A name that leads to more than `most` of the owner's units, seen
@@ -325,7 +325,7 @@ class Reading(Protocol):
         """
         ...
 
-    def kept(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
+    def stored(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
         """Yield all that the store holds of the user, hidden or not: documents, then units, as they were written.
 
         With a session in the view, its units alone; with `whole`, all that the tenant has. Paths of documents stay
@@ -466,7 +466,7 @@ class Store(Protocol):
         """Replace the current version by what `revise` makes of it, in one transaction; return the new version."""
         ...
 
-    def mark(self, marks: Sequence[Update]) -> list[WriteResult | None]:
+    def apply(self, marks: Sequence[Update]) -> list[WriteResult | None]:
         """Write what became of units, in one transaction; None for what says nothing, or was not written.
 
         Of a coverage return its summary, of a restoration the unit.
@@ -489,7 +489,7 @@ class Store(Protocol):
         """
         ...
 
-    def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
+    def pending(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
         """Return the first units, of any owner, that have no vector of their present words in `space`.
 
         With `after`, those that were first written after it: whoever goes through all of them finds each one soon.

@@ -25,7 +25,7 @@ _MOST_NAMED = 20
 _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 # Is told which step is under way, how many units are done in it, and how many there are.
 CopyProgress = Callable[[str, int, int], None]
-# Writes marks, and says what became of each; see `Store.mark`.
+# Writes marks, and says what became of each; see `Store.apply`.
 WriteBatch = Callable[[Sequence[Update]], list[WriteResult | None]]
 # What tells one thing that is kept from the others of its tenant.
 _Place = tuple[str, str | None, str]
@@ -102,7 +102,7 @@ def _agree_on_space(source: Store, target: Store) -> str | None:
     """Let both stores have vectors of the same space, so that none has to be made again."""
     mine, theirs = source.space(), target.space()
     if mine is not None and theirs is None:
-        target.mark([SpaceChange(mine)])
+        target.apply([SpaceChange(mine)])
     elif mine is not None and theirs != mine:
         raise EmbeddingSpaceError(
             f"the vectors here are of {mine}, and those there of {theirs}; run `holdfast reembed` on one of the two "
@@ -128,7 +128,7 @@ class _Copying:
 
     def copy(self, report: CopyReport, reading: Reading, write: WriteBatch) -> CopyReport:
         """Write what a tenant has, in the order in which it was first written."""
-        found = iter(reading.kept(whole=True))
+        found = iter(reading.stored(whole=True))
         while batch := [*islice(found, _TOGETHER)]:
             report = self._count(report, batch, write([self._mark_of(one) for one in batch]))
             self._written += sum(isinstance(one, StoredUnit) for one in batch)
@@ -169,7 +169,7 @@ class _Copying:
         differing = 0
         with self._target.reading(reading.view) as there:
             for one in differences(
-                map(self._counted, reading.kept(whole=True)), there.kept(whole=True), self._searched
+                map(self._counted, reading.stored(whole=True)), there.stored(whole=True), self._searched
             ):
                 differing += 1
                 if len(report.differing) + len(wrong) < _MOST_NAMED:

@@ -62,7 +62,7 @@ class UpdateWriter:
 
     @singledispatchmethod
     def write(self, mark: Any) -> WriteResult | None:  # noqa: ANN401 - one of `Mark`
-        """Write one mark; see `Store.mark`."""
+        """Write one mark; see `Store.apply`."""
         raise TypeError(mark)
 
     @write.register
@@ -221,7 +221,7 @@ _READ_TOGETHER = 500
 
 
 def read_stored_all(run: RunStatement, view: View, *, whole: bool) -> Iterator[Document | StoredUnit]:
-    """Yield all that an owner has; see `Reading.kept`."""
+    """Yield all that an owner has; see `Reading.stored`."""
     keys = {"tenant": view.tenant, "user": view.user, "whole": int(whole)}
     if view.session is None:
         yield from _documents(run, view, keys)

@@ -107,8 +107,8 @@ class Asker:
     def put(self, *drafts: Draft) -> list[WriteResult]:
         return self.store.put(drafts)
 
-    def mark(self, *marks: contract.Update) -> list[WriteResult | None]:
-        return self.store.mark(marks)
+    def apply(self, *marks: contract.Update) -> list[WriteResult | None]:
+        return self.store.apply(marks)
 
     def revise(self, unit_id: str, **fields: Any) -> Unit:  # noqa: ANN401 - any field of a unit
         """Give a unit other fields; new words are its claim too."""
@@ -125,7 +125,7 @@ class Asker:
 
     def embed_all(self, vector_of: Callable[[Unit], Vector] = lambda _: EAST) -> None:
         """Give every unit that waits, of any owner, a vector."""
-        waiting = self.store.waiting(SPACE, EVERYTHING)
+        waiting = self.store.pending(SPACE, EVERYTHING)
         self.store.put_vectors(SPACE, waiting, np.array([vector_of(one) for one in waiting]))
 
     def look(self, ask: Callable[[contract.Reading], T]) -> T:

@@ -41,7 +41,7 @@ def sum_up(sources: Sequence[Unit], name: str = "sum") -> Draft:
 
 def cover(asker: Asker, sources: Sequence[Unit], name: str = "sum") -> WriteResult | None:
     """Let a summary stand for its sources."""
-    return asker.mark(Coverage(sum_up(sources, name), tuple(sources)))[0]
+    return asker.apply(Coverage(sum_up(sources, name), tuple(sources)))[0]
 
 
 def covering(asker: Asker, names: str) -> set[str | None]:
@@ -74,27 +74,27 @@ class StoreLifecycleContract(builders.StoreSuite):
             Promotion(one, decide()), Coverage(sum_up([two, three]), (two, three)), contract.Access(ana.view, ("a",)),
             Supersession(ana.view, "a", "b", LATER), SpaceChange(SPACE),
         )  # fmt: skip
-        assert raises(NotFoundError, ana.mark, *good, Reinstatement(ana.view, "unknown", LATER))
+        assert raises(NotFoundError, ana.apply, *good, Reinstatement(ana.view, "unknown", LATER))
         for asker in (ana, self.open(tmp_path)):
             assert [*asker.units(*"abc").values()] == [one, two, three]
             assert (asker.scan(), asker.column("access_count", "a"), asker.store.space()) == ([*"abc"], [0], None)
         given = (OTHER_SPACE, [two], EAST[None, :], [Promotion(two, decide())])
-        ana.mark(SpaceChange(SPACE))
+        ana.apply(SpaceChange(SPACE))
         assert raises(EmbeddingSpaceError, ana.store.put_vectors, *given)
         assert ana.store.put_vectors(SPACE, [three], EAST[None, :], [Promotion(three, decide())]) == 1
         assert [one.gate for one in ana.units("b", "c").values()] == [None, decide()]
         # A promoted unit keeps its vector: nothing that it says has changed.
         asked = SimilarityQuery(SPACE, EAST[None, :], turns=9, durable=9)
         near = ana.look(lambda reading: reading.evidence(asked, [""]))
-        assert (ids(ana.store.waiting(SPACE, 9)), np.round(near.durable, 6).tolist()) == (["a", "b"], [[1.0]])
-        assert ana.mark(*good) == [None, WriteResult("sum", "added", 1), None, None, None]
+        assert (ids(ana.store.pending(SPACE, 9)), np.round(near.durable, 6).tolist()) == (["a", "b"], [[1.0]])
+        assert ana.apply(*good) == [None, WriteResult("sum", "added", 1), None, None, None]
         assert (ana.units("a")["a"].superseded_by, ana.store.space()) == ("b", SPACE)
 
     def test_a_decision_is_kept_and_promotes_in_its_version(self, tmp_path: Path) -> None:
         ana, reader = self.open(tmp_path), self.open(tmp_path)
         one, two, three = say(ana)
         assert reader.find("aaaa") == {"a"}
-        ana.mark(Promotion(one, decide()), Promotion(two, decide(promoted=False)))
+        ana.apply(Promotion(one, decide()), Promotion(two, decide(promoted=False)))
         for asker in (ana, reader, self.open(tmp_path)):
             kept = [*asker.units(*"abc").values()]
             assert [one.gate for one in kept] == [decide(), decide(promoted=False), None]
@@ -102,7 +102,7 @@ class StoreLifecycleContract(builders.StoreSuite):
             assert ([one.version for one in kept], len(asker.history("a"))) == ([1, 1, 1], 1)
             assert (asker.find("aaaa"), asker.store.verify()) == ({"a"}, [])
         ana.revise("c", text="other words")
-        ana.mark(Promotion(three, decide()))  # words that changed wait for another decision
+        ana.apply(Promotion(three, decide()))  # words that changed wait for another decision
         assert [(one.gate, one.version) for one in ana.units("c").values()] == [(None, 2)]
 
     # -------------------------------------------------------------------------- coverage, supersession
@@ -126,7 +126,7 @@ class StoreLifecycleContract(builders.StoreSuite):
         ana = self.open(tmp_path)
         sources, [theirs] = say(ana, "abcdefgh"), say(ana.by("ben"), "z")
         ana.revise("b", text="other words")
-        ana.mark(Supersession(ana.view, "c", "d", LATER))
+        ana.apply(Supersession(ana.view, "c", "d", LATER))
         cover(ana, sources[4:6], "earlier")
         ana.store.forget(ana.view, ["g"])
         stranger = builders.unit("nobody", "nobody has this", session="s", scope="session")
@@ -139,10 +139,10 @@ class StoreLifecycleContract(builders.StoreSuite):
     def test_the_same_turns_again_bring_the_same_summary_back(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
         cover(ana, say(ana))
-        ana.mark(Supersession(ana.view, "a", "b", LATER))
+        ana.apply(Supersession(ana.view, "a", "b", LATER))
         assert (covering(ana, "abc"), ana.find("togeth")) == ({None}, set())
-        assert raises(InputError, ana.mark, Reinstatement(ana.view, "sum", LATER))
-        ana.mark(Reinstatement(ana.view, "a", LATER))
+        assert raises(InputError, ana.apply, Reinstatement(ana.view, "sum", LATER))
+        ana.apply(Reinstatement(ana.view, "a", LATER))
         assert cover(ana, [*ana.units(*"abc").values()]) == WriteResult("sum", "updated", 2)
         assert (covering(ana, "abc"), ana.find("togeth")) == ({"sum"}, {"sum"})
 
@@ -161,24 +161,24 @@ class StoreLifecycleContract(builders.StoreSuite):
         ana = self.open(tmp_path)
         say(ana)
         before, all_three = ana.units(*"abc"), {"a", "b", "c"}
-        ana.mark(Supersession(ana.view, "a", "b", LATER))
+        ana.apply(Supersession(ana.view, "a", "b", LATER))
         assert (ana.units("a")["a"].superseded_by, ana.find("boat")) == ("b", {"b", "c"})
         assert ana.by(current_only=False).find("boat") == all_three
         assert ana.by(as_of=LATER - timedelta(minutes=1)).find("boat") == all_three
-        ana.mark(Reinstatement(ana.view, "a", LATER))
+        ana.apply(Reinstatement(ana.view, "a", LATER))
         assert (ana.units(*"abc"), ana.find("boat")) == (before, all_three)
         say(ana.by("ben"), "z")
         say(ana, "x", agent="x")
-        ana.mark(*(Supersession(ana.view, old, new, LATER) for old, new in ("ab", "bc")))
+        ana.apply(*(Supersession(ana.view, old, new, LATER) for old, new in ("ab", "bc")))
         for old, new in ("ba", "cb", "ca"):
-            assert raises(InputError, ana.mark, Supersession(ana.view, old, new, LATER))
+            assert raises(InputError, ana.apply, Supersession(ana.view, old, new, LATER))
         for old, new in ("aa", "az", "za", "a?", "?a"):
-            assert raises(NotFoundError, ana.mark, Supersession(ana.view, old, new, LATER))
+            assert raises(NotFoundError, ana.apply, Supersession(ana.view, old, new, LATER))
         agent = ana.by(agent="y").view
         for mark in (Supersession(agent, "x", "c", LATER), Supersession(agent, "c", "x", LATER)):
-            assert raises(NotFoundError, ana.mark, mark)
+            assert raises(NotFoundError, ana.apply, mark)
         for mine, name in ((ana.view, "z"), (agent, "x")):
-            assert raises(NotFoundError, ana.mark, Reinstatement(mine, name, LATER))
+            assert raises(NotFoundError, ana.apply, Reinstatement(mine, name, LATER))
         assert [one.superseded_by for one in ana.units(*"abcx").values()] == ["b", "c", None, None]
 
     # ------------------------------------------------------------------------------- erasure and backups
@@ -225,7 +225,7 @@ class StoreLifecycleContract(builders.StoreSuite):
         say(ana)
         ana.put(draft("d", "linked", links=("a", "b"), supersedes=("a", "c")))
         ana.revise("d", text="linked again")
-        ana.mark(Supersession(ana.view, "b", "a", LATER))
+        ana.apply(Supersession(ana.view, "b", "a", LATER))
         ana.store.forget(ana.view, ["a"])
         assert [(one.links, one.supersedes) for one in ana.history("d")] == [(("b",), ("c",))] * 2
         kept = ana.units("b", "c")
@@ -240,8 +240,8 @@ class StoreLifecycleContract(builders.StoreSuite):
         say(ben, "ac", links=("b",))
         ana.put(draft("a", "boat of the other tenant", tenant="other"))
         mine, theirs = (Document("local", user, "one.md", b"- a boat") for user in ("ana", "ben"))
-        ana.mark(contract.DocumentChange(mine))
-        ana.mark(contract.DocumentChange(theirs))
+        ana.apply(contract.DocumentChange(mine))
+        ana.apply(contract.DocumentChange(theirs))
         for asker, names in ((ana, "ac"), (ana, "a?"), (ana, "c"), (ana.by(agent="y"), "x")):
             for dry in (True, False):
                 assert raises(NotFoundError, ana.store.forget, asker.view, [*names], dry_run=dry)
@@ -260,27 +260,27 @@ class StoreLifecycleContract(builders.StoreSuite):
         ana.embed_all()
         ana.revise("e", text="eels", recorded_time=LATER)
         ana.embed({"e": NEARER["b"]})
-        ana.mark(Promotion(ana.units("a")["a"], decide()), contract.Access(ana.view, ("b", "b2")))
+        ana.apply(Promotion(ana.units("a")["a"], decide()), contract.Access(ana.view, ("b", "b2")))
         cover(ana, [*ana.units("a", "b").values()])
-        ana.mark(Supersession(ana.view, "c", "d", LATER, "seen"), Supersession(ana.view, "e", "d", LATER))
-        ana.mark(Reinstatement(ana.view, "e", LATER + timedelta(minutes=9)))
+        ana.apply(Supersession(ana.view, "c", "d", LATER, "seen"), Supersession(ana.view, "e", "d", LATER))
+        ana.apply(Reinstatement(ana.view, "e", LATER + timedelta(minutes=9)))
         ana.put(draft("gone", "expired", expires_at=NOON), draft("b1", "theirs", user="ben", pinned=True))
         ana.put(draft("all", "shared", user=None, scope="global"), draft("x", "y", tenant="other"))
         for user in ("ana", None):
-            ana.mark(contract.DocumentChange(Document("local", user, "one.md", b"- a boat", "/path")))
-        kept = ana.look(lambda reading: [*reading.kept(whole=True)])
+            ana.apply(contract.DocumentChange(Document("local", user, "one.md", b"- a boat", "/path")))
+        kept = ana.look(lambda reading: [*reading.stored(whole=True)])
         told = [one.name if isinstance(one, Document) else one.unit.id for one in kept]
         assert told == ["one.md", "one.md", *"abcde", "sum", "gone", "b1", "all"]
         units = [one for one in kept if isinstance(one, StoredUnit)]
-        own = ana.look(lambda reading: [*reading.kept()])
+        own = ana.look(lambda reading: [*reading.stored()])
         assert own[1:] == [one for one in units if one.unit.user == "ana"]
-        session = ana.by(session="s").look(lambda reading: [*reading.kept()])
+        session = ana.by(session="s").look(lambda reading: [*reading.stored()])
         assert session == [one for one in units if one.unit.session == "s"]
         for again in (False, True):
             marks = (_write_again(one) for one in kept)
-            statuses = [one.status for one in two.mark(*marks) if one is not None]
+            statuses = [one.status for one in two.apply(*marks) if one is not None]
             assert statuses == ["duplicate" if again else "added"] * 9
-            there = two.look(lambda reading: [*reading.kept(whole=True)])
+            there = two.look(lambda reading: [*reading.stored(whole=True)])
             assert there == kept
             assert [*map(_fate, there)] == [*map(_fate, kept)]
         for asker in (two, two.by("ben"), two.by(as_of=NOON + timedelta(minutes=5)), two.by(current_only=False)):
@@ -297,18 +297,18 @@ class StoreLifecycleContract(builders.StoreSuite):
         say(ana, "abc")
 
         def carry() -> list[str | None]:
-            kept = ana.look(lambda reading: [*reading.kept()])
-            return [None if one is None else one.status for one in two.mark(*map(_write_again, kept))]
+            kept = ana.look(lambda reading: [*reading.stored()])
+            return [None if one is None else one.status for one in two.apply(*map(_write_again, kept))]
 
         assert carry() == ["added"] * 3
         ana.revise("a", text="apples")
-        ana.mark(Supersession(ana.view, "b", "c", LATER), Promotion(ana.units("c")["c"], decide()))
-        two.mark(contract.Access(two.view, ("a",)))
+        ana.apply(Supersession(ana.view, "b", "c", LATER), Promotion(ana.units("c")["c"], decide()))
+        two.apply(contract.Access(two.view, ("a",)))
         assert carry() == ["updated"] * 3
         assert (two.units("a")["a"].text, two.column("access_count", "a")) == ("apples", [1])
         assert (two.scan(), [one.scope for one in two.units("c").values()]) == (["a", "c"], ["user"])
         two.revise("a", text="ahead of it")
-        two.mark(Reinstatement(two.view, "b", LATER))
+        two.apply(Reinstatement(two.view, "b", LATER))
         assert carry() == ["duplicate", "updated", "duplicate"]
         ana.revise("a", text="another way")
         assert carry() == [None, "duplicate", "duplicate"]

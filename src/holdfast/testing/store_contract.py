@@ -192,7 +192,7 @@ class StoreContract(builders.StoreSuite):
         )
         ana.put(draft("o", "elsewhere", user="eve", tenant="other"), draft("g", "shared", user=None, scope="global"))
         for document in (Document("local", "ana", "D", b"- a"), Document("local", None, "C", b"- b", core=False)):
-            ana.mark(contract.DocumentChange(document))
+            ana.apply(contract.DocumentChange(document))
         ended = draft("C#2", "ended", user=None, scope="global", expires_at=NOON)
         for one in (draft("C#1", "now", user=None, scope="global", minutes=3), ended):
             ana.put(replace(one, document="C"))
@@ -242,7 +242,7 @@ class StoreContract(builders.StoreSuite):
         ana.put(draft("g", "four", user=None, scope="global"))
         before, ben = ana.units("a", "g"), ana.by("ben")
         given = ((ana, ("a", "c", "unknown")), (ana, ("a", "b")), (ben, ("g",)))
-        ana.mark(*(contract.Access(asker.view, names) for asker, names in given))
+        ana.apply(*(contract.Access(asker.view, names) for asker, names in given))
         assert ana.column("access_count", "a", "b", "c", "g") == [2, 1, 0, 0]
         assert ana.column("most_accessed", "b", "unknown") == [2, 2]
         assert ben.column("access_count", "c", "g") == [0, 0]  # nobody learns what is read of everyone's units
@@ -266,12 +266,12 @@ class StoreContract(builders.StoreSuite):
         everyones, theirs = Document("local", None, "C", b"- b"), Document("local", "ben", "D", b"- c")
         again = Document("local", "ana", "D", b"- changed", "/somewhere/one.md")
         for document in (Document("local", "ana", "D", b"- a"), everyones, theirs, again):
-            ana.mark(contract.DocumentChange(document))
+            ana.apply(contract.DocumentChange(document))
         assert ana.look(lambda reading: reading.documents()) == [again, everyones]
         assert ana.by("ben").look(lambda reading: reading.documents()) == [everyones, theirs]
         named = ana.look(lambda reading: reading.documents(name="C", bodies=False))
         assert [document.name for document in named] == ["C"]
-        ana.mark(contract.DocumentRemoval(again))
+        ana.apply(contract.DocumentRemoval(again))
         assert ana.look(lambda reading: reading.documents()) == [everyones]
         ended = draft("C#3", "ended", expires_at=NOON)
         given = ((draft("C#1", "x"), "C"), (draft("C#a#1", "y"), "C#a"), (draft("C#2", "z"), None), (ended, "C"))
@@ -300,13 +300,13 @@ class StoreContract(builders.StoreSuite):
         ana = self.open(tmp_path)
         ana.put(draft("a", "one"), draft("b", "two", user="ben"), draft("c", "three", tenant="other"))
         ana.put(draft("g", "four", user=None, scope="global"))
-        found, numbers = ana.store.waiting(SPACE, 99), np.random.default_rng(7).normal(size=(3, 9)).astype(np.float32)
-        assert (sorted(builders.ids(found)), len(ana.store.waiting(SPACE, 3))) == (["a", "b", "c", "g"], 3)
+        found, numbers = ana.store.pending(SPACE, 99), np.random.default_rng(7).normal(size=(3, 9)).astype(np.float32)
+        assert (sorted(builders.ids(found)), len(ana.store.pending(SPACE, 3))) == (["a", "b", "c", "g"], 3)
         numbers[1, :4] = [np.float32(1e-45), np.float32(-0.0), np.finfo(np.float32).max, np.float32(0.1)]
         assert ana.store.put_vectors(SPACE, found[:3], numbers) == 3
-        assert ana.store.waiting(SPACE, 99) == found[3:] == ana.store.waiting(SPACE, 99, found[1])
-        assert ana.store.waiting(SPACE, 99, found[3]) == []
-        assert ana.store.waiting(OTHER_SPACE, 2, found[0]) == found[1:3]
+        assert ana.store.pending(SPACE, 99) == found[3:] == ana.store.pending(SPACE, 99, found[1])
+        assert ana.store.pending(SPACE, 99, found[3]) == []
+        assert ana.store.pending(OTHER_SPACE, 2, found[0]) == found[1:3]
         assert (ana.store.stats(ana.view, whole=True).waiting, _waiting(ana, OTHER_SPACE)) == (1, 4)
         second = self.open(tmp_path)
         for one, row in zip(found, numbers, strict=False):
@@ -318,7 +318,7 @@ class StoreContract(builders.StoreSuite):
     def test_a_vector_is_of_present_words_or_left_out(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
         ana.put(draft("a", "blue door"))
-        read = ana.store.waiting(SPACE, 9)
+        read = ana.store.pending(SPACE, 9)
         ana.revise("a", text="red door")
         assert ana.store.put_vectors(SPACE, read, np.array([EAST])) == 0
         assert (_waiting(ana), ana.near(), ana.vectors("a")) == (1, set(), {})
@@ -338,19 +338,19 @@ class StoreContract(builders.StoreSuite):
         assert raises(EmbeddingSpaceError, ana.embed, {"d": EAST}, OTHER_SPACE)
         assert (ana.store.space(), _waiting(ana), ana.vectors(*"abcd", space=OTHER_SPACE)) == (SPACE, 1, {})
         assert ana.near() == second.near() == set("abc")
-        ana.mark(contract.SpaceChange(OTHER_SPACE))
+        ana.apply(contract.SpaceChange(OTHER_SPACE))
         assert (_waiting(ana, OTHER_SPACE), self.open(tmp_path).store.space()) == (4, OTHER_SPACE)
         for asker in (ana, second, self.open(tmp_path)):
             assert asker.near() == asker.near(space=OTHER_SPACE) == set()
-        ana.mark(contract.SpaceChange(SPACE, if_new=True))  # it was agreed on before: somebody has changed it
+        ana.apply(contract.SpaceChange(SPACE, if_new=True))  # it was agreed on before: somebody has changed it
         assert second.store.space() == OTHER_SPACE
         ana.embed({"a": EAST}, OTHER_SPACE)
         for asker in (ana, second, self.open(tmp_path)):
             assert {*asker.vectors(*"abc", space=OTHER_SPACE)} == asker.near(space=OTHER_SPACE) == {"a"}
             assert asker.near() == set()
-        second.mark(contract.SpaceChange("a third", if_new=True))
+        second.apply(contract.SpaceChange("a third", if_new=True))
         assert ana.store.space() == "a third"
-        ana.mark(contract.SpaceChange(SPACE))  # what was not replaced is searched again
+        ana.apply(contract.SpaceChange(SPACE))  # what was not replaced is searched again
         assert ana.near() == second.near() == set("bc")
 
     def test_the_nearest_are_proposed_with_ties_of_all_or_of_one_tier_or_anchor_density(self, tmp_path: Path) -> None:
@@ -465,7 +465,7 @@ class StoreContract(builders.StoreSuite):
             lambda one: one.revise("a", text="green lamp"),
             lambda one: one.embed({"a": EAST}),
             lambda one: one.put(draft("c", "red lamp", session="s", minutes=2, supersedes=("b",))),
-            lambda one: one.mark(contract.DocumentChange(Document("local", "ana", "one.md", b"- a"))),
+            lambda one: one.apply(contract.DocumentChange(Document("local", "ana", "one.md", b"- a"))),
             lambda one: one.store.forget(one.view, ["b"]),
         )
         for number, write in enumerate(writes):
@@ -518,11 +518,11 @@ class StoreContract(builders.StoreSuite):
 
 
 def _lead(asker: Asker, *keys: str, most: int = 9, mentioned: bool = True) -> dict[str, tuple[str, ...]]:
-    return asker.look(lambda reading: reading.named(keys, most, mentioned=mentioned))
+    return asker.look(lambda reading: reading.find_names(keys, most, mentioned=mentioned))
 
 
 def _waiting(asker: Asker, space: str = SPACE) -> int:
-    return len(asker.store.waiting(space, 99))
+    return len(asker.store.pending(space, 99))
 
 
 def _is_along(kept: builders.Vector, given: builders.Vector) -> bool:

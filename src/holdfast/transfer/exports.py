@@ -93,7 +93,7 @@ def _write(store: Store, request: ExportRequest, out: IO[bytes]) -> ExportReport
             return write(store, reading, out, request.zone, whole=request.all)
         user = None if request.all else view.user
         heading = jsonl.Heading(view.now, user, view.session, request.all, request.vectors, space)
-        return jsonl.write(reading.kept(whole=request.all), out, heading)
+        return jsonl.write(reading.stored(whole=request.all), out, heading)
 
 
 def _check_known(reading: Reading, request: ExportRequest) -> None:

@@ -209,7 +209,7 @@ def _write_batch(
         if isinstance(one.found, StoredUnit)
     ]
     marks += (Restoration(kept) for kept in _embedded(units, indexing))
-    for one, done in zip(units, kit.store.mark(marks)[len(marks) - len(units) :], strict=True):
+    for one, done in zip(units, kit.store.apply(marks)[len(marks) - len(units) :], strict=True):
         if done is None:
             notes.skip("another unit has this id here, or this one was changed in both places", f"line {one.line}")
         else:

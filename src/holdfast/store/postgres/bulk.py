@@ -105,7 +105,7 @@ class _Loading:
         self._room: dict[str, int | None] = {}  # how many units a tenant may still get; None for any number
 
     def write(self, marks: Sequence[Update]) -> list[WriteResult | None]:
-        """Write marks; see `Store.mark`. What is written is there when the loading ends."""
+        """Write marks; see `Store.apply`. What is written is there when the loading ends."""
         places: dict[str, list[int]] = {}
         for place, one in enumerate(marks):
             places.setdefault(one.kept.unit.tenant if isinstance(one, Restoration) else "", []).append(place)

@@ -340,8 +340,8 @@ class PostgresReading:
 
     # ------------------------------------------------------------------------------- names, facts, documents
 
-    def named(self, keys: Sequence[str], most: int, *, mentioned: bool) -> dict[str, tuple[str, ...]]:
-        """See `Reading.named`. Filters do not make a name rarer."""
+    def find_names(self, keys: Sequence[str], most: int, *, mentioned: bool) -> dict[str, tuple[str, ...]]:
+        """See `Reading.find_names`. Filters do not make a name rarer."""
         found: dict[str, set[str]] = {}
         kinds = [_CALLED, _MENTIONED] if mentioned else [_CALLED]
         asked = {**self._visible.values, "names": [*keys], "kinds": kinds, "most": most}
@@ -382,8 +382,8 @@ class PostgresReading:
         asked = {"user": self.view.user, "most": limit, "words": TITLE_CHARS}
         return tuple(map(listed, self._run(f"list_owned_{kind}s", asked)))
 
-    def kept(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
-        """See `Reading.kept`."""
+    def stored(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
+        """See `Reading.stored`."""
         return read_stored_all(self._run, self.view, whole=whole)
 
     def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[Document]:

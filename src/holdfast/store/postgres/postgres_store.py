@@ -212,8 +212,8 @@ class PostgresStore:
         done: Unit = self._database.retry(work)
         return done
 
-    def mark(self, marks: Sequence[Update]) -> list[WriteResult | None]:
-        """See `Store.mark`."""
+    def apply(self, marks: Sequence[Update]) -> list[WriteResult | None]:
+        """See `Store.apply`."""
         if self._replica:  # a context that is read there is not counted
             marks = [one for one in marks if not isinstance(one, Access)]
             if not marks:
@@ -315,8 +315,8 @@ class PostgresStore:
         self._database.run("no_longer_waiting", keys)
         return len(rows)
 
-    def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
-        """See `Store.waiting`."""
+    def pending(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
+        """See `Store.pending`."""
         start = 0
         with self._database.snapshot(EVERYONE if after is None else after.tenant):
             name = "listed_units" if self._database.agreed(SPACE) in (None, space) else "waiting_units"
@@ -408,8 +408,8 @@ class PostgresStore:
         Then `processes` derive what is searched, as many as there are processors unless it is said how many.
         """
         if self._replica or units < bulk.WORTH_IT:
-            return nullcontext(self.mark)
-        return bulk.bulk_load(self._database, self._derivation, self.mark, processes)
+            return nullcontext(self.apply)
+        return bulk.bulk_load(self._database, self._derivation, self.apply, processes)
 
     # --------------------------------------------------------------------------------------------- upkeep
 

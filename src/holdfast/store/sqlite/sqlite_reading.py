@@ -410,8 +410,8 @@ class SqliteReading:
 
     # ------------------------------------------------------------------------------- names, facts, documents
 
-    def named(self, keys: Sequence[str], most: int, *, mentioned: bool) -> dict[str, tuple[str, ...]]:
-        """See `Reading.named`. Filters do not make a name rarer."""
+    def find_names(self, keys: Sequence[str], most: int, *, mentioned: bool) -> dict[str, tuple[str, ...]]:
+        """See `Reading.find_names`. Filters do not make a name rarer."""
         kinds = (CALLED, NAMING) if mentioned else (CALLED,)
         # Most of what is asked for is nobody's name, so that is found out first.
         asked, shards = dict.fromkeys(keys).keys(), self._visible.shards
@@ -454,8 +454,8 @@ class SqliteReading:
         keys = {"tenant": self.view.tenant, "user": self.view.user, "limit": most, "words": TITLE_CHARS}
         return tuple(map(listed, self._run(f"list_{kind}s", keys)))
 
-    def kept(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
-        """See `Reading.kept`."""
+    def stored(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
+        """See `Reading.stored`."""
         return read_stored_all(self._run, self.view, whole=whole)
 
     def documents(self, *, core: bool = False, name: str | None = None, bodies: bool = True) -> list[Document]:

@@ -183,8 +183,8 @@ class SqliteStore:
         with self._write() as marker:
             return Writer(self._database, marker).revise(view, unit_id, revise)
 
-    def mark(self, marks: Sequence[Update]) -> list[WriteResult | None]:
-        """See `Store.mark`."""
+    def apply(self, marks: Sequence[Update]) -> list[WriteResult | None]:
+        """See `Store.apply`."""
         with self._write() as marker:
             return [marker.write(one) for one in marks]
 
@@ -229,8 +229,8 @@ class SqliteStore:
                 self._run("put_funnel", {**owner, "space": space, "rows": funnel.rows, "width": funnel.width})
                 self._database.record_change(row[0], unit.tenant, unit.user or GLOBAL)  # its followers hear of it
 
-    def waiting(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
-        """See `Store.waiting`."""
+    def pending(self, space: str, limit: int, after: Unit | None = None) -> list[Unit]:
+        """See `Store.pending`."""
         with self._database.in_use():
             row = None if after is None else self._database.find(after.tenant, after.user, after.id)
             known = {"space": space, "limit": limit, "after": 0 if row is None else row[0]}
@@ -290,7 +290,7 @@ class SqliteStore:
     @contextmanager
     def loading(self, _units: int) -> Iterator[Callable[[Sequence[Update]], list[WriteResult | None]]]:
         """See `Copyable.loading`: nothing is derived before it is asked for, so that there is no quicker way."""
-        yield self.mark
+        yield self.apply
 
     def verify(self) -> list[Problem]:
         """See `Store.verify`."""
