@@ -24,10 +24,11 @@ from rich.progress import track
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.run import CachedEmbedder
 from holdfast.kernels import vectors
+from holdfast.kernels.vectors import TIERS
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
 from holdfast.settings import EmbeddingSettings, RetrievalSettings
-from holdfast.store.contract import CARRYING_MODELS, TIERS
+from holdfast.store.contract import CARRYING_MODELS
 from holdfast.store.sqlite.blocks import CARRIED, DenseBlock, Funnel
 from holdfast.text.questions import without_names
 

@@ -6,7 +6,6 @@ Importing does nothing; `Memory.open()` does.
 
 from typing import TYPE_CHECKING
 
-from holdfast.client.asynchronous import AsyncMemory
 from holdfast.errors import (
     AccessError,
     BudgetError,

@@ -13,15 +13,7 @@ from typing import Any, BinaryIO, Literal, Self, Unpack, cast
 
 from holdfast import arguments, ingest, openers, recall
 from holdfast import why as absence
-from holdfast.arguments import (
-    ChangeOptions,
-    OwnerOptions,
-    SessionOptions,
-    UnitOptions,
-    ViewOptions,
-    choose_budget,
-    expand_keywords,
-)
+from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, expand_keywords
 from holdfast.documents import core as authored
 from holdfast.documents import knowledge
 from holdfast.documents.core import load_rules, make_document
@@ -34,8 +26,7 @@ from holdfast.lifecycle.compact import find_protected
 from holdfast.lifecycle.embedding import StoreEmbedder
 from holdfast.lifecycle.forget import ForgetRequest, select
 from holdfast.lifecycle.supersede import list_facts
-from holdfast.messages import checks
-from holdfast.messages.checks import check_flag, check_name, check_names, choose, read_rules
+from holdfast.messages.checks import check_flag, check_location, check_name, check_names, choose, read_rules
 from holdfast.messages.content import QuestionInput, sessions_in
 from holdfast.messages.redaction import redact_text
 from holdfast.models import open_summariser
@@ -48,20 +39,9 @@ from holdfast.store.contract import Access, ListedKind, Order, Reinstatement, St
 from holdfast.text import analyse
 from holdfast.text.names import aliases_of
 from holdfast.text.tokens import RATIOS, Estimator, TokenCounter
-from holdfast.types import (
-    FactTable,
-    NameCount,
-    SearchResult,
-    Stats,
-    Surroundings,
-    Unit,
-    View,
-    Why,
-    WriteResult,
-    outcomes,
-)
+from holdfast.types import FactTable, NameCount, SearchResult, Stats, Surroundings, Unit, View, Why, WriteResult
 from holdfast.types.contexts import Context
-from holdfast.types.outcomes import Compaction, Erasure, ExportReport, ImportReport, Progress
+from holdfast.types.outcomes import Compaction, Erasure, ExportReport, FolderReport, ImportReport, Progress
 
 log = logging.getLogger("holdfast")
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -209,7 +189,7 @@ class Memory:
         self, folder: str | Path, *, user: str, tenant: str | None = None, scope: str = "user",
         include: Sequence[str] = INCLUDED, exclude: Sequence[str] = EXCLUDED,
         progress: Progress = lambda _done, _of: None,
-    ) -> outcomes.FolderReport:  # fmt: skip
+    ) -> FolderReport:  # fmt: skip
         """Take in the documents of a folder: what is new or changed; what is gone ends. Patterns are as in a shell.
 
         A file that cannot be read is reported, and the others go on; what is skipped is reported too. Links that lead
@@ -221,7 +201,7 @@ class Memory:
         owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
         wanted = Folder(
-            checks.check_location("folder", folder), view.tenant, None if owner == "global" else view.user,
+            check_location("folder", folder), view.tenant, None if owner == "global" else view.user,
             check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
         )  # fmt: skip
         return knowledge.ingest_folder(self._desk(), wanted, view)
@@ -283,7 +263,7 @@ class Memory:
             InputError: an argument or the counter cannot be used.
         """
         seen = self._view(**view)
-        tokens = choose_budget(self._settings.assembly, budget, window)
+        tokens = arguments.choose_budget(self._settings.assembly, budget, window)
         question = self._question(query, profile, None, strict=strict)
         request, warnings = arguments.make_request(
             self._desk(asked=True), query, seen, tokens, counter, strict=strict
@@ -307,7 +287,7 @@ class Memory:
         question, unit = self._question(query, profile, limit), self._unit(seen, id)
         if budget is None:
             return absence.why(self._engine, question, unit, seen)
-        tokens = choose_budget(self._settings.assembly, budget)
+        tokens = arguments.choose_budget(self._settings.assembly, budget)
         request, _ = arguments.make_request(self._desk(asked=True), query, seen, tokens, None, strict=False)
         return absence.why_in_context(self._engine, question, unit, seen, request)
 
@@ -475,7 +455,7 @@ class Memory:
         Raises:
             InputError: the file exists, or its folder does not.
         """
-        return self._store.backup(checks.check_location("path", path), self._now())
+        return self._store.backup(check_location("path", path), self._now())
 
     def export(
         self, target: str | Path | BinaryIO, *, user: str | None = None, session: str | None = None,

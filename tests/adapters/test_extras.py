@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast import MissingExtraError
 
-SOURCE = Path(holdfast.__file__).parent / "adapters"
+SOURCE = Path(holdfast.__file__).parent / "integrations"
 FRAMEWORKS = {
     "langgraph": "langgraph.store.base", "langchain": "langchain_core.callbacks", "openai_agents": "agents.items",
     "llamaindex": "llama_index.core.base.llms.types", "pydantic_ai": "pydantic_ai", "adk": "google.adk.events",
@@ -29,6 +29,6 @@ def test_an_adapter_without_its_framework_says_what_to_install(adapter, monkeypa
 def test_every_extra_that_is_named_is_one_of_the_package():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     code = "".join(path.read_text(encoding="utf-8") for path in SOURCE.glob("*.py"))
-    named = set(re.findall(r'missing\("([a-z-]+)"', code))
+    named = set(re.findall(r'missing_package\("([a-z-]+)"', code))
     assert len(named) == len(FRAMEWORKS) + 1  # Anthropic's files need nothing, its SDK's tool does
     assert named <= project["optional-dependencies"].keys()

@@ -4,14 +4,7 @@ import asyncio
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import (
-    AIMessage,
-    ChatMessage,
-    HumanMessage,
-    RemoveMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 
 from builders import opened

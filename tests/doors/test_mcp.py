@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC
 from urllib.parse import quote
 
 import anyio
@@ -303,6 +304,7 @@ def test_a_port_in_use_is_named():
 
 def test_without_the_extra_the_message_has_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "holdfast.server.transports", None)
+    monkeypatch.delattr("holdfast.server.transports", raising=False)  # if another test imported it
     with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[mcp\]'"):
         main.mcp()
 
@@ -474,7 +476,7 @@ def test_an_answer_never_counts_more_than_was_asked_for_and_says_what_is_missing
     unit_id=st.text(st.characters(codec="utf-8"), min_size=1, max_size=256).filter(str.strip),
 )
 def test_any_words_and_ids_keep_the_limit(texts, most, unit_id):
-    page = BoundedText(Settings(), most)
+    page = BoundedText(Settings(), UTC, most)
     units = [make_unit(unit_id, text, session=unit_id) for text in texts]
     items = [page.memory(n, unit, of=len(units)) for n, unit in enumerate(units, 1)]
     written = page.write(page.heading(), items, lambda n: f"offset={n} goes on", "".join(texts))

@@ -104,7 +104,7 @@ def saved_while_read(monkeypatch, path, times):
             os.utime(path, ns=(left[0], left[0]))
         return raw
 
-    monkeypatch.setattr(documents, "read_all", reading)
+    monkeypatch.setattr(folder, "read_all", reading)
 
 
 def test_a_file_that_is_saved_while_it_is_read_is_read_again(memory, core, monkeypatch):

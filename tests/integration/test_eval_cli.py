@@ -397,7 +397,7 @@ def test_there_must_be_something_to_measure_on(run):
     [
         (["--data", "nowhere"], 2, "nowhere is not a folder"),
         (["--data", "data", "--only", "zebra"], 2, "no evaluation set named like zebra"),
-        (["--data", "data", "--baseline", "bm26"], 2, "there is no baseline 'bm26'"),
+        (["--data", "data", "--baseline", "bm26"], 2, "no baseline 'bm26'"),
         (["--data", "data", "--off", "telepathy"], 4, "there is no switch 'telepathy'"),
         (["--data", "data", "--set", "lexical.zeal=1"], 4, "there is no setting 'lexical.zeal'"),
         (["--data", "data", "--set", "lexical.b"], 4, "is not KEY=VALUE"),

@@ -43,11 +43,11 @@ with Memory.open(sys.argv[1]) as memory:
     memory.forget(ids="key", user="ana")
     assert len(memory.list(user="ana")) == 2
 import holdfast.cli.main
-from holdfast.store import files
-files.hold(sys.argv[1])
-with files.alone(sys.argv[1]) as alone:
+from holdfast.store.sqlite import raw_files
+raw_files.register_open(sys.argv[1])
+with raw_files.exclusive_access(sys.argv[1]) as alone:
     assert alone and [*held.values()] == [1]
-files.release(sys.argv[1])
+raw_files.unregister_open(sys.argv[1])
 print("done", [*held.values()])
 """
 

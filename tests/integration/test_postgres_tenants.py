@@ -307,7 +307,9 @@ def texts_of(compiled):
 
 
 def test_every_named_statement_is_used():
-    folders = [resources.files(name) for name in ("holdfast.store.sqlite", "holdfast.store.postgres")]
+    folders = [
+        resources.files(name) for name in ("holdfast.store", "holdfast.store.sqlite", "holdfast.store.postgres")
+    ]
     files = [path for folder in folders for path in folder.iterdir() if path.name.endswith(".py")]
     code = "".join([path.read_text(encoding="utf-8") for path in files])
     unused = {name for name in queries() if f'"{name}"' not in code and f'f"{name.rsplit("_", 1)[0]}_' not in code}
@@ -319,7 +321,7 @@ def test_no_statement_hides_outside_of_the_named_ones():
     folder = resources.files("holdfast.store.postgres")
     composed = re.compile(r"\"((?:SELECT|DELETE|UPDATE|INSERT|WITH)\b[^\"]*)\"")
     # About all tenants.
-    everyones = {"erasure.py", "bulk.py", "workers.py", "schema.py", "store.py", "upkeep.py"}
+    everyones = {"table_rewrite.py", "bulk.py", "schema.py", "postgres_store.py", "maintenance.py"}
     for file in folder.iterdir():
         if file.name.endswith(".py") and file.name not in everyones:
             for statement in composed.findall(file.read_text(encoding="utf-8")):

@@ -4,7 +4,7 @@ import pytest
 
 from builders import opened
 from holdfast import Memory, Settings, StoreError
-from holdfast.retrieval import strategy as registry
+from holdfast.retrieval import question as registry
 from holdfast.retrieval.question import Engine
 from holdfast.retrieval.strategy import Proposals
 from holdfast.testing.builders import view

@@ -81,7 +81,7 @@ from holdfast import Memory, Settings
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
-from holdfast.testing.embedders import HashEmbedder
+from holdfast.testing.contracts import HashEmbedder
 
 class Dying:
     def __init__(self, model):

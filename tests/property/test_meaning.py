@@ -16,7 +16,7 @@ from builders import NOW, later, make_claims, make_view, opened, propose, waitin
 from holdfast import Settings
 from holdfast.errors import EmbedderError
 from holdfast.kernels import vectors
-from holdfast.retrieval import strategy as registry
+from holdfast.retrieval import question as registry
 from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import GateSettings, ProfileSettings
 from holdfast.store.contract import DenseQuery

@@ -179,7 +179,7 @@ def test_without_the_library_the_error_says_how_to_get_it(monkeypatch):
 
 
 def test_a_recipe_without_words_or_vectors_is_refused():
-    with pytest.raises(InputError, match="baseline 'nothing' has neither words nor vectors"):
+    with pytest.raises(InputError, match="baseline 'nothing' has no words and no vectors"):
         ranked(Baseline("nothing"), stack(TEXTS), "otter")
 
 

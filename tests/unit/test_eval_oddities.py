@@ -7,7 +7,7 @@ import pytest
 
 import evaldata as made
 from holdfast.errors import InputError
-from holdfast.eval.data import DatasetNotes
+from holdfast.eval.data import Notes
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.readers import read_qrels
 
@@ -154,7 +154,7 @@ def test_judgements_that_were_used_are_not_listed_as_left_out(tmp_path):
 
 def test_a_quotation_mark_in_an_id_is_a_character():
     text = 'q1\t"Hamlet"\t1\nq1\t"Macbeth\t1\nq2\td1\t1\n'
-    assert read_qrels(text, Path("qrels.tsv"), DatasetNotes()) == {
+    assert read_qrels(text, Path("qrels.tsv"), Notes()) == {
         "q1": {'"Hamlet"': 1, '"Macbeth': 1},
         "q2": {"d1": 1},
     }
@@ -173,7 +173,7 @@ def test_a_byte_order_mark_before_json_is_no_damage(tmp_path):
 
 def test_a_first_line_without_a_grade_is_not_a_header():
     with pytest.raises(InputError, match="line 1"):
-        read_qrels("q1\td0\nq1\td1\t1\n", Path("qrels.tsv"), DatasetNotes())
+        read_qrels("q1\td0\nq1\td1\t1\n", Path("qrels.tsv"), Notes())
 
 
 def test_judgements_that_contradict_each_other_are_noted(tmp_path):
@@ -292,7 +292,7 @@ def test_a_row_of_an_index_that_lacks_a_key_is_an_error_of_ours(tmp_path):
 @pytest.mark.parametrize("grade", ["--1", "²"])
 def test_a_grade_that_only_looks_like_a_number_is_refused(grade):
     with pytest.raises(InputError, match="line 2"):
-        read_qrels(f"q1\td0\t1\nq1\td1\t{grade}\n", Path("qrels.tsv"), DatasetNotes())
+        read_qrels(f"q1\td0\t1\nq1\td1\t{grade}\n", Path("qrels.tsv"), Notes())
 
 
 def test_a_replayed_session_id_that_stands_twice_keeps_both_parts(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 import evaldata as made
 from holdfast.errors import InputError
-from holdfast.eval.data import UNDATED, DatasetMessage, DatasetNotes, GoldQuestion, find_current
+from holdfast.eval.data import UNDATED, DatasetMessage, GoldQuestion, Notes, find_current
 from holdfast.eval.datasets import load_sets
 from holdfast.eval.readers import read_date, read_qrels
 
@@ -226,13 +226,13 @@ def test_oddities_are_counted_by_kind(tmp_path):
     ],
 )
 def test_dates_are_read_in_every_form_the_data_uses(text, expected):
-    notes = DatasetNotes()
+    notes = Notes()
     assert read_date(text, "here", notes) == expected
     assert notes.oddities == []
 
 
 def test_a_date_that_cannot_be_read_is_noted():
-    notes = DatasetNotes()
+    notes = Notes()
     assert read_date("the day before yesterday", "here", notes) is None
     assert [(oddity.kind, oddity.where) for oddity in notes.oddities] == [
         ("date that cannot be read", "here: the day before yesterday")
@@ -759,13 +759,13 @@ HERE = Path("qrels.tsv")
     ids=["header", "no header", "windows", "four columns", "blank lines", "mark before the header"],
 )
 def test_judgements_are_read_in_every_usual_spelling(text):
-    assert read_qrels(text, HERE, DatasetNotes()) == JUDGED
+    assert read_qrels(text, HERE, Notes()) == JUDGED
 
 
 @pytest.mark.parametrize("line", ["q1\td1", "q1\td1\thigh", "q1 0 d1 1", "\td1\t1"])
 def test_a_judgement_that_cannot_be_read_is_named_by_its_line(line):
     with pytest.raises(InputError, match=r"qrels\.tsv, line 3"):
-        read_qrels(f"query_id\tdoc_id\tscore\nq0\td0\t1\n{line}\n", HERE, DatasetNotes())
+        read_qrels(f"query_id\tdoc_id\tscore\nq0\td0\t1\n{line}\n", HERE, Notes())
 
 
 def test_negative_grades_are_no_gold(tmp_path):

@@ -141,7 +141,7 @@ def test_the_settings_measured_are_those_named():
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(InputError, match=r"there is no baseline 'bm26'; choose from bm25, .*reference, all"):
+    with pytest.raises(InputError, match=r"no baseline 'bm26'; choose from bm25, .*reference, all"):
         evaluated.select_systems(Settings(), baselines=["bm26"])
     with pytest.raises(SettingsError, match="there is no switch 'everything'"):
         evaluated.select_systems(Settings(), off=["everything"])

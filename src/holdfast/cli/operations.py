@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from rich.cells import cell_len
@@ -29,7 +29,6 @@ from holdfast.documents.folder import EXCLUDED, INCLUDED, FileChange, Folder, St
 from holdfast.errors import BusyStoreError, InputError, ServerError, StoreError, quote_value
 from holdfast.lifecycle.embedding import StoreEmbedder
 from holdfast.openers import check_store, derivation, is_address, is_database, is_missing, open_store
-from holdfast.server.access import Tokens, open_tokens
 from holdfast.settings import Settings
 from holdfast.store.contract import Store
 from holdfast.store.copying import Copyable, CopyReport, copy_store, view_of
@@ -38,6 +37,10 @@ from holdfast.types.outcomes import FolderReport
 
 # Fewer columns tell nothing.
 _LEAST_ROOM = 12
+
+
+if TYPE_CHECKING:
+    from holdfast.server.access import Tokens
 
 
 def register(app: typer.Typer) -> None:
@@ -425,6 +428,8 @@ def register_tokens(app: typer.Typer) -> None:
 
 
 def _tokens_of(call: CommandContext) -> Tokens:
+    from holdfast.server.access import open_tokens  # noqa: PLC0415 - locks a file as only POSIX can
+
     return open_tokens(call.database or call.settings.store.path)
 
 

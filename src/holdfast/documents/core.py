@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.context.plan import check_hard
 from holdfast.documents.folder import check_path, is_folder, read_file
-from holdfast.documents.markdown import Node, Partition, Tier
 from holdfast.errors import InputError, quote_value
 from holdfast.ingest import Redact, written_units
 from holdfast.lifecycle.embedding import EmbeddingPlan, embed_all

@@ -23,7 +23,7 @@ from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import check_name, decode_bytes
 from holdfast.settings import AuthoredSettings
 from holdfast.text.deontic import deontic
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 
 NodeKind = Literal["front_matter", "item", "quote", "paragraph", "heading", "code", "html", "table"]
 Tier = Literal["hard", "soft", "variant"]

@@ -21,8 +21,8 @@ from itertools import accumulate, chain, groupby, zip_longest
 from typing import Literal, cast
 
 from holdfast.text.deontic import Deontic, deontic
-from holdfast.text.patterns import regex
 from holdfast.text.sentences import Splitter
+from holdfast.text.words import regex
 from holdfast.text.words import words as listed
 from holdfast.types import ROLES, Piece, PieceKind, Role, Section, SourceLimits, Span, digest
 

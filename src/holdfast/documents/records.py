@@ -33,8 +33,8 @@ from holdfast.messages.checks import (
 from holdfast.messages.content import read_message
 from holdfast.settings import IngestSettings
 from holdfast.text.facts import RELATIONS
-from holdfast.text.patterns import regex
 from holdfast.text.questions import ACTS_FOR_ROLE
+from holdfast.text.words import regex
 from holdfast.types import JSON, ROLES, AuthoredUnit, Fact, Record, Role, digest
 
 Format = Literal["json", "yaml"]

@@ -97,7 +97,7 @@ class Oddity:
 
 
 @dataclass(slots=True)
-class DatasetNotes:
+class Notes:
     """What a reader met on its way. Nothing is dropped without a note."""
 
     oddities: list[Oddity] = field(default_factory=list)

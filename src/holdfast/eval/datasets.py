@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.eval.data import DataSet, DatasetMessage, DatasetNotes, GoldQuestion, Haystack
+from holdfast.eval.data import DataSet, DatasetMessage, GoldQuestion, Haystack, Notes
 from holdfast.eval.readers import SCHEMAS, JsonRow, find_schema, id_of, read_companion, read_corpus, read_qrels
 
 _PACKED: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".xz": lzma.decompress}
@@ -191,7 +191,7 @@ class _Group:
         return self.files[0].stem if len(self.files) == 1 else self.schema
 
     def load(self, name: str, beside: Sequence[_Companion]) -> DataSet:
-        schema, notes = SCHEMAS[self.schema], DatasetNotes()
+        schema, notes = SCHEMAS[self.schema], Notes()
         used = [own for kind in schema.companions for own in self._own(kind, beside)]
         given: dict[str, dict[Any, JsonRow]] = {}
         for companion in used:
@@ -278,7 +278,7 @@ def _describe_misshapen(path: Path, error: Exception) -> InputError:
 
 
 def _finish_set(
-    name: str, schema: str, haystacks: Sequence[Haystack], files: Sequence[DataFile], notes: DatasetNotes
+    name: str, schema: str, haystacks: Sequence[Haystack], files: Sequence[DataFile], notes: Notes
 ) -> DataSet:
     for haystack in haystacks:
         if not haystack.messages:
@@ -289,7 +289,7 @@ def _finish_set(
     return DataSet(name, schema, chat, kept, checksums, tuple(notes.oddities))
 
 
-def _rename_twins(haystacks: Sequence[Haystack], notes: DatasetNotes) -> tuple[Haystack, ...]:
+def _rename_twins(haystacks: Sequence[Haystack], notes: Notes) -> tuple[Haystack, ...]:
     """Give haystacks, and the questions of each, ids of their own: figures are kept by id."""
     kept = []
     for name, haystack in zip(_number_twins([each.id for each in haystacks]), haystacks, strict=True):
@@ -338,7 +338,7 @@ def _corpus_files(folder: Path, files: Sequence[DataFile]) -> list[DataFile]:
 
 
 def _load_corpus(name: str, folder: Path, files: Sequence[DataFile]) -> DataSet:
-    notes, (corpus, queries, *judgements) = DatasetNotes(), files
+    notes, (corpus, queries, *judgements) = Notes(), files
     for split in _splits_in(folder):
         if split not in judgements:
             notes.add("judgements of another split", split.path.name, "not used")

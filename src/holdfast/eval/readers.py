@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.eval.data import UNDATED, DatasetMessage, DatasetNotes, GoldQuestion, Haystack, find_current
+from holdfast.eval.data import UNDATED, DatasetMessage, GoldQuestion, Haystack, Notes, find_current
 
 JsonRow = dict[str, Any]
 Companions = Mapping[str, Mapping[Any, JsonRow]]
 Grades = Mapping[str, int]
-DatasetMessages = tuple[DatasetMessage, ...]
+Messages = tuple[DatasetMessage, ...]
 
 _A_DAY = timedelta(days=1)
 # Turns of one session share its date in most data; a second apart keeps their order.
@@ -37,7 +37,7 @@ def id_of(row: JsonRow) -> str:
     return text_of(row.get("id", row.get("_id")))
 
 
-def read_date(text: object, where: str, notes: DatasetNotes) -> datetime | None:
+def read_date(text: object, where: str, notes: Notes) -> datetime | None:
     """Read a date in any of the forms that chat data uses."""
     if text in (None, ""):
         return None
@@ -50,7 +50,7 @@ def read_date(text: object, where: str, notes: DatasetNotes) -> datetime | None:
     return None
 
 
-def _read_question(value: object, where: object, notes: DatasetNotes) -> str:
+def _read_question(value: object, where: object, notes: Notes) -> str:
     """Return the text of a question; one without words is noted, and not asked."""
     text = text_of(value).strip()
     if not text:
@@ -58,9 +58,7 @@ def _read_question(value: object, where: object, notes: DatasetNotes) -> str:
     return text
 
 
-def _keep_existing(
-    gold: Grades, known: Iterable[str], where: str, notes: DatasetNotes, *, counted: bool = True
-) -> Grades:
+def _keep_existing(gold: Grades, known: Iterable[str], where: str, notes: Notes, *, counted: bool = True) -> Grades:
     """Return the gold that exists; note the rest, and that there is none where recall is to be `counted`."""
     known = known if isinstance(known, Mapping) else set(known)
     for item in gold:
@@ -72,7 +70,7 @@ def _keep_existing(
     return kept
 
 
-def _note_no_gold(where: str, notes: DatasetNotes) -> None:
+def _note_no_gold(where: str, notes: Notes) -> None:
     notes.add("no gold", where, "asked, but not counted in recall")
 
 
@@ -87,7 +85,7 @@ class _Sessions:
     """Gathers sessions as they stand in a file, and puts them into the order in which they happened."""
 
     where: str
-    notes: DatasetNotes
+    notes: Notes
     gathered: list[tuple[datetime | None, str, list[JsonRow]]] = field(default_factory=list)
 
     def add(self, name: str, at: datetime | None, turns: list[JsonRow]) -> None:
@@ -104,7 +102,7 @@ class _Sessions:
         """Name the next part of a session, so that its messages have ids of their own."""
         return f"{session}({self.count(session) + 1})" if self.count(session) else session
 
-    def messages(self) -> DatasetMessages:
+    def messages(self) -> Messages:
         """Return all messages; gold names them by id, so no two may share one."""
         messages = tuple(self._order())
         twice = [name for name, count in Counter(message.id for message in messages).items() if count > 1]
@@ -131,7 +129,7 @@ class _Sessions:
                     self.notes.add("empty message", f"{self.where}: {turn['id']}", "not remembered")
 
 
-def _day_after(messages: DatasetMessages) -> datetime:
+def _day_after(messages: Messages) -> datetime:
     return max((message.at for message in messages), default=UNDATED) + _A_DAY
 
 
@@ -147,7 +145,7 @@ _TURN_ID = re.compile(r"D\d+:\d+")
 _SESSION_KEY = re.compile(r"session_(\d+)")
 
 
-def read_two_person_chats(chats: Sequence[JsonRow], given: Companions, notes: DatasetNotes) -> Iterator[Haystack]:
+def read_two_person_chats(chats: Sequence[JsonRow], given: Companions, notes: Notes) -> Iterator[Haystack]:
     """Read LoCoMo's schema, with its index and its errata where they are given."""
     index, errata = given.get("index", {}), given.get("errata", {})
     if not index:
@@ -166,7 +164,7 @@ def read_two_person_chats(chats: Sequence[JsonRow], given: Companions, notes: Da
         yield Haystack(name, messages, questions, tuple(filter(None, people)))
 
 
-def _read_talk(name: str, talk: JsonRow, notes: DatasetNotes) -> DatasetMessages:
+def _read_talk(name: str, talk: JsonRow, notes: Notes) -> Messages:
     sessions = _Sessions(name, notes)
     keys = (key for key in talk if _SESSION_KEY.fullmatch(key))
     for key in sorted(keys, key=lambda key: int(key.removeprefix("session_"))):
@@ -180,7 +178,7 @@ def _read_talk(name: str, talk: JsonRow, notes: DatasetNotes) -> DatasetMessages
 
 
 def _read_two_person_questions(
-    rows: Iterable[tuple[str, JsonRow, JsonRow]], messages: DatasetMessages, notes: DatasetNotes
+    rows: Iterable[tuple[str, JsonRow, JsonRow]], messages: Messages, notes: Notes
 ) -> Iterator[GoldQuestion]:
     session_of, asked_at = {message.id: message.session for message in messages}, _day_after(messages)
     for name, row, known in rows:
@@ -196,7 +194,7 @@ def _read_two_person_questions(
         )  # fmt: skip
 
 
-def _read_evidence(name: str, row: JsonRow, known: JsonRow, notes: DatasetNotes) -> list[str]:
+def _read_evidence(name: str, row: JsonRow, known: JsonRow, notes: Notes) -> list[str]:
     """Return the turns that a question rests on: corrected, as the index has them, or as far as ids can be read."""
     if known.get("corrected_evidence"):
         return list(known["corrected_evidence"])
@@ -215,7 +213,7 @@ def _read_evidence(name: str, row: JsonRow, known: JsonRow, notes: DatasetNotes)
 _UNANSWERABLE = "_abs"
 
 
-def read_haystacks(chats: Sequence[JsonRow], given: Companions, notes: DatasetNotes) -> Iterator[Haystack]:
+def read_haystacks(chats: Sequence[JsonRow], given: Companions, notes: Notes) -> Iterator[Haystack]:
     """Read LongMemEval's schema: every question has a haystack of its own."""
     for row in chats:
         name = str(row["question_id"])
@@ -241,7 +239,7 @@ def read_haystacks(chats: Sequence[JsonRow], given: Companions, notes: DatasetNo
         yield Haystack(name, messages, (find_current(question, messages),))
 
 
-def _read_marked_sessions(name: str, row: JsonRow, notes: DatasetNotes) -> tuple[DatasetMessages, Grades, set[str]]:
+def _read_marked_sessions(name: str, row: JsonRow, notes: Notes) -> tuple[Messages, Grades, set[str]]:
     """Return the messages, those that are marked as evidence, and the sessions that there are."""
     sessions, marked = _Sessions(name, notes), dict[tuple[str, str], str]()
     ids, dates, talks = map(str, row["haystack_session_ids"]), row["haystack_dates"], row["haystack_sessions"]
@@ -266,7 +264,7 @@ _MARKER = re.compile(r"\s*->->.*$", re.DOTALL)
 _ABSTENTION = "abstention"
 
 
-def read_probed_chats(chats: Sequence[JsonRow], _: Companions, notes: DatasetNotes) -> Iterator[Haystack]:
+def read_probed_chats(chats: Sequence[JsonRow], _: Companions, notes: Notes) -> Iterator[Haystack]:
     """Read BEAM's schema: long chats in batches, probing questions by ability."""
     for chat in chats:
         name = str(chat["conversation_id"])
@@ -288,7 +286,7 @@ def read_probed_chats(chats: Sequence[JsonRow], _: Companions, notes: DatasetNot
 
 
 def _read_probes(
-    probes: Iterable[tuple[str, str, JsonRow]], messages: DatasetMessages, notes: DatasetNotes
+    probes: Iterable[tuple[str, str, JsonRow]], messages: Messages, notes: Notes
 ) -> Iterator[GoldQuestion]:
     session_of, asked_at = {message.id: message.session for message in messages}, _day_after(messages)
     for label, ability, probe in probes:
@@ -317,7 +315,7 @@ def _flatten(value: Any) -> Iterator[object]:  # noqa: ANN401 - a list, or lists
 # ------------------------------------------------------------------- projects over many sessions: RealMem
 
 
-def read_replayed_chats(chats: Mapping[str, JsonRow], _: Companions, notes: DatasetNotes) -> Iterator[Haystack]:
+def read_replayed_chats(chats: Mapping[str, JsonRow], _: Companions, notes: Notes) -> Iterator[Haystack]:
     """Read RealMem's schema: a question is a turn of its chat, and may be answered from earlier sessions only."""
     for name, chat in chats.items():
         sessions, dialogues = _Sessions(name, notes), []
@@ -340,8 +338,8 @@ def read_replayed_chats(chats: Mapping[str, JsonRow], _: Companions, notes: Data
 
 
 def _read_asking_turns(
-    session: str, label: str, turns: Sequence[JsonRow], at: datetime | None, messages: DatasetMessages,
-    begins: Mapping[str, int], notes: DatasetNotes,
+    session: str, label: str, turns: Sequence[JsonRow], at: datetime | None, messages: Messages,
+    begins: Mapping[str, int], notes: Notes,
 ) -> Iterator[GoldQuestion]:  # fmt: skip
     part, known = (
         label.rpartition(" ")[2],
@@ -371,21 +369,19 @@ def _read_asking_turns(
 # ------------------------------------------------------------------------- pages and their paragraphs: TSQA
 
 
-def read_pages(pages: Sequence[JsonRow], _: Companions, notes: DatasetNotes) -> Iterator[Haystack]:
+def read_pages(pages: Sequence[JsonRow], _: Companions, notes: Notes) -> Iterator[Haystack]:
     """Return each page as a haystack of its paragraphs; the gold of a question is where its answers stand."""
     for page in pages:
         name, texts = str(page["page"]), [text_of(text) for text in page["paras"]]
         messages = tuple(
-            DatasetMessage(f"{index}", name, text, UNDATED, "document")
-            for index, text in enumerate(texts)
-            if text.strip()
+            DatasetMessage(str(at), name, text, UNDATED, "document") for at, text in enumerate(texts) if text.strip()
         )
         if blank := len(texts) - len(messages):
             notes.add("empty document", f"{name}: {blank} paragraphs", "not remembered; they cannot be found")
         yield Haystack(name, messages, tuple(_read_page_questions(page, messages, notes)))
 
 
-def _read_page_questions(page: JsonRow, messages: DatasetMessages, notes: DatasetNotes) -> Iterator[GoldQuestion]:
+def _read_page_questions(page: JsonRow, messages: Messages, notes: Notes) -> Iterator[GoldQuestion]:
     known, category = {message.id for message in messages}, text_of(page.get("relation")) or "all"
     for row in page["questions"]:
         if not (text := _read_question(row.get("question"), row.get("qid", page["page"]), notes)):
@@ -404,7 +400,7 @@ def _read_page_questions(page: JsonRow, messages: DatasetMessages, notes: Datase
 _WHOLE = re.compile(r"\s*-?[0-9]+\s*")
 
 
-def read_qrels(text: str, where: Path, notes: DatasetNotes) -> Mapping[str, Grades]:
+def read_qrels(text: str, where: Path, notes: Notes) -> Mapping[str, Grades]:
     """Read query, document and grade from lines parted by tabs, with a header line (BEIR) or without."""
     judged: dict[str, dict[str, int]] = defaultdict(dict)
     for number, line in enumerate(text.split("\n"), start=1):
@@ -423,11 +419,7 @@ def read_qrels(text: str, where: Path, notes: DatasetNotes) -> Mapping[str, Grad
 
 
 def read_corpus(
-    name: str,
-    corpus: Sequence[JsonRow],
-    queries: Sequence[JsonRow],
-    judged: Mapping[str, Grades],
-    notes: DatasetNotes,
+    name: str, corpus: Sequence[JsonRow], queries: Sequence[JsonRow], judged: Mapping[str, Grades], notes: Notes
 ) -> Haystack:
     """Return a corpus as one haystack: every document a message, every query a question."""
     messages: dict[str, DatasetMessage] = {}
@@ -444,10 +436,7 @@ def read_corpus(
 
 
 def _read_queries(
-    queries: Sequence[JsonRow],
-    judged: Mapping[str, Grades],
-    messages: Mapping[str, DatasetMessage],
-    notes: DatasetNotes,
+    queries: Sequence[JsonRow], judged: Mapping[str, Grades], messages: Mapping[str, DatasetMessage], notes: Notes
 ) -> Iterator[GoldQuestion]:
     asked: set[str] = set()
     for row in queries:
@@ -466,21 +455,19 @@ def _read_queries(
         yield GoldQuestion(query, text, category, UNDATED, len(messages), gold, answers=answers)
 
 
-def read_lives(people: Sequence[JsonRow], _: Companions, notes: DatasetNotes) -> Iterator[Haystack]:
+def read_lives(people: Sequence[JsonRow], _: Companions, notes: Notes) -> Iterator[Haystack]:
     """Read `tests/data/changes`: questions about now by the way a change was told; about then, both and nothing."""
     for life in people:
         messages = tuple(
-            DatasetMessage(
-                turn["id"], turn["session"], turn["text"], datetime.fromisoformat(turn["at"]), turn["role"]
-            )
-            for turn in life["turns"]
+            DatasetMessage(one["id"], one["session"], one["text"], datetime.fromisoformat(one["at"]), one["role"])
+            for one in life["turns"]
         )
         session_of = {message.id: message.session for message in messages}
         questions = tuple(_read_asked(row, session_of, notes) for row in life["questions"])
         yield Haystack(str(life["person"]), messages, questions)
 
 
-def _read_asked(row: JsonRow, session_of: Mapping[str, str], notes: DatasetNotes) -> GoldQuestion:
+def _read_asked(row: JsonRow, session_of: Mapping[str, str], notes: Notes) -> GoldQuestion:
     gold = {turn: 1 for turn in row["gold"] if turn in session_of}
     for turn in row["gold"]:
         if turn not in gold:
@@ -508,7 +495,7 @@ class Schema:
     """The keys that tell a schema, its reader, whether it is chat, and which companions belong to it."""
 
     keys: frozenset[str]
-    read: Callable[[Any, Companions, DatasetNotes], Iterator[Haystack]]
+    read: Callable[[Any, Companions, Notes], Iterator[Haystack]]
     chat: bool = True
     companions: tuple[str, ...] = ()
 

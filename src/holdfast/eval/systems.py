@@ -286,9 +286,7 @@ class _Documents:
         if lexical is None or dense is None:
             only = dense if lexical is None else lexical
             if only is None:
-                raise InputError(
-                    f"baseline {quote_value(self.recipe.name)} has neither words nor vectors; give it one"
-                )
+                raise InputError(f"baseline {quote_value(self.recipe.name)} has no words and no vectors; give it one")
             return only
         if self.recipe.fusion == "rrf":
             return 1.0 / (_RRF + _ranks(lexical)) + 1.0 / (_RRF + _ranks(dense))
@@ -506,8 +504,7 @@ def _switch_off_each(settings: Settings, off: Sequence[str], profile: str) -> Se
         changed = switch_off(settings, [name])
         if not differ(settings, changed, profile):
             raise SettingsError(
-                f"switching off {quote_value(name)} changes nothing in profile {profile}; leave it out, or "
-                "choose another"
+                f"switching off {quote_value(name)} changes nothing in profile {profile}; choose another"
             )
         settings = changed
     return settings
@@ -534,9 +531,7 @@ def _find_baseline(name: str) -> System:
     if name == REFERENCE:
         return Product(REFERENCE, Settings.reference())
     if name not in BASELINES:
-        raise InputError(
-            f"there is no baseline {quote_value(name)}; choose from {', '.join([*BASELINES, REFERENCE])}, all"
-        )
+        raise InputError(f"no baseline {quote_value(name)}; choose from {', '.join([*BASELINES, REFERENCE])}, all")
     return BASELINES[name]
 
 

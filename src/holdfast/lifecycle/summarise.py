@@ -34,11 +34,11 @@ from holdfast.kernels.clustering import (
 )
 from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import CompactionSettings
-from holdfast.text.patterns import regex
 from holdfast.text.preservation import essentials, invented, missing
 from holdfast.text.quotes import name_of
 from holdfast.text.terms import terms
 from holdfast.text.tokens import TokenCounter
+from holdfast.text.words import regex
 from holdfast.types import Compacted, DeclineReport, Rung, SingleTurnReport, SummaryReport, Unit
 
 # A fenced block from either of these on is left out (the reference's bounds; bytes with its fences).

@@ -19,7 +19,7 @@ from holdfast.errors import InputError, MissingExtraError, SettingsError, quote_
 from holdfast.kernels.closure import Pattern, Rule
 from holdfast.settings import IngestSettings
 from holdfast.text.calendar import read_time
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 from holdfast.types import ACTS, JSON, SCOPES, Act, Scope
 
 # Owner keys, ids and speakers are names, not texts.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 from holdfast.types import JSON
 
 _MARK = "[redacted: "

@@ -16,17 +16,7 @@ from typing import Self
 
 from holdfast.errors import SettingsError, quote_value
 from holdfast.settings import loading
-from holdfast.settings.loading import (
-    RawValue,
-    Triple,
-    cosine,
-    group,
-    normalised_shares,
-    setting,
-    share,
-    unread_file,
-    use_file,
-)
+from holdfast.settings.loading import RawValue, Triple, cosine, group, setting, share, unread_file, use_file
 from holdfast.types.units import AUTHORS, FIELDS
 
 __all__ = ["RawValue", "Settings", "unread_file", "use_file"]
@@ -140,9 +130,7 @@ class RetrievalSettings:
 
 def _check_strategies(settings: ProfileSettings) -> None:
     if not settings.strategies or not all(settings.strategies):
-        raise SettingsError(
-            f"strategies = {quote_value(settings.strategies)} names no strategy; list at least one id"
-        )
+        raise SettingsError(f"strategies = {quote_value(settings.strategies)} names no strategy; list at least one")
 
 
 @group("", _check_strategies)
@@ -225,7 +213,7 @@ class ScoreSettings:
     @property
     def shares(self) -> Triple:
         """Return (α, β, γ) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
-        return normalised_shares((self.alpha, self.beta, self.gamma), (0.7, 0.2, 0.1))
+        return loading.normalise((self.alpha, self.beta, self.gamma), (0.7, 0.2, 0.1))
 
 
 def _check_passes(settings: ProjectionSettings) -> None:
@@ -260,7 +248,7 @@ class ProjectionSettings:
     @property
     def shares(self) -> Triple:
         """Return (α_r, α_f, α_a) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
-        return normalised_shares((self.share_recency, self.share_frequency, self.share_authority), (0.5, 0.2, 0.3))
+        return loading.normalise((self.share_recency, self.share_frequency, self.share_authority), (0.5, 0.2, 0.3))
 
 
 @group("temporal")
@@ -286,7 +274,7 @@ class TemporalSettings:
     @property
     def shares(self) -> Triple:
         """Return (μ, ν, ρ) clamped to [0, 1] and divided by their sum; all zero gives the contract's."""
-        return normalised_shares((self.share_relevance, self.share_anchors, self.share_coverage), (0.6, 0.2, 0.2))
+        return loading.normalise((self.share_relevance, self.share_anchors, self.share_coverage), (0.6, 0.2, 0.2))
 
 
 def _check_shares(settings: AssemblySettings) -> None:

@@ -103,7 +103,7 @@ def group(name: str, *rules: GroupRule) -> Callable[[type[T]], type[T]]:
     return make
 
 
-def normalised_shares(weights: Collection[float], defaults: Triple) -> Triple:
+def normalise(weights: Collection[float], defaults: Triple) -> Triple:
     """Return three weights clamped to [0, 1] and divided by their sum; all zero gives the defaults."""
     first, second, third = (min(1.0, max(0.0, weight)) for weight in weights)
     total = first + second + third

@@ -539,6 +539,8 @@ class Store(Protocol):
 T = TypeVar("T")
 # For what is asked outside of a question: all there is, and no time limit.
 NO_LIMIT = 2**31
+# Their first dimensions carry: .993 of the exact ten best of up to a million texts, or more (benchmarks/cascade.py).
+CARRYING_MODELS = ("holdfast-minilm-memory",)
 NO_DEADLINE = Deadline.start(lambda: 0.0, 1.0)
 
 
@@ -546,8 +548,3 @@ def read_once(store: Store, view: View, ask: Callable[[Reading], T]) -> T:
     """Ask one thing of the present state."""
     with store.reading(view) as reading:
         return ask(reading)
-
-
-# Models whose first dimensions were trained to carry, and what they need: .994 of the exact ten best of 52,695 real
-# texts, .993 of 100,000, .996 of a million (benchmarks/cascade.py). Of others it is measured (`DenseBlock.measure`).
-CARRYING_MODELS = ("holdfast-minilm-memory",)

@@ -17,9 +17,8 @@ from holdfast.text.calendar import MONTHS
 from holdfast.text.facts import StatedTriple, extract, is_uncertain, resolve_speaker, speaker_of
 from holdfast.text.grammar import ADVERBS, has_shape, may_begin_name
 from holdfast.text.names import symbol
-from holdfast.text.patterns import regex
 from holdfast.text.sentences import PROSE, is_question, memoize_short, parts_in, read_sentence
-from holdfast.text.words import any_of, words
+from holdfast.text.words import any_of, regex, words
 from holdfast.types import Unit
 
 # Usually one value at a time: a second one replaces the first when its words speak of a change. Without such words

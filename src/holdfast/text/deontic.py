@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntFlag
 
-from holdfast.text.patterns import regex
 from holdfast.text.sentences import IRREGULAR, Splitter
-from holdfast.text.words import words
+from holdfast.text.words import regex, words
 
 
 class Deontic(IntFlag):

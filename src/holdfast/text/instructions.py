@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from holdfast.text.patterns import regex
 from holdfast.text.sentences import PROSE, is_question, memoize_short, parts_in
 from holdfast.text.terms import terms
-from holdfast.text.words import any_of, entries, words
+from holdfast.text.words import any_of, entries, regex, words
 from holdfast.types import Unit
 
 # In characters. What is longer was pasted, or tells a story.
@@ -124,7 +123,7 @@ class _Sentence:
         if found is None or _PATTERNS["idiom"].search(self.said):
             return None
         forbids = self.never or bool(_PATTERNS["negated"].search(found[0]))
-        slot = "name" if found.re is _PATTERNS["named"] and not forbids else ""
+        slot = "name" if found.re.pattern == _PATTERNS["named"].pattern and not forbids else ""
         at_times = bool(_PATTERNS["when"].search(self.said))
         return Instruction(self.text, _topic(self.said), slot, forbids, at_times=at_times)
 

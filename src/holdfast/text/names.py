@@ -15,9 +15,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from holdfast.errors import SettingsError, quote_value
-from holdfast.text.patterns import regex
 from holdfast.text.terms import STOP_WORDS
-from holdfast.text.words import any_of, entries, words
+from holdfast.text.words import any_of, entries, regex, words
 from holdfast.text.words import words as listed
 
 # Capital letters of the alphabets that have them: Latin, Greek, Cyrillic, Armenian.

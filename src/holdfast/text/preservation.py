@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.text.calendar import MONTH_NAMES, MONTHS
-from holdfast.text.patterns import regex
 from holdfast.text.temporal import anchors
 from holdfast.text.terms import STOP_WORDS, terms
 from holdfast.text.terms import words as words_of
-from holdfast.text.words import words
+from holdfast.text.words import regex, words
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from holdfast.text.patterns import regex
 from holdfast.text.terms import Tokenizer, pieces, terms, words
-from holdfast.text.words import any_of, entries
+from holdfast.text.words import any_of, entries, regex
 from holdfast.text.words import words as listed
 from holdfast.types import ACTS, ROLES, Act, QueryProfile, Role, Stance
 

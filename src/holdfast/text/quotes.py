@@ -38,8 +38,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Literal, NamedTuple
 
 from holdfast.settings import Settings
-from holdfast.text.patterns import regex
 from holdfast.text.tokens import RATIOS, Estimator
+from holdfast.text.words import regex
 from holdfast.types import AUTHORS, CONTROLS, AuthoredText, Unit
 
 RULES = "[rules]\n"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
 from typing import Any, TypeVar, cast
 
-from holdfast.text.patterns import regex
-from holdfast.text.words import words
+from holdfast.text.words import regex, words
 
 
 @dataclass(frozen=True)

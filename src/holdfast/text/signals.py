@@ -19,11 +19,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from holdfast.settings import GateSettings
-from holdfast.text.patterns import regex
 from holdfast.text.sentences import Splitter, parts_in
 from holdfast.text.terms import STOP_WORDS
 from holdfast.text.terms import words as words_of
-from holdfast.text.words import any_of, entries, words
+from holdfast.text.words import any_of, entries, regex, words
 
 # Sum of technical patterns at which a turn counts as wholly technical (C17).
 _TECHNICAL_NORM = 1.5

@@ -20,8 +20,7 @@ from holdfast.text.changes import Assertion, find_change, fulfil_plans, is_quoti
 from holdfast.text.facts import CONFIDENCE, facts_of, speaker_of
 from holdfast.text.instructions import Instruction, instructions_of
 from holdfast.text.names import Aliases
-from holdfast.text.patterns import regex
-from holdfast.text.words import any_of, entries, words
+from holdfast.text.words import any_of, entries, regex, words
 from holdfast.types import KnownFact, Unit
 
 # Slots of changes that only say what became of a slot: its name is that of the statement which they change.

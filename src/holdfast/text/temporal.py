@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from holdfast.text.patterns import regex
 from holdfast.text.terms import STOP_WORDS
-from holdfast.text.words import any_of, entries, words
+from holdfast.text.words import any_of, entries, regex, words
 from holdfast.types import Indicator
 
 # ------------------------------------------------------------------------------------------------ anchors

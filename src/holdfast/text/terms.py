@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import Stemmer
 
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 from holdfast.text.words import words as listed
 
 STOP_WORDS = frozenset(listed("lexical", "stop"))

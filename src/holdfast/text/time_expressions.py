@@ -35,8 +35,7 @@ from holdfast.text.calendar import (
     shift,
     window,
 )
-from holdfast.text.patterns import regex
-from holdfast.text.words import any_of, words
+from holdfast.text.words import any_of, regex, words
 
 
 class QuestionTime(NamedTuple):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from holdfast.errors import InputError, quote_value
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 
 TokenCounter = Callable[[str], int]
 

@@ -1,12 +1,13 @@
-"""The English words that rules look for: data in `english.toml`, read once."""
+"""The English words that rules look for (data in `english.toml`, read once), and patterns compiled at first use."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, cast
 
 
 @cache
@@ -30,3 +31,23 @@ def entries(table: str, name: str) -> Mapping[str, Any]:
     """Return a table of a table: what each word stands for."""
     found: dict[str, Any] = _tables()[table][name]
     return found
+
+
+# ---------------------------------------------------------------------------------------------------- patterns
+
+
+class _LazyPattern:
+    """A pattern that keeps each bound method of the compiled one, so that the second call is as fast."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern, self._flags = pattern, flags
+
+    def __getattr__(self, name: str) -> object:
+        found: object = getattr(re.compile(self.pattern, self._flags), name)
+        setattr(self, name, found)
+        return found
+
+
+def regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Return what `re.compile` returns, compiled at first use: there are hundreds, and a program needs few."""
+    return cast("re.Pattern[str]", _LazyPattern(pattern, flags))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.documents.pieces import Block, Extract, LineSpan, Paragraph, lines_of
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 from holdfast.types import SourceLimits
 
 CODE_SUFFIXES = (

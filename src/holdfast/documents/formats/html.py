@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from holdfast.documents.pieces import Block, BlockKind, LineSpan, Paragraph
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 
 _HIDDEN = frozenset({"script", "style", "template"})
 # Tags that end the line before them.

@@ -21,7 +21,7 @@ from holdfast.documents.formats.plain import read_plain
 from holdfast.documents.pieces import Block, Extract, Paragraph, TextBuilder, lines_of, strip_span
 from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import MAX_NAME, parse_stated_time
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 from holdfast.types import SourceLimits
 
 # The line before each message of a mailbox, behind a blank one: "From ana@example.org Mon Mar  2 09:00:00 2026".

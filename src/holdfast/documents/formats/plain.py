@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from holdfast.documents.pieces import Block, Extract, LineSpan, Paragraph, TextBuilder, lines_of, strip_span
 from holdfast.errors import InputError, quote_value
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 from holdfast.types import SourceLimits
 
 _ITEM = regex(r"\s*(?:(?P<number>\d{1,3})[.)]|(?P<bullet>[-*•‣–]))\s+(?=\S)")

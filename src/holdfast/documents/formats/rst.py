@@ -15,7 +15,7 @@ from holdfast.documents.formats.html import read_html
 from holdfast.documents.pieces import Extract
 from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import missing_extra, parse_stated_time
-from holdfast.text.patterns import regex
+from holdfast.text.words import regex
 from holdfast.types import SourceLimits
 
 if TYPE_CHECKING:
