@@ -4,12 +4,14 @@ A plain run draws the same examples every time, in the same order of tests. `--h
 `make test-long` does so with a new seed, a new order and many more examples.
 """
 
+import functools
 import os
+import re
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadFileScheduling
 
 import postgres_server
 from builders import watched
@@ -50,25 +52,28 @@ def pytest_configure(config):
     settings.load_profile(SAME_EVERY_TIME if config.getoption("hypothesis_seed") is None else EXPLORING)
 
 
-class ByFile(LoadGroupScheduling):
-    """Tests of one file run on one worker, so that what they share is made once; so do tests of one `xdist_group`."""
+class ByFile(LoadFileScheduling):
+    """Tests of one file run on one worker, so that what they share is made once; so do all that need PostgreSQL.
+
+    This is what `xdist_group` is for, but xdist 3.8 marks tests in a way that pytest 9.2 does not look at.
+    """
 
     def _split_scope(self, nodeid):
-        group = super()._split_scope(nodeid)
-        return nodeid.partition("::")[0] if group == nodeid else group
+        file = super()._split_scope(nodeid)
+        return "postgres" if _needs_postgres(self.config.rootpath / file) else file
+
+
+TAKES_A_SERVER = re.compile(r"^ *def .*[(, ](?:postgres|cluster|(?:own_)?database)[,)]", re.MULTILINE)
+
+
+@functools.cache
+def _needs_postgres(file):
+    return TAKES_A_SERVER.search(file.read_text("utf-8")) is not None
 
 
 def pytest_xdist_make_scheduler(config, log):
     """Share tests out by file."""
     return ByFile(config, log)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Let one worker alone start PostgreSQL."""
-    for item in items:
-        if "postgres" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("postgres"))
 
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):

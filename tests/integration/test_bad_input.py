@@ -153,13 +153,20 @@ def test_updating_nothing_or_nobody_is_refused():
 # ------------------------------------------------------------------------------------------------- files
 
 
-@pytest.fixture
-def store(tmp_path):
-    path = tmp_path / "good.db"
-    with Memory.open(path) as memory:
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("good")
+    with Memory.open(folder / "good.db") as memory:
         turns = [f"the {n}th pebble lies on the long beach of the north" for n in range(300)]
         memory.remember(turns, user="ana", session="s")
-    return path
+    return folder
+
+
+@pytest.fixture
+def store(good, tmp_path):
+    """Copy a store of many units, with all that lies beside it."""
+    shutil.copytree(good, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "good.db"
 
 
 def test_a_foreign_file_is_refused_and_left_alone(tmp_path):

@@ -207,12 +207,12 @@ def test_doctor_names_a_damaged_vector(run, tmp_path):
     assert "holdfast reembed" in said
 
 
-def test_doctor_names_a_damaged_store(run, tmp_path):
-    run("remember", "an unmistakable sentence", "--db", "mine.db")
+def test_doctor_names_a_damaged_store(here, tmp_path):
+    here("remember", "an unmistakable sentence", "--db", "mine.db")
     data = bytearray((tmp_path / "mine.db").read_bytes())
     data[data.index(b"unmistakable")] ^= 1
     (tmp_path / "mine.db").write_bytes(data)
-    assert "✗ the store mine.db: unit row 1 fails its checksum" in run("doctor", "--db", "mine.db", code=1)
+    assert "✗ the store mine.db: unit row 1 fails its checksum" in here("doctor", "--db", "mine.db", code=1)
 
 
 def test_a_refused_question_prints_the_reason(run):

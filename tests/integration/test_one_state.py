@@ -102,7 +102,8 @@ def test_a_unit_that_always_answers_is_always_found_while_others_update_it(tmp_p
 def test_a_context_holds_a_unit_that_always_answers_while_others_update_it(tmp_path):
     with disturbed(tmp_path / "m.db", updating) as (reader, meanwhile):
         with meanwhile.at_work():
-            context = reader.assemble(QUESTION, user="ana", budget=300)
+            # Counting what was shown is a write: another one before its statement would wait for it, in vain.
+            context = reader.assemble(QUESTION, user="ana", budget=300, track_access=False)
         assert QUESTION in context.text
 
 

@@ -16,6 +16,18 @@ SOURCE = Path(holdfast.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 
+@functools.cache
+def parsed(path):
+    """Return the tree of a module."""
+    return ast.parse(read(path))
+
+
+@functools.cache
+def nodes_of(path):
+    """Return every node of a module."""
+    return list(ast.walk(parsed(path)))
+
+
 def read(path):
     """Return the source of a module."""
     return path.read_text(encoding="utf-8")
@@ -144,7 +156,7 @@ def test_imports_do_not_pile_up():
 def _imports(path, names):
     """Return which modules of the package a module imports when it is imported itself."""
     found = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in parsed(path).body:
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {inner if (inner := f"{node.module}.{one.name}") in names else node.module for one in node.names}
         elif isinstance(node, ast.Import):
@@ -156,7 +168,7 @@ def test_modules_and_functions_stay_readable():
     for path in MODULES:
         text = path.read_text(encoding="utf-8")
         assert text.count("\n") <= 550, path
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes_of(path):
             if isinstance(node, ast.FunctionDef):
                 assert (node.end_lineno or 0) - node.lineno <= 75, (path, node.name)
 
@@ -173,7 +185,7 @@ def test_a_store_is_little_to_implement():
 
 def test_no_broad_except_and_no_print():
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.ExceptHandler):
                 bare = node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "Exception")
                 assert not bare or path.name == "tokens.py", path
