@@ -34,6 +34,7 @@ from typing import Any
 
 import httpx
 
+import holdfast
 from holdfast import Memory, Settings, sample
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -313,7 +314,9 @@ def _ask_commands() -> dict[str, Any]:
 
 def _ask_http() -> dict[str, Any]:
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+    # The server is of this tree, wherever it was found.
+    env = {**os.environ, "PYTHONPATH": str(Path(holdfast.__file__).parents[1])}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
         assert server.stdout is not None
         try:
             heard = iter(server.stdout.readline, "")

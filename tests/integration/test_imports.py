@@ -231,7 +231,7 @@ def test_a_file_that_was_cut_is_kept_up_to_there_and_told(memory, name, kept):
     assert (report.complete, report.added >= kept) == (False, True)
     assert f"line {cut.count(chr(10)) + 1}" in report.warnings[0] or "line" in report.warnings[0]
     whole = memory.import_(text.encode(), user="me")
-    assert (whole.columns, whole.complete) == (report.added, True)
+    assert (whole.known, whole.complete) == (report.added, True)
 
 
 def test_names_and_ids_of_any_length_are_brought_in_and_bad_ones_told(memory):

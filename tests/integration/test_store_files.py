@@ -501,3 +501,10 @@ def test_nobody_reads_the_index_while_it_is_saved(tmp_path, monkeypatch):
         memory.remember("the kiln is in the shed", user="ana")
         assert let_in
         assert not any(let_in)
+
+
+def test_a_file_may_be_called_like_a_database(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with opened(path="postgres") as memory:
+        memory.remember("The kettle is on the left shelf.", user="ana")
+    assert (tmp_path / "postgres").is_file()

@@ -16,7 +16,7 @@ from holdfast.models.summariser import Writing
 from holdfast.settings import CompactionSettings
 from holdfast.text.preservation import essentials, invented, missing
 from holdfast.text.tokens import estimate
-from holdfast.types import DeclineReport, SingleTurnReport, SummaryReport
+from holdfast.types import Declined, Summarised, Trivial
 
 # Words that names, numbers, dates, negations, clauses and placeholders are made of.
 WORDS = (
@@ -176,12 +176,12 @@ def run(cluster, settings, counter, answer):
 def test_whatever_is_written_a_summary_saves_tokens_and_its_numbers_are_numbers(cluster, settings, counter, answer):
     found, summariser = run(cluster, settings, counter, answer)
     turns = cluster[0]
-    assert isinstance(found, SingleTurnReport) is (len(turns) == 1)
+    assert isinstance(found, Trivial) is (len(turns) == 1)
     if summariser and answer == "fail":
         assert summariser.asked == (len(turns) > 1)
-    if isinstance(found, DeclineReport):
+    if isinstance(found, Declined):
         assert found.notes
-    if isinstance(found, SummaryReport):
+    if isinstance(found, Summarised):
         assert found.tokens_after == counter(found.text) < found.tokens_before
         assert found.tokens_before == sum(counter(turn.text) for turn in turns)
         for value in (found.confidence, found.decay_rate, found.cover, found.conf_space):
@@ -202,7 +202,7 @@ def test_the_same_cluster_gives_the_same_summary(cluster, settings, counter, ans
 @given(clustered(), SETTINGS, COUNTERS)
 def test_an_extractive_summary_keeps_the_essentials_of_its_picks(cluster, settings, counter):
     found, _ = run(cluster, settings, counter, None)
-    assume(isinstance(found, SummaryReport))
+    assume(isinstance(found, Summarised))
     texts = {turn.id: turn.text for turn in cluster[0]}
     assert len(found.text.splitlines()) == len(found.picks)
     for line, unit_id in zip(found.text.splitlines(), found.picks, strict=True):
@@ -222,7 +222,7 @@ def test_an_accepted_written_summary_keeps_all_and_invents_nothing(texts, settin
     # One writes just what it is asked to keep; the other adds something, which the turns say or do not.
     answer = "keep" if obeys else Writing(f"It was time to go; {tail}", 0.5)
     found, _ = run((turns, vectors), dataclasses.replace(settings, min_align=-1.0), len, answer)
-    if isinstance(found, SummaryReport) and found.method == "abstractive":
+    if isinstance(found, Summarised) and found.method == "abstractive":
         bodies = {turn.id: " ".join(sanitise(turn.text).split()) for turn in turns}
         for unit_id in found.picks:
             assert missing(essentials(PLACEHOLDER.sub(" … ", bodies[unit_id])), found.text) == ()

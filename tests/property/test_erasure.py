@@ -488,7 +488,7 @@ def test_a_copy_that_still_holds_bytes_of_it_is_not_called_complete(tmp_path, mo
     keys = talk(memory, 3)
     memory.backup(tmp_path / "copy.db")
     monkeypatch.setattr(eraser, "_erase_noted", lambda *_: None)
-    monkeypatch.setattr(eraser, "surviving", lambda *_: set())  # no unit that is kept accounts for what is found
+    monkeypatch.setattr(eraser, "still_used", lambda *_: set())  # no unit that is kept accounts for what is found
     erasure = memory.forget(user="ana", ids=keys[0])
     assert not erasure.complete
     assert "copy.db (bytes of it are left" in erasure.outside[0]

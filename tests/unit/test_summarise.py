@@ -11,7 +11,7 @@ from holdfast.errors import EmbedderError, InputError, SummariserError
 from holdfast.lifecycle.summarise import summarise
 from holdfast.models.summariser import Writing
 from holdfast.settings import CompactionSettings
-from holdfast.types import DeclineReport, SingleTurnReport
+from holdfast.types import Declined, Trivial
 
 SETTINGS = CompactionSettings()
 TURNS = (
@@ -125,7 +125,7 @@ def test_turns_without_direction_are_summarised_and_not_trusted():
 
 def test_one_turn_is_trivial_and_asks_nobody():
     summariser = Fake()
-    assert run(units(TURNS[0]), VECTORS[:1], summariser) == SingleTurnReport("u0", 1.0)
+    assert run(units(TURNS[0]), VECTORS[:1], summariser) == Trivial("u0", 1.0)
     assert summariser.asked == []
 
 
@@ -161,14 +161,14 @@ def test_the_last_try_keeps_all_that_fit_its_tokens():
 
 def test_nothing_cheaper_is_declined_with_the_reasons():
     found = run(units("ok", "yes"), np.ones((2, 2), np.float32))
-    assert found == DeclineReport(
+    assert found == Declined(
         2, ("an extractive summary of 1 of 2 turns costs 2 tokens, its turns cost 2; it saves nothing",)
     )
 
 
 def test_a_summary_that_costs_as_much_is_no_progress():
     turns = units("one two three four", "five")
-    assert isinstance(run(turns, np.ones((2, 2), np.float32)), DeclineReport)
+    assert isinstance(run(turns, np.ones((2, 2), np.float32)), Declined)
     assert run(units("one two three four", "five six"), np.ones((2, 2), np.float32)).tokens_after == 5
 
 
@@ -281,7 +281,7 @@ def test_a_summariser_that_fails_is_asked_once_and_the_reason_is_told():
 def test_a_failed_summariser_is_not_asked_again_on_the_next_rung():
     summariser = Fake(SummariserError("gone"))
     found = run(units("ok", "yes"), np.ones((2, 2), np.float32), summariser)
-    assert isinstance(found, DeclineReport)
+    assert isinstance(found, Declined)
     assert len(summariser.asked) == 1
 
 

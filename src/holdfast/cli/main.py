@@ -21,7 +21,7 @@ from holdfast.cli import draw, operations, output
 from holdfast.cli.options import (
     CommandContext,
     CommandResult,
-    Late,
+    LazyCommand,
     Options,
     ask_before,
     begin,
@@ -283,7 +283,7 @@ def _plain(function: Callable[..., None]) -> Callable[..., None]:
         parameters = inspect.signature(function, eval_str=True).parameters.values()
         return declare_options(function, function.__name__, parameters)
 
-    app.command(function.__name__, help=function.__doc__, cls=Late)(whole)
+    app.command(function.__name__, help=function.__doc__, cls=LazyCommand)(whole)
     return function
 
 
@@ -499,7 +499,7 @@ def backup(call: CommandContext, path: Path) -> CommandResult:
     return CommandResult({"path": str(path), "units": units}, lambda: Text(f"{copied} copied to {path}"))
 
 
-@app.command("eval", cls=Late)
+@app.command("eval", cls=LazyCommand)
 def _eval() -> Callable[..., None]:
     """Measure retrieval on a folder of data; nothing here calls an LLM."""
     from holdfast.cli.evaluation import measure  # noqa: PLC0415 - takes longer than all other commands

@@ -211,7 +211,7 @@ class CommandContext:
             self.memory.close()
 
 
-class Late(TyperCommand):
+class LazyCommand(TyperCommand):
     """A command that is made when it is called, by its function: a call needs the options and modules of one only."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - of one click or another
@@ -229,7 +229,7 @@ def command(app: typer.Typer, name: str = "", *, create: bool = False) -> Callab
 
     def add(function: Callable[..., CommandResult]) -> Callable[..., CommandResult]:
         called = name or function.__name__
-        app.command(called, help=function.__doc__, cls=Late)(lambda: _whole(function, called, create=create))
+        app.command(called, help=function.__doc__, cls=LazyCommand)(lambda: _whole(function, called, create=create))
         return function
 
     return add

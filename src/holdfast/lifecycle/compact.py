@@ -21,7 +21,7 @@ from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import AssemblySettings, CompactionSettings
 from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, read_once
 from holdfast.text.tokens import TokenCounter
-from holdfast.types import Cluster, Compaction, Draft, Lineage, SummaryReport, Unit, View, digest
+from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 from holdfast.types.contexts import Rules
 from holdfast.types.outcomes import Progress
 
@@ -180,7 +180,7 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
         turns, _vectors(kit, view, turns), settings=kit.settings, embed=lambda text: _embed(kit, [text])[0],
         counter=kit.counter, summariser=kit.summariser,
     )  # fmt: skip
-    if not isinstance(outcome, SummaryReport):
+    if not isinstance(outcome, Summarised):
         return Cluster(ids, outcome)
     summary = _summary(kit, view, turns, outcome)
     written = kit.store.apply([Coverage(Draft(summary, kit.analyse, id_given=True, time_given=True), tuple(turns))])[
@@ -211,7 +211,7 @@ def _embed(kit: Compactor, texts: Sequence[str]) -> NDArray[np.float32]:
     return check_vectors(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
 
 
-def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: SummaryReport) -> Unit:
+def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: Summarised) -> Unit:
     first, last = turns[0], turns[-1]
     sources = [(turn.id, turn.version) for turn in turns]
     return Unit(

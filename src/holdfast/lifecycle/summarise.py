@@ -39,7 +39,7 @@ from holdfast.text.quotes import name_of
 from holdfast.text.terms import terms
 from holdfast.text.tokens import TokenCounter
 from holdfast.text.words import regex
-from holdfast.types import Compacted, DeclineReport, Rung, SingleTurnReport, SummaryReport, Unit
+from holdfast.types import Compacted, Declined, Rung, Summarised, Trivial, Unit
 
 # A fenced block from either of these on is left out (the reference's bounds; bytes with its fences).
 _BLOCK_BYTES = 240
@@ -165,14 +165,14 @@ def summarise(
             "give at least one turn, and one vector for each"
         )
     if len(turns) == 1:
-        return SingleTurnReport(turns[0].id)
+        return Trivial(turns[0].id)
     ladder = _Ladder(turns, vectors, settings, embed, counter, summariser)
     return (
         ladder.attempt("normal", settings.density, settings.tokens)
         or ladder.attempt("tight", settings.tight_density, settings.tight_tokens)
         or ladder.extract("last", ladder.pick(settings.tight_density))
         or ladder.extract("last", ladder.fit(settings.tight_density, settings.last_tokens))
-        or DeclineReport(ladder.cost, tuple(ladder.notes))
+        or Declined(ladder.cost, tuple(ladder.notes))
     )
 
 
@@ -197,7 +197,7 @@ class _Ladder:
     def _says_little(self, place: int) -> bool:
         return len(set(terms(self.bodies[place]))) < self.settings.min_terms
 
-    def attempt(self, rung: Rung, density: float, most: int) -> SummaryReport | None:
+    def attempt(self, rung: Rung, density: float, most: int) -> Summarised | None:
         """Return the summary of one rung: written if it can be, else extractive; None if it saves nothing."""
         places = self.pick(density)
         if self.summariser is not None and (writing := self._write(self.summariser, places, most)):
@@ -208,7 +208,7 @@ class _Ladder:
                 return self._summary(writing.text, rung, places, tokens, kept, writing.confidence)
         return self.extract(rung, places)
 
-    def extract(self, rung: Rung, places: tuple[int, ...]) -> SummaryReport | None:
+    def extract(self, rung: Rung, places: tuple[int, ...]) -> Summarised | None:
         """Return the picks as a summary, one line each; None if that saves nothing or was tried before."""
         if places in self.extracted:
             return None
@@ -287,11 +287,11 @@ class _Ladder:
     def _summary(
         self, text: str, rung: Rung, places: Sequence[int], tokens: int, kept: Preservation,
         conf_model: float | None = None,
-    ) -> SummaryReport:  # fmt: skip
+    ) -> Summarised:  # fmt: skip
         confidence = kept.confidence
         if conf_model is not None:
             confidence = accepted_confidence(kept.confidence, conf_model, self.settings.model_share)
-        return SummaryReport(
+        return Summarised(
             text=text,
             method="extractive" if conf_model is None else "abstractive",
             rung=rung,

@@ -26,7 +26,7 @@ from holdfast.settings import EmbeddingSettings, SummariserSettings
 
 _INSTALL = "install it with: pip install onnxruntime tokenizers"
 # What embedders set where the settings leave it open, and what nomic-embed-text-v1.5 sets otherwise: prefixes that
-# it was trained with, and the window of the contract's seeds; reading the 8,192 tokens that it can takes gigabytes.
+# it was trained with, and the window of the contract's sources; reading the 8,192 tokens that it can takes gigabytes.
 _USUAL: dict[str, Any] = {"pooling": "mean", "max_tokens": 256}
 _NOMIC = "nomic-768"
 _NOMIC_DIMS = 768

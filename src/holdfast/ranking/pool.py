@@ -277,8 +277,8 @@ def _joined_reasons(one: StageEffect, other: StageEffect) -> tuple[str, ...] | s
 class StageInputs:
     """What the stages of one question work with.
 
-    `most` is how many hits the profile gives. `units` reads whole units, `named` says where names lead, and `join`
-    gives a pool of further units with their fused scores.
+    `most` is how many hits the profile gives. `units` reads whole units, `find_names` says where names lead, and
+    `join` gives a pool of further units with their fused scores.
     """
 
     query: QueryProfile

@@ -231,7 +231,7 @@ class ProjectionSettings:
     first: int = setting(16, "k1: how many of the most similar units pass 1 looks at", ge=1)
     second: int = setting(8, "k2: how many of them pass 2 keeps, by their final score", ge=1)
     growth: int = setting(32, "tokens of room for which k1 and k2 grow by one; 0: they do not", ge=0, internal=True)
-    # The seeds' own: 99.8 % of gold turns have this relevance; .28, derived for 99 %, loses 1.8 % of held-out ones.
+    # The sources' own: 99.8 % of gold turns have this relevance; .28, derived for 99 %, loses 1.8 % of held-out ones.
     min_similarity: float = cosine(0.2, "θ1: pass 1 drops what is less similar to the question", internal=True)
     # Provisional: with no floor a relevant unit one week old scores almost nothing; to be tuned and validated.
     floor: float = share(
@@ -258,7 +258,7 @@ class TemporalSettings:
     enabled: bool = setting(default=True, doc="choose units that cover a temporal question's events together")
     activation: float = setting(0.3, "θ_ξ: least indicator of a temporal question", gt=0.0, lt=1.0, internal=True)
     wide: bool = setting(default=True, doc="the indicator also knows weeks, ago, last, dates …", internal=True)
-    # The seeds' own: no cosine tells gold turns from the nearest others by a slot (balanced accuracy .57 at best).
+    # The sources' own: no cosine tells gold turns from the nearest others by a slot (balanced accuracy .57 at best).
     slot_similarity: float = cosine(0.5, "θ_e: cosine at which a unit covers an event slot", internal=True)
     share_relevance: float = setting(0.6, "μ: share of the final score in the coverage score", internal=True)
     share_anchors: float = setting(0.2, "ν: share of anchor density", internal=True)

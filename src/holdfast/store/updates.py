@@ -61,7 +61,7 @@ class UpdateWriter:
         self.promoted: list[tuple[str, str, int, int, int]] = []
 
     @singledispatchmethod
-    def write(self, mark: Any) -> WriteResult | None:  # noqa: ANN401 - one of `Mark`
+    def write(self, mark: Any) -> WriteResult | None:  # noqa: ANN401 - one of `Update`
         """Write one mark; see `Store.apply`."""
         raise TypeError(mark)
 

@@ -17,7 +17,7 @@ _NOT_SUPERSEDED_THEN = """(superseded_by IS NULL OR superseded_at > :as_of)
 
 
 def visible_sql(view: View, *, searching: bool = False) -> tuple[str, dict[str, JSON]]:
-    """Compile a view: the same rules as the index's mask and as `hidden_by`.
+    """Compile a view: the same rules as the index's mask and as `hidden_reason`.
 
     A covered turn is hidden from searches alone, and only where the view says so: it is still listed.
     """
@@ -61,7 +61,7 @@ def state_as_of(lifetimes: tuple[str | None, str | None, str | None]) -> tuple[s
 
 
 def hidden_reason(view: View, unit: Unit, superseded_by: str | None, covered_by: str | None = None) -> str | None:
-    """Return why the view hides a unit of its owner, or None: `where`, one unit at a time and in words."""
+    """Return why the view hides a unit of its owner, or None: `visible_sql`, one unit at a time and in words."""
     expired = not unit.pinned and unit.expires_at is not None and unit.expires_at <= (view.as_of or view.now)
     elsewhere = view.only_session and unit.session != view.session
     early = view.current_only and unit.valid_from is not None and unit.valid_from > view.reference_time

@@ -1,4 +1,4 @@
-"""Question → the time range it names (C13, beyond the seeds): rules for English, no model.
+"""Question → the time range it names (C13, beyond the sources): rules for English, no model.
 
 No date library is used: they return one moment, not the range that a phrase covers. Where readers disagree, nothing
 is said: 03/04/2023, "recently", two times that exclude each other. Calendar arithmetic happens in the reference's

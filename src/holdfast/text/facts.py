@@ -7,7 +7,7 @@ subject, a verb group the rules know, and objects that look like what the relati
   kept as `negated`, so that a contradiction can be noticed.
 - Questions, commands, suppositions (if, maybe, might, would), plans, reports (said, thinks, according to), the
   past ("used to live") and pronouns of others (he, it, they) give nothing at all.
-- First person gives the subject `SPEAKER`, which `spoken_by` replaces: "I live in Lisbon" said by Ana is about Ana.
+- First person gives the subject `SPEAKER`, which `resolve_speaker` replaces: "I live in Lisbon" of Ana is about Ana.
 - "Y has part X" reads "X part_of Y".
 
 The reference reads one pattern per relation, takes the first that fits and keeps what stands around it: "A never

@@ -19,7 +19,7 @@ StepProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryReport:
+class Summarised:
     """A summary that costs less than its turns.
 
     `picks` are the ids of the turns it is made of, or had to keep the essentials of. `conf_model` is the
@@ -43,7 +43,7 @@ class SummaryReport:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclineReport:
+class Declined:
     """A cluster that no summary would make cheaper; its turns stay uncovered."""
 
     tokens_before: int
@@ -51,14 +51,14 @@ class DeclineReport:
 
 
 @dataclass(frozen=True, slots=True)
-class SingleTurnReport:
+class Trivial:
     """A cluster of one turn: nothing to say in its place. It stays uncovered and joins the next run."""
 
     turn: str
     confidence: float = 1.0
 
 
-Compacted = SummaryReport | DeclineReport | SingleTurnReport
+Compacted = Summarised | Declined | Trivial
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ class Compaction:
     clusters: tuple[Cluster, ...] = ()
 
     @property
-    def made(self) -> tuple[SummaryReport, ...]:
+    def made(self) -> tuple[Summarised, ...]:
         """Return the summaries that now stand for turns."""
         return tuple(
-            one.outcome for one in self.clusters if one.summary is not None and isinstance(one.outcome, SummaryReport)
+            one.outcome for one in self.clusters if one.summary is not None and isinstance(one.outcome, Summarised)
         )
 
     @property
@@ -101,12 +101,12 @@ class Compaction:
     @property
     def declined(self) -> int:
         """Return how many clusters no summary would make cheaper."""
-        return sum(isinstance(one.outcome, DeclineReport) for one in self.clusters)
+        return sum(isinstance(one.outcome, Declined) for one in self.clusters)
 
     @property
     def trivial(self) -> int:
         """Return how many clusters hold a single turn."""
-        return sum(isinstance(one.outcome, SingleTurnReport) for one in self.clusters)
+        return sum(isinstance(one.outcome, Trivial) for one in self.clusters)
 
     @property
     def changed(self) -> int:
@@ -133,12 +133,7 @@ class Compaction:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what was tried and not kept, in plain words, each once."""
-        notes = (
-            note
-            for one in self.clusters
-            if not isinstance(one.outcome, SingleTurnReport)
-            for note in one.outcome.notes
-        )
+        notes = (note for one in self.clusters if not isinstance(one.outcome, Trivial) for note in one.outcome.notes)
         return tuple(dict.fromkeys(notes))
 
 

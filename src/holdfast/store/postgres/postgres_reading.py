@@ -99,7 +99,7 @@ class PostgresReading:
     # ------------------------------------------------------------------------------------------- proposing
 
     @singledispatchmethod
-    def propose(self, query: Any, depth: int, deadline: Deadline) -> Proposal:  # noqa: ANN401 - one of `Query`
+    def propose(self, query: Any, depth: int, deadline: Deadline) -> Proposal:  # noqa: ANN401 - one of `StoreQuery`
         """See `Reading.propose`."""
         raise TypeError(query, depth, deadline)
 
@@ -469,7 +469,7 @@ class _FactTables:
 
 
 class _OwnerFacts(VisibleFacts):
-    """The facts of one owner; it answers as `SeenFacts` does."""
+    """The facts of one owner; it answers as `VisibleFacts` does."""
 
     def __init__(self, tables: _FactTables, user: str) -> None:
         self._facts, self._user = tables, user
@@ -500,7 +500,7 @@ class _OwnerFacts(VisibleFacts):
         return [_stated(key, confidence, sources) for *key, confidence, sources in rows]
 
     def touched(self, symbol: str, but: TripleKey | None = None) -> bool:
-        """See `SeenFacts.touched`."""
+        """See `VisibleFacts.touched`."""
         return self._facts.touches(self._user, symbol, but)
 
 

@@ -355,7 +355,7 @@ class PostgresStore:
     def backup(self, path: Path, at: datetime) -> int:
         """See `Store.backup`: a SQLite store with everything in it, on the machine of this process.
 
-        Whoever forgets there reaches it; see `Copies`. `holdfast migrate` brings it back.
+        Whoever forgets there reaches it; see `Backups`. `holdfast migrate` brings it back.
         """
         return Backups(self._database).make(self, self._derivation, path, at)
 

@@ -97,7 +97,7 @@ class SqliteReading:
     # ------------------------------------------------------------------------------------------- proposing
 
     @singledispatchmethod
-    def propose(self, query: Any, depth: int, deadline: Deadline) -> Proposal:  # noqa: ANN401 - one of `Query`
+    def propose(self, query: Any, depth: int, deadline: Deadline) -> Proposal:  # noqa: ANN401 - one of `StoreQuery`
         """See `Reading.propose`."""
         raise TypeError(query, depth, deadline)
 

@@ -23,7 +23,7 @@ WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND kind = 't'
 GROUP BY name;
 
 -- name: known
--- Not a statement: what a reading knows of a unit (`Known`), from `units` and `entries`. The last column packs how often
+-- Not a statement: what a reading knows of a unit (`CachedRow`), from `units` and `entries`. The last column packs how often
 -- a field holds one of the terms: the term's place · 16 + the field in the upper half of a number.
 units.id, units.key, units."user", units.version, units.session, units.scope, units.kind, units.covered_by,
     author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, anchor_density, lengths,
@@ -408,7 +408,7 @@ SELECT owner, best.symbol FROM unnest(%(users)s::text[]) AS owners (owner) CROSS
 ) AS best;
 
 -- name: facts_about
--- Of each owner, symbol, relation and side the first, as `SeenFacts` orders them. `further` and `elsewhere` say whether
+-- Of each owner, symbol, relation and side the first, as `VisibleFacts` orders them. `further` and `elsewhere` say whether
 -- the other end has another fact of the same owner, or any of another one or of the past.
 WITH stated AS (
     SELECT symbol, 'object' AS side, subject AS far, facts."user", subject, relation, object, max(confidence) AS confidence,
