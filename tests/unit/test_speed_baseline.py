@@ -31,7 +31,7 @@ CODE = {"recall.py": "def f(x):\n    return x + 1\n", "store/rows.sql": "SELECT 
         ("recall.py", "def f(x, y):\n    return x + 1\n", False),
         ("store/rows.sql", "SELECT 2;\n", False),
         ("eval/run.py", "a = 2\n", True),
-        ("interfaces/cli.py", "b = 3\n", True),
+        ("cli/main.py", "b = 3\n", True),
         ("kernels/new.py", "c = 4\n", False),
     ],
 )
