@@ -14,6 +14,7 @@ from blocks import ROOT, outputs, pages, pages_with_python, shown
 from builders import program
 from holdfast import Settings, errors, ingest, recall
 from holdfast.cli.main import app
+from holdfast.lifecycle import embedding
 from holdfast.settings import PROFILES
 from holdfast.store.contract import Store
 
@@ -127,5 +128,5 @@ def test_every_link_leads_somewhere(page):
 def test_the_picture_names_the_stages_as_the_code_does():
     texts = ET.parse(PICTURE).iter("{http://www.w3.org/2000/svg}text")
     drawn = {text.text for text in texts if text.get("class") == "name"}
-    source = inspect.getsource(ingest) + inspect.getsource(recall) + inspect.getsource(Store)
+    source = "".join(map(inspect.getsource, (ingest, embedding, recall, Store)))
     assert {stage for stage in drawn - NOT_STAGES if not re.search(rf"\b_?{stage}\b", source)} == set()

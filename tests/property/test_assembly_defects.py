@@ -211,8 +211,8 @@ def test_a_global_document_is_not_refused_because_of_another_users_rules(tmp_pat
         assert "the hard rules take" in memory.assemble("boat", user="ben").warnings[0]
 
 
-# documents._current writes the document and then its units, in two transactions. A crash or a failure between them
-# is never made good: the next reading finds the text unchanged. (`documents.ingest` has the same gap.)
+# documents.core writes the document and then its units, in two transactions. A crash or a failure between them
+# is never made good: the next reading finds the text unchanged. (`documents.core.ingest` has the same gap.)
 def test_a_reload_that_failed_half_way_is_finished_by_the_next_one(memory, tmp_path, monkeypatch):
     core = Path(tmp_path / "AGENTS.md")
     core.write_text("Boats are blue.\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is decided before retrieval (C15, C16): rules and recent turns, and the room that they leave.
+"""What is decided before units are packed (C15, C16): rules and recent turns, and the room that they leave.
 
 Precedence is I1, T_base, the first hit, soft prefix, tail extension, standing instructions, projection; the text runs
 hard, soft, tail, standing, projection. What the tail shows is not projected, so that the tail has to be known first.

@@ -1,1 +1,1 @@
-"""The interfaces of other memories, over a `Memory`: programs written for them run without another line changed."""
+"""One module for each agent framework, and mem0's interface: programs written for them run over a `Memory`."""

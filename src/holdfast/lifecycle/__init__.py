@@ -1,1 +1,1 @@
-"""What happens to units over time: the gate, compaction, supersession, forgetting (C17–C19)."""
+"""What happens to units over time: vectors, the gate, compaction, supersession, forgetting (C17–C19)."""

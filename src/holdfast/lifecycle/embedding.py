@@ -127,7 +127,7 @@ class StoreEmbedder:
             self._failure, self._rests_until = str(error), self._clock() + _REST_S
 
     def _rested(self) -> Embedder | None:
-        """See `agreed`; while the embedder rests, it is not asked."""
+        """See `matching`; while the embedder rests, it is not asked."""
         began = self._clock()
         if began < self._rests_until:
             raise EmbedderError(self._failure)

@@ -1,1 +1,1 @@
-"""What comes in: messages and documents are read, checked, redacted and cut into units. No clock, no file."""
+"""What a caller gives: messages and questions are read, checked and redacted. No clock, no file."""

@@ -5,6 +5,8 @@ F        = Σ weights of the profile's primary strategies + bonus·(their number
 rel(u)   = min(1, fused(u) / F)
 base(d)  = α·rel + β·R + γ·S          score(d) = base·Q, at most 1
 R = exp(-λ_scope·age)                 Q = 1 - δ·decay_rate for a summary, else 1
+
+Also how sure a hit is, when a question is refused (C4), and whether a summary or its turns rank (C18).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One strategy per file, and the profiles that combine them."""
+"""One strategy per file; `question` reads what is asked and knows them, `collect` gathers what they find."""

@@ -1,4 +1,4 @@
-"""Find by meaning: exact cosines, and the early exit (C10); `store/blocks` narrows by the first tier."""
+"""Find by meaning: exact cosines, and the early exit (C10); `store/sqlite/blocks` narrows by the first tier."""
 
 from __future__ import annotations
 

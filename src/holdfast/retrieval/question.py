@@ -1,4 +1,4 @@
-"""A question → what it asks for (C7): words, participants, the time it names, its vector."""
+"""A question → what it asks for (C7): words, participants, times, its vector; and the strategies to ask."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Doors for programs: HTTP, MCP, async and remote. Each translates and calls `Memory`; none holds logic."""
+"""A memory served over HTTP and MCP, and its pages. Each module translates and calls `Memory`; none holds logic."""

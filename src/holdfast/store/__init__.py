@@ -1,1 +1,1 @@
-"""The truth: the only folder that speaks SQL and touches files."""
+"""The truth: the only folder that speaks SQL. `contract` is what a back end promises."""

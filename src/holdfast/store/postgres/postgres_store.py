@@ -419,11 +419,11 @@ class PostgresStore:
         return build_vector_indexes(self._database, least=least, concurrently=concurrently)
 
     def derive_again(self, progress: Callable[[int, int], None] = lambda _done, _of: None) -> int:
-        """Derive what is searched from every unit anew; see `upkeep.derive_again`."""
+        """Derive what is searched from every unit anew; see `maintenance.rebuild_index`."""
         return rebuild_index(self._database, self._derivation, progress)
 
     def set_quota(self, tenant: str, most: int | None) -> None:
-        """Let a tenant keep at most so many units; see `upkeep.set_quota`."""
+        """Let a tenant keep at most so many units; see `maintenance.set_quota`."""
         set_quota(self._database, tenant, most)
 
     def verify(self) -> list[Problem]:

@@ -1,7 +1,9 @@
-"""A view as SQL over the columns of `units`, and filters with it (`rows.where` and `filters.matches` are the model).
+"""A view as SQL over the columns of `units`, and filters with it.
+
+`visibility.visible_sql` and `filters.matches` are the model.
 
 Text compares by bytes, as in Python and SQLite, and numbers as decimals of any size. No stored text holds NUL: what
-is taken in is checked for it (`inputs.checks`).
+is taken in is checked for it (`messages/checks`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Erasing units from a SQLite store and from its copies for good, and the proof that nothing is left (C19, law 16).
+"""Backups of a SQLite store, and erasing units from it and them for good, with the proof (C19, law 16).
 
 Copies that the engine made are recorded, so that an erasure reaches them too. What a reader holds up is finished by
 whoever writes or opens next.
