@@ -61,7 +61,7 @@ class SymbolicStrategy:
         return {unit_id: accounts.get(unit_id, nothing) for unit_id in ids}
 
     def prove(self, query: QueryProfile, reading: Reading, expired: Callable[[], bool] = lambda: False) -> Closure:
-        """Return what follows around the question, with the proofs; `Proof.draw` draws one."""
+        """Return what follows around the question, with the proofs; `explain_proof` shows one."""
         return derive_closure(reading.facts(), question_symbols(query), self._rules, self._limits, expired)
 
     def _accounts(self, closure: Closure) -> dict[str, StrategyExplanation]:
