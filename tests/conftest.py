@@ -7,6 +7,7 @@ A plain run draws the same examples every time, in the same order of tests. `--h
 import functools
 import os
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -69,6 +70,13 @@ TAKES_A_SERVER = re.compile(r"^ *def .*[(, ](?:postgres|cluster|(?:own_)?databas
 @functools.cache
 def _needs_postgres(file):
     return TAKES_A_SERVER.search(file.read_text("utf-8")) is not None
+
+
+def pytest_collection_modifyitems(items):
+    """Refuse tests of one id: of those that a file shares out, only one would run."""
+    twice = [name for name, number in Counter(item.nodeid for item in items).items() if number > 1]
+    if twice:
+        raise pytest.UsageError(f"several tests have one id: {', '.join(twice)}")
 
 
 def pytest_xdist_make_scheduler(config, log):
