@@ -28,8 +28,13 @@ MS = 1000.0
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 # No part of these runs when something is remembered, found or assembled.
 OFF_THE_HOT_PATH = frozenset(
-    "cli client documents eval integrations sample server testing transfer".split()
-    + ["errors.py", "verbs.py", "wire.py", "__main__.py"]
+    [
+        *"cli client documents eval integrations sample server testing transfer".split(),
+        "errors.py",
+        "verbs.py",
+        "wire.py",
+        "__main__.py",
+    ]
 )
 LIBRARIES = ("holdfast", "numpy", "onnxruntime", "bm25s", "chromadb", "lancedb", "faiss-cpu")
 
