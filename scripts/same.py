@@ -6,7 +6,7 @@
 `data` lays the tree of a commit into a temporary folder and lets it and this one answer the same questions, in both
 recipes: ids, scores and contributions as hex floats, the bytes of contexts, facts, summaries and exports. The first
 line that differs is printed. `sample` asks the small store in tests/data/same, which was written by the code as it
-was at 0a69108, and compares what the command line, HTTP, OpenAPI and `--help` say with what they said there.
+was at 0a69108, and compares what the command line, HTTP, OpenAPI and `--help` say with what is written beside it.
 
 Both trees are asked through their public interface alone, so that names inside may change between them.
 """
