@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.eval.data import UNDATED, GoldQuestion, Prompt
 from holdfast.eval.metrics import (
     CUTS,
+    context_metrics,
     currency_metrics,
     gold_ranks,
     growth_metrics,
@@ -19,7 +20,6 @@ from holdfast.eval.metrics import (
     packed_metrics,
     ranking_metrics,
     session_ranking,
-    shown_currency,
     survival_metrics,
 )
 
@@ -74,23 +74,15 @@ def test_what_only_looks_like_a_change_is_measured_apart():
     question = changed(decoys=frozenset({"joke"}))
     assert currency_metrics(["new", "joke"], question) == {"lookalike_current_first": 1.0}
     assert currency_metrics(["joke", "new"], question) == {"lookalike_current_first": 0.0}
-    assert shown_currency(Prompt("", frozenset({"new"}), ("new",)), question, "2k") == {}
     assert currency_metrics(["new"], GoldQuestion("q", "Who?", "all", UNDATED, 1, {"new": 1})) == {}
 
 
-@pytest.mark.parametrize(
-    ("whole", "shown", "marked", "kept"),
-    [
-        (["new"], ["new", "old"], [], 1.0),
-        (["new", "old"], ["old", "new"], [], 0.0),
-        (["new", "old"], ["old", "new"], ["old"], 1.0),
-        (["old"], ["new", "old"], [], 0.0),
-        (["old"], ["old"], ["old"], 0.0),
-    ],
-)
-def test_a_prompt_holds_what_is_current_whole_and_calls_the_older_one_earlier(whole, shown, marked, kept):
-    prompt = Prompt("", frozenset(whole), tuple(shown), frozenset(marked))
-    assert shown_currency(prompt, changed(earlier=frozenset({"old"})), "2k") == {"currency@2k": kept}
+@pytest.mark.parametrize(("whole", "kept"), [(["old", "new"], 1.0), (["new"], 1.0), (["old"], 0.0), ([], 0.0)])
+def test_a_prompt_costs_tokens_and_holds_the_newest_turn_of_what_changed(whole, kept):
+    prompt = Prompt("", frozenset(whole), 7)
+    changed_fact = context_metrics(prompt, changed(earlier=frozenset({"old"})), "500")
+    assert changed_fact == {"tokens@500": 7.0, "current_in@500": kept}
+    assert context_metrics(prompt, changed(decoys=frozenset({"joke"})), "2k") == {"tokens@2k": 7.0}
 
 
 def test_grades_gain_exponentially():

@@ -192,14 +192,14 @@ def test_time_only_moves_forward(tmp_path):
 
 def test_what_a_larger_prompt_loses_is_counted_by_step_and_by_question(tmp_path):
     questions = (asking("q", "m0", "m1"), asking("r", "m2"), asking("s", sessions=["s0"]))
-    shown = {8_000: {"m0"}, 4_000: {"m1"}, 2_000: {"m0", "m1"}, 1_000: {"m0"}}
+    shown = {8_000: {"m0"}, 4_000: {"m1"}, 2_000: {"m0", "m1"}, 1_000: {"m0"}, 500: {"m0"}}
     system = Scripted(kept={"q": shown, "r": {"m2"}})
     [found] = measured(tmp_path, [data(stack("h", *questions))], system)
     values = metrics_of(found, "q")
-    assert (values["lost_by_growing"], values["ever_lost_by_growing"]) == (2 / 3, 1.0)
+    assert (values["lost_by_growing"], values["ever_lost_by_growing"]) == (2 / 4, 1.0)
     assert metrics_of(found, "r")["lost_by_growing"] == 0.0
     assert "lost_by_growing" not in metrics_of(found, "s")
-    assert found.summary["metrics"]["lost_by_growing"] == 1 / 3  # of the six pairs of question and step, two
+    assert found.summary["metrics"]["lost_by_growing"] == 1 / 4  # of the eight pairs of question and step, two
     assert found.summary["metrics"]["ever_lost_by_growing"] == 0.5
 
 

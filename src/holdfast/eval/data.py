@@ -147,13 +147,12 @@ class Ranking:
 class Prompt:
     """What a system would put into a prompt: the text, and the messages that stand in it whole.
 
-    `shown` are those of which anything stands in it, in its order, and `marked` those that it calls earlier.
+    `tokens` is what the text costs by the system's own count.
     """
 
     text: str
     whole: frozenset[str]
-    shown: tuple[str, ...] = ()
-    marked: frozenset[str] = frozenset()
+    tokens: int = 0
 
 
 def find_current(question: GoldQuestion, messages: Sequence[DatasetMessage]) -> GoldQuestion:

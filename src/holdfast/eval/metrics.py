@@ -79,13 +79,15 @@ def currency_metrics(ranked: Sequence[str], question: GoldQuestion) -> MetricVal
     return {"currency": float(_is_above(ranked, question.current, question.earlier)), **values}
 
 
-def shown_currency(prompt: Prompt, question: GoldQuestion, name: str) -> MetricValues:
-    """Return whether a prompt holds what is current whole, and what held before below it, marked, or not at all."""
-    if not question.current or not question.earlier:
-        return {}
-    unmarked = question.earlier - prompt.marked
-    kept = not question.current.isdisjoint(prompt.whole) and _is_above(prompt.shown, question.current, unmarked)
-    return {f"currency@{name}": float(kept)}
+def context_metrics(prompt: Prompt, question: GoldQuestion, name: str) -> MetricValues:
+    """Return what a prompt costs, and whether it holds the newest turn of what changed whole.
+
+    Wherever that stands: older turns beside it have their dates.
+    """
+    values = {f"tokens@{name}": float(prompt.tokens)}
+    if question.current and question.earlier:
+        values[f"current_in@{name}"] = float(not question.current.isdisjoint(prompt.whole))
+    return values
 
 
 def _is_above(ranked: Sequence[str], one: Collection[str], others: Collection[str]) -> bool:

@@ -29,13 +29,13 @@ from holdfast.eval.metrics import (
     Measurement,
     MetricValues,
     SystemRun,
+    context_metrics,
     currency_metrics,
     gold_ranks,
     growth_metrics,
     packed_metrics,
     ranking_metrics,
     session_ranking,
-    shown_currency,
     summarise,
     survival_metrics,
 )
@@ -131,7 +131,7 @@ def _read(file: Path, dims: int) -> dict[bytes, Vectors]:
     return {bytes(key).ljust(_KEY_BYTES, b"\0"): row for key, row in zip(keys, rows, strict=True)}
 
 
-BUDGETS = {1_000: "1k", 2_000: "2k", 4_000: "4k", 8_000: "8k"}
+BUDGETS = {500: "500", 1_000: "1k", 2_000: "2k", 4_000: "4k", 8_000: "8k"}
 
 RunProgress = Callable[[str, int], None]
 
@@ -268,7 +268,7 @@ def _measure_question(
         prompts = sorted(reader.prompts(question, task.budgets).items()) if task.budgets else []
         for budget, prompt in prompts:
             metrics |= survival_metrics(prompt.whole, prompt.text, question.gold, question.answers, BUDGETS[budget])
-            metrics |= shown_currency(prompt, question, BUDGETS[budget])
+            metrics |= context_metrics(prompt, question, BUDGETS[budget])
         metrics |= growth_metrics([prompt.whole for _, prompt in prompts], question.gold)
     if question.gold_sessions:
         sessions = ranking.sessions or session_ranking(ranking.ids, session_of)

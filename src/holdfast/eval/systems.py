@@ -106,9 +106,7 @@ class ProductReader:
                 for item in context.items
                 if item.kind == "whole" and item.id in self.message_of
             )
-            shown = tuple(self.message_of[item.id] for item in context.items if item.id in self.message_of)
-            marked = frozenset(self.message_of.get(item.id, "") for item in context.items if item.earlier)
-            found[budget] = Prompt(context.text, whole, shown, marked)
+            found[budget] = Prompt(context.text, whole, context.tokens)
         return found
 
     def _catch_up(self, question: GoldQuestion) -> None:
@@ -246,8 +244,7 @@ class _BaselineReader:
         for budget in budgets:
             plan = plan_tail(ContextRequest(budget, estimate, AssemblySettings(packing="skip")))
             context = fill(plan, ranked)
-            shown = tuple(item.id for item in context.items)
-            found[budget] = Prompt(context.text, frozenset(shown), shown)
+            found[budget] = Prompt(context.text, frozenset(item.id for item in context.items), context.tokens)
         return found
 
 
