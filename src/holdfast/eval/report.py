@@ -47,6 +47,9 @@ _OVER = "95 % intervals by bootstrap over conversations, or over questions where
 # What Markdown or a page would obey inside a cell.
 _OBEYED = str.maketrans({"|": "\\|", "<": "&lt;", "&": "&amp;"})
 
+# A share is at most 1; tokens are more than this, and have no need of digits.
+_COUNTED = 10.0
+
 ReportRow = Mapping[str, Any]
 
 
@@ -76,6 +79,8 @@ def _escape(cell: str) -> str:
 
 def figure(value: float) -> str:
     """Write a share as tables do: three digits, no leading zero."""
+    if value >= _COUNTED:
+        return f"{value:,.0f}"
     return f"{value:.3f}".removeprefix("0") if 0.0 <= value < 1.0 else f"{value:.3f}"
 
 
