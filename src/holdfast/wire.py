@@ -299,6 +299,7 @@ class _SentResult:
     duration_ms: float
     exhausted_budget: bool
     scale: float
+    escalated: bool
 
 
 # Without the candidates: they are hundreds, and no client looked at them.
@@ -320,8 +321,9 @@ class _SentTrace:
 def _write_result(result: RetrievalResult) -> JSON:
     ids, raw = result.claims.ids, tuple(result.claims.raw.tolist())
     sent = _SentResult(
-        result.strategy_id, ids, raw, len(ids), result.duration_ms, result.exhausted_budget, result.scale
-    )
+        result.strategy_id, ids, raw, len(ids), result.duration_ms, result.exhausted_budget, result.scale,
+        result.escalated,
+    )  # fmt: skip
     return form_of(_SentResult).encode(sent)
 
 
@@ -329,7 +331,9 @@ def _read_result(row: JSON) -> RetrievalResult:
     sent: _SentResult = decode(_SentResult, row)
     claims = StrategyScores.of(sent.ids)
     claims.raw[:] = sent.raw
-    return RetrievalResult(sent.strategy_id, claims, sent.duration_ms, sent.exhausted_budget, sent.scale)
+    return RetrievalResult(
+        sent.strategy_id, claims, sent.duration_ms, sent.exhausted_budget, sent.scale, sent.escalated
+    )
 
 
 def _write_trace(trace: Trace) -> JSON:

@@ -28,7 +28,7 @@ from holdfast.types import FIELDS, Contribution, StrategyExplanation
 QUESTIONS = ["boat", "Why is the kiln broken?", "Describe the old violin", "which hedge is cheap?", "zeppelin", "?!"]
 PROFILES = ["fast", "balanced", "hybrid"]
 # Nothing is refused: these laws are about what is found.
-EAGER = Settings.load({"refusal.enabled": False}, environ={})
+EAGER = Settings.load({"refusal.enabled": False, "hybrid.escalation": ["hdc-vsa"]}, environ={})
 RECIPES = {"default": EAGER, "reference": Settings.reference()}
 
 

@@ -15,6 +15,7 @@ from holdfast.settings import PROFILES, ProfileSettings, Settings
 
 # Proofs are no part of hybrid.
 PROOFS = {"thinkingdb-symbolic", "proof_bonus"}
+HYBRID = [name for name in SWITCHES if name not in {*PROOFS, "hdc-vsa"}]
 
 
 def flat(settings):
@@ -101,11 +102,10 @@ def test_an_unknown_switch_is_refused_with_the_known_ones():
 
 
 def test_an_ablation_has_a_row_for_every_switch_that_changes_something():
-    # Proofs are no part of hybrid; of thinking they are.
-    assert list(find_ablations(Settings(), "hybrid")) == [
-        f"without {name}" for name in SWITCHES if name not in PROOFS
-    ]
+    # Proofs are no part of hybrid; of thinking they are, as hypervectors are of the reference.
+    assert list(find_ablations(Settings(), "hybrid")) == [f"without {name}" for name in HYBRID]
     assert {name.removeprefix("without ") for name in find_ablations(Settings(), "thinking")} >= PROOFS
+    assert "without hdc-vsa" in find_ablations(Settings.reference(), "hybrid")
     assert "without refusal" not in find_ablations(Settings.reference(), "hybrid")
     already = switch_off(Settings(), ["recency"])
     assert "without recency" not in find_ablations(already, "hybrid")
@@ -128,7 +128,7 @@ def test_what_is_measured_follows_from_what_was_asked():
     assert names(evaluated.select_systems(base, off=["recency", "scope"])) == ["hybrid without recency without scope"]
     assert names(evaluated.select_systems(base, ablate=True)) == [
         "hybrid",
-        *(f"hybrid without {name}" for name in SWITCHES if name not in PROOFS),
+        *(f"hybrid without {name}" for name in HYBRID),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -67,7 +68,8 @@ def search_strategies(
 
     results = [look(strategy, limits.timeout_ms) for strategy in question.strategies]
     if len(results[0].claims.ids) < question.profile.escalate_below:
-        results += [look(strategy, limits.escalation_timeout_ms) for strategy in question.escalation]
+        further = (look(strategy, limits.escalation_timeout_ms) for strategy in question.escalation)
+        results += [dataclasses.replace(one, escalated=True) for one in further]
     return tuple(results)
 
 

@@ -26,7 +26,7 @@ from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundErro
 from holdfast.memory import Memory
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText, named
 from holdfast.types import Contribution, Hit, NameCount
-from holdfast.why import NAMING_OTHERS
+from holdfast.why import NAMING_OTHERS, PLAIN_NAMES
 
 # Hosts cut or refuse tool results from about 25,000 tokens on.
 _MOST_TOKENS = 20_000
@@ -216,7 +216,8 @@ class Tools:
         """Explain why one memory is, or is not, among the answers to a question.
 
         Call it when an expected memory is missing, when the user asks why something came up, or before you change
-        wording or filters. Returns the verdict, the memory's rank in each strategy, and what its score is made of.
+        wording or filters. Returns the verdict, the memory's rank by words and by meaning, and what its score is made
+        of.
         """
         page = self._page(max_tokens)
         why = self._memory.why(query, id, budget=context_tokens or None, **owner)
@@ -227,7 +228,7 @@ class Tools:
         for one in why.standings:
             rank = f"rank {one.rank} of {one.found}, score {one.score:.4g}" if one.rank else f"not among {one.found}"
             words = [f"; {what} {', '.join(w)}" for what, w in (("has", one.matched), ("lacks", one.missing)) if w]
-            lines.append(f"{one.strategy_id}: {rank}{''.join(words)}")
+            lines.append(f"{PLAIN_NAMES.get(one.strategy_id, one.strategy_id)}: {rank}{''.join(words)}")
         items = [f"{page.cut(line)}\n" for line in lines]
         if why.contributions is not None:
             tree = _branches(why.contributions)

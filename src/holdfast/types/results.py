@@ -234,7 +234,8 @@ class RetrievalResult:
     """What one strategy returned, best first.
 
     `scale` is what its raw scores are divided by: normalised = min(raw / scale, 1). The lexical strategy divides by
-    its best score; one whose scores mean something by themselves (a cosine) leaves it at 1.
+    its best score; one whose scores mean something by themselves (a cosine) leaves it at 1. `escalated` when it ran
+    only because others found too little: it adds to what they found, so that a late one leaves nothing out.
     """
 
     strategy_id: str
@@ -242,6 +243,7 @@ class RetrievalResult:
     duration_ms: float
     exhausted_budget: bool = False
     scale: float = 1.0
+    escalated: bool = False
 
     def __eq__(self, other: object) -> bool:
         """Return whether both say the same; law 11 leaves durations out of determinism."""
@@ -346,6 +348,9 @@ class Hit:
     confidence: float | None = None  # None without a cosine
 
 
+_LATE = "the search ran out of time, so that units may be missing; raise retrieval.timeout_ms"
+
+
 class RankedCandidate(Protocol):
     """A pool after all stages: its rows one by one, best first."""
 
@@ -397,11 +402,8 @@ class Trace:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return what makes this answer less than it could be."""
-        late = (
-            f"{', '.join(self.out_of_time)} ran out of time, so that units may be missing; "
-            "raise retrieval.timeout_ms or retrieval.escalation_timeout_ms"
-        )
-        return tuple(filter(None, (self.degraded, self.notice, late if self.out_of_time else "")))
+        late = any(result.exhausted_budget and not result.escalated for result in self.results)
+        return tuple(filter(None, (self.degraded, self.notice, _LATE if late else "")))
 
 
 @dataclass(frozen=True, slots=True)
