@@ -158,6 +158,7 @@ PLAIN_NAMES = {
     "thinkingdb-symbolic": "facts",
     "agreement": "found in several ways",
     "identifiers": "exact names",
+    "opening": "opens with the name",
     "mentions": "named by a better hit",
     "diversity": "repeats a better hit",
     "summary": "is a summary",

@@ -1,5 +1,7 @@
 """An exact identifier beats what merely looks like it: the page of an error code is first for the code."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from holdfast import Memory
@@ -8,6 +10,7 @@ from holdfast.settings import Settings
 SUBJECTS = ("a borrowed value", "the return type", "a loop label", "an imported name", "a trait bound", "a match arm")
 FAULTS = ("is used after it was moved", "does not fit its declaration", "is defined twice", "is never reached")
 CODES = [f"K{1000 + 37 * number}" for number in range(40)]
+START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def page(number):
@@ -30,6 +33,40 @@ def manual(tmp_path_factory):
     with Memory.open(":memory:", settings=Settings().without_timeouts()) as memory:
         memory.ingest_folder(folder, user="dev")
         yield memory
+
+
+def told(number):
+    """Return how a chat tells what a code is."""
+    return f"{CODES[number]}: {SUBJECTS[number % len(SUBJECTS)]} {FAULTS[number % len(FAULTS)]}."
+
+
+@pytest.fixture(scope="module")
+def chat():
+    with Memory.open(":memory:", settings=Settings().without_timeouts()) as memory:
+        for number in range(len(CODES)):
+            at, other = START + timedelta(days=number), CODES[(number + 1) % len(CODES)]
+            memory.remember(told(number), user="dev", session=f"told {number}", at=at)
+            memory.remember(f"See also the error {other}.", user="dev", session=f"other {number}", at=at)
+        memory.remember("Marta repaired K1000 in commit 3ab19f2.", user="dev", session="m", at=START)
+        memory.remember("K1037 again?", user="dev", session="m", at=START)
+        yield memory
+
+
+@pytest.mark.parametrize("question", ["{}", "What does error {} mean?", "How do I fix {}?"])
+def test_the_turn_that_opens_with_a_code_is_first_for_the_code(chat, question):
+    first = [chat.search(question.format(code), user="dev")[0].unit.text for code in CODES[:30]]
+    assert sum(told(number) == text for number, text in enumerate(first)) >= 27
+
+
+def test_what_holds_more_of_the_question_than_the_code_stays_above(chat):
+    hits = [hit.unit.text for hit in chat.search("Who repaired K1000?", user="dev")]
+    assert hits.index("Marta repaired K1000 in commit 3ab19f2.") < hits.index(told(0))
+
+
+def test_a_question_that_opens_with_a_code_is_lifted_by_nothing(chat):
+    hits = {hit.unit.text: hit for hit in chat.search("K1037", user="dev", explain=True)}
+    assert hits["K1037 again?"].contributions.find("rel with opening") is None
+    assert hits[told(1)].contributions.find("rel with opening") is not None
 
 
 @pytest.mark.parametrize("question", ["{}", "What does error {} mean?", "How do I fix {} in my build?"])

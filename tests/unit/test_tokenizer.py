@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from builders import make_unit
 from holdfast.settings import AnalysisSettings
 from holdfast.text import analyse
-from holdfast.text.questions import profile_query
+from holdfast.text.questions import opening, profile_query
 from holdfast.text.terms import STOP_WORDS, TOKENIZERS, reference_terms, terms
 from holdfast.types import FIELDS
 
@@ -151,3 +151,24 @@ def test_one_function_serves_units_and_queries(text, name):
 )
 def test_identifiers_are_what_names_one_thing_exactly(question, identifiers):
     assert profile_query(question).identifiers == identifiers
+
+
+@pytest.mark.parametrize(
+    ("text", "opens"),
+    [
+        ("E0308: the types do not agree", True),
+        ("error[E0308]: mismatched types", True),
+        ("The error E0308 means that the types do not agree.", True),
+        ("[E0308] mismatched types", True),
+        ("Fix of E0308: copy the value", True),
+        ("E0308 - mismatched types", True),
+        ("See also the error E0308.", False),
+        ("We had E0308 again: what a day", True),
+        ("We met, and E0308 came up", False),
+        ("At 10:30 we saw E0308", False),
+        ("E0308 again?", False),
+        ("", False),
+    ],
+)
+def test_a_text_opens_with_what_stands_at_its_head(text, opens):
+    assert ("e0308" in opening(text)) is opens

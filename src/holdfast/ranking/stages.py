@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import MINYEAR, UTC, datetime, timedelta
 from itertools import repeat
 from typing import TypeVar
@@ -22,6 +22,7 @@ from holdfast.ranking.current import prefer_current
 from holdfast.ranking.pool import Pool, Stage, StageEffect, StageInputs, UnitCache
 from holdfast.settings import StageSettings
 from holdfast.text.names import entities, folded_words, phrases, titles
+from holdfast.text.questions import asks_beside, opening
 from holdfast.text.temporal import OPEN_END, mentioned_years
 from holdfast.types import Mention, Unit
 
@@ -33,6 +34,9 @@ T = TypeVar("T")
 LEAST_MEANT = 0.2
 # A question for a time alone: the time decides, and of two in it the nearer one stands first.
 ONLY_TIME = 0.9
+
+# What opens with an identifier stands so far above what only mentions it: more than scope and recency count.
+_APART = 0.075
 
 # One good turn may be by chance; more than these say little more.
 _BEST_TURNS = 3
@@ -188,8 +192,49 @@ def _everywhere(stage: str, weight: float, signal: Bools) -> StageEffect:
 
 _phrases_in = UnitCache(lambda unit: phrases(unit.text))
 _names_in = UnitCache(lambda unit: (*titles(unit.topic), *entities(unit.text)))
+_opening_of = UnitCache(lambda unit: frozenset(opening(unit.text)))
 _years_in = UnitCache(lambda unit: mentioned_years(unit.text))
 _words_in = UnitCache(lambda unit: frozenset(unit.text.casefold().translate(_NO_PUNCTUATION).split()))
+
+
+# -------------------------------------------------------------------------------------------------- openings
+
+
+def raise_openings(pool: Pool, staging: StageInputs) -> Pool:
+    """Let a turn that opens with an identifier of the question stand above those that only mention it.
+
+    "E0321: the types do not agree" is about it, as a page under that title; "see also E0321" is nearer to any
+    question about it. It takes over their relevance, but for that of a turn that holds more of what else is asked.
+    """
+    query, lexical = staging.query, pool.scores.get("lexical")
+    if not staging.settings.identifiers or not query.identifiers or lexical is None:
+        return pool
+    places = {name: query.terms.index(name) for name in query.identifiers if name in query.terms}
+    holders = lexical.matched[:, [*places.values()]].any(axis=1) & (pool.columns["author"] != "document")
+    opened = _find_openings(pool, np.flatnonzero(holders).tolist(), places, staging)
+    signals, because = pool.rel.copy(), ["signal"] * len(pool)
+    beside = lexical.matched[:, asks_beside(query)]
+    for row, place in opened.items():
+        mentions = lexical.matched[:, place] & ~np.isin(np.arange(len(pool)), [*opened])
+        more = mentions & (beside & ~beside[row]).any(axis=1)
+        if (mentions & ~more).any():
+            reached = float(pool.rel[mentions & ~more].max()) + _APART
+            signals[row] = max(min(reached, pool.rel[more].min(initial=np.inf) - _APART), signals[row])
+            because[row] = f"it opens with {query.terms[place]}, which others only mention"
+    return pool.apply(StageEffect("opening", (signals > pool.rel).astype(np.float64), signals, tuple(because)))
+
+
+def _find_openings(
+    pool: Pool, rows: Sequence[int], places: Mapping[str, int], staging: StageInputs
+) -> dict[int, int]:
+    """Return the rows whose unit opens with an identifier, each with the place of that among the question's terms."""
+    units = staging.units([pool.ids[row] for row in rows])
+    found = {}
+    for row in rows:
+        said = _opening_of(units[pool.ids[row]]) if pool.ids[row] in units else ()
+        if name := next((name for name in places if name in said), None):
+            found[row] = places[name]
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------- links
@@ -381,7 +426,8 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
 
 
 STAGES: tuple[Stage, ...] = (
-    smooth_neighbours, share_session, *PREFERENCES, link_mentions, prefer_latest_session, prefer_current, diversify,
+    smooth_neighbours, share_session, *PREFERENCES, raise_openings, link_mentions,
+    prefer_latest_session, prefer_current, diversify,
 )  # fmt: skip
 
 

@@ -47,6 +47,11 @@ _YEAR = regex(r"1\d{3}|20\d{2}")
 _ACRONYM = regex(r"(?<![\w.])[A-Z]{2,}[A-RT-Z](?![\w.])")
 # One word: of a quoted title, a unit may hold any word by chance.
 _QUOTED = regex(r"[\"“«`]([^\s\"”»`]{2,60})[\"”»`]")
+# "The error E0321 means …": what stands before the first word of a turn that names what it is about.
+_NAMING = frozenset(listed("query", "naming"))
+_NAMING_TERMS = frozenset(stem for word in _NAMING for stem in terms(word))
+# "Fix of E0321:", "E0321 -": as long as a heading is.
+_HEADING = regex(r"\s*((?:\S+\s+){0,3}?\S+?)(?::(?=\s|$)|\s+[-\u2013\u2014]\s)")
 _CONTINUES = regex(rf"\b{any_of('query', 'continues')}\b", re.IGNORECASE)
 _NOW = regex(rf"\b{any_of('query', 'now')}\b", re.IGNORECASE)
 _THEN = regex(rf"\b{any_of('query', 'then')}\b", re.IGNORECASE)
@@ -75,6 +80,8 @@ _VERB = regex(rf"\b{any_of('query', 'verbs')}\b|'(?:s|re|m|ve|d|ll)\b", re.IGNOR
 # A question has a dozen terms; a pasted document is read up to here, and patterns look at its beginning.
 _MOST_TERMS = 256
 _MOST_CHARACTERS = 2000
+_MOST_HEADING = 200
+_ASKED = ("?", "\uff1f", "\u061f")
 
 
 def profile_query(
@@ -145,6 +152,25 @@ def find_stance(text: str, *, named: bool = False) -> Stance | None:
     if _PAST.search(text):
         return "now" if _SETTLED.search(text) else "then"
     return "now" if _PRESENT.search(text) or len(text.split()) <= _MOST_NOTED else None
+
+
+def opening(text: str) -> list[str]:
+    """Return the terms that a text opens with, as under a heading: before its colon or dash, else its first name.
+
+    A question tells nothing of what it opens with.
+    """
+    if text.rstrip().endswith(_ASKED):
+        return []
+    if heading := _HEADING.match(text[:_MOST_HEADING]):
+        return terms(heading.group(1))
+    told = (word for word in pieces(text[:_MOST_HEADING]) if not _NAMING.issuperset(words(word)))
+    return terms(next(told, ""))
+
+
+def asks_beside(query: QueryProfile) -> list[int]:
+    """Return the places of the question's terms that ask for more than for what an identifier names."""
+    plain = _NAMING_TERMS.union(query.identifiers)
+    return [place for place, term in enumerate(query.terms) if term not in plain]
 
 
 def without_names(text: str, names: Iterable[str]) -> str:
