@@ -47,12 +47,14 @@ _LEFT_OUT = {QueryProfile: ("vector",)}
 # What a value tells besides its fields, for readers of the JSON; not read back.
 _DERIVED: dict[type, tuple[str, ...]] = {
     Context: ("text",),
-    SearchResult: ("degraded", "warnings"),
+    SearchResult: ("refused", "degraded", "warnings"),
     KnownFact: ("line",),
     Compaction: ("turns", "summaries", "tokens_saved", "mean_confidence", "method", "declined", "trivial", "changed"),
 }
 # Units that travel as their ids alone when a caller does not ask for all of them.
 _BY_ID: dict[type, tuple[str, ...]] = {Erasure: ("units", "summaries")}
+# What only a closer look needs, and is many times the answer: it travels when a caller asks for it.
+_ON_REQUEST: dict[type, tuple[str, ...]] = {SearchResult: ("trace",), Context: ("trace",)}
 _NOT_FINITE = ["inf", "-inf", "nan"]
 
 
@@ -67,13 +69,11 @@ class Form(NamedTuple):
 def encode(kind: AnnotationForm, value: object, *, full: bool = True) -> JSON:
     """Return `value` of the type `kind` as JSON.
 
-    A trace travels without its pool. Without `full`, what only a closer look needs is left out: what each strategy
-    found, and of what was erased everything but the ids.
+    A trace travels without its pool. Without `full`, what only a closer look needs is left out: the trace, and of
+    what was erased everything but the ids.
     """
-    if not full and isinstance(value, SearchResult | Context) and value.trace is not None:
-        row = form_of(kind).encode(value)
-        row["trace"]["results"] = [one | {"ids": [], "raw": []} for one in row["trace"]["results"]]
-        return row
+    if not full and type(value) in _ON_REQUEST:
+        return _brief_form(type(value)).encode(value)
     if not full and isinstance(value, Erasure):
         ids = {name: [unit.id for unit in getattr(value, name)] for name in _BY_ID[Erasure]}
         return form_of(kind).encode(dataclasses.replace(value, units=(), summaries=())) | ids
@@ -213,7 +213,12 @@ def _members(kind: AnnotationForm) -> dict[str, Any]:
     return {name: default for name, default in fields.items() if name not in _LEFT_OUT.get(kind, ())}
 
 
-def _object(kind: AnnotationForm) -> Form:
+@cache
+def _brief_form(kind: type) -> Form:
+    return _object(kind, _ON_REQUEST[kind])
+
+
+def _object(kind: AnnotationForm, without: tuple[str, ...] = ()) -> Form:
     """Return the form of a class of fields: an object, with what it tells besides."""
     defaults, hints, sparse = _members(kind), get_type_hints(kind), kind in _SPARSE
     forms = {name: form_of(hints[name]) for name in defaults}
@@ -226,6 +231,8 @@ def _object(kind: AnnotationForm) -> Form:
 
     def write(value: object) -> JSON:
         row = dict(zip(defaults, fetch(value), strict=True))
+        for name in without:
+            del row[name]
         if sparse:
             row = {name: one for name, one in row.items() if one != defaults[name]}
         for name, write_one in coded:
@@ -244,6 +251,7 @@ def _object(kind: AnnotationForm) -> Form:
             made: dict[str, Any] = {"type": "object", "description": _first_line(kind)}
             components[called] = made  # before its members: one of them may be of the same kind
             needed = [name for name, default in defaults.items() if not sparse or default is dataclasses.MISSING]
+            needed = [name for name in needed if name not in _ON_REQUEST.get(kind, ())]
             made["properties"] = {name: form.schema(components) for name, form in forms.items()}
             for name in _BY_ID.get(kind, ()):
                 made["properties"][name]["items"] = {"anyOf": [schema(Unit, components), {"type": "string"}]}

@@ -184,6 +184,20 @@ def test_a_brief_answer_keeps_words_that_were_erased_to_itself(http, memory):
     assert "secret" not in answer.text
 
 
+def test_answers_are_small_until_a_trace_is_asked_for(http, memory):
+    turns = [{"role": "user", "content": f"the ferry {n} to Porto leaves at {n} from pier {n % 7}"} for n in range(200)]
+    memory.remember(turns, user="small", session="s")
+    asked = {"user": "small", "query": "when does the ferry to Porto leave?"}
+    context = http.post("/v1/context", json=asked | {"budget": 200})
+    assert "ferry" in context.json()["text"]
+    assert len(context.content) < 4_000
+    found = http.post("/v1/search", json=asked)
+    assert len(found.json()["hits"]) > 5
+    assert len(found.content) < 1_000 * len(found.json()["hits"])
+    traced = http.post("/v1/search?detail=full", json=asked).json()
+    assert traced["trace"]["query"]["text"] == asked["query"]
+
+
 def test_health_readiness_metrics_and_documents_are_there(http):
     assert http.get("/health").json()["status"] == "alive"
     assert http.get("/ready").json()["status"] == "ready"

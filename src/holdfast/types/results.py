@@ -419,6 +419,11 @@ class SearchResult(Sequence[Hit]):
         return self.trace.warnings
 
     @property
+    def refused(self) -> str:
+        """Return why nothing was near enough to answer; empty when something was."""
+        return self.trace.refused
+
+    @property
     def degraded(self) -> str:
         """Return why the answer is by words alone, though meaning was asked for; empty when it is not."""
         return self.trace.degraded
