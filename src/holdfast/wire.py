@@ -72,7 +72,7 @@ def encode(kind: AnnotationForm, value: object, *, full: bool = True) -> JSON:
     A trace travels without its pool. Without `full`, what only a closer look needs is left out: the trace, and of
     what was erased everything but the ids.
     """
-    if not full and type(value) in _ON_REQUEST:
+    if not full and isinstance(value, SearchResult | Context):
         return _brief_form(type(value)).encode(value)
     if not full and isinstance(value, Erasure):
         ids = {name: [unit.id for unit in getattr(value, name)] for name in _BY_ID[Erasure]}
@@ -201,7 +201,7 @@ def _mapping(each: Form) -> Form:
     )
 
 
-def _members(kind: AnnotationForm) -> dict[str, Any]:
+def _members(kind: AnnotationForm, without: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the fields of a class that travel, each with its default."""
     if dataclasses.is_dataclass(kind):
         fields: dict[str, Any] = {
@@ -210,7 +210,8 @@ def _members(kind: AnnotationForm) -> dict[str, Any]:
         }
     else:
         fields = {name: kind._field_defaults.get(name, dataclasses.MISSING) for name in kind._fields}
-    return {name: default for name, default in fields.items() if name not in _LEFT_OUT.get(kind, ())}
+    left_out = (*_LEFT_OUT.get(kind, ()), *without)
+    return {name: default for name, default in fields.items() if name not in left_out}
 
 
 @cache
@@ -220,27 +221,21 @@ def _brief_form(kind: type) -> Form:
 
 def _object(kind: AnnotationForm, without: tuple[str, ...] = ()) -> Form:
     """Return the form of a class of fields: an object, with what it tells besides."""
-    defaults, hints, sparse = _members(kind), get_type_hints(kind), kind in _SPARSE
+    defaults, hints, sparse = _members(kind, without), get_type_hints(kind), kind in _SPARSE
     forms = {name: form_of(hints[name]) for name in defaults}
     derived = _DERIVED.get(kind, ())
     # On the way of every answer: what is written as it is costs nothing here.
-    fetch, coded = (
-        attrgetter(*defaults),
-        [(name, one.encode) for name, one in forms.items() if one.encode is not _keep],
-    )
+    fetch = _getter(*defaults)
+    coded = [(name, one.encode) for name, one in forms.items() if one.encode is not _keep]
 
     def write(value: object) -> JSON:
         row = dict(zip(defaults, fetch(value), strict=True))
-        for name in without:
-            del row[name]
         if sparse:
             row = {name: one for name, one in row.items() if one != defaults[name]}
         for name, write_one in coded:
             if name in row:
                 row[name] = write_one(row[name])
-        for name in derived:
-            row[name] = _told(getattr(value, name))
-        return row
+        return row | {name: _told(getattr(value, name)) for name in derived}
 
     def read(row: JSON) -> object:
         return kind(**{name: form.decode(row[name]) for name, form in forms.items() if name in row})
@@ -250,16 +245,21 @@ def _object(kind: AnnotationForm, without: tuple[str, ...] = ()) -> Form:
         if called not in components:
             made: dict[str, Any] = {"type": "object", "description": _first_line(kind)}
             components[called] = made  # before its members: one of them may be of the same kind
-            needed = [name for name, default in defaults.items() if not sparse or default is dataclasses.MISSING]
-            needed = [name for name in needed if name not in _ON_REQUEST.get(kind, ())]
+            known = {name for name, default in defaults.items() if sparse and default is not dataclasses.MISSING}
+            known.update(_ON_REQUEST.get(kind, ()))
             made["properties"] = {name: form.schema(components) for name, form in forms.items()}
             for name in _BY_ID.get(kind, ()):
                 made["properties"][name]["items"] = {"anyOf": [schema(Unit, components), {"type": "string"}]}
             made["properties"] |= {name: {} for name in derived}
-            made["required"] = [*needed, *derived]
+            made["required"] = [*(name for name in defaults if name not in known), *derived]
         return {"$ref": f"#/components/schemas/{called}"}
 
     return Form(write, read, describe)
+
+
+def _getter(*names: str) -> Callable[[object], tuple[Any, ...]]:
+    fetch = attrgetter(*names)
+    return fetch if len(names) > 1 else lambda value: (fetch(value),)
 
 
 def _unit() -> Form:

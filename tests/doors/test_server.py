@@ -185,7 +185,7 @@ def test_a_brief_answer_keeps_words_that_were_erased_to_itself(http, memory):
 
 
 def test_answers_are_small_until_a_trace_is_asked_for(http, memory):
-    turns = [{"role": "user", "content": f"the ferry {n} to Porto leaves at {n} from pier {n % 7}"} for n in range(200)]
+    turns = [{"role": "user", "content": f"ferry {n} to Porto leaves at {n} from pier {n % 7}"} for n in range(200)]
     memory.remember(turns, user="small", session="s")
     asked = {"user": "small", "query": "when does the ferry to Porto leave?"}
     context = http.post("/v1/context", json=asked | {"budget": 200})
