@@ -73,7 +73,8 @@ def encode(kind: AnnotationForm, value: object, *, full: bool = True) -> JSON:
     what was erased everything but the ids.
     """
     if not full and isinstance(value, SearchResult | Context):
-        return _brief_form(type(value)).encode(value)
+        answer: AnnotationForm = type(value)
+        return _brief_form(answer).encode(value)
     if not full and isinstance(value, Erasure):
         ids = {name: [unit.id for unit in getattr(value, name)] for name in _BY_ID[Erasure]}
         return form_of(kind).encode(dataclasses.replace(value, units=(), summaries=())) | ids
@@ -215,7 +216,7 @@ def _members(kind: AnnotationForm, without: tuple[str, ...] = ()) -> dict[str, A
 
 
 @cache
-def _brief_form(kind: type) -> Form:
+def _brief_form(kind: AnnotationForm) -> Form:
     return _object(kind, _ON_REQUEST[kind])
 
 
