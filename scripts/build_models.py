@@ -568,14 +568,16 @@ def source(package: Package, weights: bytes) -> dict[str, str]:
     }
 
 
-def write(folder: Path, facts: dict[str, Any], files: dict[str, bytes]) -> None:
+def write(
+    folder: Path, facts: dict[str, Any], files: dict[str, bytes], script: str = "scripts/build_models.py"
+) -> None:
     """Write the model's files and, beside them, where they come from."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)
     libraries = ("numpy", "onnx", "onnxruntime", "safetensors", "tokenizers")
     facts |= {
-        "built_by": {"script": "scripts/build_models.py", "libraries": {name: version(name) for name in libraries}},
+        "built_by": {"script": script, "libraries": {name: version(name) for name in libraries}},
         "files": {name: {"sha256": digest(content), "bytes": len(content)} for name, content in files.items()},
     }
     (folder / "PROVENANCE.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")

@@ -22,6 +22,7 @@ from holdfast.errors import (
     NewerStoreError,
     NotFoundError,
     QuotaError,
+    ReaderError,
     ReadOnlyStoreError,
     ServerError,
     SettingsError,
@@ -61,7 +62,7 @@ __all__ = [
     "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
     "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
     "Memory", "MissingExtraError", "NameCount", "NewerStoreError", "NotFoundError", "ProfileSettings",
-    "QuotaError", "ReadOnlyStoreError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats",
+    "QuotaError", "ReadOnlyStoreError", "ReaderError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats",
     "StoreError", "SummariserError", "Surroundings", "Unit", "UnknownProfileError", "Why", "WriteResult",
     "__version__",
 ]  # fmt: skip

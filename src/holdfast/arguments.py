@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
-from typing import Any, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Literal, ParamSpec, Required, TypedDict, TypeVar, cast, get_args, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from holdfast.context.plan import ContextRequest, check_budget, check_whole, share_of
@@ -31,12 +31,14 @@ from holdfast.messages.checks import (
 from holdfast.messages.content import QuestionInput, question_of, visible_messages
 from holdfast.messages.redaction import redact_json
 from holdfast.retrieval.question import Question, build_strategies, find_profile
-from holdfast.settings import AssemblySettings, IngestSettings, Settings
+from holdfast.settings import AssemblySettings, IngestSettings, ReadSettings, Settings
 from holdfast.store.filters import parse_filter
 from holdfast.text.tokens import TokenCounter
 from holdfast.types import AUTHORS, SCOPES, View
 
 Filters = Mapping[str, Any]
+# Whether the first hits are read together; None: as the settings say.
+Read = Literal["once", False] | None
 P = ParamSpec("P")
 R = TypeVar("R")
 # What a caller says in seconds is kept as a moment.
@@ -254,7 +256,7 @@ def _field_checks(settings: IngestSettings, view: View) -> dict[str, Callable[[A
 
 def make_question(
     settings: Settings, query: QuestionInput, profile_name: str, limit: int | None, group: str | None = None, *,
-    meaning: Callable[[bool], tuple[bool, str]], strict: bool = False,
+    meaning: Callable[[bool], tuple[bool, str]], strict: bool = False, read: Read = None,
 ) -> Question:  # fmt: skip
     """Return a question with its profile; `meaning` says whether vectors can be compared now, and what to tell.
 
@@ -276,11 +278,23 @@ def make_question(
         limit=check_limit(limit),
         by_session=group is not None and choose("group", group, ("session",)) == "session",
         strict=check_flag("strict", strict),
+        read=profile.rank_by == "score" and check_read(settings.read, read),
     )
     if "dense" not in profile.strategies:
         return question
     usable, notice = meaning(strict)
     return dataclasses.replace(question, notice=notice) if usable else question.by_words(notice, settings)
+
+
+def check_read(settings: ReadSettings, read: Read) -> bool:
+    """Return whether the first hits are read together: as the caller says, else as the settings do.
+
+    Raises:
+        InputError: it is none of the values.
+    """
+    if read is None or read is False:
+        return read is None and settings.mode == "once"
+    return choose("read", read, ("once",)) == "once"
 
 
 def make_request(

@@ -12,6 +12,7 @@
     ├── EmbedderError                  6   503   an embedder cannot be loaded, reached or trusted
     │   ├── EmbeddingSpaceError        6   503   the store's vectors were made by another embedder
     │   └── MissingExtraError          6   503   an optional part is not installed; the message has the install line
+    ├── ReaderError                    7   503   the reader cannot be loaded or run
     ├── SummariserError                7   503   a summariser cannot be loaded, reached or trusted
     ├── AccessError                    8   403   a token is missing, wrong or revoked, or does not reach that far
     ├── ServerError                    9   503   a server cannot be reached, or takes no more work for now
@@ -49,6 +50,7 @@ __all__ = [
     "NotFoundError",
     "QuotaError",
     "ReadOnlyStoreError",
+    "ReaderError",
     "ServerError",
     "SettingsError",
     "StoreError",
@@ -121,6 +123,13 @@ class EmbeddingSpaceError(EmbedderError):
 
 class MissingExtraError(EmbedderError):
     """An optional part of Holdfast is not installed."""
+
+
+class ReaderError(HoldfastError):
+    """The reader cannot be loaded or run."""
+
+    exit_code = 7
+    status = 503
 
 
 class SummariserError(HoldfastError):

@@ -29,7 +29,7 @@ from holdfast.lifecycle.supersede import list_facts
 from holdfast.messages.checks import check_flag, check_location, check_name, check_names, choose, read_rules
 from holdfast.messages.content import QuestionInput, sessions_in
 from holdfast.messages.redaction import redact_text
-from holdfast.models import open_summariser
+from holdfast.models import open_reader, open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
 from holdfast.openers import derivation, open_store
@@ -68,7 +68,10 @@ class Memory:
         self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
         self._redact = redactor or (redact_text if settings.ingest.redact else None)
         self._summariser = summariser
-        self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder, self._vectors.pause)
+        self._engine = Engine(
+            store, settings, time.perf_counter, self._vectors.embedder, self._vectors.pause,
+            reader=partial(open_reader, settings.read.threads),
+        )  # fmt: skip
 
     @classmethod
     def open(
@@ -232,15 +235,17 @@ class Memory:
     def search(
         self, query: QuestionInput, *, profile: str = "hybrid", limit: int | None = None,
         group: Literal["session"] | None = None, explain: bool = False, strict: bool = False,
-        **view: Unpack[ViewOptions],
+        read: arguments.Read = None, **view: Unpack[ViewOptions],
     ) -> SearchResult:  # fmt: skip
         """Return ranked hits; with `explain`, each carries the tree its score is composed of.
 
         `query` is a question, or a message list whose last user message is the question. `as_of` answers from what
         had been recorded by then and not yet superseded. Days are those of `zone`. By `group`, a session comes once.
+        The first hits of a chat are read together, `once`; `read=False` leaves them as they were found.
         While the embedder fails, words answer alone, and `degraded` says so; `strict` raises `EmbedderError` instead.
         """
-        question, seen = self._question(query, profile, limit, group, strict=strict), self._view(**view)
+        question = self._question(query, profile, limit, group, strict=strict, read=read)
+        seen = self._view(**view)
         found = recall.search(self._engine, question, seen, explain=explain)
         return found if found else found.with_notice(absence.suggest_users(self._store, seen))
 
@@ -248,7 +253,7 @@ class Memory:
     def assemble(
         self, query: QuestionInput, *, profile: str = "hybrid", budget: int | None = None, window: int | None = None,
         strict: bool = False, track_access: bool = True, counter: TokenCounter | None = None,
-        **view: Unpack[ViewOptions],
+        read: arguments.Read = None, **view: Unpack[ViewOptions],
     ) -> Context:  # fmt: skip
         """Return a context for a prompt: rules, the session's last turns, and what the question brings up.
 
@@ -264,7 +269,7 @@ class Memory:
         """
         seen = self._view(**view)
         tokens = arguments.choose_budget(self._settings.assembly, budget, window)
-        question = self._question(query, profile, None, strict=strict)
+        question = self._question(query, profile, None, strict=strict, read=read)
         request, warnings = arguments.make_request(
             self._desk(asked=True), query, seen, tokens, counter, strict=strict
         )

@@ -22,7 +22,7 @@ from holdfast.context.plan import ContextRequest, plan_tail
 from holdfast.context.project import grow_limits, project
 from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
-from holdfast.ranking.pool import Pool
+from holdfast.ranking.pool import Pool, ReadingInputs
 from holdfast.ranking.score import Scoring, choose_summaries, confidence, cut, explain_fused, explain_rel, refusal
 from holdfast.ranking.stages import STAGES, run_stages
 from holdfast.retrieval.collect import Retrieval, collect, stage_inputs
@@ -90,9 +90,23 @@ def retrieve_candidates(
 ) -> Retrieval:
     """Collect candidates and run the recipe's stages over them."""
     found = collect(engine, question, query, reading, depth)
+    found = dataclasses.replace(found, refused=_refuse(engine, query, found.pool))
     staging = stage_inputs(engine, question, query, reading, found)
-    pool = run_stages(STAGES if question.is_staged else (), found.pool, staging)
-    return dataclasses.replace(found, pool=pool, refused=_refuse(engine, query, found.pool))
+    staging = dataclasses.replace(staging, reading=_reading_inputs(engine, question, found, reading.view))
+    return dataclasses.replace(found, pool=run_stages(STAGES if question.is_staged else (), found.pool, staging))
+
+
+def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: View) -> ReadingInputs | None:
+    """Return what reading the first hits together works with, where they are read."""
+    reader = engine.reader()
+    if reader is None or found.refused:
+        return None
+
+    def rank_hits(pool: Pool) -> tuple[Pool, Floats]:
+        kept, _ = cut_candidates(engine, question, dataclasses.replace(found, pool=pool))
+        return rank(engine, question, kept, view)
+
+    return ReadingInputs(engine.settings.read, reader.judge, rank_hits, engine.settings.score.shares[0])
 
 
 def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:

@@ -1,4 +1,4 @@
-"""The models that read and write (C10, C18): two embedders ship, others are a folder or an address away.
+"""The models that read and write (C9, C10, C18): two embedders and a reader ship, others are an address away.
 
 Libraries are imported when a model needs them and not before: a memory without vectors does not pay for them. The
 memories of one process share a loaded model, which holds no state.
@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from holdfast.errors import EmbedderError, MissingExtraError, SettingsError, SummariserError
+from holdfast.errors import EmbedderError, MissingExtraError, ReaderError, SettingsError, SummariserError
 from holdfast.models.embedder import (
+    READER,
     Embedder,
     Preparation,
     check_shipped,
@@ -21,6 +22,7 @@ from holdfast.models.embedder import (
     shipped_folder,
     shipped_identity,
 )
+from holdfast.models.reader import Reader, load_reader
 from holdfast.models.summariser import Summariser
 from holdfast.settings import EmbeddingSettings, SummariserSettings
 
@@ -103,6 +105,23 @@ def _endpoint_embedder(settings: EmbeddingSettings, preparation: Preparation, th
         timeout_s=settings.timeout_s,
         threads=threads,
     )
+
+
+@lru_cache(maxsize=4)
+def open_reader(threads: int) -> Reader:
+    """Return the shipped reader, which has the tokenizer of `minilm`.
+
+    Raises:
+        ReaderError: a file or a library is missing, or is not the one that was shipped.
+    """
+    try:
+        check_shipped(READER)
+        check_shipped("minilm", only="tokenizer.json")
+        return load_reader(shipped_folder(READER), shipped_folder("minilm"), threads)
+    except EmbedderError as error:
+        raise ReaderError(str(error)) from error
+    except ImportError as error:
+        raise ReaderError(f"the reader needs a library that is not installed ({error}); {_INSTALL}") from error
 
 
 @lru_cache(maxsize=4)

@@ -25,6 +25,7 @@ CHARACTERS_PER_TOKEN = 32
 DIGEST_SHOWN = 12
 
 SHIPPED = ("minilm", "potion")
+READER = "reader"
 PROVENANCE = "PROVENANCE.json"
 # The one recorded file that no vector depends on.
 _LICENCE = "LICENSE"
@@ -224,7 +225,7 @@ def shipped_identity(name: str) -> Identity:
 def verify_shipped(root: Path | None = None) -> list[str]:
     """Compare every shipped file with its recorded checksum; return what is wrong, nothing when all is well."""
     problems: list[str] = []
-    for name in SHIPPED:
+    for name in (*SHIPPED, READER):
         folder = root / name if root else shipped_folder(name)
         try:
             problems += _problems(folder, read_provenance(folder)["files"])
@@ -233,15 +234,18 @@ def verify_shipped(root: Path | None = None) -> list[str]:
     return problems
 
 
-def check_shipped(name: str) -> None:
-    """Refuse a model of which a byte is not the one that was shipped: its vectors would be others, silently.
+def check_shipped(name: str, only: str = "") -> None:
+    """Refuse a model of which a byte is not the one that was shipped: its numbers would be others, silently.
+
+    With `only`, look at that file of it alone.
 
     Raises:
         EmbedderError: a file is missing or not as recorded.
     """
     folder = shipped_folder(name)
     recorded = read_provenance(folder)["files"]
-    for wrong in _problems(folder, {file: known for file, known in recorded.items() if file != _LICENCE}):
+    needed = {file: known for file, known in recorded.items() if file == only or not (only or file == _LICENCE)}
+    for wrong in _problems(folder, needed):
         raise EmbedderError(wrong)
 
 

@@ -49,7 +49,7 @@ _AXES = {"mean": 3, "cls": 3, "none": 2}
 _PROBE_TOKENS = 513
 
 
-def open_session(path: Path, failure: type[HoldfastError]) -> ort.InferenceSession:
+def open_session(path: Path, failure: type[HoldfastError], threads: int = 1) -> ort.InferenceSession:
     """Read a model.
 
     Raises:
@@ -60,8 +60,8 @@ def open_session(path: Path, failure: type[HoldfastError]) -> ort.InferenceSessi
     options = ort.SessionOptions()
     options.log_severity_level = _SILENT
     # One thread and one order of operations in every run: texts are read in parallel, a text is not, so that what
-    # comes out cannot depend on how the work was shared out.
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # comes out cannot depend on how the work was shared out. More threads are for models that were compared.
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.use_deterministic_compute = True
     # The level above this one rearranges convolutions for the processor at hand.

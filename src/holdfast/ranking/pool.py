@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import Bools, Floats, Rows
 from holdfast.kernels.vectors import order_rows
-from holdfast.settings import StageSettings
+from holdfast.models.reader import Judgement, Turn
+from holdfast.settings import ReadSettings, StageSettings
 from holdfast.types import Adjustment, Candidate, Cut, CutRows, QueryProfile, StrategyScores, Unit
 
 C = TypeVar("C")
@@ -274,11 +275,24 @@ def _joined_reasons(one: StageEffect, other: StageEffect) -> tuple[str, ...] | s
 
 
 @dataclass(frozen=True, slots=True)
+class ReadingInputs:
+    """What reading together works with: the reader, and the hits as they would be ranked with their scores.
+
+    `alpha` is the share of relevance in such a score.
+    """
+
+    settings: ReadSettings
+    judge: Callable[[str, Sequence[Turn]], Judgement]
+    rank: Callable[[Pool], tuple[Pool, Floats]]
+    alpha: float
+
+
+@dataclass(frozen=True, slots=True)
 class StageInputs:
     """What the stages of one question work with.
 
     `most` is how many hits the profile gives. `units` reads whole units, `find_names` says where names lead, and
-    `join` gives a pool of further units with their fused scores.
+    `join` gives a pool of further units with their fused scores. Without `reading` nothing is read together.
     """
 
     query: QueryProfile
@@ -287,6 +301,7 @@ class StageInputs:
     units: Callable[[Sequence[str]], Mapping[str, Unit]]
     find_names: Callable[[Sequence[str], int, bool], Mapping[str, tuple[str, ...]]]
     join: Callable[[Sequence[str]], Pool]
+    reading: ReadingInputs | None = None
 
 
 Stage = Callable[[Pool, StageInputs], Pool]

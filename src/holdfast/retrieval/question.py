@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import EmbedderError, UnknownProfileError, quote_value
+from holdfast.errors import EmbedderError, ReaderError, UnknownProfileError, quote_value
 from holdfast.models.embedder import Embedder, check_vectors
+from holdfast.models.reader import Reader
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
 from holdfast.retrieval.lexical import LexicalStrategy
@@ -54,19 +55,33 @@ class Engine:
     embedder: Callable[[], Embedder | None]
     failed: Callable[[EmbedderError, float], None] = lambda _error, _seconds: None
     heard: tuple[QuestionKey, QueryProfile] | None = None  # a question as it was read, and what from
+    reader: Callable[[], Reader | None] = lambda: None
 
     def deadline(self, timeout_ms: float) -> Deadline:
         """Begin to count a time budget now."""
         return Deadline.start(self.clock, timeout_ms)
 
     def prepare(self, question: Question, view: View, slots: Sequence[str] = ()) -> tuple[Engine, Question]:
-        """Embed the question, and events of it, before its reading begins; without meaning if that fails.
+        """Embed the question, and events of it, and load the reader, before the store is read.
 
         The embedder may have vectors to write, and may be slow: nobody else is to wait for it.
 
         Raises:
-            EmbedderError: the embedder fails, and the question is strict.
+            EmbedderError: the embedder fails, and the question is strict; else words answer alone.
+            ReaderError: the reader cannot be loaded, and the question is strict; else hits stand as they were found.
         """
+        engine, question = self._prepare_meaning(question, view, slots)
+        try:
+            reader = self.reader() if question.read else None
+        except ReaderError as error:
+            if question.strict:
+                raise
+            reader = None
+            said = "; ".join(filter(None, (question.degraded, f"hits were not read together: {error}")))
+            question = dataclasses.replace(question, read=False, degraded=said)
+        return dataclasses.replace(engine, reader=lambda: reader), question
+
+    def _prepare_meaning(self, question: Question, view: View, slots: Sequence[str]) -> tuple[Engine, Question]:
         if "dense" not in question.profile.strategies:
             return dataclasses.replace(self, embedder=lambda: None), question
         began = self.clock()
@@ -151,7 +166,8 @@ class Question:
     """One search: the words, the user's messages before them, the profile, and how many hits are wanted.
 
     With `by_session` each session is there once, at its best hit. `notice` says that some units cannot be compared by
-    meaning, `degraded` that none can; `strict` refuses an answer without.
+    meaning, `degraded` that none can; `strict` refuses an answer without. With
+    `read` the first hits are read together.
     """
 
     text: str
@@ -165,6 +181,7 @@ class Question:
     by_session: bool = False
     degraded: str = ""
     strict: bool = False
+    read: bool = False
 
     def by_words(self, degraded: str, settings: Settings) -> Question:
         """Return the same question, answered without meaning, and why."""

@@ -196,6 +196,19 @@ class StageSettings:
     same_words: float = setting(0.9, "common words from which on two say the same", gt=0.0, le=1.0, internal=True)
 
 
+@group("read")
+class ReadSettings:
+    """Reading the first hits of a chat together with the question, in the order of time (C9)."""
+
+    mode: str = setting("once", "`once`: one pass over the first hits, `off`: none", choices=("once", "off"))
+    hits: int = setting(12, "how many of the first hits are read together", ge=2, le=24)
+    # Long chats lose by it: only the window of a turn that shares words with the question would be read.
+    longest: float = setting(250.0, "turns that are longer on average, in characters, are left alone", ge=0.0)
+    threads: int = setting(1, "threads of one pass; the answers are the same", ge=1)
+    rank: float = setting(0.06, "weight of how well a turn answers among those read", ge=0.0, internal=True)
+    other_time: float = setting(0.4, "what a turn of another time than asked loses", ge=0.0, internal=True)
+
+
 @group("score")
 class ScoreSettings:
     """The hybrid score (C9)."""
@@ -437,6 +450,7 @@ class Settings:
     refusal: RefusalSettings = field(default_factory=RefusalSettings)
     fusion: FusionSettings = field(default_factory=FusionSettings)
     stages: StageSettings = field(default_factory=StageSettings)
+    read: ReadSettings = field(default_factory=ReadSettings)
     score: ScoreSettings = field(default_factory=ScoreSettings)
     projection: ProjectionSettings = field(default_factory=ProjectionSettings)
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
@@ -495,6 +509,7 @@ class Settings:
                 names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0, identifiers=0.0, mentions=0.0,
                 shared_names=0.0, thread=0.0, current=0.0, diversity=0.0, told_years=0.0, own_words=0.0, session=0.0,
             ),
+            read=ReadSettings(mode="off"),
             score=ScoreSettings(
                 alpha=0.7, beta=0.2, gamma=0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6
             ),

@@ -32,6 +32,8 @@ _ASSISTANT_WORDS = regex(
     r"|\bremind me\b|\b(?:show|paste|post|send|give|repeat|read) .{1,80}\bagain\b",
     re.IGNORECASE,
 )
+_REQUEST = regex(rf"\W*{any_of('query', 'requests')}\b", re.IGNORECASE)
+_TASK = regex(any_of("query", "tasks"), re.IGNORECASE)
 _FIRST_PERSON = regex(rf"\b{any_of('query', 'first_person')}\b", re.IGNORECASE)
 _SUMMARY = regex(rf"\b{any_of('query', 'summary')}\b|\bsum(?:med)? up\b", re.IGNORECASE)
 _HEAD = regex(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
@@ -152,6 +154,12 @@ def find_stance(text: str, *, named: bool = False) -> Stance | None:
     if _PAST.search(text):
         return "now" if _SETTLED.search(text) else "then"
     return "now" if _PRESENT.search(text) or len(text.split()) <= _MOST_NOTED else None
+
+
+def is_request(text: str) -> bool:
+    """Return whether a question asks for something to be done: "summarise …", "can you …", "any ideas for …"."""
+    plain = text[:_MOST_CHARACTERS].replace("\u2019", "'")
+    return _REQUEST.match(plain) is not None or _TASK.search(plain) is not None
 
 
 def opening(text: str) -> list[str]:

@@ -1,0 +1,49 @@
+"""The last stage: the first turns are read together with the question, and stand in the order read (C9)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.kernels import Floats, Rows
+from holdfast.models.reader import Judgement, Turn
+from holdfast.ranking.pool import Pool, ReadingInputs, StageEffect, StageInputs
+from holdfast.text.questions import is_request
+
+
+def read_together(pool: Pool, staging: StageInputs) -> Pool:
+    """Let the first turns share out the scores that they have among them anew, by what the reader says of them.
+
+    The order read is that of score + w·rank - v·P(of another time). A turn takes the score of its new place:
+    rel' = rel + (that score - its own) / α. Nothing else moves. Requests are left alone, and so are documents,
+    summaries and long messages: the reader knows questions about what people say in a few sentences.
+    """
+    reading = staging.reading
+    if reading is None or not reading.alpha or is_request(staging.query.text):
+        return pool
+    hits, scores = reading.rank(pool)
+    told = (hits.columns["kind"] == "turn") & (hits.columns["author"] != "document")
+    places = np.flatnonzero(told)[: reading.settings.hits]
+    if len(places) < 2 or hits.columns["length"][places].mean() > reading.settings.longest:
+        return pool
+    units = staging.units([hits.ids[place] for place in places])
+    said = {place: units[hits.ids[place]] for place in places.tolist()}
+    by_time = sorted(said, key=lambda place: said[place].moment)
+    turns = [Turn(said[place].speaker or said[place].author, said[place].text) for place in by_time]
+    judged = reading.judge(staging.query.text, turns).take(np.argsort(by_time))
+    row_of = {unit_id: row for row, unit_id in enumerate(pool.ids)}
+    rows = np.array([row_of[hits.ids[place]] for place in said], dtype=np.intp)
+    return pool.apply(_share_out(pool, rows, scores[places], judged, reading))
+
+
+def _share_out(pool: Pool, rows: Rows, scores: Floats, judged: Judgement, reading: ReadingInputs) -> StageEffect:
+    """Return what gives each of the rows, best first, the relevance that it needs for the score of its new place."""
+    settings = reading.settings
+    values = scores + settings.rank * judged.rank - settings.other_time * judged.other_time
+    weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
+    for place, hit in enumerate(np.argsort(-values, kind="stable").tolist()):
+        row = rows[hit]
+        weights[row] = 1.0
+        signals[row] = max(float(pool.rel[row]) + float(scores[place] - scores[hit]) / reading.alpha, 0.0)
+        said = f"rank {judged.rank[hit]:+.2f}, of another time {judged.other_time[hit]:.2f}"
+        because[row] = f"rel for place {place + 1} of the {len(rows)} read together: {said}"
+    return StageEffect("read", weights, signals, tuple(because))
