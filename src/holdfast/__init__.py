@@ -62,8 +62,8 @@ __all__ = [
     "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
     "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
     "Memory", "MissingExtraError", "NameCount", "NewerStoreError", "NotFoundError", "ProfileSettings",
-    "QuotaError", "ReadOnlyStoreError", "ReaderError", "SearchResult", "ServerError", "Settings", "SettingsError", "Stats",
-    "StoreError", "SummariserError", "Surroundings", "Unit", "UnknownProfileError", "Why", "WriteResult",
+    "QuotaError", "ReadOnlyStoreError", "ReaderError", "SearchResult", "ServerError", "Settings", "SettingsError",
+    "Stats", "StoreError", "SummariserError", "Surroundings", "Unit", "UnknownProfileError", "Why", "WriteResult",
     "__version__",
 ]  # fmt: skip
 

@@ -31,7 +31,7 @@ from holdfast.messages.checks import (
 from holdfast.messages.content import QuestionInput, question_of, visible_messages
 from holdfast.messages.redaction import redact_json
 from holdfast.retrieval.question import Question, build_strategies, find_profile
-from holdfast.settings import AssemblySettings, IngestSettings, ReadSettings, Settings
+from holdfast.settings import AssemblySettings, IngestSettings, Settings
 from holdfast.store.filters import parse_filter
 from holdfast.text.tokens import TokenCounter
 from holdfast.types import AUTHORS, SCOPES, View
@@ -278,7 +278,7 @@ def make_question(
         limit=check_limit(limit),
         by_session=group is not None and choose("group", group, ("session",)) == "session",
         strict=check_flag("strict", strict),
-        read=profile.rank_by == "score" and check_read(settings.read, read),
+        read=profile.rank_by == "score" and check_read(settings, read),
     )
     if "dense" not in profile.strategies:
         return question
@@ -286,15 +286,17 @@ def make_question(
     return dataclasses.replace(question, notice=notice) if usable else question.by_words(notice, settings)
 
 
-def check_read(settings: ReadSettings, read: Read) -> bool:
+def check_read(settings: Settings, read: Read) -> bool:
     """Return whether the first hits are read together: as the caller says, else as the settings do.
+
+    A memory that is to load no model for its vectors loads none to read either, unless a call asks for it.
 
     Raises:
         InputError: it is none of the values.
     """
-    if read is None or read is False:
-        return read is None and settings.mode == "once"
-    return choose("read", read, ("once",)) == "once"
+    if read is None:
+        return settings.read.mode == "once" and settings.embedding.embedder != "none"
+    return read is not False and choose("read", read, ("once",)) == "once"
 
 
 def make_request(

@@ -29,7 +29,7 @@ from holdfast.lifecycle.supersede import list_facts
 from holdfast.messages.checks import check_flag, check_location, check_name, check_names, choose, read_rules
 from holdfast.messages.content import QuestionInput, sessions_in
 from holdfast.messages.redaction import redact_text
-from holdfast.models import open_reader, open_summariser
+from holdfast.models import open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
 from holdfast.openers import derivation, open_store
@@ -68,10 +68,7 @@ class Memory:
         self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
         self._redact = redactor or (redact_text if settings.ingest.redact else None)
         self._summariser = summariser
-        self._engine = Engine(
-            store, settings, time.perf_counter, self._vectors.embedder, self._vectors.pause,
-            reader=partial(open_reader, settings.read.threads),
-        )  # fmt: skip
+        self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder, self._vectors.pause)
 
     @classmethod
     def open(
@@ -241,11 +238,9 @@ class Memory:
 
         `query` is a question, or a message list whose last user message is the question. `as_of` answers from what
         had been recorded by then and not yet superseded. Days are those of `zone`. By `group`, a session comes once.
-        The first hits of a chat are read together, `once`; `read=False` leaves them as they were found.
-        While the embedder fails, words answer alone, and `degraded` says so; `strict` raises `EmbedderError` instead.
+        `read=False` leaves hits as found. `degraded` says that a model fails; `strict` raises its error instead.
         """
-        question = self._question(query, profile, limit, group, strict=strict, read=read)
-        seen = self._view(**view)
+        question, seen = self._question(query, profile, limit, group, strict=strict, read=read), self._view(**view)
         found = recall.search(self._engine, question, seen, explain=explain)
         return found if found else found.with_notice(absence.suggest_users(self._store, seen))
 
@@ -282,14 +277,14 @@ class Memory:
     @expand_keywords
     def why(
         self, query: QuestionInput, id: str, *, profile: str = "hybrid", limit: int | None = None,
-        budget: int | None = None, **view: Unpack[ViewOptions],
+        budget: int | None = None, read: arguments.Read = None, **view: Unpack[ViewOptions],
     ) -> Why:  # fmt: skip
         """Say why one unit is, or is not, among the hits that `search` gives for the same arguments.
 
         With a `budget`, say why it is, or is not, in the context that `assemble` makes of them.
         """
         seen = self._view(**view)
-        question, unit = self._question(query, profile, limit), self._unit(seen, id)
+        question, unit = self._question(query, profile, limit, read=read), self._unit(seen, id)
         if budget is None:
             return absence.why(self._engine, question, unit, seen)
         tokens = arguments.choose_budget(self._settings.assembly, budget)

@@ -98,15 +98,14 @@ def retrieve_candidates(
 
 def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: View) -> ReadingInputs | None:
     """Return what reading the first hits together works with, where they are read."""
-    reader = engine.reader()
-    if reader is None or found.refused:
+    if engine.reader is None or found.refused:
         return None
 
     def rank_hits(pool: Pool) -> tuple[Pool, Floats]:
         kept, _ = cut_candidates(engine, question, dataclasses.replace(found, pool=pool))
         return rank(engine, question, kept, view)
 
-    return ReadingInputs(engine.settings.read, reader.judge, rank_hits, engine.settings.score.shares[0])
+    return ReadingInputs(engine.settings.read, engine.reader.judge, rank_hits, engine.settings.score.shares[0])
 
 
 def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:

@@ -295,7 +295,7 @@ def json_types(kind: AnnotationForm) -> tuple[str, ...]:
     if kind is Any:
         return ()
     if origin is Literal:
-        return ("string",)
+        return tuple(dict.fromkeys(one for value in inner for one in json_types(type(value))))
     if inner and origin not in (Mapping, Sequence):
         return tuple(dict.fromkeys(one for part in inner for one in json_types(part)))
     plain: dict[AnnotationForm, str] = {

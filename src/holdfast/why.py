@@ -161,6 +161,7 @@ PLAIN_NAMES = {
     "opening": "opens with the name",
     "mentions": "named by a better hit",
     "diversity": "repeats a better hit",
+    "read": "read together",
     "summary": "is a summary",
 }
 # What is smaller changes no rank that anybody looks at; JSON has every digit.

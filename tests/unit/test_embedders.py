@@ -18,7 +18,15 @@ from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, InputError, SettingsError
 from holdfast.models import build_embedder
 from holdfast.models import embedder as shipped
-from holdfast.models.embedder import PROVENANCE, SHIPPED, Preparation, shipped_folder, unit_vector, verify_shipped
+from holdfast.models.embedder import (
+    PROVENANCE,
+    READER,
+    SHIPPED,
+    Preparation,
+    shipped_folder,
+    unit_vector,
+    verify_shipped,
+)
 from holdfast.settings import EmbeddingSettings
 from holdfast.testing.contracts import HashEmbedder
 
@@ -166,16 +174,16 @@ def test_shipped_files_are_whole():
 
 
 def test_shipped_models_say_where_they_come_from():
-    for name in SHIPPED:
+    for name in (*SHIPPED, READER):
         record = json.loads((shipped_folder(name) / PROVENANCE).read_text(encoding="utf-8"))
         assert {path.name for path in shipped_folder(name).iterdir()} == {*record["files"], PROVENANCE}
         assert record["licence"] in ("Apache-2.0", "MIT")
         assert len(record["source"]["weights_sha256"]) == 64
-        assert build(name).dims == record["dims"]
+        assert name == READER or build(name).dims == record["dims"]
 
 
 def test_a_changed_byte_is_named(tmp_path):
-    for name in SHIPPED:
+    for name in (*SHIPPED, READER):
         shutil.copytree(shipped_folder(name), tmp_path / name)
     assert verify_shipped(tmp_path) == []
     changed = tmp_path / "potion" / "embeddings.npy"
@@ -202,7 +210,7 @@ def test_a_model_of_which_a_byte_has_changed_is_not_loaded(tmp_path, monkeypatch
 
 def test_a_missing_record_is_named(tmp_path):
     assert all(PROVENANCE in problem for problem in verify_shipped(tmp_path))
-    assert len(verify_shipped(tmp_path)) == len(SHIPPED)
+    assert len(verify_shipped(tmp_path)) == len(SHIPPED) + 1
 
 
 # ---------------------------------------------------------------------------------------------------- a folder

@@ -16,7 +16,7 @@ from rich.progress import Progress, track
 from rich.text import Text
 
 from holdfast import sample
-from holdfast.arguments import find_zone
+from holdfast.arguments import Read, find_zone
 from holdfast.cli import draw, operations, output
 from holdfast.cli.options import (
     CommandContext,
@@ -133,15 +133,20 @@ def search(
     explain: bool = False,
     tree: bool = False,
     group: str | None = None,
+    read: str | None = None,
     strict: bool = False,
     *,
     limited_view: Options,
     clock_owner: Options,
 ) -> CommandResult:
     """Find units by words and by meaning; every score can be explained."""
-    options = {**limited_view, **clock_owner, "group": group, "strict": strict}
+    options = {**limited_view, **clock_owner, "group": group, "strict": strict, "read": _given_read(read)}
     result = call.memory.search(query, profile=profile, explain=explain or tree, **options)
     return CommandResult(output.search_json(result), lambda: draw.hits(result, tree=tree))
+
+
+def _given_read(read: str | None) -> Read:
+    return False if read == "off" else cast("Read", read)
 
 
 @command(app)
@@ -153,11 +158,13 @@ def why(
     *,
     limited_view: Options,
     budget: int | None = None,
+    read: str | None = None,
     tree: bool = False,
     clock_owner: Options,
 ) -> CommandResult:
     """Say why a unit is, or is not, among the hits of a question, or in the context of a budget."""
-    verdict = call.memory.why(query, unit_id, profile=profile, budget=budget, **limited_view, **clock_owner)
+    options: Options = {**limited_view, **clock_owner, "budget": budget, "read": _given_read(read)}
+    verdict = call.memory.why(query, unit_id, profile=profile, **options)
     return CommandResult(
         output.why_json(verdict), lambda: draw.why(verdict, query, tree=tree, zone=_zone(call, clock_owner))
     )
@@ -370,6 +377,7 @@ def assemble(
     profile: str = "hybrid",
     explain: bool = False,
     tree: bool = False,
+    read: str | None = None,
     strict: bool = False,
     *,
     view: Options,
@@ -383,6 +391,7 @@ def assemble(
         budget=budget,
         window=window,
         strict=strict,
+        read=_given_read(read),
         **view,
         **clock_owner,
     )

@@ -1,7 +1,7 @@
 """The reader: one model that reads a question with several turns together, in the order of time (C9).
 
-Its input is one sequence: the question, then turn by turn a marker, who speaks and what they say. What does not fit is
-cut out of the longest turns. It says of each turn how well it answers as asked, and whether it is of another time.
+Its input is one sequence: the question, then turn by turn a marker, who speaks and what they say; the longest turns
+are cut. It says of each turn how well it answers what is asked, and whether it is of another time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import ReaderError
+from holdfast.text.words import words
 
 Ids = list[int]
 
@@ -26,17 +27,10 @@ _BEGIN, _END, _TOGETHER, _TURN = 101, 102, 10, 11
 # As it was trained: the whole sequence, the question and a speaker's name have at most so many tokens.
 _LONGEST, _LONGEST_QUESTION, _LONGEST_SPEAKER = 512, 64, 16
 _RANK, _OTHER_TIME = 0, 4  # of the five numbers that the model gives for each marker
-# A context asks what a search has asked before, and `why` asks both; the numbers of a reading take a few hundred bytes.
+# A context asks what a search has asked before, and `why` asks both; what is said of a few turns takes little room.
 _KEPT = 64
 # Of a longer turn only the beginning is looked through.
 _MOST_TOKENS = 4096
-# They say nothing of what is asked: a long turn is cut to where it shares other words with the question.
-_PLAIN_WORDS = """
-a an the is are was were be been am do does did have has had i my me mine we our us you your he she his her they them
-their it its this that these those of in on at to for from with by about as and or but not no so if then than there here
-what which who whom whose when where why how many much long old any some still now currently again ever did's 's ' ? , .
-! : ; - i'm im
-"""
 
 
 class Turn(NamedTuple):
@@ -69,7 +63,8 @@ class Reader:
 
     def __init__(self, encode: Callable[[str], Ids], run: Callable[[Ids, Ids, Ids], NDArray[np.float32]]) -> None:
         self._encode, self._run = encode, run
-        self._plain = {token for word in _PLAIN_WORDS.split() for token in encode(word)}
+        # A long turn is cut to where it shares other words than these with the question.
+        self._plain = {token for word in words("query", "plain") for token in encode(word)}
         self._known: OrderedDict[bytes, Judgement] = OrderedDict()
 
     def judge(self, question: str, turns: Sequence[Turn]) -> Judgement:
@@ -122,8 +117,8 @@ def best_window(text: Ids, question: Ids, size: int, plain: set[int]) -> Ids:
     return text[start : start + size]
 
 
-def load_reader(folder: Path, words: Path, threads: int) -> Reader:
-    """Read the model in `folder`, and the tokenizer in `words`.
+def load_reader(folder: Path, vocabulary: Path, threads: int) -> Reader:
+    """Read the model in `folder`, and the tokenizer in `vocabulary`.
 
     Raises:
         ReaderError: one of them cannot be read.
@@ -138,7 +133,7 @@ def load_reader(folder: Path, words: Path, threads: int) -> Reader:
     )
 
     session = open_session(folder / MODEL, ReaderError, threads)
-    tokenizer = open_tokenizer(words / TOKENIZER, _MOST_TOKENS, "read.hits", ReaderError)
+    tokenizer = open_tokenizer(vocabulary / TOKENIZER, _MOST_TOKENS, "read.hits", ReaderError)
 
     def run(ids: Ids, types: Ids, markers: Ids) -> NDArray[np.float32]:
         given = {"input_ids": ids, "token_type_ids": types, "attention_mask": [1] * len(ids), "markers": markers}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import EmbedderError, ReaderError, UnknownProfileError, quote_value
+from holdfast.models import open_reader
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.models.reader import Reader
 from holdfast.retrieval.dense import DenseStrategy
@@ -55,7 +56,7 @@ class Engine:
     embedder: Callable[[], Embedder | None]
     failed: Callable[[EmbedderError, float], None] = lambda _error, _seconds: None
     heard: tuple[QuestionKey, QueryProfile] | None = None  # a question as it was read, and what from
-    reader: Callable[[], Reader | None] = lambda: None
+    reader: Reader | None = None  # that of a question whose first hits are read together
 
     def deadline(self, timeout_ms: float) -> Deadline:
         """Begin to count a time budget now."""
@@ -72,14 +73,13 @@ class Engine:
         """
         engine, question = self._prepare_meaning(question, view, slots)
         try:
-            reader = self.reader() if question.read else None
+            reader = open_reader(self.settings.read.threads) if question.read else None
         except ReaderError as error:
             if question.strict:
                 raise
-            reader = None
             said = "; ".join(filter(None, (question.degraded, f"hits were not read together: {error}")))
-            question = dataclasses.replace(question, read=False, degraded=said)
-        return dataclasses.replace(engine, reader=lambda: reader), question
+            return engine, dataclasses.replace(question, read=False, degraded=said)
+        return dataclasses.replace(engine, reader=reader), question
 
     def _prepare_meaning(self, question: Question, view: View, slots: Sequence[str]) -> tuple[Engine, Question]:
         if "dense" not in question.profile.strategies:

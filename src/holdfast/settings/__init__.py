@@ -198,13 +198,17 @@ class StageSettings:
 
 @group("read")
 class ReadSettings:
-    """Reading the first hits of a chat together with the question, in the order of time (C9)."""
+    """Reading the first hits of a chat together with the question (C9)."""
 
-    mode: str = setting("once", "`once`: one pass over the first hits, `off`: none", choices=("once", "off"))
-    hits: int = setting(12, "how many of the first hits are read together", ge=2, le=24)
+    mode: str = setting(
+        "once",
+        "`once`: a chat's first hits are read together; `off`, or no embedder: none",
+        choices=("once", "off"),
+    )
+    hits: int = setting(12, "how many of the first hits are read together", ge=2, le=24, internal=True)
     # Long chats lose by it: only the window of a turn that shares words with the question would be read.
-    longest: float = setting(250.0, "turns that are longer on average, in characters, are left alone", ge=0.0)
-    threads: int = setting(1, "threads of one pass; the answers are the same", ge=1)
+    longest: float = setting(250.0, "turns with more characters on average are left alone", ge=0.0, internal=True)
+    threads: int = setting(1, "threads of one pass; the answers are the same", ge=1, internal=True)
     rank: float = setting(0.06, "weight of how well a turn answers among those read", ge=0.0, internal=True)
     other_time: float = setting(0.4, "what a turn of another time than asked loses", ge=0.0, internal=True)
 

@@ -1,0 +1,229 @@
+"""Reading the first hits together: the reader's input, the stage, the verbs, and what is left alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import NOW, later, make_pool, make_unit, opened
+from holdfast import InputError, Memory, ReaderError, Settings
+from holdfast.models import embedder as shipped
+from holdfast.models import open_reader
+from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, share_room
+from holdfast.ranking.pool import ReadingInputs, StageInputs
+from holdfast.ranking.read import read_together
+from holdfast.settings import ReadSettings, StageSettings
+from holdfast.text.questions import is_request
+from holdfast.types import QueryProfile
+from holdfast.why import parts_of
+
+MOVED = (
+    "The flat in Utrecht is lovely, we moved in last week.",
+    "My rent is nine hundred euros.",
+    "We unpacked the last boxes in Rotterdam, the new flat is bright.",
+    "I had pasta with Ines.",
+)
+QUESTION = "Where do I live?"
+
+
+@pytest.fixture(scope="module")
+def memory():
+    with Memory.open(":memory:", now=lambda: NOW) as memory:
+        for number, text in enumerate(MOVED):
+            message = {"role": "user", "content": text, "at": later(days=number - 30)}
+            memory.remember(message, user="ana", session=f"s{number}")
+        yield memory
+
+
+def texts(hits):
+    return [hit.unit.text for hit in hits]
+
+
+def reading_of(judge, **settings):
+    """Return what stages need to read, where hits are ranked by relevance alone."""
+    return ReadingInputs(ReadSettings(**settings), judge, lambda pool: (pool, pool.rel), 1.0)
+
+
+def staging(pool_units, reading, text=QUESTION):
+    query = QueryProfile(text=text, terms=())
+    known = {unit.id: unit for unit in pool_units}
+    return StageInputs(query, StageSettings(), 20, lambda ids: {i: known[i] for i in ids}, None, None, reading)
+
+
+def judging(ranks, other_time=0.0):
+    """Return a reader that gives each turn, by its text, a rank."""
+
+    def judge(_question, turns):
+        return Judgement(np.array([ranks[turn.text] for turn in turns]), np.full(len(turns), other_time))
+
+    return judge
+
+
+# ---------------------------------------------------------------------------------------------- the model
+
+
+def test_a_later_turn_about_the_same_is_read_as_what_holds_now():
+    judged = open_reader(1).judge(QUESTION, [Turn("user", text) for text in MOVED])
+    assert judged.rank.argmax() == 2
+    assert judged.other_time[0] > 0.5 > judged.other_time[2]
+
+
+def test_a_reading_does_not_depend_on_the_threads():
+    turns = [Turn("user", text) for text in MOVED]
+    one, two = (open_reader(threads).judge(QUESTION, turns) for threads in (1, 2))
+    assert (one.rank == two.rank).all()
+    assert (one.other_time == two.other_time).all()
+
+
+def test_the_same_turns_are_read_once():
+    ran = []
+    reader = Reader(lambda text: [*text.encode()], lambda *given: ran.append(given) or np.zeros((2, 5)))
+    for _ in range(2):
+        reader.judge("a?", [Turn("u", "x"), Turn("u", "y")])
+    reader.judge("a?", [Turn("u", "y"), Turn("u", "x")])
+    assert len(ran) == 2
+
+
+@given(
+    st.lists(st.integers(200, 260), max_size=90),
+    st.lists(st.lists(st.integers(200, 260), max_size=400), min_size=1, max_size=24),
+)
+def test_what_is_read_fits_the_model_and_every_turn_is_in_it(question, bodies):
+    ids, types, markers = join(question, [([7] * 20, body) for body in bodies], set())
+    assert len(ids) == len(types) <= 512
+    assert [ids[marker] for marker in markers] == [11] * len(bodies)
+    assert types == [0] * markers[0] + [1] * (len(ids) - markers[0])
+
+
+@given(st.lists(st.integers(0, 300), min_size=1), st.integers(50, 500))
+def test_room_is_shared_so_that_the_longest_pay(lengths, room):
+    size = share_room(lengths, room)
+    kept = [min(length, size) for length in lengths]
+    assert sum(kept) <= max(room, len(lengths))
+    assert kept == lengths or sum(min(length, size + 1) for length in lengths) > room
+
+
+def test_a_long_turn_is_cut_to_where_it_is_about_the_question():
+    text = [1] * 50 + [7, 8] + [1] * 50
+    assert {7, 8} <= set(best_window(text, [7, 8, 1], 12, plain={1}))
+    assert best_window(text, [9], 12, plain={1}) == text[:12]
+
+
+# ---------------------------------------------------------------------------------------------- the stage
+
+
+@given(st.lists(st.tuples(st.floats(0.05, 0.8), st.floats(-9, 9)), min_size=2, max_size=20), st.integers(2, 15))
+def test_turns_that_are_read_share_out_the_relevance_they_have(rows, hits):
+    rows = sorted(rows, reverse=True)
+    units = [make_unit(f"u{number:02}", f"text {number}") for number in range(len(rows))]
+    pool = make_pool([(unit, rel) for unit, (rel, _) in zip(units, rows, strict=True)])
+    ranks = {unit.text: rank for unit, (_, rank) in zip(units, rows, strict=True)}
+    found = read_together(pool, staging(units, reading_of(judging(ranks), hits=hits)))
+    assert np.allclose(sorted(found.rel), sorted(pool.rel), atol=1e-12)
+    assert (found.rel[hits:] == pool.rel[hits:]).all()
+    values = [rel + ReadSettings().rank * rank for rel, rank in rows[:hits]]
+    best = values.index(max(values))
+    assert found.rel[:hits].max() - found.rel[best] <= 1e-12
+
+
+def test_turns_are_read_in_the_order_of_time():
+    seen = []
+    units = [make_unit(name, name, event_time=later(days=-day)) for name, day in (("a", 1), ("b", 3), ("c", 2))]
+
+    def judge(_question, turns):
+        seen.extend(turn.text for turn in turns)
+        return Judgement(np.array([0.0, 9.0, 0.0]), np.zeros(3))
+
+    pool = make_pool([(unit, 0.5 - place / 10) for place, unit in enumerate(units)])
+    found = read_together(pool, staging(units, reading_of(judge)))
+    assert seen == ["b", "c", "a"]
+    assert found.sorted().ids == ("c", "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("units", "question"),
+    [
+        ([make_unit("a", "x" * 300), make_unit("b", "y" * 300)], QUESTION),
+        ([make_unit("a", "x", kind="knowledge"), make_unit("b", "y", kind="knowledge")], QUESTION),
+        ([make_unit("a", "x"), make_unit("b", "y")], "Can you summarise my flat?"),
+    ],
+    ids=["long messages", "documents", "requests"],
+)
+def test_what_the_reader_does_not_know_is_left_alone(units, question):
+    pool = make_pool([(unit, 0.5) for unit in units])
+
+    def judge(_question, _turns):
+        raise AssertionError("read")
+
+    assert read_together(pool, staging(units, reading_of(judge), question)) is pool
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Summarise what I said about the boat.", True),
+        ("Can you give me ideas for the garden?", True),
+        ("How many days passed between the two trips?", True),
+        ("How do I usually get to work?", False),
+        ("What is my dentist called?", False),
+        ("Which car did I drive before?", False),
+    ],
+)
+def test_requests_are_told_from_questions(text, expected):
+    assert is_request(text) is expected
+
+
+# ---------------------------------------------------------------------------------------------- the verbs
+
+
+def test_search_and_assemble_put_the_same_turn_first(memory):
+    found = memory.search(QUESTION, user="ana")
+    context = memory.assemble(QUESTION, user="ana", budget=200)
+    assert found[0].unit.text == MOVED[2] == context.section("projection").items[0].text
+    assert memory.search(QUESTION, user="ana", read=False)[0].unit.text != MOVED[2]
+
+
+def test_every_score_composes_with_reading(memory):
+    hits = memory.search(QUESTION, user="ana", read="once", explain=True)
+    assert [hit.contributions.compose() for hit in hits] == [hit.score for hit in hits]
+    assert all(hit.contributions.find("rel with read") for hit in hits)
+
+
+def test_why_tells_what_was_read(memory):
+    hit = memory.search(QUESTION, user="ana")[0]
+    told, plain = (memory.why(QUESTION, hit.unit.id, user="ana", read=read) for read in (None, False))
+    assert [part.name for part in parts_of(told.contributions)].count("read") == 1
+    assert (told.rank, told.score) == (1, hit.score)
+    assert plain.rank != 1
+
+
+def test_a_memory_without_models_reads_only_when_asked():
+    with opened() as memory:
+        for text in MOVED:
+            memory.remember(text, user="ana")
+        found, read = (memory.search("flat", user="ana", read=read) for read in (None, "once"))
+    assert [one.stage for hit in found.trace.candidates for one in hit.adjustments].count("read") == 0
+    assert [one.stage for hit in read.trace.candidates for one in hit.adjustments].count("read") == 2
+
+
+def test_the_reference_recipe_never_reads():
+    assert Settings.reference().read.mode == "off"
+    assert Settings().read.mode == "once"
+
+
+def test_another_way_of_reading_is_refused(memory):
+    with pytest.raises(InputError, match="no read 'twice'"):
+        memory.search(QUESTION, user="ana", read="twice")
+
+
+def test_without_its_model_hits_stand_as_they_were_found_and_the_answer_says_so(memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped, "shipped_folder", lambda name: tmp_path / name)
+    open_reader.cache_clear()
+    plain = memory.search(QUESTION, user="ana", read=False)
+    found = memory.search(QUESTION, user="ana", read="once")
+    assert texts(found) == texts(plain)
+    assert "not read together" in found.degraded
+    assert "not read together" in memory.assemble(QUESTION, user="ana", read="once").degraded
+    with pytest.raises(ReaderError, match="install Holdfast again"):
+        memory.search(QUESTION, user="ana", read="once", strict=True)
+    open_reader.cache_clear()
