@@ -295,7 +295,7 @@ def check_read(settings: Settings, read: Read) -> bool:
         InputError: it is none of the values.
     """
     if read is None:
-        return settings.read.mode == "once" and settings.embedding.embedder != "none"
+        return settings.stages.read == "once" and settings.embedding.embedder != "none"
     return read is not False and choose("read", read, ("once",)) == "once"
 
 

@@ -10,9 +10,10 @@ from holdfast import InputError, Memory, ReaderError, Settings
 from holdfast.models import embedder as shipped
 from holdfast.models import open_reader
 from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, share_room
+from holdfast.ranking import read
 from holdfast.ranking.pool import ReadingInputs, StageInputs
-from holdfast.ranking.read import read_together
-from holdfast.settings import ReadSettings, StageSettings
+from holdfast.ranking.read import HITS, read_together
+from holdfast.settings import StageSettings
 from holdfast.text.questions import is_request
 from holdfast.types import QueryProfile
 from holdfast.why import parts_of
@@ -39,9 +40,9 @@ def texts(hits):
     return [hit.unit.text for hit in hits]
 
 
-def reading_of(judge, **settings):
+def reading_of(judge):
     """Return what stages need to read, where hits are ranked by relevance alone."""
-    return ReadingInputs(ReadSettings(**settings), judge, lambda pool: (pool, pool.rel), 1.0)
+    return ReadingInputs(judge, lambda pool: (pool, pool.rel), 1.0)
 
 
 def staging(pool_units, reading, text=QUESTION):
@@ -63,7 +64,7 @@ def judging(ranks, other_time=0.0):
 
 
 def test_a_later_turn_about_the_same_is_read_as_what_holds_now():
-    judged = open_reader(1).judge(QUESTION, [Turn("user", text) for text in MOVED])
+    judged = open_reader().judge(QUESTION, [Turn("user", text) for text in MOVED])
     assert judged.rank.argmax() == 2
     assert judged.other_time[0] > 0.5 > judged.other_time[2]
 
@@ -112,18 +113,18 @@ def test_a_long_turn_is_cut_to_where_it_is_about_the_question():
 # ---------------------------------------------------------------------------------------------- the stage
 
 
-@given(st.lists(st.tuples(st.floats(0.05, 0.8), st.floats(-9, 9)), min_size=2, max_size=20), st.integers(2, 15))
-def test_turns_that_are_read_share_out_the_relevance_they_have(rows, hits):
+@given(st.lists(st.tuples(st.floats(0.05, 0.8), st.floats(-9, 9)), min_size=2, max_size=20))
+def test_turns_that_are_read_share_out_the_relevance_they_have(rows):
     rows = sorted(rows, reverse=True)
     units = [make_unit(f"u{number:02}", f"text {number}") for number in range(len(rows))]
     pool = make_pool([(unit, rel) for unit, (rel, _) in zip(units, rows, strict=True)])
     ranks = {unit.text: rank for unit, (_, rank) in zip(units, rows, strict=True)}
-    found = read_together(pool, staging(units, reading_of(judging(ranks), hits=hits)))
+    found = read_together(pool, staging(units, reading_of(judging(ranks))))
     assert np.allclose(sorted(found.rel), sorted(pool.rel), atol=1e-12)
-    assert (found.rel[hits:] == pool.rel[hits:]).all()
-    values = [rel + ReadSettings().rank * rank for rel, rank in rows[:hits]]
+    assert (found.rel[HITS:] == pool.rel[HITS:]).all()
+    values = [rel + read._RANK * rank for rel, rank in rows[:HITS]]
     best = values.index(max(values))
-    assert found.rel[:hits].max() - found.rel[best] <= 1e-12
+    assert found.rel[:HITS].max() - found.rel[best] <= 1e-12
 
 
 def test_turns_are_read_in_the_order_of_time():
@@ -207,8 +208,8 @@ def test_a_memory_without_models_reads_only_when_asked():
 
 
 def test_the_reference_recipe_never_reads():
-    assert Settings.reference().read.mode == "off"
-    assert Settings().read.mode == "once"
+    assert Settings.reference().stages.read == "off"
+    assert Settings().stages.read == "once"
 
 
 def test_another_way_of_reading_is_refused(memory):

@@ -377,7 +377,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "current": {"stages.current": 0.0},
     "thread": {"stages.thread": 0.0},
     "diversity": {"stages.diversity": 0.0},
-    "read": {"read.mode": "off"},
+    "read": {"stages.read": "off"},
     "min_score": {"profile.min_score": 0.0},
     "gap": {"profile.gap": 0.0},
     "recency": {"score.beta": 0.0},

@@ -108,7 +108,7 @@ def _endpoint_embedder(settings: EmbeddingSettings, preparation: Preparation, th
 
 
 @lru_cache(maxsize=4)
-def open_reader(threads: int) -> Reader:
+def open_reader(threads: int = 1) -> Reader:
     """Return the shipped reader, which has the tokenizer of `minilm`.
 
     Raises:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from holdfast.kernels import Bools, Floats, Rows
 from holdfast.kernels.vectors import order_rows
 from holdfast.models.reader import Judgement, Turn
-from holdfast.settings import ReadSettings, StageSettings
+from holdfast.settings import StageSettings
 from holdfast.types import Adjustment, Candidate, Cut, CutRows, QueryProfile, StrategyScores, Unit
 
 C = TypeVar("C")
@@ -281,7 +281,6 @@ class ReadingInputs:
     `alpha` is the share of relevance in such a score.
     """
 
-    settings: ReadSettings
     judge: Callable[[str, Sequence[Turn]], Judgement]
     rank: Callable[[Pool], tuple[Pool, Floats]]
     alpha: float

@@ -73,7 +73,7 @@ class Engine:
         """
         engine, question = self._prepare_meaning(question, view, slots)
         try:
-            reader = open_reader(self.settings.read.threads) if question.read else None
+            reader = open_reader() if question.read else None
         except ReaderError as error:
             if question.strict:
                 raise

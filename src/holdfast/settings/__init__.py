@@ -1,8 +1,8 @@
 """Every value that may be changed: one frozen group per stage, two recipes, and where each value came from.
 
 `Settings()` is the default recipe, `Settings.reference()` carries every constant as the contract writes it.
-`Settings.load()` adds the settings file and the environment; it is the only place that reads either. A file that
-merely lies in the working folder is never read: whoever can put a file there must not choose where texts and keys go.
+`Settings.load()` adds the settings file and the environment; it is the only place that reads either. A file in the
+working folder is never read: who can put one there must not choose where texts and keys go.
 """
 
 from __future__ import annotations
@@ -194,23 +194,7 @@ class StageSettings:
     current: float = share(1.0, "what a turn takes over from an earlier one that it seems to replace", internal=True)
     diversity: float = share(0.5, "share that a unit loses when a better one says nearly the same")
     same_words: float = setting(0.9, "common words from which on two say the same", gt=0.0, le=1.0, internal=True)
-
-
-@group("read")
-class ReadSettings:
-    """Reading the first hits of a chat together with the question (C9)."""
-
-    mode: str = setting(
-        "once",
-        "`once`: a chat's first hits are read together; `off`, or no embedder: none",
-        choices=("once", "off"),
-    )
-    hits: int = setting(12, "how many of the first hits are read together", ge=2, le=24, internal=True)
-    # Long chats lose by it: only the window of a turn that shares words with the question would be read.
-    longest: float = setting(250.0, "turns with more characters on average are left alone", ge=0.0, internal=True)
-    threads: int = setting(1, "threads of one pass; the answers are the same", ge=1, internal=True)
-    rank: float = setting(0.06, "weight of how well a turn answers among those read", ge=0.0, internal=True)
-    other_time: float = setting(0.4, "what a turn of another time than asked loses", ge=0.0, internal=True)
+    read: str = setting("once", "`once`: a chat's first hits are read together, `off`: not", choices=("once", "off"))
 
 
 @group("score")
@@ -344,9 +328,7 @@ class IngestSettings:
     )
     max_metadata_bytes: int = setting(65_536, "largest metadata of one unit, as JSON bytes", ge=2)
     retry_seconds: float = setting(
-        60.0,
-        "one message that repeats its session's last turn sooner is a call tried again, and kept once; 0: never",
-        ge=0,
+        60.0, "a message that repeats its session's last turn sooner is a retry, and kept once; 0: never", ge=0
     )
     max_parts_bytes: int = setting(
         8_388_608, "largest structured content of one message (tool calls, pictures), as JSON bytes", ge=2
@@ -454,7 +436,6 @@ class Settings:
     refusal: RefusalSettings = field(default_factory=RefusalSettings)
     fusion: FusionSettings = field(default_factory=FusionSettings)
     stages: StageSettings = field(default_factory=StageSettings)
-    read: ReadSettings = field(default_factory=ReadSettings)
     score: ScoreSettings = field(default_factory=ScoreSettings)
     projection: ProjectionSettings = field(default_factory=ProjectionSettings)
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
@@ -512,8 +493,8 @@ class Settings:
             stages=StageSettings(
                 names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0, identifiers=0.0, mentions=0.0,
                 shared_names=0.0, thread=0.0, current=0.0, diversity=0.0, told_years=0.0, own_words=0.0, session=0.0,
+                read="off",
             ),
-            read=ReadSettings(mode="off"),
             score=ScoreSettings(
                 alpha=0.7, beta=0.2, gamma=0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6
             ),
