@@ -94,7 +94,9 @@ My landlord is Mr Oduya now, Mrs Ames sold to him.
 Who is my landlord?
 """.strip().split("\n\n")
 ]
-SETTINGS = Settings.load({"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0}, environ={})
+SETTINGS = Settings.load(
+    {"refusal.enabled": False, "hybrid.min_score": 0.0, "hybrid.gap": 0.0, "stages.read": "off"}, environ={}
+)
 
 
 def told(settings):

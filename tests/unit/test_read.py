@@ -11,7 +11,7 @@ from holdfast.models import embedder as shipped
 from holdfast.models import open_reader
 from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, share_room
 from holdfast.ranking import read
-from holdfast.ranking.pool import ReadingInputs, StageInputs
+from holdfast.ranking.pool import ReadingInputs, StageEffect, StageInputs
 from holdfast.ranking.read import HITS, read_together
 from holdfast.settings import StageSettings
 from holdfast.text.questions import is_request
@@ -139,6 +139,16 @@ def test_turns_are_read_in_the_order_of_time():
     found = read_together(pool, staging(units, reading_of(judge)))
     assert seen == ["b", "c", "a"]
     assert found.sorted().ids == ("c", "a", "b")
+
+
+def test_turns_in_the_time_asked_for_stay_above_the_others():
+    units = [make_unit(name, name) for name in "abcd"]
+    pool = make_pool([(unit, 0.5 - place / 10) for place, unit in enumerate(units)])
+    inside = StageEffect("time range", np.full(4, 0.2), np.array([1.0, 1.0, 0.0, 0.0]))
+    pool = pool.apply(inside)
+    ranks = dict(zip("abcd", (0.0, 3.0, 2.0, 9.0), strict=True))
+    found = read_together(pool, staging(units, reading_of(judging(ranks, other_time=0.9))))
+    assert found.sorted().ids == ("b", "a", "d", "c")
 
 
 @pytest.mark.parametrize(

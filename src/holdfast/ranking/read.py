@@ -21,8 +21,9 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     """Let the first turns share out the scores that they have among them anew, by what the reader says of them.
 
     The order read is that of score + w·rank - v·P(of another time). A turn takes the score of its new place:
-    rel' = rel + (that score - its own) / α. Nothing else moves. Requests are left alone, and so are documents,
-    summaries and long messages: the reader knows questions about what people say in a few sentences.
+    rel' = rel + (that score - its own) / α. Nothing else moves. Where the question names a time, turns in it and the
+    others share out apart, and no turn is of another time: the reader sees no dates. Requests are left alone, and so
+    are documents, summaries and long messages: it knows questions about what people say in a few sentences.
     """
     reading = staging.reading
     if reading is None or not reading.alpha or is_request(staging.query.text):
@@ -44,12 +45,15 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
 
 def _share_out(pool: Pool, rows: Rows, scores: Floats, judged: Judgement, reading: ReadingInputs) -> StageEffect:
     """Return what gives each of the rows, best first, the relevance that it needs for the score of its new place."""
-    values = scores + _RANK * judged.rank - _OTHER_TIME * judged.other_time
+    inside = next((effect.signal[rows] > 0.0 for effect in pool.effects if effect.stage == "time range"), None)
+    values = scores + _RANK * judged.rank - (_OTHER_TIME * judged.other_time if inside is None else 0.0)
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
-    for place, hit in enumerate(np.argsort(-values, kind="stable").tolist()):
-        row = rows[hit]
-        weights[row] = 1.0
-        signals[row] = max(float(pool.rel[row]) + float(scores[place] - scores[hit]) / reading.alpha, 0.0)
-        said = f"rank {judged.rank[hit]:+.2f}, of another time {judged.other_time[hit]:.2f}"
-        because[row] = f"rel for place {place + 1} of the {len(rows)} read together: {said}"
+    for alike in [np.ones(len(rows), dtype=np.bool_)] if inside is None else [inside, ~inside]:
+        places = np.flatnonzero(alike)
+        for place, hit in zip(places, places[np.argsort(-values[places], kind="stable")], strict=True):
+            row = rows[hit]
+            weights[row] = 1.0
+            signals[row] = max(float(pool.rel[row] + (scores[place] - scores[hit]) / reading.alpha), 0.0)
+            said = f"rank {judged.rank[hit]:+.2f}, of another time {judged.other_time[hit]:.2f}"
+            because[row] = f"rel for place {place + 1} of the {len(rows)} read together: {said}"
     return StageEffect("read", weights, signals, tuple(because))
