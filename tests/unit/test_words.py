@@ -2,15 +2,17 @@
 
 import tomllib
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.text.words import any_of, entries, words
 
 LANGUAGE = resources.files("holdfast.text")
 TABLES = tomllib.loads((LANGUAGE / "english.toml").read_text(encoding="utf-8"))
 OWN = ["calendar", "lexical", "temporal", "mentions", "query"]
-CODE = "".join(file.read_text(encoding="utf-8") for file in LANGUAGE.iterdir() if file.name.endswith(".py"))
+CODE = "".join(file.read_text(encoding="utf-8") for file in sorted(Path(holdfast.__file__).parent.rglob("*.py")))
 
 
 @pytest.mark.parametrize(("table", "name"), [(table, name) for table in OWN for name in TABLES[table]])
