@@ -23,7 +23,8 @@ from holdfast.settings import EmbeddingSettings
 from holdfast.store.contract import NO_LIMIT, read_once
 from holdfast.store.rows import microseconds
 from holdfast.store.sqlite.sqlite_reading import SqliteReading
-from holdfast.types import Deadline, StrategyScores, Unit, View
+from holdfast.text.questions import asks_only
+from holdfast.types import QUESTION, Deadline, StrategyScores, Unit, View
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -98,8 +99,10 @@ def known_of(units, beside=None):
         "starts": [microseconds(span.starts) for span in spans],
         "ends": [microseconds(span.ends) for span in spans],
         "said": [said.setdefault(unit.said(), len(said)) for unit in units],
+        "stating": [QUESTION if asks_only(unit) else 0 for unit in units],
     }
     known |= {name: np.array(values, dtype=np.int64) for name, values in numbers.items()}
+    known["asks"] = known["stating"] > 0
     rates = [unit.lineage.decay_rate if unit.lineage else np.nan for unit in units]
     known["decay_rate"] = np.array(rates, dtype=np.float64)
     if beside is not None:

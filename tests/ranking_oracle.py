@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from holdfast.kernels.vectors import decay
 from holdfast.ranking.stages import LEAST_MEANT, ONLY_TIME
 from holdfast.text.names import entities, folded_words, phrases, titles
+from holdfast.text.questions import asks_only
 from holdfast.types import Adjustment, Mention
 
 UNLISTED_WEIGHT = 1.0
@@ -76,7 +77,8 @@ def find(world, depth):
         if newcomers := [one for one in dict.fromkeys(mention.target for mention in mentions) if one not in known]:
             pool = join(world, pool, newcomers)
             rows = stage(fuse(world, pool, fusion), stages, fusion.full)
-        rows = diversify(world, link(world, rows, mentions, fusion.full), fusion.full)
+        rows = stage(link(world, rows, mentions, fusion.full), [lowering(world, fusion.full)], fusion.full)
+        rows = diversify(world, rows, fusion.full)
     return fusion, rows, refused
 
 
@@ -135,6 +137,8 @@ class Fusion:
         self.scales = {}
         for name, claims in results.items():
             best = next(iter(claims.values())).raw if claims else 0.0
+            if world.profile.normalise == "best":
+                best = next((claim.raw for one, claim in claims.items() if not asks(world, world.units[one])), best)
             if world.profile.normalise == "best" and claims:
                 self.scales[name] = best or 1.0
             else:
@@ -214,9 +218,9 @@ def of_session(world, rows):
     weight, rels = world.settings.stages.session, {}
     for row in rows:
         if row.unit.session is not None:
-            rels.setdefault(row.unit.session, []).append(row.rel)
+            rels.setdefault(row.unit.session, []).append(stated(world, row))
     means = {session: sum(sorted(found, reverse=True)[:3]) / 3 for session, found in rels.items()}
-    scale = max((row.rel for row in rows), default=0.0) / max(*means.values(), 1e-12, 1e-12)
+    scale = max((stated(world, row) for row in rows), default=0.0) / max(*means.values(), 1e-12, 1e-12)
     taking = {row.unit.id for row in rows if row.unit.session is not None and weight and len(means) > 1}
     because = "relevance of its session beside the best one's"
 
@@ -252,13 +256,48 @@ def smoothing(world, rows, beside):
 
     def smooth(row):
         answer = answers and row.unit.author == "assistant"
-        near = [rels[one] for one in beside.get(row.unit.id, ())[: 1 if answer else 2] if one in rels]
+        near = [
+            rels[one]
+            for one in beside.get(row.unit.id, ())[: 1 if answer else 2]
+            if one in rels and lends(world, world.units[one], row.unit)
+        ]
         if not near:
             return None
         taken = settings.smoothing / (1.0 + (len(row.unit.text) / settings.smoothing_length) ** 2)
         return Adjustment("neighbours", settings.smoothing - taken if answer else taken, max(near))
 
     return smooth
+
+
+def asks(world, unit):
+    """Return whether a unit answers nothing."""
+    minded = world.profile.rank_by == "score" and world.settings.stages.questions
+    return bool(minded) and "did I ask" not in world.query.text and asks_only(unit)
+
+
+def stated(world, row):
+    return 0.0 if asks(world, row.unit) else row.rel
+
+
+def lends(world, unit, taker):
+    own = (unit.author, unit.speaker) == (taker.author, taker.speaker)
+    answers = taker.author == "assistant" and world.query.perspective != "assistant"
+    return not (asks(world, unit) and (own or answers))
+
+
+def least(world, full):
+    return max(world.profile.min_score / full, world.profile.gap, world.settings.projection.min_similarity)
+
+
+def lowering(world, full):
+    floor = least(world, full)
+
+    def lower(row):
+        if not asks(world, row.unit) or row.rel <= floor:
+            return None
+        return Adjustment("only asks", world.settings.stages.questions, floor, "it only asks")
+
+    return lower
 
 
 def speaks(unit, query):
@@ -282,19 +321,19 @@ def identified(row, weight):
 # --------------------------------------------------------------------------------------------------- links
 
 
-def choose_parents(rows, most):
+def choose_parents(world, rows, most):
     """Return the best, at most two of one title, and of the first three times as many rows as are wanted."""
     found = []
     for row in rows[: 3 * most]:
         alike = [unit for unit in found if unit.topic == row.unit.topic != ""]
-        if row.rel > 0.0 and len(alike) < 2:
+        if row.rel > 0.0 and len(alike) < 2 and not asks(world, row.unit):
             found.append(row.unit)
     return found[:most]
 
 
 def find_mentions(world, rows):
     settings, asked = world.settings.stages, folded_words(world.query.text)
-    parents = choose_parents(rows, settings.link_parents)
+    parents = choose_parents(world, rows, settings.link_parents)
     found = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
         for unit in parents if weight else ():
@@ -348,7 +387,8 @@ def diversify(world, rows, full):
             found.append(row)
         else:
             because = f"{first.id} says the same"
-            found.append(adjust(row, Adjustment("diversity", settings.diversity, 0.0, because), full))
+            left = min(row.rel, least(world, full)) if asks(world, row.unit) else 0.0
+            found.append(adjust(row, Adjustment("diversity", settings.diversity, left, because), full))
     lowered = best_first((*found, *rows[len(found) :]))
     most, because = world.profile.max_results, f"{rows[0].unit.id} says the same" if rows else ""
     twins = (row for row, new in zip(rows, found, strict=False) if new is not row and because in reasons(new))

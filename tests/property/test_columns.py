@@ -23,6 +23,7 @@ TERMS = ("boat", "1999", "e0308")
 TEXTS = [
     "the red boat leaks", "the red boat leaks!", "the red boat leaks 5", "We met at the Lower Mill", "ok",
     "the Lower Mill and Kestrel Quay", "Kestrel Quay is far", "a long tale " * 30,
+    "where is the red boat?", "Who met us at the Lower Mill?",
 ]  # fmt: skip
 TOPICS = ["", "", "Lower Mill", "Kestrel Quay (inn)"]
 PRIMARY = ("lexical", "dense", "colour")
@@ -48,7 +49,7 @@ def worlds(draw):
         gap=draw(st.sampled_from([0.0, 0.3])),
     )  # fmt: skip
     settings = dataclasses.replace(
-        Settings(), stages=draw(st.sampled_from([StageSettings(), RARE, QUIET]) | st.builds(wild, *[shares] * 6)),
+        Settings(), stages=draw(st.sampled_from([StageSettings(), RARE, QUIET]) | st.builds(wild, *[shares] * 7)),
         refusal=RefusalSettings(enabled=draw(st.booleans())),
     )  # fmt: skip
     scores = {name: {one: draw(claims(name)) for one in units} for name in (*PRIMARY, "echo")}
@@ -57,15 +58,17 @@ def worlds(draw):
     )
 
 
-def wild(smoothing, perspective, time_range, mentions, shared_names, diversity):
+def wild(smoothing, perspective, time_range, mentions, shared_names, diversity, questions):
     return StageSettings(
         smoothing=smoothing, perspective=perspective, time_range=time_range, mentions=mentions,
-        shared_names=shared_names, diversity=diversity, link_parents=2,
+        shared_names=shared_names, diversity=diversity, questions=questions, link_parents=2,
     )  # fmt: skip
 
 
 RARE = StageSettings(rare_names=1, link_parents=1, same_words=0.5)
-QUIET = StageSettings(smoothing=0.0, perspective=0.0, mentions=0.0, shared_names=0.0, diversity=0.0, identifiers=0.0)
+QUIET = StageSettings(
+    smoothing=0.0, perspective=0.0, mentions=0.0, shared_names=0.0, questions=0.0, diversity=0.0, identifiers=0.0
+)
 
 
 @st.composite
@@ -96,7 +99,7 @@ def claims(name):
 
 queries = st.builds(
     QueryProfile,
-    text=st.sampled_from(["what about the boat?", "who was at the Lower Mill?"]),
+    text=st.sampled_from(["what about the boat?", "who was at the Lower Mill?", "what did I ask about the boat?"]),
     terms=st.just(TERMS),
     participants=st.sampled_from([(), ("ana",)]),
     perspective=st.sampled_from([None, "user", "assistant", "ana"]),

@@ -10,7 +10,8 @@ import pytest
 from holdfast.errors import InputError, SettingsError
 from holdfast.lifecycle.gate import judge
 from holdfast.settings import GateSettings, Settings
-from holdfast.text.signals import LANGUAGES, estimate_tokens, has_content, only_asks, read_statement, signals
+from holdfast.text.questions import LANGUAGES, only_asks
+from holdfast.text.signals import estimate_tokens, has_content, read_statement, signals
 from holdfast.types import Gate
 from reference import vectors
 

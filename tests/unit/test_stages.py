@@ -30,7 +30,7 @@ EAGER = Settings.load(
 ).without_timeouts()
 STAGES_OFF = StageSettings(
     names_leave=False, perspective=0.0, own_words=0.0, smoothing=0.0, time_range=0.0, told_years=0.0, mentions=0.0,
-    shared_names=0.0, diversity=0.0,
+    shared_names=0.0, questions=0.0, diversity=0.0,
 )  # fmt: skip
 
 
@@ -333,6 +333,7 @@ def test_every_stage_is_named_in_the_explanation_and_recomposes():
             "neighbours",
             "perspective",
             "time range",
+            "only asks",
         }
         for hit in found:
             assert hit.contributions.compose().hex() == hit.score.hex()
@@ -373,13 +374,18 @@ def test_in_the_reference_recipe_relevance_is_the_cosine():
 
 @pytest.mark.parametrize(
     ("stage", "off"),
-    [("neighbours", {"smoothing": 0.0}), ("perspective", {"perspective": 0.0}), ("time range", {"time_range": 0.0})],
+    [
+        ("neighbours", {"smoothing": 0.0}),
+        ("perspective", {"perspective": 0.0}),
+        ("time range", {"time_range": 0.0}),
+        ("only asks", {"questions": 0.0}),
+    ],
 )
 def test_each_stage_can_be_switched_off_alone(stage, off):
     with told(dataclasses.replace(EAGER, stages=StageSettings(**off))) as memory:
         found = memory.search(QUESTION, user="ana")
         stages = {change.stage for one in found.trace.candidates for change in one.adjustments}
-        assert stages == {"neighbours", "perspective", "time range"} - {stage}
+        assert stages == {"neighbours", "perspective", "time range", "only asks"} - {stage}
 
 
 # -------------------------------------------------------------------------------------------- names leave

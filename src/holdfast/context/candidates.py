@@ -15,7 +15,7 @@ from holdfast.kernels import vectors
 from holdfast.messages.content import match_visible
 from holdfast.ranking.pool import Pool
 from holdfast.ranking.score import choose_summaries
-from holdfast.ranking.stages import PREFERENCES
+from holdfast.ranking.stages import PREFERENCES, lower_questions
 from holdfast.retrieval.collect import Retrieval, score_units, stage_inputs
 from holdfast.retrieval.question import Engine, Question
 from holdfast.store.contract import (
@@ -107,14 +107,16 @@ def load_candidates(
     units = reading.units(pool.ids)
     known = reading.columns(pool.ids, ("access_count", "most_accessed", "anchor_density"))
     covered = _cover_slots(engine, query, slots, units, reading)
+    # A question names the events that it asks for, and tells of none.
+    tells = ~pool.columns["asks"]
     held = [] if plain else _matched(pool, query)
     prospects = [
         ContextCandidate(
             _counted(units[unit_id], int(known["access_count"][row])),
             float(pool.rel[row]),
             frozenset(plain_words(units[unit_id].text)) if plain else held[row],
-            float(known["anchor_density"][row]),
-            covered.get(unit_id, ()),
+            float(known["anchor_density"][row] * tells[row]),
+            covered.get(unit_id, ()) if tells[row] else (),
         )
         for row, unit_id in enumerate(pool.ids)
     ]
@@ -242,10 +244,10 @@ def _richest_in_anchors(
             near += [unit_id for unit_id, cosine in pairs if cosine >= settings.recovery_similarity]
     if not near:
         return None
-    pool = score_units(question, query, reading, found, [*dict.fromkeys(near)]).merge_copies()
+    pool = score_units(engine, question, query, reading, found, [*dict.fromkeys(near)]).merge_copies()
     pool = pool.keep(np.array([by is None for by in pool.columns["covered_by"]], dtype=np.bool_))
     staging = stage_inputs(engine, question, query, reading, found)
-    for prefer in PREFERENCES if question.is_staged else ():
+    for prefer in (*PREFERENCES, lower_questions) if question.is_staged else ():
         pool = prefer(pool, staging)
     return shown.without(pool, reading).sorted()
 

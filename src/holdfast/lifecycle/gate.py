@@ -13,7 +13,8 @@ from holdfast.errors import InputError, quote_value
 from holdfast.kernels.vectors import Matrix, halve, row_cosines, tier
 from holdfast.settings import GateSettings
 from holdfast.store.contract import SimilarityQuery, Store
-from holdfast.text.signals import Signals, has_content, only_asks, signals
+from holdfast.text.questions import only_asks
+from holdfast.text.signals import Signals, has_content, signals
 from holdfast.types import Gate, Unit, View
 
 # C17: how many earlier turns and durable units are looked at; further ones would dilute the mean.

@@ -60,13 +60,15 @@ def prefer_current(pool: Pool, staging: StageInputs) -> Pool:
     if not settings.current or query.stance != "now" or not len(pool) or _asks_for_past(pool, query):
         return pool
     pool = pool.sorted()
+    telling = np.flatnonzero(~pool.columns["asks"])
+    ids = [pool.ids[row] for row in telling.tolist()]
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
     replaced: dict[str, str] = {}
-    for newer, (older, signal, sure) in _find_replaced(pool, staging).items():
-        weights[newer], signals[newer] = settings.current, signal
-        because[newer] = f"rel of {pool.ids[older]}, which it seems to replace"
+    for newer, (older, signal, sure) in _find_replaced(pool.take(telling), staging).items():
+        weights[telling[newer]], signals[telling[newer]] = settings.current, signal
+        because[telling[newer]] = f"rel of {ids[older]}, which it seems to replace"
         if sure:
-            replaced.setdefault(pool.ids[older], pool.ids[newer])
+            replaced.setdefault(ids[older], ids[newer])
     moved = pool.apply(StageEffect("current", weights, signals, tuple(because)))
     return dataclasses.replace(moved, replaced=replaced)
 

@@ -90,9 +90,10 @@ class Pool:
     """Candidates of one question.
 
     `scores` has the columns of each strategy, and `scored` the rows of which it said anything at all; `columns` is
-    what the store knows of each unit (`ColumnName`). `first` is the fused score before any stage. `merged` are the
-    ids of copies that were folded into a row, best first, and `folded` what each of them scored. `replaced` has the
-    turns that a later one seems to take the place of, each with that one.
+    what the store knows of each unit (`ColumnName`), and `asks`: whether it only asks, and so answers nothing.
+    `first` is the fused score before any stage. `merged` are the ids of copies that were folded into a row, best
+    first, and `folded` what each of them scored. `replaced` has the turns that a later one seems to take the place
+    of, each with that one.
     """
 
     ids: tuple[str, ...]
@@ -290,8 +291,9 @@ class ReadingInputs:
 class StageInputs:
     """What the stages of one question work with.
 
-    `most` is how many hits the profile gives. `units` reads whole units, `find_names` says where names lead, and
-    `join` gives a pool of further units with their fused scores. Without `reading` nothing is read together.
+    `most` is how many hits the profile gives, `least` a relevance that passes every cut. `units` reads whole units,
+    `find_names` says where names lead, and `join` gives a pool of further units with their fused scores. Without
+    `reading` nothing is read together.
     """
 
     query: QueryProfile
@@ -300,6 +302,7 @@ class StageInputs:
     units: Callable[[Sequence[str]], Mapping[str, Unit]]
     find_names: Callable[[Sequence[str], int, bool], Mapping[str, tuple[str, ...]]]
     join: Callable[[Sequence[str]], Pool]
+    least: float = 0.0
     reading: ReadingInputs | None = None
 
 

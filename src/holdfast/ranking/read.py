@@ -23,13 +23,14 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     The order read is that of score + w·rank - v·P(of another time). A turn takes the score of its new place:
     rel' = rel + (that score - its own) / α. Nothing else moves. Where the question names a time, turns in it and the
     others share out apart, and no turn is of another time: the reader sees no dates. Requests are left alone, and so
-    are documents, summaries and long messages: it knows questions about what people say in a few sentences.
+    are documents, summaries and long messages: it knows questions about what people say in a few sentences. What only
+    asks keeps its place, as it answers nothing.
     """
     reading = staging.reading
     if reading is None or not reading.alpha or is_request(staging.query.text):
         return pool
     hits, scores = reading.rank(pool)
-    told = (hits.columns["kind"] == "turn") & (hits.columns["author"] != "document")
+    told = (hits.columns["kind"] == "turn") & (hits.columns["author"] != "document") & ~hits.columns["asks"]
     places = np.flatnonzero(told)[:HITS]
     if len(places) < 2 or hits.columns["length"][places].mean() > _LONGEST:
         return pool

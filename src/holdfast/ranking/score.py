@@ -12,7 +12,7 @@ Also how sure a hit is, when a question is refused (C4), and whether a summary o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -183,10 +183,16 @@ class Fusion:
     full_marks: float
 
     @classmethod
-    def of(cls, results: Sequence[RetrievalResult], profile: ProfileSettings, settings: FusionSettings) -> Fusion:
-        """Read it off the results: C6's weights and bonus, or the profile's own convex mix without a bonus."""
+    def of(
+        cls, results: Sequence[RetrievalResult], profile: ProfileSettings, settings: FusionSettings,
+        asking: Collection[str] = (),
+    ) -> Fusion:  # fmt: skip
+        """Read it off the results: C6's weights and bonus, or the profile's own convex mix without a bonus.
+
+        Units that are `asking` hold the words of the question, and are no measure of how well it is answered.
+        """
         weights, bonus = (profile.mix, 0.0) if profile.mix else (settings.weights, settings.agreement_bonus)
-        scales = {result.strategy_id: _scale(result, profile) for result in results}
+        scales = {result.strategy_id: _scale(result, profile, asking) for result in results}
         total = 0.0
         for strategy_id in profile.strategies:
             total = total + weights.get(strategy_id, _UNLISTED_WEIGHT)
@@ -197,10 +203,11 @@ class Fusion:
         return self.weights.get(strategy_id, _UNLISTED_WEIGHT)
 
 
-def _scale(result: RetrievalResult, profile: ProfileSettings) -> float:
+def _scale(result: RetrievalResult, profile: ProfileSettings, asking: Collection[str]) -> float:
     if profile.normalise == "own" or not result.claims.ids:
         return result.scale
-    return float(result.claims.raw[0]) or 1.0
+    best = next((row for row, unit_id in enumerate(result.claims.ids) if unit_id not in asking), 0)
+    return float(result.claims.raw[best]) or 1.0
 
 
 def fuse(

@@ -11,12 +11,11 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import MINYEAR, UTC, datetime, timedelta
-from itertools import repeat
 from typing import TypeVar
 
 import numpy as np
 
-from holdfast.kernels import Bools
+from holdfast.kernels import Bools, Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.current import prefer_current
 from holdfast.ranking.pool import Pool, Stage, StageEffect, StageInputs, UnitCache
@@ -56,21 +55,32 @@ def smooth_neighbours(pool: Pool, staging: StageInputs) -> Pool:
     """Let a short turn take over from the better of the turns before and after it.
 
     An answer of five words says little by itself; the question it answers says what it is about. The longer a turn,
-    the less it needs that: it takes over weight / (1 + (characters / length)²). Where the assistant's words are asked
+    the less it needs that: it takes over weight / (1 + (characters / length)²). What only asks lends to its answer by
+    somebody else; "let me check" of an assistant is none. Where the assistant's words are asked
     for, each of its turns takes over the rest of the weight from what it answers: the longer, the more of an answer.
     """
     weight, length = staging.settings.smoothing, staging.settings.smoothing_length
     if not weight or "before" not in pool.columns:
         return pool
-    rels = dict(zip(pool.ids, pool.rel.tolist(), strict=True))
     beside = (pool.columns[side].tolist() for side in ("before", "after"))
-    before, after = (np.fromiter(map(rels.get, side, repeat(-1.0)), np.float64, len(pool)) for side in beside)
+    before, after = (_lent(pool, side, staging) for side in beside)
     shares = np.array([weight / (1.0 + (chars / length) ** 2) for chars in pool.columns["length"].tolist()])
     signal = np.maximum(before, after)
     if staging.query.perspective == "assistant":
         answers = pool.columns["author"] == "assistant"
         signal, shares = np.where(answers, before, signal), np.where(answers, weight - shares, shares)
     return pool.apply(StageEffect("neighbours", np.where(signal >= 0.0, shares, 0.0), np.maximum(signal, 0.0)))
+
+
+def _lent(pool: Pool, beside: Sequence[str | None], staging: StageInputs) -> Floats:
+    """Return the relevance of the turn beside each row; -1 where there is none, or it lends nothing."""
+    row_of = {unit_id: row for row, unit_id in enumerate(pool.ids)}
+    rows = np.array([-1 if one is None else row_of.get(one, -1) for one in beside], dtype=np.intp)
+    author, speaker = pool.columns["author"], pool.columns["speaker"]
+    own = (author == author[rows]) & (speaker == speaker[rows])
+    unasked = (author == "assistant") & (staging.query.perspective != "assistant")
+    unanswered = pool.columns["asks"][rows] & (own | unasked)
+    return np.where((rows >= 0) & ~unanswered, pool.rel[rows], -1.0)
 
 
 def share_session(pool: Pool, staging: StageInputs) -> Pool:
@@ -86,11 +96,12 @@ def share_session(pool: Pool, staging: StageInputs) -> Pool:
     if len(turns) < 2:
         return pool
     weights, signal = np.zeros(len(pool)), np.zeros(len(pool))
+    stated = np.where(pool.columns["asks"], 0.0, pool.rel)
     for rows in turns.values():
-        best = sorted(pool.rel[rows].tolist(), reverse=True)[:_BEST_TURNS]
+        best = sorted(stated[rows].tolist(), reverse=True)[:_BEST_TURNS]
         weights[rows], signal[rows] = weight, sum(best) / _BEST_TURNS
     because = "relevance of its session beside the best one's"
-    return pool.apply(StageEffect("session", weights, signal * (pool.rel.max() / max(signal.max(), _TINY)), because))
+    return pool.apply(StageEffect("session", weights, signal * (stated.max() / max(signal.max(), _TINY)), because))
 
 
 def prefer_perspective(pool: Pool, staging: StageInputs) -> Pool:
@@ -263,7 +274,8 @@ def choose_parents(pool: Pool, staging: StageInputs) -> list[Unit]:
     if not most or (not settings.mentions and not settings.shared_names):
         return []
     rows = order_rows(pool.fused, pool.ids)[: most * _ROWS_FOR_PARENT].tolist()
-    ids = [pool.ids[row] for row in rows if pool.rel[row] > 0.0]
+    asks = pool.columns["asks"]
+    ids = [pool.ids[row] for row in rows if pool.rel[row] > 0.0 and not asks[row]]
     found: list[Unit] = []
     titled: Counter[str] = Counter()
     for start in range(0, len(ids), most):
@@ -352,7 +364,8 @@ def prefer_latest_session(pool: Pool, staging: StageInputs) -> Pool:
         return pool
     code_of = [codes.setdefault(session, len(codes)) for session in sessions]
     sums, counts, ends = [0.0] * len(codes), [0] * len(codes), [-np.inf] * len(codes)
-    for rel, code, end in sorted(zip(pool.rel.tolist(), code_of, pool.columns["ends"].tolist(), strict=True))[::-1]:
+    stated = np.where(pool.columns["asks"], 0.0, pool.rel)
+    for rel, code, end in sorted(zip(stated.tolist(), code_of, pool.columns["ends"].tolist(), strict=True))[::-1]:
         ends[code] = max(ends[code], end)
         if counts[code] < _BEST_TURNS:
             counts[code] += 1
@@ -370,21 +383,37 @@ def prefer_latest_session(pool: Pool, staging: StageInputs) -> Pool:
     return pool.apply(effect)
 
 
+# ------------------------------------------------------------------------------------------------- questions
+
+ONLY_ASKS = "only asks"
+
+
+def lower_questions(pool: Pool, staging: StageInputs) -> Pool:
+    """Let what only asks stand below what states something: a question is not an answer (C19).
+
+    rel' = (1 - w)·rel + w·least, where `least` passes every cut: nothing is hidden, and questions keep their order.
+    """
+    weights = np.where(pool.columns["asks"] & (pool.rel > staging.least), staging.settings.questions, 0.0)
+    return pool.apply(StageEffect(ONLY_ASKS, weights, np.full(len(pool), staging.least), "it only asks"))
+
+
 # ------------------------------------------------------------------------------------------------- diversity
 
 
 def diversify(pool: Pool, staging: StageInputs) -> Pool:
     """Let near-duplicates step back: a unit that says what a better one says leaves its place to another.
 
-    rel' = (1 - w)·rel for it. Two units say the same when nearly all of their words are the same and no number
-    differs: a changed number or date is news, however alike the rest is. So is it when another one says it. As soon
-    as `most` units say something of their own the list is full, and nobody looks further down. The best hit may be
-    the wrong one of two that are alike, so the first that says what it says steps back to the end of the list only.
+    rel' = (1 - w)·rel for it, and for a question no less than passes the cuts. Two units say the same when nearly all
+    of their words are the same and no number differs: a changed number or date is news, however alike the rest is. So
+    is it when another one says it. As soon as `most` units say something of their own the list is full, and nobody
+    looks further down. The best hit may be the wrong one of two that are alike, so the first that says what it says
+    steps back to the end of the list only.
     """
     settings, order = staging.settings, order_rows(pool.fused, pool.ids).tolist()
     if not settings.diversity:
         return pool.sorted()
-    weights, signals, because, own = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool), 0
+    weights, because, own = np.zeros(len(pool)), ["signal"] * len(pool), 0
+    signals = np.where(pool.columns["asks"], np.minimum(pool.rel, staging.least), 0.0)
     twin: int | None = None
     said: dict[tuple[str, str], list[tuple[str, frozenset[str]]]] = {}
     authors, speakers = pool.columns["author"], pool.columns["speaker"]
@@ -428,7 +457,7 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
 
 STAGES: tuple[Stage, ...] = (
     smooth_neighbours, share_session, *PREFERENCES, raise_openings, link_mentions,
-    prefer_latest_session, prefer_current, diversify, read_together,
+    prefer_latest_session, prefer_current, lower_questions, diversify, read_together,
 )  # fmt: skip
 
 

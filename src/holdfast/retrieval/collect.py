@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,13 @@ from holdfast.ranking.score import Fusion, fuse
 from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.store.contract import ColumnName, Reading, TimeQuery
-from holdfast.types import QueryProfile, RetrievalResult, StrategyScores
+from holdfast.text.questions import asks_what_was_asked
+from holdfast.types import QUESTION, QueryProfile, RetrievalResult, StrategyScores
 
 # What ranking needs to know of a unit besides its scores.
 _KNOWN: tuple[ColumnName, ...] = (
     "author", "speaker", "session", "scope", "kind", "event_time", "starts", "ends", "decay_rate", "covered_by",
-    "length", "said",
+    "length", "said", "stating",
 )  # fmt: skip
 _NEIGHBOURS: tuple[ColumnName, ...] = ("before", "after")
 
@@ -45,7 +46,6 @@ class Retrieval:
 def collect(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Retrieval:
     """Let the profile's strategies look `depth` deep, and every part of a mix score the whole pool."""
     results = search_strategies(engine, question, query, reading, depth)
-    fusion = Fusion.of(results, question.profile, engine.settings.fusion)
     ids = tuple(dict.fromkeys(unit_id for result in results for unit_id in result.claims.ids))
     beside: Mapping[str, NDArray[Any]] = {}
     if question.is_staged:
@@ -54,7 +54,16 @@ def collect(engine: Engine, question: Question, query: QueryProfile, reading: Re
     primary = question.strategies if whole else ()
     claims, claimed = _align(results, ids, {one.id: partial(one.score, query, reading) for one in primary})
     known = {**reading.columns(ids, _KNOWN), **beside}
+    known["asks"] = _find_asking(engine, question, query, known["stating"])
+    asking = {*compress(ids, known["asks"].tolist())}
+    fusion = Fusion.of(results, question.profile, engine.settings.fusion, asking)
     return Retrieval(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies(), depth)
+
+
+def _find_asking(engine: Engine, question: Question, query: QueryProfile, stating: NDArray[Any]) -> Bools:
+    """Return which units answer nothing, as they only ask; none where the question is about what was asked."""
+    minded = question.is_staged and engine.settings.stages.questions > 0.0 and not asks_what_was_asked(query.text)
+    return (stating & QUESTION) * minded > 0
 
 
 def search_strategies(
@@ -122,7 +131,7 @@ def _align(
 
 
 def score_units(
-    question: Question, query: QueryProfile, reading: Reading, found: Retrieval, ids: Sequence[str]
+    engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Retrieval, ids: Sequence[str]
 ) -> Pool:
     """Return a pool of further units with their fused scores: nobody found them, every primary strategy scores them.
 
@@ -136,6 +145,7 @@ def score_units(
         claims[name] = scored or StrategyScores.of(rows, relative=known.relative, terms=known.matched.shape[1])
         claimed[name] = np.full(len(rows), scored is not None)
     columns = dict(reading.columns(rows, _KNOWN))
+    columns["asks"] = _find_asking(engine, question, query, columns["stating"])
     columns |= {name: np.full(len(rows), None, dtype=object) for name in _NEIGHBOURS if name in found.pool.columns}
     return fuse(rows, claims, claimed, columns, found.fusion)
 
@@ -144,8 +154,10 @@ def stage_inputs(
     engine: Engine, question: Question, query: QueryProfile, reading: Reading, found: Retrieval
 ) -> StageInputs:
     """Return what the stages work with: what is asked, and where to look up more."""
+    profile, settings = question.profile, engine.settings
+    least = max(profile.min_score / found.fusion.full_marks, profile.gap, settings.projection.min_similarity)
     return StageInputs(
-        query, engine.settings.stages, question.profile.max_results, reading.units,
+        query, settings.stages, profile.max_results, reading.units,
         lambda keys, most, mentioned: reading.find_names(keys, most, mentioned=mentioned),
-        lambda ids: score_units(question, query, reading, found, ids),
+        lambda ids: score_units(engine, question, query, reading, found, ids), least,
     )  # fmt: skip

@@ -192,6 +192,7 @@ class StageSettings:
     link_parents: int = setting(5, "how many of the best units others are linked to", ge=0, internal=True)
     thread: float = share(0.3, "share of: the unit's session is the latest of what is gone on with", internal=True)
     current: float = share(1.0, "what a turn takes over from an earlier one that it seems to replace", internal=True)
+    questions: float = share(0.95, "share that a turn which only asks loses of what it has above the cuts (C19)")
     diversity: float = share(0.5, "share that a unit loses when a better one says nearly the same")
     same_words: float = setting(0.9, "common words from which on two say the same", gt=0.0, le=1.0, internal=True)
     read: str = setting("once", "`once`: a chat's first hits are read together, `off`: not", choices=("once", "off"))
@@ -235,9 +236,7 @@ class ProjectionSettings:
     # The sources' own: 99.8 % of gold turns have this relevance; .28, derived for 99 %, loses 1.8 % of held-out ones.
     min_similarity: float = cosine(0.2, "θ1: pass 1 drops what is less similar to the question", internal=True)
     # Provisional: with no floor a relevant unit one week old scores almost nothing; to be tuned and validated.
-    floor: float = share(
-        0.85, "ω0: least weight of a unit, however old, unread and plain (provisional, not yet tuned)"
-    )
+    floor: float = share(0.85, "ω0: least weight of a unit, however old, unread and plain (not yet tuned)")
     share_recency: float = setting(0.5, "α_r: share of recency in the weight above the floor", internal=True)
     share_frequency: float = setting(0.2, "α_f: share of how often earlier contexts held the unit", internal=True)
     share_authority: float = setting(0.3, "α_a: share of authority, 1 for core documents", internal=True)
@@ -492,8 +491,8 @@ class Settings:
             refusal=RefusalSettings(enabled=False),
             stages=StageSettings(
                 names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0, identifiers=0.0, mentions=0.0,
-                shared_names=0.0, thread=0.0, current=0.0, diversity=0.0, told_years=0.0, own_words=0.0, session=0.0,
-                read="off",
+                shared_names=0.0, thread=0.0, current=0.0, questions=0.0, diversity=0.0, told_years=0.0,
+                own_words=0.0, session=0.0, read="off",
             ),
             score=ScoreSettings(
                 alpha=0.7, beta=0.2, gamma=0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6

@@ -44,12 +44,13 @@ Analyse = Callable[[Unit], Analysis]
 Order = Literal["newest", "oldest"]
 # What is known of a unit without reading it. Times are whole microseconds since 1970; a summary spans from the first
 # of its sources to the last, and its `decay_rate` is a number (NaN for any other unit). `said` is equal for copies of
-# the same words; `length` counts characters. `before` and `after` are the visible turns around a turn in its session,
-# `hidden` says why the view hides a unit (None when it does not). `most_accessed` is the owner's highest access
-# count, the same in every row.
+# the same words; `length` counts characters, `stating` has the bits of `Analysis`. `before` and `after` are the
+# visible turns around a turn in its session, `hidden` says why the view hides a unit (None when it does not).
+# `most_accessed` is the owner's highest access count, the same in every row.
 ColumnName = Literal[
     "author", "speaker", "session", "scope", "kind", "event_time", "starts", "ends", "decay_rate", "covered_by",
-    "length", "said", "anchor_density", "document", "access_count", "most_accessed", "before", "after", "hidden",
+    "length", "said", "stating", "anchor_density", "document", "access_count", "most_accessed", "before", "after",
+    "hidden",
 ]  # fmt: skip
 Columns = Mapping[str, NDArray[Any]]
 ListedKind = Literal["user", "session", "document", "agent"]

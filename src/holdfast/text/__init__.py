@@ -7,9 +7,10 @@ from holdfast.text.changes import read_assertions_of
 from holdfast.text.facts import stated_facts
 from holdfast.text.instructions import instructions_of
 from holdfast.text.names import aliases_of, entities, initials, titles
+from holdfast.text.questions import asks_only
 from holdfast.text.temporal import anchor_density
 from holdfast.text.terms import TOKENIZERS
-from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, Analysis, Unit
+from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, QUESTION, Analysis, Unit
 
 
 def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
@@ -25,5 +26,6 @@ def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
         stating=(
             FACTS if facts or any(one.told or one.marker or one.planned for one in read_assertions_of(unit)) else 0
         )
-        | (INSTRUCTIONS if instructions_of(unit) else 0),
+        | (INSTRUCTIONS if instructions_of(unit) else 0)
+        | (QUESTION if asks_only(unit) else 0),
     )

@@ -19,7 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from holdfast.settings import GateSettings
-from holdfast.text.sentences import Splitter, parts_in
+from holdfast.text.questions import COURTESIES, LANGUAGES
+from holdfast.text.sentences import parts_in
 from holdfast.text.terms import STOP_WORDS
 from holdfast.text.terms import words as words_of
 from holdfast.text.words import any_of, entries, regex, words
@@ -116,7 +117,6 @@ _RELATIVE = regex(rf"\b(?:my|our) {any_of('statements', 'relatives')} (\w+)", re
 # One of these stands in every text in which either of the two finds something.
 _NAMING = ("mr", "ms", "dr", "prof", "my ", "our ")
 
-LANGUAGES = words("statements", "languages")
 _UNSPACED = words("statements", "unspaced")
 _Patterns = tuple[re.Pattern[str], re.Pattern[str]]
 
@@ -135,19 +135,8 @@ def _says(patterns: _Patterns, lowered: str) -> bool:
     return not lowered.isascii() and unspaced.search(lowered) is not None
 
 
-def _listed(part: str) -> frozenset[str]:
-    return frozenset(word for name in LANGUAGES for word in entries("statements", name).get(part, "").split())
-
-
 _PREFERENCE, _IDENTITY, _RESOLVE = _patterns("preference"), _patterns("identity"), _patterns("resolve")
-_OPENERS = _listed("question").union(words("questions", "openers"))
-COURTESIES = _listed("courtesy")
 _RESOLVE_WEIGHT = 0.3
-
-# Every full stop ends a sentence here: a question that tells something first is none, and one in doubt is kept.
-_ASIDES = Splitter(regex("[.!?;…。！？؟；]++"))
-_ASKED = tuple("?？؟")
-_WORD = regex(r"[\w'-]+")
 
 
 def read_statement(text: str, *, wide: bool = False) -> tuple[float, bool]:
@@ -172,29 +161,6 @@ def read_statement(text: str, *, wide: bool = False) -> tuple[float, bool]:
         )
     )
     return min(total, 1.0), named or preferring or identifying or resolved
-
-
-def only_asks(text: str) -> bool:
-    """Return whether every sentence is a question; a courtesy before it does not count."""
-    if not any(mark in text for mark in _ASKED):
-        return False
-    lowered = _fold(text).lower()
-    sentences = (lowered[start:end] for start, end in _ASIDES.spans(lowered))
-    asked = [sentence for sentence in sentences if not _is_courtesy(sentence)]
-    return bool(asked) and all(map(_is_question, asked))
-
-
-def _is_courtesy(sentence: str) -> bool:
-    return all(word in COURTESIES for word in _WORD.findall(sentence))
-
-
-def _is_question(sentence: str) -> bool:
-    if not sentence.endswith(_ASKED):
-        return False
-    told = (word for word in _WORD.findall(sentence) if word not in COURTESIES)
-    opener = next(told, "")
-    # "I keep bees, what should I plant?" tells before it asks. Chinese and Japanese ask at the end of a sentence.
-    return sentence.startswith("¿") or not opener.isascii() or opener in _OPENERS
 
 
 def _fold(text: str) -> str:

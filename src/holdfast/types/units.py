@@ -372,8 +372,8 @@ class AuthoredText:
     headings: tuple[tuple[int, str], ...] = ()
 
 
-# What a unit states that can be listed, as bits.
-FACTS, INSTRUCTIONS = 1, 2
+# What a unit states that can be listed, and that it states nothing, as bits.
+FACTS, INSTRUCTIONS, QUESTION = 1, 2, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +388,7 @@ class Analysis:
     titles: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()  # what it states (C8), with symbols at both ends
-    stating: int = 0  # `FACTS`, `INSTRUCTIONS`, both or nothing
+    stating: int = 0  # `FACTS` and `INSTRUCTIONS`, or `QUESTION`, or nothing that is known
 
 
 @dataclass(frozen=True, slots=True)

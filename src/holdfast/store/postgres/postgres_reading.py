@@ -410,6 +410,7 @@ _READ_BY: dict[str, _Read] = {
 _READ_APART = frozenset(_READ_BY)
 _NUMBERS: dict[str, type] = {
     "event_time": np.int64, "starts": np.int64, "ends": np.int64, "length": np.int64, "said": np.int64,
+    "stating": np.int64,
     "anchor_density": np.float64, "decay_rate": np.float64,
 }  # fmt: skip
 

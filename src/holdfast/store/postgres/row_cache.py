@@ -42,6 +42,7 @@ class CachedRow(NamedTuple):
     decay_rate: float | None
     length: int
     said: int
+    stating: int
     anchor_density: float
     lengths: Sequence[int]
 
@@ -72,6 +73,7 @@ class CachedRow(NamedTuple):
             decay_rate=None if lineage is None else lineage.decay_rate,
             length=len(unit.text),
             said=author_code(unit),
+            stating=analysis.stating,
             anchor_density=float(np.float32(analysis.anchor_density)),
             lengths=[len(terms) for terms in analysis.terms],
         )
@@ -93,6 +95,7 @@ class MissingRow(NamedTuple):
     decay_rate: None = None
     length: int = 0
     said: int = 0
+    stating: int = 0
     anchor_density: float = 0.0
 
 

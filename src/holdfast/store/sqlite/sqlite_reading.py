@@ -484,7 +484,7 @@ _CODED: dict[str, NDArray[Any] | None] = {
     "session": None,
 }
 _NUMBERS: dict[str, type] = {
-    "event_time": np.int64, "length": np.int64, "said": np.int64, "anchor_density": np.float64,
+    "event_time": np.int64, "length": np.int64, "said": np.int64, "stating": np.int64, "anchor_density": np.float64,
 }  # fmt: skip
 _Derive = Callable[[SqliteReading, Sequence[str], Groups], Columns]
 _DERIVED: dict[str, _Derive] = {

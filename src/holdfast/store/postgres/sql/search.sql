@@ -26,7 +26,7 @@ GROUP BY name;
 -- Not a statement: what a reading knows of a unit (`CachedRow`), from `units` and `entries`. The last column packs how often
 -- a field holds one of the terms: the term's place · 16 + the field in the upper half of a number.
 units.id, units.key, units."user", units.version, units.session, units.scope, units.kind, units.covered_by,
-    author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, anchor_density, lengths,
+    author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, stating, anchor_density, lengths,
     CASE WHEN terms && %(terms)s::text[] THEN ARRAY(
         SELECT ((array_position(%(terms)s::text[], held.term)::bigint - 1) * 16 + held.field << 32) | held.tf
         FROM unnest(terms, fields, tfs) AS held (term, field, tf) WHERE held.term = ANY(%(terms)s::text[])
@@ -35,8 +35,8 @@ units.id, units.key, units."user", units.version, units.session, units.scope, un
 -- name: entry
 -- Not a statement: the row of `entries` of a row of `units`.
 CROSS JOIN LATERAL (
-    SELECT author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, anchor_density, lengths, terms,
-        fields, tfs FROM entries
+    SELECT author, speaker, role, event_us, starts_us, ends_us, decay_rate, length, said, stating, anchor_density, lengths,
+        terms, fields, tfs FROM entries
     WHERE entries.tenant = %(tenant)s AND entries.unit_key = units.key LIMIT 1
 ) AS entry;
 
