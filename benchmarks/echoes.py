@@ -109,18 +109,18 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path, default=Path(".vectors"))
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    settings = Settings.load(
-        {name: float(value) for name, value in (one.split("=", 1) for one in args.settings)}, environ={}
-    )
+    given = dict(one.split("=", 1) for one in args.settings)
+    numbers = {name: float(value) for name, value in given.items() if value[:1].isdigit()}
+    settings = Settings.load({**given, **numbers}, environ={})
     real = build_embedder(settings.embedding)
-    given = read_paraphrases(args.paraphrases)
+    paraphrases = read_paraphrases(args.paraphrases)
     report = {}
     for data in load_sets(args.data, args.only).sets:
         figures: dict[str, Figures] = {"without": defaultdict(list), "with": defaultdict(list)}
         for haystack in data.haystacks:
             echoes = {one.id: Echo(one.text) for one in haystack.questions}
-            if given:
-                echoes = {one: echo for (person, one), echo in given.items() if person == haystack.id}
+            if paraphrases:
+                echoes = {one: echo for (person, one), echo in paraphrases.items() if person == haystack.id}
             with CachedEmbedder.open(
                 real, args.vectors / f"{data.name.replace('/', '-')}-{haystack.id}.npz"
             ) as embedder:

@@ -280,7 +280,7 @@ def asks_only(unit: Unit) -> bool:
 @memoize_short
 def asks_what_was_asked(text: str) -> bool:
     """Return whether a question is about questions: "what did I ask you about the car?"."""
-    return _ABOUT_ASKING.search(text.lower()) is not None
+    return _ABOUT_ASKING.search(text[:_MOST_CHARACTERS].lower()) is not None
 
 
 @memoize_short
