@@ -160,6 +160,7 @@ PLAIN_NAMES = {
     "identifiers": "exact names",
     "opening": "opens with the name",
     "mentions": "named by a better hit",
+    "only asks": "it only asks",
     "diversity": "repeats a better hit",
     "read": "read together",
     "summary": "is a summary",

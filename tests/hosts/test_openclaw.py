@@ -219,7 +219,7 @@ def test_a_fact_crosses_sessions_and_an_outage_costs_nothing(host):
 
     search = f"USE_TOOL:memory_search {json.dumps({'query': told[1]})}"
     answer, sent = say("The model searches by itself", "b", search)
-    assert told[0] in answer
+    assert answer.index(f"user: {told[0]}") < answer.index(f"user: {told[1]}")  # the answer, then who asked before
     assert any(told[0] in text_of(one["content"]) for one in sent if one["role"] == "tool")
 
     host.server.kill()

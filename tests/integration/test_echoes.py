@@ -132,15 +132,14 @@ def test_a_question_that_was_asked_later_is_no_news():
         assert [fact.value for fact in memory.facts(user="u")] == ["Aarhus"]
 
 
-def test_what_a_host_is_told_has_the_answer_before_the_echo(echoing):
-    owner = echoing.settings.store.user
-    with remembered(echoes=False) as memory:
-        host.commit(memory, [{"role": "user", "content": TOLD[0]}], key="t0", session="first")
-        said = [{"role": "user", "content": ASKED[0][1]}, {"role": "assistant", "content": REPLY}]
-        host.commit(memory, said, key="t1", session="second")
-        assert {unit.user for unit in memory.list(user=owner, limit=None)} == {owner}
-        text = host.recall(memory, query=ASKED[0][0]).text
-        assert text.index(TOLD[0]) < text.index(ASKED[0][1])
+def test_what_a_host_is_told_has_the_answer_before_the_echo():
+    boat, asked = "My boat is called Petrel.", "What is the name of my boat?"
+    with Memory.open(":memory:", settings=Settings().without_timeouts()) as memory:
+        for number, text in enumerate((boat, asked)):
+            said = [{"role": "user", "content": text}, {"role": "assistant", "content": f"You said: {text}"}]
+            host.commit(memory, said, key=f"t{number}", session="a")
+        found = host.recall(memory, query=asked).text
+    assert found.index(f"user: {boat}") < found.index(asked)
 
 
 def test_the_reference_recipe_ranks_questions_as_it_did():

@@ -376,6 +376,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "shared_names": {"stages.shared_names": 0.0},
     "current": {"stages.current": 0.0},
     "thread": {"stages.thread": 0.0},
+    "questions": {"stages.questions": 0.0},
     "diversity": {"stages.diversity": 0.0},
     "read": {"stages.read": "off"},
     "min_score": {"profile.min_score": 0.0},

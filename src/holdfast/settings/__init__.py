@@ -192,7 +192,7 @@ class StageSettings:
     link_parents: int = setting(5, "how many of the best units others are linked to", ge=0, internal=True)
     thread: float = share(0.3, "share of: the unit's session is the latest of what is gone on with", internal=True)
     current: float = share(1.0, "what a turn takes over from an earlier one that it seems to replace", internal=True)
-    questions: float = share(0.95, "share that a turn which only asks loses of what it has above the cuts (C19)")
+    questions: float = share(0.95, "what a turn that only asks loses of its rel above the cuts", internal=True)
     diversity: float = share(0.5, "share that a unit loses when a better one says nearly the same")
     same_words: float = setting(0.9, "common words from which on two say the same", gt=0.0, le=1.0, internal=True)
     read: str = setting("once", "`once`: a chat's first hits are read together, `off`: not", choices=("once", "off"))
