@@ -176,15 +176,18 @@ def list_facts(
     subject, relation = check_name("subject", subject, optional=True), check_name("relation", relation, optional=True)
     aliases = aliases_of(settings.analysis.aliases)
     every = dataclasses.replace(view, current_only=False, hide_covered=False)
+    kinds = FACTS | INSTRUCTIONS if settings.assembly.standing_share else FACTS
     with store.reading(every) as reading, store.reading(dataclasses.replace(every, current_only=True)) as present:
-        units = units_stating(reading, FACTS | INSTRUCTIONS)
-        current = frozenset(present.propose(StatementQuery(FACTS | INSTRUCTIONS), NO_LIMIT, NO_DEADLINE).ids)
+        units = units_stating(reading, kinds)
+        current = frozenset(present.propose(StatementQuery(kinds), NO_LIMIT, NO_DEADLINE).ids)
         ids = [unit.id for unit in units if unit.author == "document"]
         names = dict(zip(ids, reading.columns(ids, ("document",))["document"].tolist(), strict=True)) if ids else {}
         successors = reading.units([*{unit.superseded_by for unit in units if unit.superseded_by}])
     ledger = StatementLedger(aliases, frozenset(settings.symbolic.functional), successors)
     for unit in units:
         ledger.enter(unit, names.get(unit.id) or "")
+        if kinds & INSTRUCTIONS:
+            ledger.instruct(unit)
     entries = (entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown)
     known = (entry.known(current, successors) for entry in entries)
     wanted = aliases.symbol(subject) if subject is not None else None

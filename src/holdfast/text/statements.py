@@ -86,7 +86,6 @@ class StatementLedger:
         self._end(replaced, unit)
         for statement, confidence in _statements(unit, said, replaced):
             self._add(_LedgerEntry(statement, [unit], confidence, document), replaced)
-        self.instruct(unit)
 
     def instruct(self, unit: Unit) -> None:
         """Enter what a user tells the assistant, in their own words; what it takes back ends first."""
