@@ -182,7 +182,7 @@ class _Sentence:
         """Pass over what comes before the instruction."""
         while match := self._match("lead"):
             self.at = match.end()
-            self.lasts |= match["lasts"] is not None
+            self.lasts |= match["lasts"] is not None or _PATTERNS["from_now"].search(match[0]) is not None
             self.never |= match[0].startswith("never")
 
     def _match(self, name: str) -> re.Match[str] | None:
@@ -228,13 +228,12 @@ class _Sentence:
         if self.asked:
             return None
         wish = self._match("wish") or (self._match("complaint") if self.lasts or self.alone else None)
-        hoped = self._match("hoped")
-        if hoped and not (self.lasts or self._is_marked(hoped.end(), "ever")):
-            hoped = None
-        limited = self._match("limited")
-        if limited and not (self.lasts or self._is_marked(limited.end())):
-            limited = None
-        return wish or hoped or limited
+        hoped, limited = self._match("hoped"), self._match("limited")
+        if hoped and (self.lasts or self._is_marked(hoped.end(), "ever")):
+            return hoped
+        if limited and (self.lasts or self._is_marked(limited.end())):
+            return limited
+        return wish or (self._match("kindly") if _PATTERNS["from_now"].search(self.said) else None)
 
     def _is_marked(self, behind: int, by: str = "marked") -> bool:
         """Return whether the sentence says that it is for more than once, not in a clause of its own."""
