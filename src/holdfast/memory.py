@@ -318,9 +318,10 @@ class Memory:
     def facts(
         self, *, subject: str | None = None, relation: str | None = None, **view: Unpack[ViewOptions]
     ) -> FactTable:
-        """Return what is known now, since when, from where, and what it replaced.
+        """Return the statements that rules recognised, with their dates, and what replaced what.
 
-        The user's own statements, shared ones, and those of documents; `current_only=False` adds what held before.
+        The user's own, shared ones, and those of documents; `current_only=False` adds what was replaced or ended.
+        One is marked as earlier where a later turn states something else of the same subject and relation.
         """
         return list_facts(self._store, self._view(**view), self._settings, subject, relation)
 

@@ -29,12 +29,12 @@ from holdfast.text.changes import (
     speaks_of_change,
 )
 from holdfast.text.facts import speaker_of
-from holdfast.text.names import aliases_of, symbol
+from holdfast.text.names import Aliases, aliases_of, symbol
 from holdfast.text.sentences import PROSE
-from holdfast.text.statements import StatementLedger
+from holdfast.text.statements import LedgerEntry, StatementLedger
 from holdfast.text.terms import TOKENIZERS, terms
 from holdfast.text.words import words
-from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, FactTable, Unit, View
+from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, FactTable, KnownFact, Unit, View
 
 # When something was said, as `Unit.moment` has it.
 TurnOrderKey = tuple[datetime, int, str]
@@ -172,7 +172,7 @@ def _stating(reading: Reading, said: Sequence[Assertion]) -> list[str]:
 def list_facts(
     store: Store, view: View, settings: Settings, subject: str | None = None, relation: str | None = None
 ) -> FactTable:
-    """Return what is known now, or as of the view's moment; without `current_only`, what was known before too."""
+    """Return the statements that hold as far as is known; without `current_only`, those that ended too."""
     subject, relation = check_name("subject", subject, optional=True), check_name("relation", relation, optional=True)
     aliases = aliases_of(settings.analysis.aliases)
     every = dataclasses.replace(view, current_only=False, hide_covered=False)
@@ -188,9 +188,26 @@ def list_facts(
         ledger.enter(unit, names.get(unit.id) or "")
         if kinds & INSTRUCTIONS:
             ledger.instruct(unit)
-    entries = (entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown)
-    known = (entry.known(current, successors) for entry in entries)
+    entries = [entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown]
+    known = _mark_earlier(entries, [entry.known(current, successors) for entry in entries], aliases)
     wanted = aliases.symbol(subject) if subject is not None else None
     kept = [one for one in sorted(known, key=lambda one: one.line) if one.current or not view.current_only]
     kept = [one for one in kept if relation in (None, one.relation) and wanted in (None, aliases.symbol(one.subject))]
     return FactTable(sorted(kept, key=lambda one: (one.document, one.subject.casefold(), one.relation, one.since)))
+
+
+def _mark_earlier(entries: Sequence[LedgerEntry], known: Sequence[KnownFact], aliases: Aliases) -> list[KnownFact]:
+    """Mark what was said before a later turn that states something else of the same subject and relation."""
+
+    def about(fact: KnownFact) -> tuple[str, str] | None:
+        told = fact.current and not fact.document and fact.relation != "instruction"
+        return (aliases.symbol(fact.subject), fact.relation) if told else None
+
+    last = [entry.units[-1] for entry in entries]
+    latest = {about(fact): unit for unit, fact in sorted(zip(last, known, strict=True), key=lambda pair: pair[0].moment)}
+    return [
+        dataclasses.replace(fact, later_in=later.id, later_at=later.event_time)
+        if about(fact) and (later := latest[about(fact)]).moment > unit.moment
+        else fact
+        for unit, fact in zip(last, known, strict=True)
+    ]
