@@ -1,4 +1,4 @@
-"""Changed facts (C19): which turn replaces which, and the facts that hold now.
+"""What is decided about turns (C19): which turn replaces which, what was stated, and how a decision is overruled.
 
 A turn that plainly replaces an earlier one marks it as superseded, and says why. Careful by design: the same speaker,
 the same slot, words of change (or a relation declared to have one value), and an earlier turn that says nothing else.
@@ -8,17 +8,28 @@ Nothing is deleted, and `reinstate` undoes it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from holdfast.context.candidates import units_stating
 from holdfast.messages.checks import check_name
 from holdfast.settings import Settings
-from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, DenseQuery, LexicalQuery, Reading, StatementQuery, Store
+from holdfast.store.contract import (
+    NO_DEADLINE,
+    NO_LIMIT,
+    DenseQuery,
+    LexicalQuery,
+    Reading,
+    Reinstatement,
+    StatementQuery,
+    Store,
+    Supersession,
+)
 from holdfast.text.changes import (
     Assertion,
     StatementChange,
@@ -29,12 +40,23 @@ from holdfast.text.changes import (
     speaks_of_change,
 )
 from holdfast.text.facts import speaker_of
+from holdfast.text.instructions import instructions_of
 from holdfast.text.names import Aliases, aliases_of, symbol
 from holdfast.text.sentences import PROSE
 from holdfast.text.statements import LedgerEntry, StatementLedger
 from holdfast.text.terms import TOKENIZERS, terms
 from holdfast.text.words import words
-from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, FactTable, KnownFact, Unit, View
+from holdfast.types import (
+    FACTS,
+    FIELDS,
+    INSTRUCTIONS,
+    Decision,
+    DecisionKind,
+    FactTable,
+    KnownFact,
+    Unit,
+    View,
+)
 
 # When something was said, as `Unit.moment` has it.
 TurnOrderKey = tuple[datetime, int, str]
@@ -115,7 +137,7 @@ def _newest_known(store: Store, view: View, together: frozenset[str]) -> TurnOrd
 
 def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozenset[str]) -> StatementChange | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
-    if old.pinned or is_quoting(new.text) or len(PROSE.spans(old.text)) != 1:
+    if old.pinned or "superseded" in old.overruled or is_quoting(new.text) or len(PROSE.spans(old.text)) != 1:
         return None
     before = read_assertions_of(old)
     made = find_changes(said, before, functional)
@@ -204,10 +226,81 @@ def _mark_earlier(entries: Sequence[LedgerEntry], known: Sequence[KnownFact], al
         return (aliases.symbol(fact.subject), fact.relation) if told else None
 
     last = [entry.units[-1] for entry in entries]
-    latest = {about(fact): unit for unit, fact in sorted(zip(last, known, strict=True), key=lambda pair: pair[0].moment)}
+    latest = {
+        about(fact): unit for unit, fact in sorted(zip(last, known, strict=True), key=lambda pair: pair[0].moment)
+    }
     return [
         dataclasses.replace(fact, later_in=later.id, later_at=later.event_time)
-        if about(fact) and (later := latest[about(fact)]).moment > unit.moment
+        if about(fact) and (later := latest[about(fact)]).moment > unit.moment and "earlier" not in unit.overruled
         else fact
         for unit, fact in zip(last, known, strict=True)
     ]
+
+
+# --------------------------------------------------------------------------------- what was decided, and its reversal
+
+
+def find_successor(store: Store, unit: Unit, settings: Settings) -> Superseded | None:
+    """Return the turn that plainly replaces another one, whether or not that was overruled."""
+    kept, others = _look_around(store, unit, store.space() or "", settings)
+    old, functional = kept.evolve(overruled=()), frozenset(settings.symbolic.functional)
+    plans = [plan for plan in read_assertions_of(old) if plan.planned]
+    for new in others:
+        said = fulfil_plans(read_assertions_of(new), plans)
+        if new.moment > old.moment and (change := _change(new, said, old, functional)) is not None:
+            return Superseded(old, new, change)
+    return None
+
+
+def _why_superseded(store: Store, _: View, unit: Unit, settings: Settings) -> str:
+    if unit.superseded_by is not None:
+        return unit.superseded_why if unit.kind != "summary" else ""
+    found = find_successor(store, unit, settings) if "superseded" in unit.overruled else None
+    return found.why if found else ""
+
+
+def _why_standing(_store: Store, _: View, unit: Unit, settings: Settings) -> str:
+    told = instructions_of(unit.evolve(overruled=())) if settings.assembly.standing_share else ()
+    return " ".join(f"{'takes back: ' if one.revokes else ''}{one.text}" for one in told)
+
+
+def _why_earlier(store: Store, view: View, unit: Unit, settings: Settings) -> str:
+    table = list_facts(store, view, settings)
+    return " ".join(f"{one.line}" for one in table if one.later_in and unit.id in one.sources)
+
+
+_DECIDED: dict[DecisionKind, Callable[[Store, View, Unit, Settings], str]] = {
+    "superseded": _why_superseded, "standing": _why_standing, "earlier": _why_earlier,
+}  # fmt: skip
+
+
+def list_decisions(store: Store, view: View, unit: Unit, settings: Settings) -> tuple[Decision, ...]:
+    """Return what was decided about a unit automatically, and what of it its owner overruled."""
+    found = ((kind, why(store, view, unit, settings)) for kind, why in _DECIDED.items())
+    return tuple(Decision(kind, why, kind in unit.overruled) for kind, why in found if why or kind in unit.overruled)
+
+
+Revise = Callable[[Mapping[str, Any]], Unit]
+
+
+def reinstate(store: Store, view: View, unit: Unit, settings: Settings, revise: Revise) -> None:
+    """Let a superseded unit count again, for good where that was decided automatically."""
+    if _why_superseded(store, view, unit, settings):
+        overrule(store, view, unit, settings, "superseded", revise, undo=False)
+    else:
+        store.apply([Reinstatement(view, unit.id, view.now)])
+
+
+def overrule(
+    store: Store, view: View, unit: Unit, settings: Settings, kind: DecisionKind, revise: Revise, *, undo: bool
+) -> None:  # fmt: skip
+    """Keep with a unit that a decision about it does not hold, or that it holds again, and let that take effect."""
+    if undo == (kind in unit.overruled):
+        told = {*unit.overruled} ^ {kind}
+        revise({"overruled": tuple(one for one in _DECIDED if one in told)})
+    if kind != "superseded":
+        return
+    if not undo and unit.superseded_why:
+        store.apply([Reinstatement(view, unit.id, view.now)])
+    elif undo and unit.superseded_by is None and (found := find_successor(store, unit, settings)):
+        store.apply([Supersession(view, unit.id, found.new.id, view.now, found.why)])

@@ -323,7 +323,7 @@ class Tools:
         include_past: Annotated[bool, Field(description="Also what was replaced or ended.")] = False,
         offset: Offset = 0, max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
-        """List statements that rules recognised, as facts: subject, relation, value, when it was said, what it replaced.
+        """List statements that rules recognised: subject, relation, value, since when, and what it replaced.
 
         Call it for an overview of a person or thing. They are read out of the user's own statements and of documents,
         and may be out of date: rules miss most changes. "earlier: see" names the day of a later statement of the

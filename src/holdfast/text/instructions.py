@@ -96,8 +96,9 @@ class Instruction:
 
 
 def instructions_of(unit: Unit) -> tuple[Instruction, ...]:
-    """Return what a user's own turn tells the assistant; any other unit tells it nothing."""
-    return read_instructions(unit.text) if unit.kind == "turn" and unit.author == "user" else ()
+    """Return what a user's own turn tells the assistant; any other unit, or one taken back, tells it nothing."""
+    own = unit.kind == "turn" and unit.author == "user" and "standing" not in unit.overruled
+    return read_instructions(unit.text) if own else ()
 
 
 @memoize_short
