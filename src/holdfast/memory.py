@@ -154,9 +154,8 @@ class Memory:
         )  # fmt: skip
         due = self._settings.compaction.session_tokens
         for name in {owned.session, *sessions_in(content)} - {None} if due else ():
-            owner["session"] = name
-            seen, kit = self._view(**owner), self._compactor
-            compaction.compact_when_due(self._store, self._counter, seen, due, kit, self._protected)
+            seen = dataclasses.replace(self._view(**owner), session=name)
+            compaction.compact_when_due(self._store, self._counter, seen, due, self._compactor, self._protected)
         return written
 
     @expand_keywords

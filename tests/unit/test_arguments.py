@@ -21,7 +21,7 @@ def test_every_keyword_is_spelled_out(name):
     assert all(one.kind is not one.VAR_KEYWORD for one in inspect.signature(VERBS[name]).parameters.values())
 
 
-@pytest.mark.parametrize("name", ["get", "widen", "history", "expand", "reinstate"])
+@pytest.mark.parametrize("name", ["get", "widen", "history", "expand", "reinstate", "decisions"])
 def test_a_verb_for_one_unit_names_its_owner(name):
     assert keywords(VERBS[name]) == OWNER
 
