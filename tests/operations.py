@@ -62,8 +62,8 @@ The {thing} of {who} lies in {town}. It depends on the {second}.
 BEGINNING = ("long_talk", "talk", "talk", "ingest", "note")
 # How often each verb is called, beside the others.
 WRITING = {
-    "say": 10, "talk": 5, "note": 6, "again": 2, "update": 5, "change": 3, "supersede": 3, "reinstate": 2, "overrule": 2,
-    "forget": 3, "forget_some": 1, "forget_all": 0.3, "ingest": 3, "compact": 2, "reembed": 0.5,
+    "say": 10, "talk": 5, "note": 6, "again": 2, "update": 5, "change": 3, "supersede": 3, "reinstate": 2,
+    "overrule": 2, "forget": 3, "forget_some": 1, "forget_all": 0.3, "ingest": 3, "compact": 2, "reembed": 0.5,
 }  # fmt: skip
 ASKING = {
     "search": 14, "assemble": 5, "why": 5, "facts": 2, "list": 4, "get": 2, "history": 2, "lists": 2, "stats": 1,

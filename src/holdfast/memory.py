@@ -376,7 +376,8 @@ class Memory:
         Raises:
             EmbedderError: there is no embedder, or it cannot be used.
         """
-        return compaction.compact_sessions(self._compactor(), self._view(**owner), self._protected, progress)
+        view = self._view(**owner)
+        return compaction.compact_sessions(self._compactor(), view, self._protected, progress)
 
     @expand_keywords
     def expand(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
@@ -415,8 +416,7 @@ class Memory:
     @expand_keywords
     def decisions(self, id: str, **owner: Unpack[OwnerOptions]) -> tuple[Decision, ...]:
         """Return what was decided about a unit automatically, why, and whether it was overruled."""
-        view = self._view(**owner)
-        return changed.list_decisions(self._store, view, self._unit(view, id), self._settings)
+        return changed.list_decisions(self._store, view := self._view(**owner), self._unit(view, id), self._settings)
 
     @expand_keywords
     def overrule(
