@@ -200,7 +200,7 @@ class _Sentence:
             topic = _topic(about := self.said[revoked.end() :])
             known = topic or (revoked["all"] and len(about) <= 1)
             return Instruction(self.text, topic, revokes=True) if known else None
-        found = self._wished() or self._command() or self._foreign()
+        found = self._wished() or self._command() or self._foreign() or self._shaped()
         if found is None or _PATTERNS["idiom"].search(self.said):
             return None
         return self._told(found)
@@ -213,7 +213,7 @@ class _Sentence:
             self.start = self.at = clause.end()
             self.lasts = self.never = self.alone = False
             self._skip()
-            if found := self._wished() or self._command() or self._foreign():
+            if found := self._wished() or self._command() or self._foreign() or self._shaped():
                 return self._told(found)
         return None
 
@@ -235,6 +235,18 @@ class _Sentence:
         if limited and (self.lasts or self._is_marked(limited.end())):
             return limited
         return wish or (self._match("kindly") if _PATTERNS["from_now"].search(self.said) else None)
+
+    def _shaped(self) -> re.Match[str] | None:
+        """Return a command or wish in any words, where the sentence says that it lasts and that it is about us."""
+        if self.asked or _PATTERNS["shaped_once"].search(self.said):
+            return None
+        wished, shaped = self._match("hoped_you"), self._match("shaped")
+        found = wished or (shaped if _PATTERNS["shaped_to"].search(self.said, self.start) else None)
+        if found is None or self.lasts:
+            return found
+        marked = _PATTERNS["shaped_for"].search(self.said)
+        inner = marked and _PATTERNS["shaped_clause"].search(self.said, found.end(), max(found.end(), marked.start()))
+        return found if marked and not inner else None
 
     def _is_marked(self, behind: int, by: str = "marked") -> bool:
         """Return whether the sentence says that it is for more than once, not in a clause of its own."""
