@@ -158,7 +158,7 @@ def _is_handed_over(said: str) -> bool:
     """Return whether a sentence gives the assistant a text to work on, for this once."""
     at = 0
     while match := _PATTERNS["lead"].match(said, at):
-        if match["lasts"]:
+        if match["lasts"] or match["about"]:
             return _PATTERNS["received"].search(said) is not None
         at = match.end()
     if put := _PATTERNS["put"].match(said, at):
@@ -183,7 +183,7 @@ class _Sentence:
         """Pass over what comes before the instruction."""
         while match := self._match("lead"):
             self.at = match.end()
-            self.lasts |= match["lasts"] is not None or _PATTERNS["from_now"].search(match[0]) is not None
+            self.lasts |= bool(match["lasts"] or match["about"]) or _PATTERNS["from_now"].search(match[0]) is not None
             self.never |= match[0].startswith("never")
 
     def _match(self, name: str) -> re.Match[str] | None:
