@@ -39,7 +39,7 @@ from holdfast.text.changes import (
     read_assertions_of,
     speaks_of_change,
 )
-from holdfast.text.facts import speaker_of
+from holdfast.text.facts import facts_of, speaker_of
 from holdfast.text.instructions import instructions_of
 from holdfast.text.names import Aliases, aliases_of, symbol
 from holdfast.text.sentences import PROSE
@@ -265,7 +265,8 @@ def _why_standing(_store: Store, _: View, unit: Unit, settings: Settings) -> str
 
 
 def _why_earlier(store: Store, view: View, unit: Unit, settings: Settings) -> str:
-    table = list_facts(store, view, settings)
+    # The whole table is read for it, so that only what states something is looked for.
+    table = list_facts(store, view, settings) if facts_of(unit) or read_assertions_of(unit) else ()
     return " ".join(f"{one.line}" for one in table if one.later_in and unit.id in one.sources)
 
 

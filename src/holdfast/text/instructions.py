@@ -1,8 +1,9 @@
 """Standing instructions: what a user tells the assistant to do from now on, and what is taken back again.
 
-Precision before recall: what becomes one is shown with every question. A sentence has to address the assistant (a
-command, "can you", "I prefer that you") and to say that it lasts (always, from now on, when I ask). Habits ("I always
-…"), reports, general wisdom and quoted or pasted text become none.
+Precision before recall: what becomes one is shown with every question, outside of what is marked as untrusted. First
+all that is not the author's own is taken away: what is quoted, pasted, or handed over to be read. Then a sentence has
+to address the assistant (a command, "can you", "I prefer that you"), to say that it lasts (always, from now on, when
+I ask), and to be about the user or the answers. Habits ("I always …"), reports and general wisdom become none.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _PASTED = regex(r"```|~~~|^\s*>|^\s*[-=_*]{3,}", re.MULTILINE)
 _QUOTED = regex(r"[\"“«„][^\"“”«»„]*[\"”“»]|(?<!\w)['‘‚][^'’]*['’](?!\w)")
 # Behind a blank line so many sentences are no afterthought.
 _BLANK, _PARAGRAPH = regex(r"\n[^\S\n]*\n"), 3
+# Where another clause of a sentence begins.
 _CLAUSE = regex(
     r"(?:[,;—–-] |\bso |\b(?:and|but) (?=please|don't|never|always|from now on|stop))(?:(?:so|and|but|also|then) )*"
 )
@@ -200,7 +202,7 @@ class _Sentence:
             topic = _topic(about := self.said[revoked.end() :])
             known = topic or (revoked["all"] and len(about) <= 1)
             return Instruction(self.text, topic, revokes=True) if known else None
-        found = self._wished() or self._command() or self._foreign() or self._shaped()
+        found = self._found()
         if found is None or _PATTERNS["idiom"].search(self.said):
             return None
         return self._told(found)
@@ -213,7 +215,7 @@ class _Sentence:
             self.start = self.at = clause.end()
             self.lasts = self.never = self.alone = False
             self._skip()
-            if found := self._wished() or self._command() or self._foreign() or self._shaped():
+            if found := self._found():
                 return self._told(found)
         return None
 
@@ -224,10 +226,15 @@ class _Sentence:
             return None
         return self._told(found)
 
+    def _found(self) -> re.Match[str] | None:
+        """Return what asks for something to last; a question only asks for it by "can you"."""
+        if self.asked:
+            return self._command()
+        foreign = self._match("foreign_named") or self._match("foreign")
+        return self._wished() or self._command() or foreign or self._shaped()
+
     def _wished(self) -> re.Match[str] | None:
         """Return what the user wishes of the answers."""
-        if self.asked:
-            return None
         wish = self._match("wish") or (self._match("complaint") if self.lasts or self.alone else None)
         hoped, limited = self._match("hoped"), self._match("limited")
         if hoped and (self.lasts or self._is_marked(hoped.end(), "ever")):
@@ -238,7 +245,7 @@ class _Sentence:
 
     def _shaped(self) -> re.Match[str] | None:
         """Return a command or wish in any words, where the sentence says that it lasts and that it is about us."""
-        if self.asked or _PATTERNS["shaped_once"].search(self.said):
+        if _PATTERNS["shaped_once"].search(self.said):
             return None
         wished, shaped = self._match("hoped_you"), self._match("shaped")
         found = wished or (shaped if _PATTERNS["shaped_to"].search(self.said, self.start) else None)
@@ -252,12 +259,6 @@ class _Sentence:
         """Return whether the sentence says that it is for more than once, not in a clause of its own."""
         marked = _PATTERNS[by].search(self.said)
         return marked is not None and not _PATTERNS["clause"].search(self.said, behind, max(behind, marked.start()))
-
-    def _foreign(self) -> re.Match[str] | None:
-        """Return an instruction in German or French."""
-        if self.asked:
-            return None
-        return self._match("foreign_named") or self._match("foreign")
 
     def _told(self, found: re.Match[str]) -> Instruction:
         forbids = self.never or bool(_PATTERNS["negated"].search(found[0]))
