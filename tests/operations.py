@@ -14,6 +14,7 @@ import numpy as np
 from builders import NOW
 from histories import ODD
 from holdfast import HoldfastError
+from holdfast.types import DECISIONS
 
 USERS, AGENTS, SESSIONS = ("ana", "ana", "ana", "ben", "eve"), ("cook", "clerk"), 3
 PEOPLE = ("Mara", "Tomas", "Ines", "Oskar")
@@ -62,7 +63,7 @@ BEGINNING = ("long_talk", "talk", "talk", "ingest", "note")
 # How often each verb is called, beside the others.
 WRITING = {
     "say": 10, "talk": 5, "note": 6, "again": 2, "update": 5, "change": 3, "supersede": 3, "reinstate": 2,
-    "forget": 3, "forget_some": 1, "forget_all": 0.3, "ingest": 3, "compact": 2, "reembed": 0.5,
+    "overrule": 2, "forget": 3, "forget_some": 1, "forget_all": 0.3, "ingest": 3, "compact": 2, "reembed": 0.5,
 }  # fmt: skip
 ASKING = {
     "search": 14, "assemble": 5, "why": 5, "facts": 2, "list": 4, "get": 2, "history": 2, "lists": 2, "stats": 1,
@@ -204,6 +205,14 @@ class History:
         unit_id, owner = self._unit(memory)
         gone = [unit.id for unit in memory.list(**owner, limit=None, current_only=False) if unit.superseded_by]
         return "reinstate", (self.chance.choice(gone) if gone else unit_id,), owner
+
+    def _overrule(self, memory):
+        unit_id, owner = self._unit(memory)
+        return (
+            "overrule",
+            (unit_id,),
+            owner | {"decision": self.chance.choice(DECISIONS)} | self._maybe(0.4, undo=True),
+        )
 
     def _forget(self, memory):
         unit_id, owner = self._unit(memory)

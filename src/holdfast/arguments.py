@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from holdfast.context.plan import ContextRequest, check_budget, check_whole, share_of
 from holdfast.documents.core import IngestContext, load_rules
-from holdfast.errors import InputError, quote_value
+from holdfast.errors import InputError, NotFoundError, quote_value
 from holdfast.ingest import Redact, WriteOptions
 from holdfast.messages.checks import (
     check_flag,
@@ -32,9 +32,10 @@ from holdfast.messages.content import QuestionInput, question_of, visible_messag
 from holdfast.messages.redaction import redact_json
 from holdfast.retrieval.question import Question, build_strategies, find_profile
 from holdfast.settings import AssemblySettings, IngestSettings, Settings
+from holdfast.store.contract import Store, read_once
 from holdfast.store.filters import parse_filter
 from holdfast.text.tokens import TokenCounter
-from holdfast.types import AUTHORS, SCOPES, View
+from holdfast.types import AUTHORS, SCOPES, Unit, View
 
 Filters = Mapping[str, Any]
 # Whether the first hits are read together; None: as the settings say.
@@ -249,6 +250,21 @@ def _field_checks(settings: IngestSettings, view: View) -> dict[str, Callable[[A
         "speaker": partial(check_name, "speaker"),
         "supersedes": partial(check_targets, "supersedes"),
     }
+
+
+def find_unit(store: Store, view: View, unit_id: str) -> Unit:
+    """Return one unit.
+
+    Raises:
+        NotFoundError: the owner has no such unit.
+    """
+    name = check_name("id", unit_id) or ""
+    unit = read_once(store, view, lambda reading: reading.units([name])).get(name)
+    if unit is None:
+        raise NotFoundError(
+            f"there is no unit {quote_value(unit_id)} for user {quote_value(view.user)}; check id and owner"
+        )
+    return unit
 
 
 # ---------------------------------------------------------------------------------------- question and context

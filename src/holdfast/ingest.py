@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any
 
-from holdfast.errors import NotFoundError, StoreError
+from holdfast.errors import InputError, NotFoundError, StoreError, quote_value
 from holdfast.lifecycle.embedding import EmbeddingPlan, embed_all
 from holdfast.lifecycle.supersede import find_superseded
 from holdfast.messages.checks import choose_scope
@@ -56,6 +56,8 @@ def remember(
     indexing: EmbeddingPlan,
 ) -> list[WriteResult]:
     """Keep every word of `content`; report what was done with each message."""
+    if owned.id is not None and not isinstance(content, str | Unit | Mapping):
+        raise InputError(f"id = {quote_value(owned.id)} cannot name every message of a list; give each its own id")
     said = read_content(content, settings.ingest, owned.zone)
     said = redact_messages(said, owned.redact)
     drafts = _drafts(said, owned.redacted(), analyse)

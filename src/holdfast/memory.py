@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,14 +17,14 @@ from holdfast.documents import core as authored
 from holdfast.documents import knowledge
 from holdfast.documents.core import load_rules, make_document
 from holdfast.documents.folder import EXCLUDED, INCLUDED, Folder
-from holdfast.errors import EmbedderError, HoldfastError, InputError, NotFoundError, quote_value
+from holdfast.errors import EmbedderError
 from holdfast.ingest import Redact
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle import embedding
+from holdfast.lifecycle import supersede as changed
 from holdfast.lifecycle.compact import find_protected
 from holdfast.lifecycle.embedding import StoreEmbedder
-from holdfast.lifecycle.forget import ForgetRequest, select
-from holdfast.lifecycle.supersede import list_facts
+from holdfast.lifecycle.forget import ForgetRequest, erase
 from holdfast.messages.checks import check_flag, check_location, check_name, check_names, choose, read_rules
 from holdfast.messages.content import QuestionInput, sessions_in
 from holdfast.messages.redaction import redact_text
@@ -35,15 +34,26 @@ from holdfast.models.summariser import Summariser
 from holdfast.openers import derivation, open_store
 from holdfast.retrieval.question import Engine
 from holdfast.settings import Settings
-from holdfast.store.contract import Access, ListedKind, Order, Reinstatement, Store, Supersession, read_once
+from holdfast.store.contract import Access, ListedKind, Order, Store, Supersession, read_once
 from holdfast.text import analyse
 from holdfast.text.names import aliases_of
 from holdfast.text.tokens import RATIOS, Estimator, TokenCounter
-from holdfast.types import FactTable, NameCount, SearchResult, Stats, Surroundings, Unit, View, Why, WriteResult
+from holdfast.types import (
+    DECISIONS,
+    DecisionKind,
+    FactTable,
+    NameCount,
+    SearchResult,
+    Stats,
+    Surroundings,
+    Unit,
+    View,
+    Why,
+    WriteResult,
+)
 from holdfast.types.contexts import Context
-from holdfast.types.outcomes import Compaction, Erasure, ExportReport, FolderReport, ImportReport, Progress
+from holdfast.types.outcomes import Compaction, Decision, Erasure, ExportReport, FolderReport, ImportReport, Progress
 
-log = logging.getLogger("holdfast")
 Units = list[Unit]  # inside the class, `list` is a verb
 Compactions = list[Compaction]
 Content = str | Unit | Mapping[str, Any]
@@ -138,17 +148,14 @@ class Memory:
         """
         owner = arguments.owner_options(options)
         owned = arguments.check_unit(self._settings.ingest, self._view(**owner), options, self._redact)
-        if owned.id is not None and not isinstance(content, str | Unit | Mapping):
-            raise InputError(
-                f"id = {quote_value(owned.id)} cannot name every message of a list; give each its own id"
-            )
         written = ingest.remember(
             content, owned, store=self._store, settings=self._settings, analyse=self._analyse,
             indexing=self._vectors.indexing(),
         )  # fmt: skip
-        if self._settings.compaction.session_tokens:
-            for name in {owned.session, *sessions_in(content)} - {None}:
-                self._compact_when_due({**owner, "session": name})
+        due = self._settings.compaction.session_tokens
+        for name in {owned.session, *sessions_in(content)} - {None} if due else ():
+            seen = dataclasses.replace(self._view(**owner), session=name)
+            compaction.compact_when_due(self._store, self._counter, seen, due, self._compactor, self._protected)
         return written
 
     @expand_keywords
@@ -161,11 +168,7 @@ class Memory:
             NotFoundError: the owner has no such unit.
         """
         view = self._view(**arguments.owner_options(options))
-        changes = arguments.check_changes(self._settings.ingest, view, options, self._redact)
-        indexing = self._vectors.indexing()
-        unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, view.now, self._analyse))
-        embedding.embed([unit], self._store, indexing)
-        return unit
+        return self._revise(view, id, arguments.check_changes(self._settings.ingest, view, options, self._redact))
 
     def ingest(
         self, source: str | bytes | Path, *, user: str, tenant: str | None = None, name: str | None = None,
@@ -318,11 +321,12 @@ class Memory:
     def facts(
         self, *, subject: str | None = None, relation: str | None = None, **view: Unpack[ViewOptions]
     ) -> FactTable:
-        """Return what is known now, since when, from where, and what it replaced.
+        """Return the statements that rules recognised, with their dates, and what replaced what.
 
-        The user's own statements, shared ones, and those of documents; `current_only=False` adds what held before.
+        The user's own, shared ones, and those of documents; `current_only=False` adds what was replaced or ended.
+        One is marked as earlier where a later turn states something else of the same subject and relation.
         """
-        return list_facts(self._store, self._view(**view), self._settings, subject, relation)
+        return changed.list_facts(self._store, self._view(**view), self._settings, subject, relation)
 
     @expand_keywords
     def history(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
@@ -400,14 +404,29 @@ class Memory:
 
     @expand_keywords
     def reinstate(self, id: str, **owner: Unpack[OwnerOptions]) -> Unit:
-        """Let a superseded unit count again.
+        """Let a superseded unit count again, for good where that was decided automatically.
 
         Raises:
             NotFoundError: the owner has no such unit.
         """
         view = self._view(**owner)
-        self._store.apply([Reinstatement(view, check_name("id", id) or "", self._now())])
+        changed.reinstate(self._store, view, self._unit(view, id), self._settings, partial(self._revise, view, id))
         return self._unit(view, id)
+
+    @expand_keywords
+    def decisions(self, id: str, **owner: Unpack[OwnerOptions]) -> tuple[Decision, ...]:
+        """Return what was decided about a unit automatically, why, and whether it was overruled."""
+        return changed.list_decisions(self._store, view := self._view(**owner), self._unit(view, id), self._settings)
+
+    @expand_keywords
+    def overrule(
+        self, id: str, *, decision: DecisionKind, undo: bool = False, **owner: Unpack[OwnerOptions]
+    ) -> tuple[Decision, ...]:  # fmt: skip
+        """Say that an automatic decision about a unit does not hold, now or later; `undo` takes that back."""
+        view, kind = self._view(**owner), choose("decision", decision, DECISIONS)
+        unit, revise = self._unit(view, id), partial(self._revise, view, id)
+        changed.overrule(self._store, view, unit, self._settings, kind, revise, undo=check_flag("undo", undo))
+        return self.decisions(id, **owner)
 
     @expand_keywords
     def forget(
@@ -428,24 +447,13 @@ class Memory:
             ids=check_names("ids", ids) or (), session=view.session, filtered=view.filters is not None,
             document=check_name("document", document, optional=True), everything=check_flag("all", all),
         )  # fmt: skip
-        chosen = select(self._store, view, wanted)
-        view = dataclasses.replace(view, user="") if chosen.everyones else view
-        erasure = self._store.forget(
-            view, chosen.ids, chosen.documents, dry_run=check_flag("dry_run", dry_run),
-            owner=wanted.everything and view.agent is None, progress=progress,
+        erasure = erase(
+            self._store, view, wanted, progress, dry_run=check_flag("dry_run", dry_run),
+            rebuild=lambda seen, gone: compaction.rebuild(self._compactor(), seen, gone, self._protected),
         )  # fmt: skip
-        if chosen.documents:
+        if erasure.documents:
             authored.clear_parse_cache()
-        erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
-        if dry_run or not erasure.uncovered:
-            return erasure
-        try:
-            rebuilt = compaction.rebuild(self._compactor(), view, erasure.summaries, self._protected)
-        except HoldfastError as error:
-            # What was to go is gone; the turns that are left are found by themselves until the next compaction.
-            log.warning("summaries of what is left are not made now: %s", error)
-            return erasure
-        return dataclasses.replace(erasure, rebuilt=tuple(rebuilt))
+        return erasure
 
     def backup(self, path: str | Path) -> int:
         """Copy the store to a new file while it is in use, and read the copy back; return how many units it holds.
@@ -501,6 +509,12 @@ class Memory:
 
     # --------------------------------------------------------------------------------------------- wiring
 
+    def _revise(self, view: View, id: str, changes: Mapping[str, Any]) -> Unit:
+        indexing = self._vectors.indexing()
+        unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, view.now, self._analyse))
+        embedding.embed([unit], self._store, indexing)
+        return unit
+
     def _listed(self, kind: ListedKind, limit: int | None, view: View) -> tuple[NameCount, ...]:
         most = arguments.check_limit(limit)
         return read_once(self._store, view, lambda reading: reading.names(kind, most))
@@ -512,13 +526,7 @@ class Memory:
         return arguments.make_view(self._settings, self._now(), **options)
 
     def _unit(self, view: View, unit_id: str) -> Unit:
-        name = check_name("id", unit_id) or ""
-        unit = read_once(self._store, view, lambda reading: reading.units([name])).get(name)
-        if unit is None:
-            raise NotFoundError(
-                f"there is no unit {quote_value(unit_id)} for user {quote_value(view.user)}; check id and owner"
-            )
-        return unit
+        return arguments.find_unit(self._store, view, unit_id)
 
     def _desk(self, *, asked: bool = False) -> authored.IngestContext:
         indexing, now = self._vectors.indexing(asked=asked), self._now()
@@ -540,11 +548,3 @@ class Memory:
     def _protected(self, view: View) -> frozenset[str]:
         desk = self._desk()
         return find_protected(self._store, self._counter, self._settings.assembly, partial(load_rules, desk), view)
-
-    def _compact_when_due(self, owner: arguments.ClockOptions) -> None:
-        """Compact the session when enough tokens wait outside its tail; what was remembered is safe either way."""
-        view, due = self._view(**owner), self._settings.compaction.session_tokens
-        try:
-            compaction.compact_when_due(self._store, self._counter, view, due, self._compactor, self._protected)
-        except HoldfastError as error:  # the words that were to be remembered are: whatever this is can wait
-            log.warning("session %s is not compacted now: %s", view.session, error)

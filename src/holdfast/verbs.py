@@ -150,6 +150,8 @@ VERBS: dict[str, Verb] = {
         Verb("expand", "GET", "/v1/summaries/{id}/expand", "expand"),
         Verb("supersede", "POST", "/v1/units/{id}/supersede", "supersede", writes=True),
         Verb("reinstate", "POST", "/v1/units/{id}/reinstate", "reinstate", writes=True),
+        Verb("decisions", "GET", "/v1/units/{id}/decisions", "decisions"),
+        Verb("overrule", "POST", "/v1/units/{id}/overrule", "overrule", writes=True),
         Verb(
             "forget", "POST", "/v1/forget", "forget", "forget_memory", writes=True, kept=("progress",),
             reports=("step",), brief=True,

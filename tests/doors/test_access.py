@@ -88,6 +88,7 @@ def test_a_users_token_reads_what_is_everyones_and_does_not_change_it(guarded, m
         ("PATCH", "/v1/units/all-1", {"text": "the office never closes"}),
         ("POST", "/v1/units/all-1/supersede", {"by": "bob-1"}),
         ("POST", "/v1/units/all-1/reinstate", {}),
+        ("POST", "/v1/units/all-1/overrule", {"decision": "earlier"}),
         ("POST", "/v1/forget", {"ids": ["all-1"]}),
     ):
         answer = asked(guarded, "bob", method, path, json=body)
@@ -110,7 +111,9 @@ def test_ids_of_others_are_not_found_through_any_route(guarded, memory):
     foreign = {
         "get": {"id": "ana-1"}, "history": {"id": "ana-1"}, "widen": {"id": "ana-1"}, "expand": {"id": "ana-1"},
         "update": {"id": "ana-1", "text": "mine now"}, "supersede": {"id": "ana-1", "by": "bob-1"},
-        "reinstate": {"id": "ana-1"}, "why": {"query": "key", "id": "ana-1"}, "forget": {"ids": ["ana-1"]},
+        "reinstate": {"id": "ana-1"}, "decisions": {"id": "ana-1"},
+        "overrule": {"id": "ana-1", "decision": "standing"}, "why": {"query": "key", "id": "ana-1"},
+        "forget": {"ids": ["ana-1"]},
     }  # fmt: skip
     with_ids = {name for name, verb in VERBS.items() if {"id", "ids"} & verb.arguments.keys()} - {"remember"}
     assert foreign.keys() == with_ids

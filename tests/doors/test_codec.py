@@ -188,6 +188,8 @@ def answers():
             "expand": memory.expand(compacted[0].summaries[0], user="ana") if compacted[0].summaries else [],
             "supersede": memory.supersede(first, by=second, user="ana"),
             "reinstate": memory.reinstate(first, user="ana"),
+            "overrule": memory.overrule(first, decision="earlier", user="ana"),
+            "decisions": memory.decisions(first, user="ana"),
             "reembed": memory.reembed(),
             "forget": memory.forget(ids=[second], user="ana"),
         }

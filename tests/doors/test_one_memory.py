@@ -91,6 +91,9 @@ def history(answers):
     yield "agents", (), ANA
     yield "supersede", ("kettle",), {**ANA, "by": "moved"}
     yield "reinstate", ("kettle",), ANA
+    yield "overrule", ("kettle",), {**ANA, "decision": "earlier"}
+    yield "decisions", ("kettle",), ANA
+    yield "overrule", ("kettle",), {**ANA, "decision": "earlier", "undo": True}
     yield "compact", (), ANA
     [done] = [one for one in answers[-1] if one.session == "s1"]
     yield "expand", (done.summaries[0],), ANA
@@ -165,6 +168,9 @@ REFUSED = [
     ("widen", ("kettle",), ANA),
     ("supersede", ("kettle",), {**ANA, "by": "kettle"}),
     ("reinstate", ("nobody",), ANA),
+    ("decisions", ("nobody",), ANA),
+    ("overrule", ("nobody",), {**ANA, "decision": "earlier"}),
+    ("overrule", ("kettle",), {**ANA, "decision": "pinned"}),
     ("forget", (), ANA),
     ("forget", (), {**ANA, "ids": ["nobody"]}),
     ("ingest", ("- rule\n" * 300,), {**ANA, "name": "rules.md", "core": True}),

@@ -332,3 +332,21 @@ def test_a_version_shows_what_changed():
     ]  # fmt: skip
     assert [one.kind for one in oldest.changes] == ["kept"]
     assert json.loads(view_unit(make_unit(metadata={"a": [1]}), [first]).metadata) == {"a": [1]}
+
+
+def test_a_units_page_lists_what_was_decided_and_how_to_overrule_it(memory, here):
+    memory.remember("Always answer in French.", user="me", id="fr")
+    page = here.get("/unit?id=fr").text
+    assert "What was decided automatically" in page
+    assert "--undo" not in page
+    memory.overrule("fr", decision="standing", user="me")
+    assert "standing, overruled" in (page := here.get("/unit?id=fr").text)
+    assert "--undo" in page
+    assert "What was decided automatically" not in here.get("/unit?id=me-1").text
+    memory.forget(ids="fr", user="me")
+
+
+def test_the_page_of_facts_calls_them_what_was_stated(here):
+    page = here.get("/facts").text
+    assert "What was stated" in page
+    assert "known now" not in page

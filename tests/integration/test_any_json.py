@@ -76,6 +76,8 @@ def test_messages_of_random_fields_are_taken_or_refused():
         ("stats", {}, "user tenant"),
         ("supersede", {"id": "u", "by": "u"}, "id by user"),
         ("reinstate", {"id": "u"}, "id user"),
+        ("decisions", {"id": "u"}, "id user"),
+        ("overrule", {"id": "u", "decision": "earlier"}, "id user decision undo"),
         ("forget", {"dry_run": True}, "user ids session filters document all agent tenant"),
         ("compact", {}, "user session"),
         ("expand", {"id": "u"}, "id user"),

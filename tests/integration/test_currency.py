@@ -164,6 +164,15 @@ def test_a_context_calls_the_older_statement_earlier_and_names_the_day_of_the_ne
     assert f"(earlier, see 2025-05-12): {old}" in context.text
 
 
+def test_what_its_user_says_holds_is_called_earlier_in_no_context():
+    old, _, question = CHANGES[6]
+    with told(SETTINGS) as memory:
+        [unit] = [one for one in memory.list(user="ana", limit=None) if one.text == old]
+        memory.overrule(unit.id, decision="earlier", user="ana")
+        shown = {item.text: item for item in memory.assemble(question, user="ana", budget=2_000).items}
+    assert not shown[old].earlier
+
+
 def test_what_only_looks_like_a_change_stays_below():
     """Somebody else's change, a plan, a second thing: said later, in words of change, about something near."""
     said = [

@@ -1,4 +1,4 @@
-"""`Memory.facts` and `holdfast facts`: what is known now, since when, from where, and what it replaced."""
+"""`Memory.facts` and `holdfast facts`: what was stated, since when, from where, and what it replaced."""
 
 import pytest
 
@@ -48,6 +48,21 @@ def test_said_twice_is_one_fact_since_the_first_time(memory):
     memory.forget(user="ana", ids=[ids[0]])
     [fact] = memory.facts(user="ana")
     assert (fact.sources, fact.since) == (ids[1:], later(days=1))
+
+
+def test_what_a_later_turn_says_something_else_of_is_marked_as_earlier(memory):
+    say(memory, "I work at Northwind.", 0)
+    later_one = say(memory, "I work at Fietskoerier.", 3)
+    say(memory, "Always answer in French.", 4)
+    say(memory, "Call me Max.", 5)
+    marks = {one.value: (one.current, one.later_in, one.later_at) for one in memory.facts(user="ana")}
+    assert marks == {
+        "Northwind": (True, later_one, later(days=3)), "Fietskoerier": (True, "", None),
+        "Always answer in French.": (True, "", None), "Call me Max.": (True, "", None),
+    }  # fmt: skip
+    assert "ana | works_at | Northwind | since 2026-05-04, earlier: see 2026-05-07" in memory.facts(user="ana").text
+    say(memory, "I work at Northwind again.", 9)
+    assert [one.value for one in memory.facts(user="ana") if one.later_in] == ["Fietskoerier"]
 
 
 def test_what_was_taken_away_is_no_longer_known(memory):

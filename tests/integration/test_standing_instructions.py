@@ -11,6 +11,7 @@ from holdfast.testing.contracts import HashEmbedder
 from holdfast.text.instructions import read_instructions
 
 SENTENCES = json.loads((Path(__file__).parents[1] / "data" / "instructions.json").read_text(encoding="utf-8"))
+DOCS = Path(__file__).parents[2] / "docs"
 FRENCH, BOAT = "Always answer in French.", "The boat leaks at the stern."
 
 
@@ -41,6 +42,40 @@ def test_what_is_recognised_is_right_and_most_is():
     wrong = [text for text in SENTENCES["others"] if read_instructions(text)]
     assert wrong == []
     assert sum(found) >= 0.9 * len(found)
+
+
+def test_requests_of_other_languages_and_in_passing_are_recognised():
+    missed = [text for text in SENTENCES["requests"] if not any(not one.revokes for one in read_instructions(text))]
+    assert len(missed) <= 0.2 * len(SENTENCES["requests"]), missed
+
+
+def test_text_that_is_handed_over_or_only_looks_like_one_is_no_request():
+    wrong = [text for text in (*SENTENCES["pasted"], *SENTENCES["lookalikes"]) if read_instructions(text)]
+    assert wrong == []
+
+
+# How a text comes into a turn that somebody else wrote.
+PASTED_AS = (
+    "can you summarise this mail: {}", "Please translate: {}", "Translate this to German.\n\n{}", "Explain this. {}",
+    "{}\n\nCan you rewrite this?", "What does this mean? {}", "Is this rude: {}", "Proofread the following text. {}",
+    '"{}"', "> {}", "```\n{}\n```", "Tom wrote: {}", "Tom sent me this.\n{}", "The list says:\n- {}",
+    "Here is what the page says. {}", "Subject: rules\n\n{}", "Hi team,\n\n{}\n\nBest regards,\nTom",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", PASTED_AS)
+def test_whatever_is_pasted_no_request_comes_of_it(frame):
+    wrong = [text for text in SENTENCES["instructions"] if read_instructions(frame.format(text))]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("frame", ["{}", "explain: {}", "{}\n\nwhat does this mean?"])
+def test_no_paragraph_of_our_own_documentation_is_a_request(frame):
+    pages = [*DOCS.rglob("*.md"), DOCS.parent / "CHANGELOG.md"]
+    paragraphs = [text for page in pages for text in page.read_text(encoding="utf-8").split("\n\n")]
+    wrong = [text for text in paragraphs for told in read_instructions(frame.format(text)) if not told.revokes]
+    assert len(paragraphs) > 300
+    assert wrong == []
 
 
 @pytest.mark.parametrize(("first", "later_one"), SENTENCES["revocations"])
@@ -183,6 +218,13 @@ def test_those_for_some_questions_come_last_the_nearest_first():
         texts = shown(memory.assemble("when I ask about the boat price", user="ana"))
     assert texts[0] == FRENCH
     assert texts[1] == "Always mention the price when I ask about the boat."
+
+
+def test_a_setting_switches_them_off():
+    with opened(Settings.load({"assembly.standing_share": 0.0})) as memory:
+        say(memory, f"I live in Ghent. {FRENCH}", 0)
+        assert shown(memory.assemble("boat", user="ana")) == told(memory) == []
+        assert [one.value for one in memory.facts(user="ana")] == ["Ghent"]
 
 
 def test_the_reference_recipe_has_no_such_place():

@@ -13,6 +13,7 @@ from builders import NOW, later
 from histories import small_memory
 from holdfast import HoldfastError, sample
 from holdfast.testing.contracts import HashEmbedder
+from holdfast.types import DECISIONS
 
 USERS = ("ana", "ben")
 QUESTIONS = (
@@ -103,6 +104,7 @@ STEPS = st.lists(
         st.tuples(st.just("mark"), PLACES, st.booleans()),
         st.tuples(st.just("supersede"), PLACES, PLACES),
         st.tuples(st.just("reinstate"), PLACES),
+        st.tuples(st.just("overrule"), PLACES, st.sampled_from(DECISIONS), st.booleans()),
         st.tuples(st.just("ingest"), st.sampled_from(["a.md", "b.md"]), st.booleans(), st.booleans(), PLACES),
         st.tuples(st.just("compact"), st.sampled_from(USERS)),
         st.tuples(st.just("forget"), PLACES),
@@ -167,6 +169,10 @@ class Doer:
     def reinstate(self, place):
         if unit := self.unit(place):
             self.memory.reinstate(unit.id, user=unit.user)
+
+    def overrule(self, place, decision, undo):
+        if unit := self.unit(place):
+            self.memory.overrule(unit.id, decision=decision, undo=undo, user=unit.user)
 
     def ingest(self, name, core, shared, place):
         which = place % 3

@@ -21,7 +21,7 @@ def test_every_keyword_is_spelled_out(name):
     assert all(one.kind is not one.VAR_KEYWORD for one in inspect.signature(VERBS[name]).parameters.values())
 
 
-@pytest.mark.parametrize("name", ["get", "widen", "history", "expand", "reinstate"])
+@pytest.mark.parametrize("name", ["get", "widen", "history", "expand", "reinstate", "decisions"])
 def test_a_verb_for_one_unit_names_its_owner(name):
     assert keywords(VERBS[name]) == OWNER
 
@@ -45,7 +45,8 @@ def test_a_wrong_keyword_and_a_missing_owner_are_refused_by_name(name):
         verb = getattr(memory, name)
         needed = [one for one in inspect.signature(verb).parameters.values() if one.default is one.empty]
         given = ["x"] * sum(one.kind is one.POSITIONAL_OR_KEYWORD for one in needed)
-        named = {"supersede": {"by": "y"}, "ingest": {"name": "n"}, "update": {"text": "t"}}.get(name, {})
+        named = {"supersede": {"by": "y"}, "ingest": {"name": "n"}, "update": {"text": "t"}}
+        named = (named | {"overrule": {"decision": "earlier"}}).get(name, {})
         with pytest.raises(TypeError, match=rf"{name}\(\).*'usr'"):
             verb(*given, usr="ana", **named)
         with pytest.raises(TypeError, match=rf"{name}\(\).*'user'"):

@@ -12,7 +12,8 @@ ASKING = [
     "tell me again when the demo is", "remind me which blood I have", "I can't remember the name of the vet",
     "show me the plan you wrote", "Could you remind me what the key is?", "When is the fair, and who goes?",
     "Which do I prefer, tea or coffee?", "For my trip to Oslo, which hotel did I book?", "Nora, when do you land?",
-    "a form wants to know what street I live in", "You asked: where do I live?", "What did we do on 31 May 2024?", "How is it spelled: with a k?",
+    "a form wants to know what street I live in", "You asked: where do I live?",
+    "What did we do on 31 May 2024?", "How is it spelled: with a k?",
     "¿Dónde vivo?", "Wann kommen die Fenster?", "现在几点？",
 ]  # fmt: skip
 TELLING = [

@@ -19,6 +19,7 @@ from holdfast.text.facts import sentences_of
 from holdfast.types import (
     Compaction,
     Contribution,
+    Decision,
     Erasure,
     FactTable,
     Gate,
@@ -239,6 +240,11 @@ def facts(found: FactTable) -> RenderableType:
     """Draw facts, each with the document and the unit that it comes from."""
     ends = (f"  {one.document} {one.sources[0]}" for one in found)
     return Group(*(Text.assemble(one.line, (end, "dim")) for one, end in zip(found, ends, strict=True)))
+
+
+def decisions(found: Iterable[Decision]) -> RenderableType:
+    """Draw decisions, one a line."""
+    return Group(*(Text(f"{one.kind}{' (overruled)' if one.overruled else ''}: {one.why}") for one in found))
 
 
 def unit(found: Unit) -> RenderableType:

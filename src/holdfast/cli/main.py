@@ -216,7 +216,7 @@ def facts(
     view: Options,
     session_owner: Options,
 ) -> CommandResult:
-    """List what is known now, since when, and what it replaced."""
+    """List the statements that rules recognised, with their dates, and what replaced what."""
     found = call.memory.facts(subject=subject, relation=relation, **view, **session_owner)
     return CommandResult([fact.to_json() for fact in found], lambda: draw.facts(found))
 

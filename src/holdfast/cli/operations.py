@@ -1,6 +1,7 @@
 """Commands that list what there is, carry it in and out, show it in a browser, and run a store on PostgreSQL.
 
-`users`, `sessions`, `documents`, `agents`; `export`, `import`, `migrate`; `watch`, `inspect`; `worker`, `postgres`.
+`users`, `sessions`, `documents`, `agents`; `export`, `import`, `migrate`; `watch`, `inspect`; `worker`, `postgres`;
+`decisions`, `overrule`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from holdfast.openers import check_store, derivation, is_address, is_database, i
 from holdfast.settings import Settings
 from holdfast.store.contract import Store
 from holdfast.store.copying import Copyable, CopyReport, copy_store, view_of
-from holdfast.types import JSON, ImportReport, NameCount, iso
+from holdfast.types import JSON, DecisionKind, ImportReport, NameCount, iso
 from holdfast.types.outcomes import FolderReport
 
 # Fewer columns tell nothing.
@@ -47,6 +48,8 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     for name, run in {"users": _users, "sessions": _sessions, "documents": _documents, "agents": _agents}.items():
         command(app, name)(run)
+    command(app, "decisions")(_decisions)
+    command(app, "overrule")(_overrule)
     command(app, "export")(_export)
     command(app, "import", create=True)(_import)
     parameters = signature(_migrate, eval_str=True).parameters.values()
@@ -252,6 +255,23 @@ def inspect(db: str | None = None, user: str | None = None, port: int = 8378, wr
         raise StoreError(f"{path} does not exist; check --db, or remember something first")
     how = limits.ServerSettings(port=port, pages="alone", user=user or "", write=write)
     listening.serve(path, found, how, lambda address: out.print(f"open {address}/ in a browser; Ctrl+C ends it"))
+
+
+# --------------------------------------------------------------------------------------------------- decisions
+
+
+def _decisions(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
+    """List what was decided about a unit automatically, why, and what of it was overruled."""
+    found = call.memory.decisions(unit_id, **owner)
+    return CommandResult([dataclasses.asdict(one) for one in found], lambda: draw.decisions(found))
+
+
+def _overrule(
+    call: CommandContext, unit_id: str, decision: str, undo: bool = False, *, owner: Options
+) -> CommandResult:  # fmt: skip
+    """Say that an automatic decision about a unit does not hold, or take that back."""
+    found = call.memory.overrule(unit_id, decision=cast("DecisionKind", decision), undo=undo, **owner)
+    return CommandResult([dataclasses.asdict(one) for one in found], lambda: draw.decisions(found))
 
 
 # More often is work for nothing: what was written a moment ago is embedded by who wrote it.

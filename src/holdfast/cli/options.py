@@ -118,6 +118,8 @@ _HELP: dict[str, tuple[str, ...]] = {
     "worker.watch": ("Go on for ever, and embed whatever comes.", "--watch"),
     "worker.every": ("`--watch`: seconds between two looks.",),
     "supersede.by": ("Id of the unit that takes its place.", "--by"),
+    "overrule.decision": ("What does not hold: superseded, standing, question or earlier.", "…"),
+    "overrule.undo": ("Let it hold again.", "--undo"),
     "forget.ids": ("Ids of units.", "…"),
     "forget.document": ("A document and its units.",),
     "forget.everything": ("Everything the user has.", "--all"),

@@ -113,6 +113,8 @@ class AsyncMemory:
     expand = _offload(Memory.expand)
     supersede = _offload(Memory.supersede)
     reinstate = _offload(Memory.reinstate)
+    decisions = _offload(Memory.decisions)
+    overrule = _offload(Memory.overrule)
     forget = _offload(Memory.forget)
     backup = _offload(Memory.backup)
     export = _offload(Memory.export)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.context.candidates import session_turns
 from holdfast.context.plan import ContextRequest, base_start, plan_tail
-from holdfast.errors import InputError, NotFoundError, SummariserError, quote_value
+from holdfast.errors import HoldfastError, InputError, NotFoundError, SummariserError, quote_value
 from holdfast.kernels.clustering import clusters
 from holdfast.lifecycle.summarise import summarise
 from holdfast.models.embedder import Embedder, check_vectors
@@ -24,6 +25,8 @@ from holdfast.text.tokens import TokenCounter
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 from holdfast.types.contexts import Rules
 from holdfast.types.outcomes import Progress
+
+log = logging.getLogger("holdfast")
 
 # Which turns of a session are never compacted (law 7).
 Protect = Callable[[View], frozenset[str]]
@@ -83,13 +86,16 @@ def compact_sessions(kit: Compactor, view: View, protect: Protect, progress: Pro
 def compact_when_due(
     store: Store, count: TokenCounter, view: View, due: int, kit: Callable[[], Compactor], protect: Protect
 ) -> None:
-    """Compact the session of a view when so many tokens wait outside its tail."""
-    waiting = eligible(store, view, frozenset())
-    if sum(count(turn.text) for turn in waiting) < due:  # the tail included: cheap, never too early
-        return
-    protected = protect(view)
-    if sum(count(turn.text) for turn in waiting if turn.id not in protected) >= due:
-        compact(kit(), view, protected)
+    """Compact the session of a view when so many tokens wait outside its tail; a failure is told, and can wait."""
+    try:
+        waiting = eligible(store, view, frozenset())
+        if sum(count(turn.text) for turn in waiting) < due:  # the tail included: cheap, never too early
+            return
+        protected = protect(view)
+        if sum(count(turn.text) for turn in waiting if turn.id not in protected) >= due:
+            compact(kit(), view, protected)
+    except HoldfastError as error:  # the words that were to be remembered are
+        log.warning("session %s is not compacted now: %s", view.session, error)
 
 
 def _compact_clusters(

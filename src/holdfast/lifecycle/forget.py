@@ -1,15 +1,19 @@
-"""Forgetting (C19): what a request to forget names, before anything is erased."""
+"""Forgetting (C19): what a request to forget names, and what is made again of what is left."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from holdfast.errors import InputError, NotFoundError, quote_value
+from holdfast.errors import HoldfastError, InputError, NotFoundError, quote_value
 from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, DocumentQuery, Store, read_once
-from holdfast.types import Document, Unit, View
+from holdfast.types import Document, Erasure, Unit, View
+from holdfast.types.outcomes import StepProgress
+
+log = logging.getLogger("holdfast")
 
 # Before anything expires: whoever forgets means what has expired too.
 _BEFORE_EXPIRY = datetime(1, 1, 1, tzinfo=UTC)
@@ -33,6 +37,28 @@ class ErasureTargets:
     ids: tuple[str, ...]
     documents: tuple[Document, ...]
     everyones: bool = False
+
+
+def erase(
+    store: Store, view: View, wanted: ForgetRequest, progress: StepProgress, *, dry_run: bool,
+    rebuild: Callable[[View, Sequence[Unit]], Sequence[str]],
+) -> Erasure:  # fmt: skip
+    """Erase what is wanted, in every file, and make summaries again of what is left."""
+    chosen = select(store, view, wanted)
+    view = dataclasses.replace(view, user="") if chosen.everyones else view
+    erasure = store.forget(
+        view, chosen.ids, chosen.documents, dry_run=dry_run, owner=wanted.everything and view.agent is None,
+        progress=progress,
+    )  # fmt: skip
+    erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
+    if dry_run or not erasure.uncovered:
+        return erasure
+    try:
+        return dataclasses.replace(erasure, rebuilt=tuple(rebuild(view, erasure.summaries)))
+    except HoldfastError as error:
+        # What was to go is gone; the turns that are left are found by themselves until the next compaction.
+        log.warning("summaries of what is left are not made now: %s", error)
+        return erasure
 
 
 def select(store: Store, view: View, request: ForgetRequest) -> ErasureTargets:

@@ -1,4 +1,4 @@
-"""Changed facts (C19): which turn replaces which, and the facts that hold now.
+"""What is decided about turns (C19): which turn replaces which, what was stated, and how a decision is overruled.
 
 A turn that plainly replaces an earlier one marks it as superseded, and says why. Careful by design: the same speaker,
 the same slot, words of change (or a relation declared to have one value), and an earlier turn that says nothing else.
@@ -8,17 +8,28 @@ Nothing is deleted, and `reinstate` undoes it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from holdfast.context.candidates import units_stating
 from holdfast.messages.checks import check_name
 from holdfast.settings import Settings
-from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, DenseQuery, LexicalQuery, Reading, StatementQuery, Store
+from holdfast.store.contract import (
+    NO_DEADLINE,
+    NO_LIMIT,
+    DenseQuery,
+    LexicalQuery,
+    Reading,
+    Reinstatement,
+    StatementQuery,
+    Store,
+    Supersession,
+)
 from holdfast.text.changes import (
     Assertion,
     StatementChange,
@@ -28,13 +39,25 @@ from holdfast.text.changes import (
     read_assertions_of,
     speaks_of_change,
 )
-from holdfast.text.facts import speaker_of
-from holdfast.text.names import aliases_of, symbol
+from holdfast.text.facts import facts_of, speaker_of
+from holdfast.text.instructions import instructions_of
+from holdfast.text.names import Aliases, aliases_of, symbol
+from holdfast.text.questions import asks_only
 from holdfast.text.sentences import PROSE
-from holdfast.text.statements import StatementLedger
+from holdfast.text.statements import LedgerEntry, StatementLedger
 from holdfast.text.terms import TOKENIZERS, terms
 from holdfast.text.words import words
-from holdfast.types import FACTS, FIELDS, INSTRUCTIONS, FactTable, Unit, View
+from holdfast.types import (
+    FACTS,
+    FIELDS,
+    INSTRUCTIONS,
+    Decision,
+    DecisionKind,
+    FactTable,
+    KnownFact,
+    Unit,
+    View,
+)
 
 # When something was said, as `Unit.moment` has it.
 TurnOrderKey = tuple[datetime, int, str]
@@ -115,7 +138,7 @@ def _newest_known(store: Store, view: View, together: frozenset[str]) -> TurnOrd
 
 def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozenset[str]) -> StatementChange | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
-    if old.pinned or is_quoting(new.text) or len(PROSE.spans(old.text)) != 1:
+    if old.pinned or "superseded" in old.overruled or is_quoting(new.text) or len(PROSE.spans(old.text)) != 1:
         return None
     before = read_assertions_of(old)
     made = find_changes(said, before, functional)
@@ -172,22 +195,119 @@ def _stating(reading: Reading, said: Sequence[Assertion]) -> list[str]:
 def list_facts(
     store: Store, view: View, settings: Settings, subject: str | None = None, relation: str | None = None
 ) -> FactTable:
-    """Return what is known now, or as of the view's moment; without `current_only`, what was known before too."""
+    """Return the statements that hold as far as is known; without `current_only`, those that ended too."""
     subject, relation = check_name("subject", subject, optional=True), check_name("relation", relation, optional=True)
     aliases = aliases_of(settings.analysis.aliases)
     every = dataclasses.replace(view, current_only=False, hide_covered=False)
+    kinds = FACTS | INSTRUCTIONS if settings.assembly.standing_share else FACTS
     with store.reading(every) as reading, store.reading(dataclasses.replace(every, current_only=True)) as present:
-        units = units_stating(reading, FACTS | INSTRUCTIONS)
-        current = frozenset(present.propose(StatementQuery(FACTS | INSTRUCTIONS), NO_LIMIT, NO_DEADLINE).ids)
+        units = units_stating(reading, kinds)
+        current = frozenset(present.propose(StatementQuery(kinds), NO_LIMIT, NO_DEADLINE).ids)
         ids = [unit.id for unit in units if unit.author == "document"]
         names = dict(zip(ids, reading.columns(ids, ("document",))["document"].tolist(), strict=True)) if ids else {}
         successors = reading.units([*{unit.superseded_by for unit in units if unit.superseded_by}])
     ledger = StatementLedger(aliases, frozenset(settings.symbolic.functional), successors)
     for unit in units:
         ledger.enter(unit, names.get(unit.id) or "")
-    entries = (entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown)
-    known = (entry.known(current, successors) for entry in entries)
+        if kinds & INSTRUCTIONS:
+            ledger.instruct(unit)
+    entries = [entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown]
+    known = _mark_earlier(entries, [entry.known(current, successors) for entry in entries], aliases)
     wanted = aliases.symbol(subject) if subject is not None else None
     kept = [one for one in sorted(known, key=lambda one: one.line) if one.current or not view.current_only]
     kept = [one for one in kept if relation in (None, one.relation) and wanted in (None, aliases.symbol(one.subject))]
     return FactTable(sorted(kept, key=lambda one: (one.document, one.subject.casefold(), one.relation, one.since)))
+
+
+def _mark_earlier(entries: Sequence[LedgerEntry], known: Sequence[KnownFact], aliases: Aliases) -> list[KnownFact]:
+    """Mark what was said before a later turn that states something else of the same subject and relation."""
+
+    def about(fact: KnownFact) -> tuple[str, str] | None:
+        told = fact.current and not fact.document and fact.relation != "instruction"
+        return (aliases.symbol(fact.subject), fact.relation) if told else None
+
+    last = [entry.units[-1] for entry in entries]
+    latest = {
+        about(fact): unit for unit, fact in sorted(zip(last, known, strict=True), key=lambda pair: pair[0].moment)
+    }
+    return [
+        dataclasses.replace(fact, later_in=later.id, later_at=later.event_time)
+        if about(fact) and (later := latest[about(fact)]).moment > unit.moment and "earlier" not in unit.overruled
+        else fact
+        for unit, fact in zip(last, known, strict=True)
+    ]
+
+
+# --------------------------------------------------------------------------------- what was decided, and its reversal
+
+
+def find_successor(store: Store, unit: Unit, settings: Settings) -> Superseded | None:
+    """Return the turn that plainly replaces another one, whether or not that was overruled."""
+    kept, others = _look_around(store, unit, store.space() or "", settings)
+    old, functional = kept.evolve(overruled=()), frozenset(settings.symbolic.functional)
+    plans = [plan for plan in read_assertions_of(old) if plan.planned]
+    for new in others:
+        said = fulfil_plans(read_assertions_of(new), plans)
+        if new.moment > old.moment and (change := _change(new, said, old, functional)) is not None:
+            return Superseded(old, new, change)
+    return None
+
+
+def _why_superseded(store: Store, _: View, unit: Unit, settings: Settings) -> str:
+    if unit.superseded_by is not None:
+        return unit.superseded_why if unit.kind != "summary" else ""
+    found = find_successor(store, unit, settings) if "superseded" in unit.overruled else None
+    return found.why if found else ""
+
+
+def _why_standing(_store: Store, _: View, unit: Unit, settings: Settings) -> str:
+    told = instructions_of(unit.evolve(overruled=())) if settings.assembly.standing_share else ()
+    return " ".join(f"{'takes back: ' if one.revokes else ''}{one.text}" for one in told)
+
+
+def _why_question(_store: Store, _: View, unit: Unit, settings: Settings) -> str:
+    asks = settings.stages.questions and asks_only(unit.evolve(overruled=()))
+    return "it only asks, and ranks below what states something" if asks else ""
+
+
+def _why_earlier(store: Store, view: View, unit: Unit, settings: Settings) -> str:
+    # The whole table is read for it, so that only what states something is looked for.
+    table = list_facts(store, view, settings) if facts_of(unit) or read_assertions_of(unit) else ()
+    return " ".join(f"{one.line}" for one in table if one.later_in and unit.id in one.sources)
+
+
+_DECIDED: dict[DecisionKind, Callable[[Store, View, Unit, Settings], str]] = {
+    "superseded": _why_superseded, "standing": _why_standing, "question": _why_question, "earlier": _why_earlier,
+}  # fmt: skip
+
+
+def list_decisions(store: Store, view: View, unit: Unit, settings: Settings) -> tuple[Decision, ...]:
+    """Return what was decided about a unit automatically, and what of it its owner overruled."""
+    found = ((kind, why(store, view, unit, settings)) for kind, why in _DECIDED.items())
+    return tuple(Decision(kind, why, kind in unit.overruled) for kind, why in found if why or kind in unit.overruled)
+
+
+Revise = Callable[[Mapping[str, Any]], Unit]
+
+
+def reinstate(store: Store, view: View, unit: Unit, settings: Settings, revise: Revise) -> None:
+    """Let a superseded unit count again, for good where that was decided automatically."""
+    if _why_superseded(store, view, unit, settings):
+        overrule(store, view, unit, settings, "superseded", revise, undo=False)
+    else:
+        store.apply([Reinstatement(view, unit.id, view.now)])
+
+
+def overrule(
+    store: Store, view: View, unit: Unit, settings: Settings, kind: DecisionKind, revise: Revise, *, undo: bool
+) -> None:  # fmt: skip
+    """Keep with a unit that a decision about it does not hold, or that it holds again, and let that take effect."""
+    if undo == (kind in unit.overruled):
+        told = {*unit.overruled} ^ {kind}
+        revise({"overruled": tuple(one for one in _DECIDED if one in told)})
+    if kind != "superseded":
+        return
+    if not undo and unit.superseded_why:
+        store.apply([Reinstatement(view, unit.id, view.now)])
+    elif undo and unit.superseded_by is None and (found := find_successor(store, unit, settings)):
+        store.apply([Supersession(view, unit.id, found.new.id, view.now, found.why)])

@@ -112,8 +112,10 @@ class _Signs:
         return signs
 
     def is_later(self, older: int, newer: int) -> bool:
-        """Return whether a row was said after another one, and not by somebody else to the same user."""
+        """Return whether a row was said after another one, which may be earlier, and not by somebody else."""
         earlier, later = self.units[older], self.units[newer]
+        if "earlier" in earlier.overruled:
+            return False
         if earlier.author == later.author and earlier.speaker != later.speaker:
             return False
         return later.event_time > earlier.event_time

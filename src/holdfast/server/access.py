@@ -195,7 +195,7 @@ def authorise(memory: Memory, verb: str, arguments: Mapping[str, Any]) -> None:
     if verb == "forget":
         touched += memory.forget(**{**arguments, "dry_run": True}).units
         touched += _meant(memory, arguments)
-    elif verb in ("update", "supersede", "reinstate"):
+    elif verb in ("update", "supersede", "reinstate", "overrule"):
         owner: dict[str, Any] = {name: arguments.get(name) for name in ("user", "agent", "tenant")}
         touched += [memory.get(arguments[name], **owner) for name in ("id", "by") if name in arguments]
     if any(one.user is None for one in touched):

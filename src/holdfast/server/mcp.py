@@ -320,13 +320,14 @@ class Tools:
         self, owner: Owner,
         subject: Annotated[str, Field(description="Who or what it is about; all, when left out.")] = "",
         relation: Annotated[str, Field(description="A relation, as lives_in; all, when left out.")] = "",
-        include_past: Annotated[bool, Field(description="Also what held before.")] = False,
+        include_past: Annotated[bool, Field(description="Also what was replaced or ended.")] = False,
         offset: Offset = 0, max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
-        """List what is known now as facts: subject, relation, value, since when, and what it replaced.
+        """List statements that rules recognised: subject, relation, value, since when, and what it replaced.
 
-        Call it for an overview of a person or thing, or to check what holds today. Facts are read out of the user's
-        own statements and of documents by rules; what is not among them may still be found by search_memory.
+        Call it for an overview of a person or thing. They are read out of the user's own statements and of documents,
+        and may be out of date: rules miss most changes. "earlier: see" names the day of a later statement of the
+        same. To check what holds today, call search_memory.
         """
         page = self._page(max_tokens)
         known = self._memory.facts(
@@ -396,7 +397,7 @@ TOOLS = {
     "update_memory": ("Update a memory", _CHANGES),
     "forget_memory": ("Forget memories", _ERASES),
     "list_memories": ("List memories", _READS),
-    "known_facts": ("Known facts", _READS),
+    "known_facts": ("Stated facts", _READS),
     "memory_status": ("Memory status", _READS),
 }
 RESOURCES = {

@@ -292,7 +292,7 @@ class AssemblySettings:
     hard_share: float = share(0.30, "alpha1: share of the budget that hard rules may take")
     soft_share: float = share(0.20, "alpha2: share that soft rules may take")
     tail_share: float = share(0.25, "beta: share up to which the recent tail is extended")
-    standing_share: float = share(0.10, "share that the user's standing instructions may take", internal=True)
+    standing_share: float = share(0.10, "share that the user's standing requests may take; 0 looks for none")
     min_turns: int = setting(4, "m: the last turns that always come along; 0 means no tail", ge=0)
     lenient_hard: bool = setting(default=True, doc="hard rules above their share: a warning; else a degraded context")
     packing: str = setting(

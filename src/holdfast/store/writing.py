@@ -97,6 +97,7 @@ class Writer:
             session=known.session,
             scope=known.scope,
             position=known.position,
+            overruled=known.overruled,
             version=known.version,
             recorded_time=known.recorded_time,
             event_time=draft.unit.event_time if draft.time_given else known.event_time,

@@ -274,7 +274,9 @@ def asks_only(unit: Unit) -> bool:
 
     So does an assistant that only puts off: "let me check that for you".
     """
-    return unit.kind == "turn" and (only_asks(unit.text) or (unit.author == "assistant" and puts_off(unit.text)))
+    if unit.kind != "turn" or "question" in unit.overruled:
+        return False
+    return only_asks(unit.text) or (unit.author == "assistant" and puts_off(unit.text))
 
 
 @memoize_short

@@ -28,7 +28,7 @@ _NAMELESS = ("", "is reset", "gone")
 
 
 @dataclass(slots=True)
-class _LedgerEntry:
+class LedgerEntry:
     """A fact or an instruction while statements are entered: what a later one may change, and who said it."""
 
     said: Assertion
@@ -36,7 +36,7 @@ class _LedgerEntry:
     confidence: float = 1.0
     document: str = ""
     told: Instruction | None = None
-    replaced: _LedgerEntry | None = None
+    replaced: LedgerEntry | None = None
     ended_by: Unit | None = None
 
     @property
@@ -68,8 +68,8 @@ class StatementLedger:
     aliases: Aliases
     functional: frozenset[str] = frozenset()
     successors: Mapping[str, Unit] = field(default_factory=dict)
-    holding: dict[tuple[str, ...], _LedgerEntry] = field(default_factory=dict)
-    ended: list[_LedgerEntry] = field(default_factory=list)
+    holding: dict[tuple[str, ...], LedgerEntry] = field(default_factory=dict)
+    ended: list[LedgerEntry] = field(default_factory=list)
     plans: list[Assertion] = field(default_factory=list)
 
     def enter(self, unit: Unit, document: str) -> None:
@@ -85,8 +85,7 @@ class StatementLedger:
                 replaced += [one for one in own if not one.told and find_change(new, one.said, self.functional)]
         self._end(replaced, unit)
         for statement, confidence in _statements(unit, said, replaced):
-            self._add(_LedgerEntry(statement, [unit], confidence, document), replaced)
-        self.instruct(unit)
+            self._add(LedgerEntry(statement, [unit], confidence, document), replaced)
 
     def instruct(self, unit: Unit) -> None:
         """Enter what a user tells the assistant, in their own words; what it takes back ends first."""
@@ -97,15 +96,15 @@ class StatementLedger:
             self._end(gone, unit)
             if not told.revokes:
                 said = Assertion(speaker, speaker, "instruction", told.text, 0, 0)
-                self._add(_LedgerEntry(said, [unit], told=told), gone)
+                self._add(LedgerEntry(said, [unit], told=told), gone)
 
-    def _end(self, entries: Sequence[_LedgerEntry], unit: Unit) -> None:
+    def _end(self, entries: Sequence[LedgerEntry], unit: Unit) -> None:
         for entry in {id(entry): entry for entry in entries}.values():
             entry.ended_by = unit
             self.ended.append(entry)
             del self.holding[self._key(entry)]
 
-    def _add(self, new: _LedgerEntry, replaced: Sequence[_LedgerEntry]) -> None:
+    def _add(self, new: LedgerEntry, replaced: Sequence[LedgerEntry]) -> None:
         known = self.holding.setdefault(self._key(new), new)
         if known is not new:
             known.units += new.units
@@ -113,13 +112,13 @@ class StatementLedger:
         for old in replaced if known is new else ():
             new.replaced = old if self._key(old)[:2] == self._key(new)[:2] else new.replaced
 
-    def _key(self, entry: _LedgerEntry) -> tuple[str, ...]:
+    def _key(self, entry: LedgerEntry) -> tuple[str, ...]:
         said, symbol = entry.said, self.aliases.symbol if entry.told is None else str  # a sentence is no name
         return (symbol(said.subject), said.slot, symbol(said.value), entry.document)
 
 
 def _statements(
-    unit: Unit, said: Sequence[Assertion], replaced: Sequence[_LedgerEntry]
+    unit: Unit, said: Sequence[Assertion], replaced: Sequence[LedgerEntry]
 ) -> Iterator[tuple[Assertion, float]]:
     """Yield what a unit states: its facts, which stand at no place of their own, and what patterns read besides."""
     named = {one.value for one in said if one.listed}  # "my phone is a Pixel" is no class of phones

@@ -34,6 +34,7 @@ from holdfast.settings import IngestSettings
 from holdfast.types import (
     ACTS,
     AUTHORS,
+    DECISIONS,
     JSON,
     KINDS,
     ORIGINS,
@@ -420,6 +421,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "utility_acts": _check_acts,
     "authority": check_fraction,
     "pinned": check_flag,
+    "overruled": lambda name, value: tuple(choose(name, one, DECISIONS) for one in value),
     "position": _count,
     "version": _count,
     "fact": _check_fact,

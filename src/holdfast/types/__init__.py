@@ -8,15 +8,16 @@ from holdfast.types.sources import *
 from holdfast.types.units import *
 
 __all__ = [
-    "ACTS", "AUTHORS", "CONTROLS", "FACTS", "FIELDS", "INSTRUCTIONS", "JSON", "KINDS", "MEDIA_TYPES", "ORIGINS",
-    "PIECE_KINDS", "QUESTION", "ROLES", "SCOPES", "Act", "Adjustment", "Analysis", "Author", "AuthoredText",
-    "AuthoredUnit", "Candidate", "Cluster", "Compacted", "Compaction", "Condition", "ContextCandidate",
-    "Contribution", "Cut", "CutRows", "Deadline", "Declined", "Document", "Draft", "DroppedCandidate", "Erasure",
-    "ExportReport", "Fact", "FactTable", "Field", "Filter", "Gate", "Hit", "ImportReport", "Indicator", "Junction",
-    "Kind", "KnownFact", "Lineage", "MediaType", "Mention", "NameCount", "Op", "Origin", "Piece", "PieceKind",
-    "ProjectedCandidate", "Projection", "ProjectionQuery", "ProjectionStep", "QueryProfile", "Record",
-    "RetrievalResult", "Role", "Rung", "Scope", "SearchResult", "Section", "SkippedEntry", "Source", "SourceLimits",
-    "SourceUnit", "Span", "Stance", "Stats", "Status", "StepDrop", "StoredUnit", "StoredVector", "StrategyCandidate",
-    "StrategyExplanation", "StrategyRank", "StrategyScores", "Summarised", "SummaryMethod", "SupersededSpan",
-    "Surroundings", "Trace", "Trivial", "Unit", "View", "Why", "WriteResult", "combine", "digest", "from_iso", "iso",
+    "ACTS", "AUTHORS", "CONTROLS", "DECISIONS", "FACTS", "FIELDS", "INSTRUCTIONS", "JSON", "KINDS", "MEDIA_TYPES",
+    "ORIGINS", "PIECE_KINDS", "QUESTION", "ROLES", "SCOPES", "Act", "Adjustment", "Analysis", "Author",
+    "AuthoredText", "AuthoredUnit", "Candidate", "Cluster", "Compacted", "Compaction", "Condition",
+    "ContextCandidate", "Contribution", "Cut", "CutRows", "Deadline", "Decision", "DecisionKind", "Declined",
+    "Document", "Draft", "DroppedCandidate", "Erasure", "ExportReport", "Fact", "FactTable", "Field", "Filter",
+    "Gate", "Hit", "ImportReport", "Indicator", "Junction", "Kind", "KnownFact", "Lineage", "MediaType", "Mention",
+    "NameCount", "Op", "Origin", "Piece", "PieceKind", "ProjectedCandidate", "Projection", "ProjectionQuery",
+    "ProjectionStep", "QueryProfile", "Record", "RetrievalResult", "Role", "Rung", "Scope", "SearchResult",
+    "Section", "SkippedEntry", "Source", "SourceLimits", "SourceUnit", "Span", "Stance", "Stats", "Status",
+    "StepDrop", "StoredUnit", "StoredVector", "StrategyCandidate", "StrategyExplanation", "StrategyRank",
+    "StrategyScores", "Summarised", "SummaryMethod", "SupersededSpan", "Surroundings", "Trace", "Trivial", "Unit",
+    "View", "Why", "WriteResult", "combine", "digest", "from_iso", "iso",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from holdfast.types.units import JSON, Unit
+from holdfast.types.units import JSON, DecisionKind, Unit
 
 SummaryMethod = Literal["extractive", "abstractive"]
 Rung = Literal["normal", "tight", "last"]
@@ -16,6 +16,15 @@ Rung = Literal["normal", "tight", "last"]
 # Called with how much is done and how much there is; and with the name of the step that begins.
 Progress = Callable[[int, int], None]
 StepProgress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An automatic decision about a unit, and why; `overruled` when its owner said that it does not hold."""
+
+    kind: DecisionKind
+    why: str
+    overruled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -449,8 +449,9 @@ class SearchResult(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """What is known of somebody or something, said since `since`, in the units `sources`, the first one first.
+    """A statement that rules recognised, said since `since`, in the units `sources`, the first one first.
 
+    `later_in` is a later unit that states something else of the same subject and relation: both may hold.
     `replaced` is the value that it took the place of, and `replaced_in` the unit that stated that. What no longer
     holds ended at `until`, by the unit `ended_by`, as far as either is known.
     """
@@ -467,19 +468,22 @@ class KnownFact:
     current: bool = True
     until: datetime | None = None
     ended_by: str = ""
+    later_in: str = ""
+    later_at: datetime | None = None
 
     @property
     def line(self) -> str:
         """Return it on one line, for a prompt."""
         until = f" until {iso(self.until)[:10]}" if self.until else "" if self.current else ", no longer"
         before = f", before that {self.replaced}" if self.replaced else ""
-        said = f"{self.subject} | {self.relation} | {self.value} | since {iso(self.since)[:10]}{until}{before}"
+        later = f", earlier: see {iso(self.later_at)[:10]}" if self.later_at else ""
+        said = f"{self.subject} | {self.relation} | {self.value} | since {iso(self.since)[:10]}{until}{before}{later}"
         return " ".join(said.split())
 
     def to_json(self) -> dict[str, JSON]:
         """Return the fact as a JSON object; what is empty is left out."""
         row = {name: getattr(self, name) for name in self.__slots__} | {"sources": [*self.sources]}
-        row |= {"since": iso(self.since), "until": iso(self.until) if self.until else None}
+        row |= {name: iso(moment) if (moment := row[name]) else None for name in ("since", "until", "later_at")}
         return {name: value for name, value in row.items() if value not in ("", None)}
 
 

@@ -40,8 +40,12 @@ Act = Literal[
     "describe",
 ]
 Stance = Literal["now", "then"]  # fmt: skip
+# What is decided about a unit without anybody asking: a later turn replaces it, what it asks of the assistant stands
+# for good, a later turn says something else of the same.
+DecisionKind = Literal["superseded", "standing", "question", "earlier"]
 Field = Literal["topic", "claim", "procedure", "utility_acts", "utility_note", "condition", "role"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+DECISIONS: tuple[DecisionKind, ...] = get_args(DecisionKind)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 AUTHORS: tuple[Author, ...] = get_args(Author)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
@@ -152,6 +156,8 @@ class Unit:
     origin: Origin = "conversation"
     metadata: Mapping[str, JSON] = field(default_factory=dict, hash=False)
     lineage: Lineage | None = None
+    # Automatic decisions about it that its owner says do not hold.
+    overruled: tuple[DecisionKind, ...] = ()
     version: int = 1
     # Kept outside versions and hashes: what happened to the unit since, not what it says (C11, C17–C19).
     access_count: int = field(default=0, compare=False)
@@ -216,7 +222,7 @@ class Unit:
 
 
 _TIMES = frozenset({"event_time", "recorded_time", "valid_from", "valid_to", "expires_at"})
-_TUPLES = frozenset({"utility_acts", "parts", "supersedes", "links"})
+_TUPLES = frozenset({"utility_acts", "parts", "supersedes", "links", "overruled"})
 _MISSING = object()
 _UNIT_DEFAULTS: dict[str, object] = {
     f.name: f.default

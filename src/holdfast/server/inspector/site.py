@@ -364,6 +364,7 @@ class Site:
         values = {
             "view": views.view_unit(unit, self._memory.history(unit.id, **visit.owner), self._zone), "why": why,
             "question": question or "", "section": section, "space": views.space_of(self._memory),
+            "decisions": self._memory.decisions(unit.id, **visit.owner),
         }  # fmt: skip
         return PageContent("unit", f"Unit {unit.id}", values)
 
