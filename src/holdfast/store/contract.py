@@ -42,11 +42,10 @@ from holdfast.types import (
 
 Analyse = Callable[[Unit], Analysis]
 Order = Literal["newest", "oldest"]
-# What is known of a unit without reading it. Times are whole microseconds since 1970; a summary spans from the first
-# of its sources to the last, and its `decay_rate` is a number (NaN for any other unit). `said` is equal for copies of
-# the same words; `length` counts characters. `before` and `after` are the visible turns around a turn in its session,
-# `hidden` says why the view hides a unit (None when it does not). `most_accessed` is the owner's highest access
-# count, the same in every row.
+# What is known of a unit without reading it. Times are whole microseconds since 1970; a summary spans from the
+# first of its sources to the last, and its `decay_rate` is a number (NaN for any other unit). `said` is equal for
+# copies of the same words. `before` and `after` are the visible turns around a turn in its session, `hidden` says
+# why the view hides a unit (None: it does not), `most_accessed` is the owner's highest access count.
 ColumnName = Literal[
     "author", "speaker", "session", "scope", "kind", "event_time", "starts", "ends", "decay_rate", "covered_by",
     "length", "said", "anchor_density", "document", "access_count", "most_accessed", "before", "after", "hidden",
@@ -206,10 +205,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class TimeQuery:
-    """Ask for what happened from `start` up to `end`, newest first (C13)."""
+    """Ask for what happened from `start` up to `end`, newest first (C13), or oldest first."""
 
     start: datetime
     end: datetime
+    order: Order = "newest"
 
 
 @dataclass(frozen=True, slots=True)
