@@ -1,13 +1,17 @@
 """Ranking one candidate at a time, as plainly as C6, C9, C12 and C18 say it: columns must equal it bit for bit."""
 
 import dataclasses
+import math
 import string
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from holdfast.kernels.vectors import decay
-from holdfast.ranking.stages import LEAST_MEANT, ONLY_TIME
+from holdfast.ranking.stages import LEAST_MEANT, NEAREST_TIME, ONLY_TIME
+from holdfast.text.dates import TimeRange
 from holdfast.text.names import entities, folded_words, phrases, titles
 from holdfast.text.questions import asks_only
+from holdfast.text.temporal import told_times
 from holdfast.types import Adjustment, Mention
 
 UNLISTED_WEIGHT = 1.0
@@ -70,7 +74,7 @@ def find(world, depth):
     rows = best_first(first)
     if staged_profile:
         near = [smoothing(world, rows, beside)] if beside else []
-        stages = [*near, of_session(world, stage(rows, near, fusion.full)), *stages_of(world)]
+        stages = [*near, of_session(world, stage(rows, near, fusion.full)), *stages_of(world, rows)]
         rows = stage(rows, stages, fusion.full)
         mentions = find_mentions(world, rows)
         known = {unit_id for claims in pool.values() for unit_id in claims}
@@ -111,10 +115,26 @@ def complete(world, results, staged_profile):
 
 
 def happened_then(world):
+    """Return what was said in the time asked for, last before it and first after it, and what tells of it."""
     start, end = world.query.time_range
-    then = [unit for unit in world.units.values() if start <= unit.event_time < end]
+    sides = said_between(world, start, end), said_between(world, None, start), said_between(world, end, None)
+    telling = [unit.id for unit in world.units.values() if share_told(unit, start, end)]
+    return [*sides[0], *sides[1][:1], *sides[2][-1:], *telling]
+
+
+def said_between(world, start, end):
+    then = [
+        unit
+        for unit in world.units.values()
+        if (start is None or start <= unit.event_time) and (end is None or unit.event_time < end)
+    ]
     then.sort(key=lambda unit: (unit.event_time, unit.position, unit.id), reverse=True)
     return [unit.id for unit in then[: world.settings.retrieval.max_candidates]]
+
+
+def share_told(unit, start, end):
+    told = told_times(unit.text, unit.event_time)
+    return max((math.sqrt(time.share_in(TimeRange(start, end))) for time in told), default=0.0)
 
 
 def join(world, pool, ids):
@@ -181,6 +201,9 @@ def refuse(world, rows):
     limits, query = world.settings.refusal, world.query
     if query.vector is None or query.only_time or not limits.enabled or not rows:
         return ""
+    terms = len(query.terms)
+    if query.time_range is not None and any(of_time(row.unit, query) for row in rows):
+        terms -= len(query.time_terms)
     near = {"turns": [], "documents": []}
     for row in rows:
         words = max((claim.coverage for claim in row.claims.values()), default=0.0)
@@ -189,7 +212,7 @@ def refuse(world, rows):
     for kind, pairs in near.items():
         if pairs:
             best = max(words for words, _ in pairs) + 4.0 * max(cosine for _, cosine in pairs)
-            if best - 0.15 * min(len(query.terms), 4) >= getattr(limits, kind):
+            if best - 0.15 * min(terms, 4) >= getattr(limits, kind):
                 return ""
     words, cosine = (max(side) for side in zip(*near["turns"], *near["documents"], strict=True))
     reason = f"no candidate covers more than {words:.2f} of its words or has a cosine above {cosine:.2f}"
@@ -232,7 +255,7 @@ def of_session(world, rows):
     return take
 
 
-def stages_of(world):
+def stages_of(world, rows):
     query, settings, stages = world.query, world.settings.stages, []
     share = settings.own_words if query.perspective in ("user", "assistant") else settings.perspective
     if share and query.perspective is not None and not (query.perspective == "user" and query.summary):
@@ -244,7 +267,11 @@ def stages_of(world):
         stages.append(prefer)
     if query.time_range is not None:
         weight = ONLY_TIME if query.only_time else settings.time_range
-        stages.append(lambda row: Adjustment("time range", weight, float(happened(row, query))))
+        if query.only_time and not any(of_time(row.unit, query) for row in rows):
+            near = nearest(rows, query)
+            stages.append(lambda row: Adjustment("nearest time", NEAREST_TIME, float(row.unit.id in near)))
+        else:
+            stages.append(lambda row: Adjustment("time range", weight, of_time(row.unit, query)))
     if (query.identifiers or query.years) and settings.identifiers:
         stages.append(lambda row: identified(row, settings.identifiers))
     return stages
@@ -306,11 +333,31 @@ def speaks(unit, query):
     return unit.speaker.casefold() in {name.casefold() for name in query.participants}
 
 
-def happened(row, query):
-    unit, lexical, (start, end) = row.unit, row.claims.get("lexical"), query.time_range
-    first, last = (unit.lineage.starts, unit.lineage.ends) if unit.lineage else (unit.event_time, unit.event_time)
-    told = bool(query.date_terms) and lexical is not None and lexical.matched.issuperset(query.date_terms)
-    return told or (first < end and last >= start)
+def span_of(unit):
+    return (unit.lineage.starts, unit.lineage.ends) if unit.lineage else (unit.event_time, unit.event_time)
+
+
+def of_time(unit, query):
+    (start, end), (first, last) = query.time_range, span_of(unit)
+    return 1.0 if first < end and last >= start else share_told(unit, start, end)
+
+
+def nearest(rows, query):
+    """Return what lies within a day of what is next to the time asked for, on either side."""
+    start, end = query.time_range
+    before, after = {}, {}
+    for unit in (row.unit for row in rows):
+        told = told_times(unit.text, unit.event_time)
+        first, last = span_of(unit)
+        ends = [time.end - timedelta.resolution for time in told if time.end <= start]
+        starts = [time.start for time in told if time.start >= end]
+        if ends := [*ends, *([last] if last < start else [])]:
+            before[unit.id] = max(ends)
+        if starts := [*starts, *([first] if first >= end else [])]:
+            after[unit.id] = min(starts)
+    day = timedelta(days=1)
+    near = {one for one, moment in before.items() if moment > max(before.values()) - day}
+    return near | {one for one, moment in after.items() if moment < min(after.values()) + day}
 
 
 def identified(row, weight):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from holdfast.store.contract import Reading
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import CutRows, Hit, QueryProfile, SearchResult, StrategyExplanation, Trace, Unit, View
 from holdfast.types.contexts import Context, RecalledUnit
+
+# A month: what is of a shorter time is likely meant by who asks for it.
+_LONGEST_TIME = timedelta(days=31)
 
 
 def search(engine: Engine, question: Question, view: View, *, explain: bool = False) -> SearchResult:
@@ -109,8 +113,14 @@ def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: 
 
 
 def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:
-    """Return why a question gets no answer; one that asks for a time alone cannot be judged by its words."""
-    return "" if query.vector is None or query.only_time else refusal(pool, len(query.terms), engine.settings.refusal)
+    """Return why a question gets no answer; one that asks for a time alone cannot be judged by its words.
+
+    What is of the time that is asked for need not hold its words; in a long time lies something of anybody.
+    """
+    words = len(query.terms)
+    if query.time_range is not None and pool.columns["of_time"].any():
+        words -= len(query.time_terms) if query.time_range[1] - query.time_range[0] <= _LONGEST_TIME else 0
+    return "" if query.vector is None or query.only_time else refusal(pool, words, engine.settings.refusal)
 
 
 def cut_candidates(engine: Engine, question: Question, found: Retrieval) -> tuple[Pool, tuple[CutRows, ...]]:
@@ -193,7 +203,7 @@ def _notes(accounts: Mapping[str, StrategyExplanation]) -> tuple[str, ...]:
 def _trace(question: Question, query: QueryProfile, found: Retrieval, view: View, cuts: tuple[CutRows, ...]) -> Trace:
     return Trace(
         query, question.profile_name, found.results, found.pool, cuts, view.reference_time, found.refused,
-        notice=question.notice, degraded=question.degraded,
+        notice="; ".join(filter(None, (question.notice, found.notice))), degraded=question.degraded,
     )  # fmt: skip
 
 

@@ -18,7 +18,17 @@ from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Strategy
 from holdfast.store.contract import Reading, Store, read_once
 from holdfast.text.terms import terms
-from holdfast.types import Contribution, QueryProfile, RetrievalResult, SearchResult, StrategyRank, Unit, View, Why
+from holdfast.types import (
+    Contribution,
+    DroppedCandidate,
+    QueryProfile,
+    RetrievalResult,
+    SearchResult,
+    StrategyRank,
+    Unit,
+    View,
+    Why,
+)
 from holdfast.types.contexts import Context
 
 # Whether an answer may name other users of the tenant. A door that is held to one user says no for its calls.
@@ -142,13 +152,23 @@ def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[
             return found(verdict=verdict, rank=hit.rank, score=hit.score, contributions=hit.contributions)
     for drop in result.trace.dropped:
         if unit.id in (drop.unit_id, *drop.merged_ids):
-            short = drop.needed - drop.had
-            return absent(verdict=_CUTS[drop.cut], score=drop.had, distance_to_cut=short)
+            verdict = _CUTS[drop.cut] + _why_lowered(result, drop)
+            return absent(verdict=verdict, score=drop.had, distance_to_cut=drop.needed - drop.had)
     late = "".join(f" ({warning})" for warning in result.warnings)
     if any(standing.rank is not None for standing in standings):
         depth = engine.settings.retrieval.max_candidates
         return absent(verdict=f"not considered: no strategy has it among its best {depth}{late}")
     return absent(verdict=f"not found: no strategy sees anything in common with the question{late}")
+
+
+def _why_lowered(result: SearchResult, drop: DroppedCandidate) -> str:
+    """Say that a unit would have stayed but for the time asked for, if that is so."""
+    made = next(one.adjustments for one in result.trace.candidates if one.unit_id == drop.unit_id)
+    for change in made:
+        lowered = change.stage in _OF_TIME and not change.signal
+        if lowered and drop.cut in ("min_score", "gap") and drop.had >= (1.0 - change.weight) * drop.needed:
+            return ", because it was neither said in the time asked for nor tells of it"
+    return ""
 
 
 PLAIN_NAMES = {
@@ -171,7 +191,10 @@ _JOINTS = {"sum": " + ", "product": " × ", "ratio": " ÷ ", "minimum": ", "}
 # How notes begin that tell something of the unit; others only help to follow the arithmetic.
 TELLING = ("derived: ", "via: ", "contradicts: ")
 # A stage that lowers a score says why in other words than one that raises it.
-_TIME_RANGE = ("in the time asked for", "not in the time asked for")
+_OF_TIME = {
+    "time range": ("in the time asked for", "not in the time asked for"),
+    "nearest time": ("nearest to the time asked for", "not in the time asked for"),
+}
 
 
 class ScorePart(NamedTuple):
@@ -219,8 +242,8 @@ def plain_name(part: ScorePart, unit: Unit) -> str:
     """Return what a part is called in plain words."""
     if part.name == "perspective":
         return f"said by {speaker_name(unit)}"
-    if part.name == "time range":
-        return _TIME_RANGE[part.value < 0]
+    if part.name in _OF_TIME:
+        return _OF_TIME[part.name][part.value < 0]
     return PLAIN_NAMES.get(part.name, part.name)
 
 

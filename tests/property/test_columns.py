@@ -15,7 +15,7 @@ from holdfast.recall import cut_candidates, rank, retrieve_candidates
 from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import AnalysisSettings, ProfileSettings, RefusalSettings, StageSettings
-from holdfast.store.contract import Proposal
+from holdfast.store.contract import Proposal, TimeQuery
 from holdfast.text import analyse
 from holdfast.types import Contribution, Lineage, QueryProfile, StrategyExplanation, StrategyScores
 
@@ -23,7 +23,7 @@ TERMS = ("boat", "1999", "e0308")
 TEXTS = [
     "the red boat leaks", "the red boat leaks!", "the red boat leaks 5", "We met at the Lower Mill", "ok",
     "the Lower Mill and Kestrel Quay", "Kestrel Quay is far", "a long tale " * 30,
-    "where is the red boat?", "Who met us at the Lower Mill?",
+    "where is the red boat?", "Who met us at the Lower Mill?", "We rowed yesterday", "the boat left two hours ago",
 ]  # fmt: skip
 TOPICS = ["", "", "Lower Mill", "Kestrel Quay (inn)"]
 PRIMARY = ("lexical", "dense", "colour")
@@ -104,9 +104,9 @@ queries = st.builds(
     participants=st.sampled_from([(), ("ana",)]),
     perspective=st.sampled_from([None, "user", "assistant", "ana"]),
     identifiers=st.sampled_from([(), ("e0308",)]),
-    time_range=st.sampled_from([None, (later(hours=-2), later(minutes=-30))]),
+    time_range=st.sampled_from([None, (later(hours=-2), later(minutes=-30)), (later(days=-2), later(days=-1))]),
     only_time=st.booleans(),
-    date_terms=st.sampled_from([(), ("1999",), ("1999", "boat")]),
+    time_terms=st.sampled_from([(), ("1999",), ("1999", "boat")]),
     vector=st.none() | st.just(np.ones(2, dtype=np.float32)),
 )
 
@@ -173,7 +173,10 @@ class TableReading:
         return {key: names for key, names in found.items() if names and len(names) <= most}
 
     def propose(self, query, depth, deadline):
-        return Proposal(tuple(oracle.happened_then(self._world))[:depth])
+        if not isinstance(query, TimeQuery):
+            return Proposal(())
+        found = oracle.said_between(self._world, query.start, query.end)
+        return Proposal(tuple(found if query.order == "newest" else found[::-1])[:depth])
 
 
 def on_columns(world, depth, view):

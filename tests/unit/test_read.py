@@ -48,7 +48,9 @@ def reading_of(judge):
 def staging(pool_units, reading, text=QUESTION):
     query = QueryProfile(text=text, terms=())
     known = {unit.id: unit for unit in pool_units}
-    return StageInputs(query, StageSettings(), 20, lambda ids: {i: known[i] for i in ids}, None, None, reading)
+    return StageInputs(
+        query, StageSettings(), 20, lambda ids: {i: known[i] for i in ids}, None, None, reading=reading
+    )
 
 
 def judging(ranks, other_time=0.0):

@@ -2,13 +2,14 @@
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, known_of, later, make_claims, make_pool, make_unit, opened
+from builders import NOW, known_of, later, make_claims, make_pool, make_unit, make_view, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
 from holdfast.ranking.pool import StageEffect, StageInputs
@@ -21,6 +22,7 @@ from holdfast.ranking.stages import (
     smooth_neighbours,
     years_overlap,
 )
+from holdfast.retrieval.collect import add_times
 from holdfast.settings import FusionSettings, ProfileSettings, StageSettings
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import Adjustment, Contribution, Lineage, QueryProfile, RetrievalResult, StrategyExplanation
@@ -218,11 +220,20 @@ def test_years_are_worth_what_they_cover(spans, worth):
 # ---------------------------------------------------------------------------------------------- time range
 
 
+def of_time(**fields):
+    """Return what the time range does to a unit, beside one that lies in it."""
+    query = asking(time_range=(NOW, NOW + timedelta(days=1)))
+    units = {unit.id: unit for unit in (make_unit("one", **fields), make_unit("beside"))}
+    reading = SimpleNamespace(view=make_view(), units=lambda ids: {one: units[one] for one in ids})
+    pool, notice = add_times(make_pool([(unit, 0.5) for unit in units.values()]), query, reading)
+    assert notice == ""
+    found, _ = prefer_time_range(pool, setting_of(query, StageSettings(time_range=0.1))).candidates()
+    return found.adjustments
+
+
 @pytest.mark.parametrize(("hours", "signal"), [(-1, 0.0), (0, 1.0), (23, 1.0), (24, 0.0), (25, 0.0)])
 def test_a_range_holds_its_start_and_not_its_end(hours, signal):
-    query = asking(time_range=(NOW, NOW + timedelta(days=1)))
-    found = preferred(prefer_time_range, query, event_time=later(hours=hours))
-    assert found == (Adjustment("time range", 0.1, signal),)
+    assert of_time(event_time=later(hours=hours)) == (Adjustment("time range", 0.1, signal),)
 
 
 @pytest.mark.parametrize(
@@ -230,9 +241,17 @@ def test_a_range_holds_its_start_and_not_its_end(hours, signal):
 )
 def test_a_summary_counts_by_all_of_its_span(starts, ends, signal):
     lineage = Lineage((), "extractive", 1.0, 0.0, 1.0, 1.0, later(hours=starts), later(hours=ends))
-    query = asking(time_range=(NOW, NOW + timedelta(days=1)))
-    [found] = preferred(prefer_time_range, query, kind="summary", lineage=lineage)
+    [found] = of_time(kind="summary", lineage=lineage)
     assert found.signal == signal
+
+
+@pytest.mark.parametrize(
+    ("text", "signal"),
+    [("on 4 May", 0.5**0.5), ("on 5 May", 0.5**0.5), ("on 6 May", 0.0), ("in May", (1 / 31) ** 0.5)],
+)
+def test_what_is_told_counts_by_the_root_of_its_share_in_the_range(text, signal):
+    [found] = of_time(text=f"We rowed {text}", event_time=later(days=9))
+    assert found.signal == pytest.approx(signal)
 
 
 # -------------------------------------------------------------------------------------- convex, and explained

@@ -21,6 +21,8 @@ from holdfast.models.reader import Judgement, Turn
 from holdfast.settings import StageSettings
 from holdfast.types import Adjustment, Candidate, Cut, CutRows, QueryProfile, StrategyScores, Unit
 
+# What prefers units of the time asked for, or those nearest to it.
+TIME_STAGES = ("time range", "nearest time")
 C = TypeVar("C")
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from holdfast.kernels import Floats, Rows
 from holdfast.models.reader import Judgement, Turn
-from holdfast.ranking.pool import Pool, ReadingInputs, StageEffect, StageInputs
+from holdfast.ranking.pool import TIME_STAGES, Pool, ReadingInputs, StageEffect, StageInputs
 from holdfast.text.questions import is_request
 
 # Ten find less among the first ten hits; of fourteen each is cut shorter, and first hits fall on two of four sets.
@@ -21,9 +21,9 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     """Let the first turns share out the scores that they have among them anew, by what the reader says of them.
 
     The order read is that of score + w·rank - v·P(of another time). A turn takes the score of its new place:
-    rel' = rel + (that score - its own) / α. Nothing else moves. Where the question names a time, turns in it and the
-    others share out apart, and no turn is of another time: the reader sees no dates. Requests are left alone, and so
-    are documents, summaries and long messages: it knows questions about what people say in a few sentences. What only
+    rel' = rel + (that score - its own) / α. Nothing else moves. Where the question names a time, those share out that
+    are as much of it, and no turn is of another time: the reader sees no dates. Requests are left alone, and so are
+    documents, summaries and long messages: it knows questions about what people say in a few sentences. What only
     asks keeps its place, as it answers nothing.
     """
     reading = staging.reading
@@ -46,10 +46,11 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
 
 def _share_out(pool: Pool, rows: Rows, scores: Floats, judged: Judgement, reading: ReadingInputs) -> StageEffect:
     """Return what gives each of the rows, best first, the relevance that it needs for the score of its new place."""
-    inside = next((effect.signal[rows] > 0.0 for effect in pool.effects if effect.stage == "time range"), None)
-    values = scores + _RANK * judged.rank - (_OTHER_TIME * judged.other_time if inside is None else 0.0)
+    of_time = next((effect.signal[rows] for effect in pool.effects if effect.stage in TIME_STAGES), None)
+    values = scores + _RANK * judged.rank - (_OTHER_TIME * judged.other_time if of_time is None else 0.0)
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
-    for alike in [np.ones(len(rows), dtype=np.bool_)] if inside is None else [inside, ~inside]:
+    apart = np.zeros(len(rows)) if of_time is None else of_time
+    for alike in (apart == share for share in np.unique(apart)):
         places = np.flatnonzero(alike)
         for place, hit in zip(places, places[np.argsort(-values[places], kind="stable")], strict=True):
             row = rows[hit]

@@ -34,6 +34,8 @@ T = TypeVar("T")
 LEAST_MEANT = 0.2
 # A question for a time alone: the time decides, and of two in it the nearer one stands first.
 ONLY_TIME = 0.9
+# Where nothing is of that time, what is nearest to it comes first, and the rest stays.
+NEAREST_TIME = 0.6
 
 # What opens with an identifier stands so far above what only mentions it: more than scope and recency count.
 _APART = 0.075
@@ -124,21 +126,18 @@ def prefer_perspective(pool: Pool, staging: StageInputs) -> Pool:
 
 
 def prefer_time_range(pool: Pool, staging: StageInputs) -> Pool:
-    """Prefer what happened in the time that the question names; a summary counts by all of its span.
+    """Prefer what was said in the time that the question names, or tells of it; a summary counts by all of its span.
 
-    A unit that holds all words of the date tells of that time, whenever it was said.
+    What tells of a longer time counts by the share of it that is asked for. A question for a time alone that finds
+    nothing of it prefers what is nearest to it.
     """
     query = staging.query
     if query.time_range is None:
         return pool
-    start, end = ((moment - _EPOCH) // _MICROSECOND for moment in query.time_range)
-    inside: Bools = (pool.columns["starts"] < end) & (pool.columns["ends"] >= start)
-    if query.date_terms and "lexical" in pool.scores:
-        terms = [query.terms.index(term) for term in query.date_terms]
-        inside = inside | pool.scores["lexical"].matched[:, terms].all(axis=1)
-    return pool.apply(
-        _everywhere("time range", ONLY_TIME if query.only_time else staging.settings.time_range, inside)
-    )
+    if "nearest" in pool.columns:
+        return pool.apply(_everywhere("nearest time", NEAREST_TIME, pool.columns["nearest"]))
+    weight = ONLY_TIME if query.only_time else staging.settings.time_range
+    return pool.apply(_everywhere("time range", weight, pool.columns["of_time"]))
 
 
 def prefer_identifiers(pool: Pool, staging: StageInputs) -> Pool:
@@ -196,7 +195,7 @@ def years_overlap(told: Sequence[tuple[int, int]], first: int, last: int) -> flo
 PREFERENCES: tuple[Stage, ...] = (prefer_perspective, prefer_time_range, prefer_identifiers, prefer_years)
 
 
-def _everywhere(stage: str, weight: float, signal: Bools) -> StageEffect:
+def _everywhere(stage: str, weight: float, signal: Floats | Bools) -> StageEffect:
     return StageEffect(stage, np.full(len(signal), weight), signal.astype(np.float64))
 
 

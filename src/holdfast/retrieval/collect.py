@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from datetime import UTC, timedelta, tzinfo
+from functools import cache, partial
 from itertools import chain, compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels import Bools
-from holdfast.ranking.pool import Pool, StageInputs
+from holdfast.kernels import Bools, Floats
+from holdfast.kernels.vectors import order_rows
+from holdfast.ranking.pool import Pool, StageInputs, UnitCache
 from holdfast.ranking.score import Fusion, fuse
 from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.store.contract import ColumnName, Reading, TimeQuery
-from holdfast.text.questions import asks_what_was_asked
+from holdfast.store.rows import microseconds
+from holdfast.text.calendar import EPOCH, FIRST, LATEST, midnight
+from holdfast.text.dates import TimeRange
+from holdfast.text.questions import asks_what_was_asked, profile_query
+from holdfast.text.temporal import date_words, name_day, name_time, told_times
+from holdfast.text.terms import TOKENIZERS
 from holdfast.types import QUESTION, QueryProfile, RetrievalResult, StrategyScores
 
 # What ranking needs to know of a unit besides its scores.
@@ -28,12 +36,17 @@ _KNOWN: tuple[ColumnName, ...] = (
 )  # fmt: skip
 _NEIGHBOURS: tuple[ColumnName, ...] = ("before", "after")
 
+_FIRST, _LAST = (midnight(day).replace(tzinfo=UTC) for day in (FIRST, LATEST))
+_DAY = timedelta(days=1) / timedelta(microseconds=1)
+# Of a question with a topic, so many of the best are read for the times that they tell of.
+_TIMES_READ = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
     """What a question finds when strategies look `depth` deep: their own results, how they are fused, and the pool.
 
-    `refused` says why the question gets no answer, if it gets none.
+    `refused` says why the question gets no answer, if it gets none; `notice` that nothing is of the time asked for.
     """
 
     results: tuple[RetrievalResult, ...]
@@ -41,6 +54,7 @@ class Retrieval:
     pool: Pool
     depth: int
     refused: str = ""
+    notice: str = ""
 
 
 def collect(engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int) -> Retrieval:
@@ -49,7 +63,7 @@ def collect(engine: Engine, question: Question, query: QueryProfile, reading: Re
     ids = tuple(dict.fromkeys(unit_id for result in results for unit_id in result.claims.ids))
     beside: Mapping[str, NDArray[Any]] = {}
     if question.is_staged:
-        ids, beside = _add_neighbours(engine, query, reading, ids)
+        ids, beside = _add_neighbours(engine, question, query, reading, ids)
     whole = question.is_staged or bool(question.profile.mix)
     primary = question.strategies if whole else ()
     claims, claimed = _align(results, ids, {one.id: partial(one.score, query, reading) for one in primary})
@@ -57,7 +71,8 @@ def collect(engine: Engine, question: Question, query: QueryProfile, reading: Re
     known["asks"] = _find_asking(engine, question, query, known["stating"])
     asking = {*compress(ids, known["asks"].tolist())}
     fusion = Fusion.of(results, question.profile, engine.settings.fusion, asking)
-    return Retrieval(results, fusion, fuse(ids, claims, claimed, known, fusion).merge_copies(), depth)
+    pool, notice = add_times(fuse(ids, claims, claimed, known, fusion).merge_copies(), query, reading)
+    return Retrieval(results, fusion, pool, depth, notice=notice)
 
 
 def _find_asking(engine: Engine, question: Question, query: QueryProfile, stating: NDArray[Any]) -> Bools:
@@ -82,19 +97,37 @@ def search_strategies(
     return tuple(results)
 
 
+def _find_by_time(engine: Engine, question: Question, query: QueryProfile, reading: Reading) -> Iterator[str]:
+    """Yield what was said in a time that alone is asked for, last before and first after it, and what tells of it.
+
+    What was on a day is told shortly before or after it ("yesterday", "on Friday"), or by its date.
+    """
+    if query.time_range is None or not query.only_time:
+        return
+    asked, zone, limits = TimeRange(*query.time_range), _zone(reading), engine.settings.retrieval
+    deadline = engine.deadline(limits.timeout_ms)
+    sides = TimeQuery(asked.start, asked.end), TimeQuery(_FIRST, asked.start), TimeQuery(asked.end, _LAST, "oldest")
+    shares = limits.max_candidates, limits.max_candidates // 2, limits.max_candidates // 2
+    inside, before, after = (
+        reading.propose(side, most, deadline).ids for side, most in zip(sides, shares, strict=True)
+    )
+    dated = profile_query(date_words(asked, zone), tokenise=TOKENIZERS[engine.settings.analysis.tokenizer])
+    lexical = [strategy for strategy in question.strategies if strategy.id == "lexical" and dated.terms]
+    named = [retrieve(one, dated, reading, limits.max_candidates, deadline).claims.ids for one in lexical]
+    yield from (*inside, *before[:1], *after[:1])
+    for unit in reading.units([*dict.fromkeys(chain(before, after, *named))]).values():
+        if any(time.share_in(asked) for time in _times_in(zone)(unit)):
+            yield unit.id
+
+
 def _add_neighbours(
-    engine: Engine, query: QueryProfile, reading: Reading, ids: tuple[str, ...]
+    engine: Engine, question: Question, query: QueryProfile, reading: Reading, ids: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Mapping[str, NDArray[Any]]]:
     """Return the ids with the turns beside them, and who is beside whom.
 
-    A question that asks for a time alone finds what happened then (C13).
+    A question that asks for a time alone finds what was said then, or tells of it (C13).
     """
-    if query.time_range is not None and query.only_time:
-        limits = engine.settings.retrieval
-        then = reading.propose(
-            TimeQuery(*query.time_range), limits.max_candidates, engine.deadline(limits.timeout_ms)
-        )
-        ids = tuple(dict.fromkeys((*ids, *then.ids)))
+    ids = tuple(dict.fromkeys((*ids, *_find_by_time(engine, question, query, reading))))
     if not engine.settings.stages.smoothing:
         return ids, {}
     around = reading.columns(ids, _NEIGHBOURS)
@@ -103,6 +136,48 @@ def _add_neighbours(
     near = tuple(one for one in dict.fromkeys(chain.from_iterable(pairs)) if one not in known)
     theirs = reading.columns(near, _NEIGHBOURS)  # they lean on who brought them
     return (*ids, *near), {name: np.concatenate([around[name], theirs[name]]) for name in _NEIGHBOURS}
+
+
+@cache
+def _times_in(zone: tzinfo) -> UnitCache[tuple[TimeRange, ...]]:
+    return UnitCache(lambda unit: told_times(unit.text, unit.event_time.astimezone(zone)))
+
+
+def _zone(reading: Reading) -> tzinfo:
+    return reading.view.reference_time.tzinfo or UTC
+
+
+def add_times(pool: Pool, query: QueryProfile, reading: Reading) -> tuple[Pool, str]:
+    """Add how far units are of the time asked for, said or told; where nothing is, what is nearest, and say so."""
+    if query.time_range is None:
+        return pool, ""
+    asked, zone = TimeRange(*query.time_range), _zone(reading)
+    start, end = microseconds(asked.start), microseconds(asked.end)
+    first, last = pool.columns["starts"], pool.columns["ends"]
+    before, after = np.where(last < start, last, -np.inf), np.where(first >= end, first, np.inf)
+    of_time: Floats = ((first < end) & (last >= start)).astype(np.float64)
+    row_of = {unit_id: row for row, unit_id in enumerate(pool.ids)}
+    best = order_rows(pool.fused, pool.ids)[: None if query.only_time else _TIMES_READ].tolist()
+    for unit_id, unit in reading.units([pool.ids[row] for row in best]).items():
+        row = row_of[unit_id]
+        for time in _times_in(zone)(unit):
+            # Ten days around the one asked for are worth a third of it, a year next to nothing.
+            of_time[row] = max(of_time[row], math.sqrt(time.share_in(asked)))
+            if time.end <= asked.start:
+                before[row] = max(before[row], microseconds(time.end) - 1)
+            elif time.start >= asked.end:
+                after[row] = min(after[row], microseconds(time.start))
+    columns = {**pool.columns, "of_time": of_time}
+    if of_time.any():
+        return dataclasses.replace(pool, columns=columns), ""
+    when = f"was said or dated {name_time(asked, zone)}"
+    if not query.only_time or not len(pool):
+        return dataclasses.replace(pool, columns=columns), f"nothing that was found {when}"
+    edges = float(before.max()), float(after.min())
+    columns["nearest"] = (before > edges[0] - _DAY) | (after < edges[1] + _DAY)
+    moments = [EPOCH + timedelta(microseconds=edge) for edge in edges if np.isfinite(edge)]
+    nearest = " and ".join(name_day(moment.astimezone(zone).date()) for moment in moments)
+    return dataclasses.replace(pool, columns=columns), f"nothing {when}; nearest: {nearest}"
 
 
 def _align(
@@ -147,7 +222,12 @@ def score_units(
     columns = dict(reading.columns(rows, _KNOWN))
     columns["asks"] = _find_asking(engine, question, query, columns["stating"])
     columns |= {name: np.full(len(rows), None, dtype=object) for name in _NEIGHBOURS if name in found.pool.columns}
-    return fuse(rows, claims, claimed, columns, found.fusion)
+    pool = fuse(rows, claims, claimed, columns, found.fusion)
+    if "of_time" not in found.pool.columns:
+        return pool
+    nearest = {"nearest": np.zeros(len(rows), dtype=np.bool_)} if "nearest" in found.pool.columns else {}
+    timed, _ = add_times(pool, query, reading)
+    return dataclasses.replace(pool, columns={**columns, "of_time": timed.columns["of_time"], **nearest})
 
 
 def stage_inputs(

@@ -247,13 +247,11 @@ def _find_time(engine: Engine, question: Question, query: QueryProfile, reading:
     span = mention.range or _find_event(engine, question, mention, reading)
     if span is None:
         return {}
-    only = asks_for_nothing(mention.rest)
     rest = set(TOKENIZERS[engine.settings.analysis.tokenizer](mention.rest))
-    dated = only and any(term[:4].isdigit() for term in query.terms)
     return {
         "time_range": (span.start, span.end),
-        "only_time": only,
-        "date_terms": tuple(term for term in query.terms if term not in rest) if dated else (),
+        "only_time": asks_for_nothing(mention.rest),
+        "time_terms": tuple(term for term in query.terms if term not in rest),
     }
 
 

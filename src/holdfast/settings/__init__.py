@@ -182,7 +182,7 @@ class StageSettings:
     smoothing_length: float = setting(160.0, "characters at which it takes over half of that", gt=0.0, internal=True)
     # From .05 to .1 more is found, .2 finds no more.
     session: float = share(0.1, "what a turn takes over from its session as a whole", internal=True)
-    time_range: float = share(0.2, "share of: the unit's event lies in the time that the question names")
+    time_range: float = share(0.2, "share of: the unit was said in the time that the question names, or tells of it")
     identifiers: float = share(0.3, "share of: the unit holds the question's codes, paths and quoted words (C2)")
     told_years: float = share(0.4, "share of twice its rel: the unit tells of the years asked for", internal=True)
     mentions: float = share(0.65, "what a unit takes over from a better one that names what it is called (C12)")

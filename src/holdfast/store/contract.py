@@ -42,10 +42,9 @@ from holdfast.types import (
 
 Analyse = Callable[[Unit], Analysis]
 Order = Literal["newest", "oldest"]
-# What is known of a unit without reading it. Times are whole microseconds since 1970; a summary spans from its first
-# source to the last, and its `decay_rate` is a number (else NaN). `said` is equal for copies of the same words;
-# `length` counts characters, `stating` has the bits of `Analysis`. `before` and `after` are the visible turns beside
-# a turn of a session, `hidden` says why the view hides a unit. `most_accessed` is the owner's highest access count.
+# What is known of a unit without reading it. Times are microseconds since 1970; only a summary, which spans its sources,
+# has a `decay_rate` (else NaN). `said` is equal for copies, `length` counts characters, `stating` has the bits of
+# `Analysis`. `before` and `after` are the visible turns beside a turn, `hidden` says why the view hides a unit.
 ColumnName = Literal[
     "author", "speaker", "session", "scope", "kind", "event_time", "starts", "ends", "decay_rate", "covered_by",
     "length", "said", "stating", "anchor_density", "document", "access_count", "most_accessed", "before", "after",
@@ -206,10 +205,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class TimeQuery:
-    """Ask for what happened from `start` up to `end`, newest first (C13)."""
+    """Ask for what happened from `start` up to `end`, newest first (C13), or oldest first."""
 
     start: datetime
     end: datetime
+    order: Order = "newest"
 
 
 @dataclass(frozen=True, slots=True)

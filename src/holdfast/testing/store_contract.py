@@ -151,6 +151,7 @@ class StoreContract(builders.StoreSuite):
         assert [one.position for one in ana.units(*"abxc").values()] == [0, 1, 0, 2]
         assert (ana.scan(), ana.scan("newest", 2)) == (["b", "c", "x", "a"], ["a", "x"])
         assert ana.propose(contract.TimeQuery(NOON, NOON + timedelta(minutes=5)), 2).ids == ("x", "c")
+        assert ana.propose(contract.TimeQuery(NOON, NOON + timedelta(minutes=5), "oldest"), 2).ids == ("b", "c")
 
     def test_neighbours_are_the_visible_turns_around_in_the_same_session(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)

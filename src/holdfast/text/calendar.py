@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from holdfast.errors import InputError, quote_value
 from holdfast.text.words import entries, words
 
-Pick = Literal["recent", "coming", "last", "this", "next"]
+Pick = Literal["recent", "coming", "last", "this", "next", "nearest"]
 Tense = Literal["past", "ahead", "open"]
 
 # One day inside what `date` can hold, so that no time zone pushes an open end over the edge.
@@ -202,7 +202,8 @@ def choose(of: OfYear, here: int, today: date, pick: Pick, tense: Tense) -> Loca
     """Choose among the spans `of(here - 8)` … `of(here + 8)` the one a person means on `today`.
 
     recent: the last that has begun; coming: the first not yet over; last: the last that is over; next: the first
-    still to begin; this: the one running, else that of `here`, unless the tense says it must be the other way.
+    still to begin; this: the one running, else that of `here`, unless the tense says it must be the other way;
+    nearest: the one with the fewest days to it.
     """
     now = period(today, "day")
     spans = [span for index in range(here - _YEARS_AROUND, here + _YEARS_AROUND + 1) if (span := of(index))]
@@ -221,6 +222,7 @@ def choose(of: OfYear, here: int, today: date, pick: Pick, tense: Tense) -> Loca
         "coming": unfinished[:1],
         "last": [span for span in spans if span.end <= now.start][-1:],
         "next": [span for span in spans if span.start >= now.end][:1],
+        "nearest": sorted(spans, key=lambda span: max(span.start - now.end, now.start - span.end))[:1],
     }[pick]
     return chosen[0] if chosen else None
 
@@ -229,7 +231,7 @@ def choose(of: OfYear, here: int, today: date, pick: Pick, tense: Tense) -> Loca
 
 # Outside these years a time is a mix-up of units or a typing error, not a memory.
 _EARLIEST, _TOO_LATE = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A smaller number is a year, a day written as 20260403 or a counter: as seconds it would lie before March 1973.
 _LEAST_SECONDS = 1e8
 # From here on a number is milliseconds: as seconds it would lie beyond the year 5000.
@@ -289,4 +291,4 @@ def _since_epoch(what: str, given: float) -> datetime:
             f"{_EXAMPLE}"
         )
     seconds = given if given < _LEAST_MILLISECONDS else given / 1000
-    return _EPOCH + timedelta(seconds=seconds)
+    return EPOCH + timedelta(seconds=seconds)

@@ -23,7 +23,6 @@ from holdfast.text.calendar import (
     FIRST,
     LATEST,
     LocalSpan,
-    Tense,
     days,
     midnight,
     next_such,
@@ -38,6 +37,7 @@ from holdfast.text.time_expressions import (
     AMOUNT,
     DAY_PART,
     FREE,
+    HABIT,
     ORDINALS,
     READERS,
     UNIT,
@@ -45,6 +45,7 @@ from holdfast.text.time_expressions import (
     ExpressionReader,
     QuestionTime,
     TimeMeaning,
+    find_tense,
     measure,
     phrase,
     plain,
@@ -54,7 +55,7 @@ from holdfast.text.words import any_of, words
 # A question is short; of a pasted document only the beginning is read.
 _MOST_CHARACTERS = 2000
 # Phones type the curly apostrophe. To a pattern the others are letters of ours, to a table they are not.
-_PLAIN = str.maketrans({"\u2019": "'", "\u017f": "s", "\u0130": "I", "\u0131": "i", "\u212a": "K"})
+AS_TYPED = str.maketrans({"\u2019": "'", "\u017f": "s", "\u0130": "I", "\u0131": "i", "\u212a": "K"})
 # No preposition with all its adverbs is longer.
 _PREFIX_CHARACTERS = 60
 # "The end of the first week of May".
@@ -83,6 +84,11 @@ class TimeRange:
         """Return whether `moment` lies in the range."""
         return self.start <= _require_zone(moment) < self.end
 
+    def share_in(self, other: TimeRange) -> float:
+        """Return which share of this range lies in another one."""
+        common = min(self.end, other.end) - max(self.start, other.start)
+        return max(common / (self.end - self.start), 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class TimeMention:
@@ -108,7 +114,11 @@ class TimeMention:
         if self.relation is None:
             raise InputError(f"{quote_value(self.phrase)} is not tied to an event: use its range.")
         local = _require_zone(moment).astimezone(self.reference.tzinfo).replace(tzinfo=None)
-        return _range(self.relation.to_event(local, self.reference.date()), self.reference)
+        return to_range(self.relation.to_event(local, self.reference.date()), self.reference)
+
+
+# One is born once, and asked for the month for ever.
+_BORN = phrase(r"\bborn\b")
 
 
 def time_mention(question: str, reference: datetime) -> TimeMention | None:
@@ -117,16 +127,19 @@ def time_mention(question: str, reference: datetime) -> TimeMention | None:
     Raises:
         InputError: `reference` has no time zone.
     """
-    text = question[:_MOST_CHARACTERS].translate(_PLAIN)
-    tense = _tense(text)
-    habit = _BORN.search(text) or (tense != "past" and _HABIT.search(text))
+    text = question[:_MOST_CHARACTERS].translate(AS_TYPED)
+    tense = find_tense(text)
+    habit = _BORN.search(text) or (tense != "past" and HABIT.search(text))
     local, zone = _require_zone(reference).replace(tzinfo=None), reference.tzinfo or UTC
     asked = QuestionTime(local, tense, bool(habit), zone)
-    if named := list(_find_named(text, asked)):
-        best = _most_specific(named)
-        return best and TimeMention(
-            *_cut_out(question, best.start, best.end), reference, range=_range(best.span, reference)
-        )
+    if named := list(find_named(text, asked)):
+        best = _most_specific(named) or _read_within(text, asked, named)
+        if best is None:
+            return None
+        rest = question
+        for one in reversed(named):
+            _, rest = _cut_out(rest, one.start, one.end)
+        return TimeMention(question[best.start : best.end], rest, reference, range=to_range(best.span, reference))
     if tied := _find_event(text):
         match, relation = tied
         event = question[slice(*match.span("event"))]
@@ -140,7 +153,8 @@ def _require_zone(moment: datetime) -> datetime:
     return moment
 
 
-def _range(span: LocalSpan, reference: datetime) -> TimeRange:
+def to_range(span: LocalSpan, reference: datetime) -> TimeRange:
+    """Return a span in the zone of `reference` as moments."""
     start, end = (moment.replace(tzinfo=reference.tzinfo).astimezone(UTC) for moment in span)
     return TimeRange(start, end)
 
@@ -149,28 +163,6 @@ def _cut_out(question: str, start: int, end: int) -> tuple[str, str]:
     """Return a phrase of the question, and the question without it."""
     rest = f"{question[:start].rstrip()} {question[end:].lstrip()}".strip(" ,;:")
     return question[start:end], re.sub(r"\s+(?=[?.,;:!])", "", rest)
-
-
-# ----------------------------------------------------------------------------------------------- tense
-
-_PAST = phrase(rf"\b{any_of('calendar', 'past')}\b")
-_AHEAD = phrase(
-    r"\b(?:will|won't|shall|gonna|going to|upcoming|coming up|plans? (?:for|to|on)|planned for|planning"
-    rf"|should (?:i|we)|(?:am i|are we|are you|i'm|we're) (?!{any_of('calendar', 'talking')})(?:\w+ )?\w+ing"
-    r"|do (?:i|we|you) have|due|scheduled|looking forward|(?:when|what time) (?:is|are)"
-    r"|(?:is|are) (?:the|my|our|there) (?:\w+ ){1,3}(?:on|at))\b|'ll\b"
-)
-_HABIT = phrase(
-    rf"\b(?:{any_of('calendar', 'habit')}|tend to)\b|\bdo(?:es)? .{{0,80}}\b(?:enjoy|love|like|prefer|celebrate)\b"
-)
-# One is born once, and asked for the month for ever.
-_BORN = phrase(r"\bborn\b")
-
-
-def _tense(text: str) -> Tense:
-    if _PAST.search(text):
-        return "past"
-    return "ahead" if _AHEAD.search(text) else "open"
 
 
 # ------------------------------------------------------------------ from a known time to the meant one
@@ -254,7 +246,7 @@ _ONE = rf"(?:day|week|weekend|month|year|{DAY_PART})"
 _MEASURED = (
     r"(?:(?:about|around|exactly|roughly) )?"
     rf"(?:(?P<whole>(?:in |during |over )?the (?:last )?)?(?P<amount>{AMOUNT}) (?P<unit>{UNIT})s?"
-    rf"|(?:in |during |on |over )?(?:the |last |the last )(?P<one>{_ONE}|{WEEKDAY}))"
+    rf"|(?:in |during |on |over )?(?:the |last |the last )(?P<one>{_ONE}|{WEEKDAY})(?: or so)?)"
     r" (?P<side>before|after|prior to|following)"
 )
 _UNIT_OF = rf"(?:in |during |on |over )?the (?P<of>{_ONE}) of"
@@ -291,6 +283,16 @@ def _take_nth(match: re.Match[str], span: LocalSpan, _: QuestionTime) -> LocalSp
     return found if found.meets(span) else None
 
 
+def _take_edge(match: re.Match[str], span: LocalSpan, _: QuestionTime) -> LocalSpan:
+    """Read "the first ten days of May"; uncounted, they are a third of it."""
+    end = "early" if match["end"].lower() == "first" else "late"
+    if not match["amount"]:
+        return part_of(span, end)
+    count, unit = measure(match["amount"], match["unit"])[1:]
+    first, after = span.start.date(), span.end.date()
+    return stretch(first, count, unit) if end == "early" else days(shift(after, -count, unit), after)
+
+
 _PARTS: tuple[tuple[re.Pattern[str], Narrowing], ...] = tuple(
     (phrase(rf"(?<!\w)(?:the )?{pattern}(?:the )?$"), part)
     for pattern, part in (
@@ -299,6 +301,7 @@ _PARTS: tuple[tuple[re.Pattern[str], Narrowing], ...] = tuple(
         (r"(?P<part>earlier|later) (?:in |on )?", _take_side_of_today),
         (rf"(?P<nth>{'|'.join(_NTH)}) (?P<unit>day|week|weekend|month|{WEEKDAY}) (?:of|in) ", _take_nth),
         (r"(?P<part>first|second|last) half of ", _take_part),
+        (rf"(?P<end>first|last) (?:(?P<third>third)|(?P<amount>{AMOUNT} )?(?P<unit>{UNIT})s) (?:of|in) ", _take_edge),
         (rf"(?P<of>{_ONE}) of ", lambda match, span, _: _unit_of(span, match["of"].lower())),
     )
 )
@@ -316,13 +319,14 @@ class TimePoint(NamedTuple):
     span_at: Callable[[QuestionTime], LocalSpan | None]
 
 
-class _Named(NamedTuple):
+class NamedTime(NamedTuple):
     """A stretch of the text and the span it names."""
 
     start: int
     end: int
     span: LocalSpan
     dated: bool
+    bare: bool
 
 
 _PREFIX = phrase(
@@ -346,7 +350,8 @@ _ASKS_HOW_MUCH = phrase(r"\bhow (?:many \w+|much \w+|long|soon|far|much)(?: \w+)
 _VERB_AFTER = phrase(r"\b(?:look|take|ask|name|call|run|go)(?:s|d|ed|ing)? $|\b(?:took|ran|went) $")
 
 
-def _find_named(text: str, asked: QuestionTime) -> Iterator[_Named]:
+def find_named(text: str, asked: QuestionTime) -> Iterator[NamedTime]:
+    """Yield the times that a text names, in text order."""
     moments = deque(_find_moments(text, asked))
     while moments:
         run, links = [moments.popleft()], list[re.Match[str]]()
@@ -408,7 +413,7 @@ def _find_link(text: str, first: TimePoint, second: TimePoint) -> re.Match[str] 
 
 def _resolve(
     text: str, run: Sequence[TimePoint], links: Sequence[re.Match[str]], asked: QuestionTime
-) -> _Named | None:
+) -> NamedTime | None:
     start, end = run[0].start, run[-1].end
     left = text[max(0, start - _PREFIX_CHARACTERS) : start]
     free = not run[0].meaning.needs and _GONE_BY.match(text, start, end)
@@ -417,7 +422,9 @@ def _resolve(
     if not _is_time(run, f"{word} the" if prefix and prefix["the"] else word) or _FROM_LATER.search(left):
         return None
     span = _hull(run, asked, chain=word == "between" or any(link["chain"] for link in links))
-    relation = _read_distance(length) if length else Relation(_SIDES[word]) if word in _SIDES else None
+    relation = (
+        _read_distance(length) if length else Relation(_SIDES[word]) if word in _SIDES and not asked.told else None
+    )
     if word == "from" and (onwards := _ONWARDS.match(text, end)):
         relation, end = Relation("since"), onwards.end()
     if opening := length or prefix:
@@ -425,7 +432,8 @@ def _resolve(
     if span and relation:
         span = None if _ASKS_HOW_MUCH.search(text[:start]) else relation.to(span, asked.today)
     dated = all(moment.meaning.dated for moment in run)
-    return _Named(start, end, span, dated) if span and span.meets(span) else None
+    bare = all(moment.meaning.bare for moment in run)
+    return NamedTime(start, end, span, dated, bare) if span and span.meets(span) else None
 
 
 def _find_preposition(left: str, *, free: bool) -> re.Match[str] | None:
@@ -465,7 +473,7 @@ def _hull(run: Sequence[TimePoint], asked: QuestionTime, *, chain: bool) -> Loca
     return min(ordered or apart, apart, key=lambda span: span.end - span.start)
 
 
-def _most_specific(named: Sequence[_Named]) -> _Named | None:
+def _most_specific(named: Sequence[NamedTime]) -> NamedTime | None:
     """Return the shortest span if all others meet it, else the shortest dated one; else the times disagree.
 
     A time counted from the question cannot be trusted beside a date: "what she did last week, as told on May 3".
@@ -476,6 +484,14 @@ def _most_specific(named: Sequence[_Named]) -> _Named | None:
             if all(best.span.meets(one.span) for one in pool):
                 return best
     return None
+
+
+def _read_within(text: str, asked: QuestionTime, named: Sequence[NamedTime]) -> NamedTime | None:
+    """Read what comes round again as of the longest time named: "two weeks ago, on Monday"."""
+    longest = max(named, key=lambda one: one.span.end - one.span.start)
+    inside = asked._replace(now=longest.span.start - timedelta(days=1), tense="open", told=True)
+    again = [one for one in find_named(text, inside) if one.bare and one.start != longest.start]
+    return _most_specific([longest, *again]) if len(again) == len(named) - 1 else None
 
 
 # ---------------------------------------------------------------------------- times that hang on an event

@@ -41,6 +41,12 @@ _SUMMARY = regex(rf"\b{any_of('query', 'summary')}\b|\bsum(?:med)? up\b", re.IGN
 _HEAD = regex(r"\s*(?:please\s+)?([a-z]+)(?=[\s:,]|$)", re.IGNORECASE)
 
 _SMALL_TALK = frozenset(stem for word in listed("query", "small_talk") for stem in terms(word))
+_TIME_WORDS = frozenset(
+    stem
+    for name in ("months", "weekdays", "seasons", "day_parts", "numbers", "ordinals")
+    for word in listed("calendar", name)
+    for stem in terms(word)
+)
 # A letter before a digit (E0308, AK-5519), a joint inside a name (plan.rs, a_name, x::y, src/a/b), a capital inside a
 # word, a version, a long number that is no year. Ordinals, clock times and ordinary hyphens are none.
 _IDENTIFIER = regex(
@@ -193,7 +199,7 @@ def without_names(text: str, names: Iterable[str]) -> str:
 
 def asks_for_nothing(rest: str) -> bool:
     """Return whether a question without its time asks for no topic: "what did we talk about"."""
-    return not set(terms(rest)) - _SMALL_TALK
+    return all(term[0].isdigit() for term in set(terms(rest)) - _SMALL_TALK - _TIME_WORDS)
 
 
 def _distinct(found: Iterable[str]) -> tuple[str, ...]:

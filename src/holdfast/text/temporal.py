@@ -9,8 +9,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from datetime import MINYEAR, UTC, date, datetime, timedelta, tzinfo
 
+from holdfast.text.calendar import LATEST, MONTH_NAMES, Tense
+from holdfast.text.dates import AS_TYPED, TimeRange, find_named, to_range
+from holdfast.text.sentences import PROSE
 from holdfast.text.terms import STOP_WORDS
+from holdfast.text.time_expressions import AHEAD, QuestionTime
 from holdfast.text.words import any_of, entries, regex, words
 from holdfast.types import Indicator
 
@@ -94,6 +100,104 @@ def mentioned_years(text: str) -> tuple[tuple[int, int], ...]:
         else:
             found.append((first, first + 9 if told["decade"] else first))
     return tuple(found)
+
+
+# -------------------------------------------------------------------------------------------- times that are told
+
+# Of a long text the beginning is read.
+_MOST_TOLD = 2000
+# Most sentences name no time, and have none of these: most holidays are days. In small letters it is twice as fast.
+_HINT = regex(
+    rf"\b(?:{_MONTH}|{_WEEKDAY}|mon|tues?|wed|thu(?:rs?)?|fri|sat|sun|{any_of('calendar', 'seasons')}|{_YEAR}"
+    rf"|{any_of('calendar', 'day_parts')}|\d\d?/\d\d?|\d\d?(?:st|nd|rd|th)|yesterday|today|tomorrow|tonight|ago"
+    rf"|{'|'.join(name for name in entries('calendar', 'holidays') if ' ' not in name)}"
+    rf"|(?:{any_of('temporal', 'units')}|fortnight|quarter)s?)\b"
+)
+_TOLD_AHEAD = regex(rf"\b{any_of('temporal', 'ahead')}\b", re.IGNORECASE)
+_TOLD_PAST = regex(
+    rf"\b(?:{any_of('calendar', 'past')}|{any_of('calendar', 'happened')}|{any_of('temporal', 'happened')}"
+    rf"|(?<!\bget )(?<!\bgetting )(?<!\bbe )(?!{any_of('temporal', 'ahead')}\b)\w{{2,}}ed)\b",
+    re.IGNORECASE,
+)
+
+
+def told_times(text: str, said: datetime) -> tuple[TimeRange, ...]:
+    """Return the times that a text tells of, as they are meant at `said`: "on 31 May", "yesterday", "next week".
+
+    Where a year, a month or a week is left out, the nearest is meant, on the side of the verb before it: "we met on
+    Friday, and I'll go there again on Monday".
+    """
+    text = text[:_MOST_TOLD].translate(AS_TYPED)
+    if not _HINT.search(text.lower()):
+        return ()
+    local, zone = said.replace(tzinfo=None), said.tzinfo or UTC
+    found: list[TimeRange] = []
+    for sentence in (text[start:end] for start, end in PROSE.spans(text)):
+        if _HINT.search(sentence.lower()):
+            verbs = _find_verbs(sentence)
+            for tense in dict.fromkeys(verbs.values() or ("open",)):
+                asked = QuestionTime(local, tense, zone=zone, told=True)
+                named = find_named(sentence, asked)
+                found += [to_range(one.span, said) for one in named if _tense_at(verbs, one.start) == tense]
+    return tuple(found)
+
+
+def _find_verbs(sentence: str) -> dict[int, Tense]:
+    """Return where a sentence speaks of what was and of what will be."""
+    tenses: tuple[tuple[Tense, re.Pattern[str]], ...] = (
+        ("past", _TOLD_PAST), ("ahead", AHEAD), ("ahead", _TOLD_AHEAD),
+    )  # fmt: skip
+    return {verb.start(): tense for tense, pattern in tenses for verb in pattern.finditer(sentence)}
+
+
+def _tense_at(verbs: Mapping[int, Tense], place: int) -> Tense:
+    """Return the tense of the last verb up to a place, else of the first one behind it."""
+    before = [verb for verb in verbs if verb <= place]
+    return verbs[max(before) if before else min(verbs)] if verbs else "open"
+
+
+# Of more days only the months are looked for, and of more months nothing.
+_MOST_DAYS, _MOST_MONTHS = 14, 3
+
+
+def date_words(time: TimeRange, zone: tzinfo) -> str:
+    """Return words by which texts name a time: "may 31 31st 2026-05-31"."""
+    first, last = _days_of(time, zone)
+    days = [first + timedelta(days=step) for step in range(min((last - first).days + 1, 31 * _MOST_MONTHS))]
+    months = dict.fromkeys(MONTH_NAMES[day.month - 1] for day in days)
+    if days[-1] < last or len(months) > _MOST_MONTHS:
+        return ""
+    figures = (f"{day.day} {_ordinal(day.day)} {day}" for day in days) if len(days) <= _MOST_DAYS else ()
+    return " ".join((*months, *(month[:3] for month in months), *figures))
+
+
+def name_time(time: TimeRange, zone: tzinfo) -> str:
+    """Return a time in words: "on 31 May 2026", "between 22 and 31 May 2026", "before 1 June 2026"."""
+    first, last = _days_of(time, zone)
+    if first.year == MINYEAR:
+        return f"before {name_day(last + timedelta(days=1))}"
+    if last.year >= LATEST.year - 1:
+        return f"since {name_day(first)}"
+    if first == last:
+        return f"on {name_day(first)}"
+    begin = str(first.day) if (first.year, first.month) == (last.year, last.month) else name_day(first)
+    return f"between {begin} and {name_day(last)}"
+
+
+def name_day(day: date) -> str:
+    """Return a day as "31 May 2026"."""
+    return f"{day.day} {MONTH_NAMES[day.month - 1].title()} {day.year}"
+
+
+def _days_of(time: TimeRange, zone: tzinfo) -> tuple[date, date]:
+    return time.start.astimezone(zone).date(), (time.end - timedelta.resolution).astimezone(zone).date()
+
+
+def _ordinal(number: int) -> str:
+    return f"{number}{'th' if 10 < number < 14 else _ENDINGS.get(number % 10, 'th')}"
+
+
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
 # ------------------------------------------------------------------------------------------------ indicator

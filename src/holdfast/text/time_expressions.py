@@ -39,12 +39,16 @@ from holdfast.text.words import any_of, regex, words
 
 
 class QuestionTime(NamedTuple):
-    """The local time a question is asked at, its tense, whether it asks for a habit, and the zone it is asked in."""
+    """The local time a question is asked at, its tense, whether it asks for a habit, and the zone it is asked in.
+
+    Or the time at which something is `told`: a day of the week is the coming one then, unless the tense is past.
+    """
 
     now: datetime
     tense: Tense = "open"
     habit: bool = False
     zone: tzinfo = UTC
+    told: bool = False
 
     @property
     def today(self) -> date:
@@ -54,6 +58,8 @@ class QuestionTime(NamedTuple):
     @property
     def pick(self) -> Pick:
         """Return which one is meant of what comes round again, when nothing says so."""
+        if self.tense == "open" and self.told:
+            return "nearest"
         return "coming" if self.tense == "ahead" else "recent"
 
 
@@ -84,6 +90,26 @@ def phrase(pattern: str) -> re.Pattern[str]:
 def plain(text: str | None) -> str:
     """Return what a group matched, lower-cased with single blanks; nothing for a group left out."""
     return " ".join((text or "").lower().split())
+
+
+_PAST = phrase(rf"\b{any_of('calendar', 'past')}\b")
+AHEAD = phrase(
+    r"\b(?:will|won't|shall|gonna|going to|upcoming|coming up|plans? (?:for|to|on)|planned for|planning"
+    rf"|should (?:i|we)|(?:am i|are we|are you|i'm|we're) (?!{any_of('calendar', 'talking')})(?:\w+ )?\w+ing"
+    r"|do (?:i|we) have|have (?:i|we) got|what(?:'s| is) (?:on|coming|happening|planned)|appointments?"
+    r"|due|scheduled|looking forward|(?:when|what time) (?:is|are)"
+    r"|(?:is|are) (?:the|my|our|there) (?:\w+ ){1,3}(?:on|at))\b|'ll\b"
+)
+HABIT = phrase(
+    rf"\b(?:{any_of('calendar', 'habit')}|tend to)\b|\bdo(?:es)? .{{0,80}}\b(?:enjoy|love|like|prefer|celebrate)\b"
+)
+
+
+def find_tense(text: str) -> Tense:
+    """Return the tense of a question."""
+    if _PAST.search(text):
+        return "past"
+    return "ahead" if AHEAD.search(text) else "open"
 
 
 ORDINALS = {name: number for number, name in enumerate(words("calendar", "ordinals"), 1)}
@@ -200,7 +226,8 @@ def _slashes(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     if not 1 <= low <= 12 or not (high > 12 or (high == low and match["year"])) or match.group() == "24/7":
         return None
     # Nobody writes a habit in figures.
-    return _yearly(match, asked._replace(habit=False), each_year(low, high), _ON - {"for"})
+    needs = FREE if asked.told else _ON - {"for"}
+    return _yearly(match, asked._replace(habit=False), each_year(low, high), needs)
 
 
 _ABBREVIATIONS = [name for name in MONTHS if name not in MONTH_NAMES]
@@ -245,7 +272,7 @@ def _month(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     doubtful = month in _NAMES_OF_PEOPLE | _VERBS
     if doubtful and not match["year"] and _NOT_A_MONTH.match(match.string, match.end()):
         return None
-    needs = _IN if month in _NAMES_OF_PEOPLE or written in _VERBS else _IN_MONTH
+    needs = _IN if (month in _NAMES_OF_PEOPLE and asked.tense != "ahead") or written in _VERBS else _IN_MONTH
     return _yearly(match, asked, each_year(MONTHS[month], unit="month"), needs, noun=month in _VERBS)
 
 
@@ -288,9 +315,9 @@ _DECADES = words("calendar", "decades")
 
 
 @_reads(rf"{_EDGE}(?P<named>(?:the )?year (?:of )?)?(?P<year>{_YEAR}){_NOT_COUNTED}(?!\w|[/.,:]\d|-\d\d?(?!\d)|'s)")
-def _year_alone(match: re.Match[str], _: QuestionTime) -> TimeMeaning | None:
+def _year_alone(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     year = period(date(int(match["year"]), 1, 1), "year")
-    return TimeMeaning(year, FREE if match["named"] else _IN_YEAR, dated=True)
+    return TimeMeaning(year, FREE if match["named"] or asked.told else _IN_YEAR, dated=True)
 
 
 @_reads(
@@ -353,17 +380,17 @@ def _weekday(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
         span = of_week(_STEPS[week or which])
     else:
         # Asked on a Monday, "on Monday" is another one: this one is today.
-        ahead = which.endswith("coming") or (bare and asked.tense == "ahead")
+        ahead = which.endswith("coming") or (bare and (asked.tense == "ahead" or asked.pick == "nearest"))
         pick: Pick = "this" if which == "this" else "next" if ahead else "last"
         span = choose(of_week, 0, asked.today, pick, asked.tense)
     if span and part:
         span = period(span.start.date(), part)
-    return TimeMeaning(span, _ON if bare and not (part or match["own"]) else FREE, bare=bare)
+    return TimeMeaning(span, _ON if bare and not (part or match["own"] or asked.told) else FREE, bare=bare)
 
 
 @_reads(
-    rf"{_EDGE}the (?P<day>3[01]|[12]\d|[1-9])(?:st|nd|rd|th)"
-    rf"(?: of (?P<which>this|last|next) month{_END}|(?=\s*(?:[?.,;!)]|$)))"
+    rf"{_EDGE}(?:(?!friday the 13th)(?P<weekday>{WEEKDAY}),? )?the (?P<day>3[01]|[12]\d|[1-9])(?:st|nd|rd|th)"
+    rf"(?: of (?P<which>this|last|next) month{_END}|(?=\s*(?:[?.,;!)]|$)| {any_of('calendar', 'after_day')}\b))"
 )
 def _day_of_month(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     def of_month(step: int) -> LocalSpan | None:
@@ -373,7 +400,7 @@ def _day_of_month(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | No
 
     which = plain(match["which"])
     span = of_month(_STEPS[which]) if which else choose(of_month, 0, asked.today, asked.pick, asked.tense)
-    return TimeMeaning(span, _ON, bare=not which)
+    return TimeMeaning(span, FREE if match["weekday"] else _ON, bare=not which)
 
 
 # -------------------------------------------------------------------------------------- weeks and longer
@@ -432,6 +459,13 @@ def _counted_off(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | Non
     # "About ten days" is not ten days to the day; longer units are loose enough as they are.
     slack = max(1, abs(most) // 5) if match["about"] and unit == "day" else 0
     return TimeMeaning(window(asked.today, least, most, unit, slack))
+
+
+@_reads(rf"{_EDGE}in (?P<amount>{AMOUNT}) (?P<unit>{UNIT})s?(?:'s?)?(?: time)?{_END}(?! of\b)")
+def _hence(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
+    """Read "in two weeks" where something is told: in a question, and of what was, it is how long it took."""
+    told = asked.told and asked.tense != "past"
+    return TimeMeaning(window(asked.today, *measure(match["amount"], match["unit"]))) if told else None
 
 
 def _minutes_on(asked: QuestionTime, minutes: int) -> datetime:

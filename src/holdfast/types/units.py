@@ -305,7 +305,7 @@ class QueryProfile:
     # The time that the question names, start and end, and whether there is nothing else that it asks for.
     time_range: tuple[datetime, datetime] | None = None
     only_time: bool = False
-    date_terms: tuple[str, ...] = ()  # the words of that time, when it is all that is asked for and names a year
+    time_terms: tuple[str, ...] = ()  # those of `terms` that only name that time
     # The question's vector and its embedding space, when the profile asks for meaning and there is an embedder.
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
     space: str | None = None

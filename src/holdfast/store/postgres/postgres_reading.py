@@ -128,7 +128,7 @@ class PostgresReading:
         end = Condition("field", ("event_time",), "lt", iso(query.end))
         parts = (start, end) if self.view.filters is None else (self.view.filters, start, end)
         then = replace(self.view, filters=Junction("and", parts))
-        return Proposal(tuple(unit.id for unit in self._scan(then, "newest", depth)), deadline.expired())
+        return Proposal(tuple(unit.id for unit in self._scan(then, query.order, depth)), deadline.expired())
 
     @propose.register
     def _(self, query: DocumentQuery, depth: int, deadline: Deadline) -> Proposal:

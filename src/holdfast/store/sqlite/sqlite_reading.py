@@ -64,10 +64,8 @@ from holdfast.types import (
     KINDS,
     ROLES,
     SCOPES,
-    Condition,
     Deadline,
     Document,
-    Junction,
     NameCount,
     StoredUnit,
     Unit,
@@ -144,11 +142,13 @@ class SqliteReading:
 
     @propose.register
     def _(self, query: TimeQuery, depth: int, deadline: Deadline) -> Proposal:
-        start = Condition("field", ("event_time",), "gte", iso(query.start))
-        end = Condition("field", ("event_time",), "lt", iso(query.end))
-        parts = (start, end) if self.view.filters is None else (self.view.filters, start, end)
-        then = replace(self.view, filters=Junction("and", parts))
-        return Proposal(tuple(unit.id for unit in self._scan(then, "newest", depth)), deadline.expired())
+        start, end = microseconds(query.start), microseconds(query.end)
+
+        def is_then(shard: Shard) -> Bools:
+            moments = shard.column("event_time")
+            return (moments >= start) & (moments < end)
+
+        return self._by_time(is_then, depth, deadline, query.order)
 
     @propose.register
     def _(self, query: DocumentQuery, depth: int, deadline: Deadline) -> Proposal:
@@ -159,12 +159,20 @@ class SqliteReading:
 
     @propose.register
     def _(self, query: StatementQuery, depth: int, deadline: Deadline) -> Proposal:
-        found: list[tuple[int, int, str]] = []
+        return self._by_time(lambda shard: shard.column("stating") & np.uint8(query.stating) > 0, depth, deadline)
+
+    def _by_time(
+        self, choose: Callable[[Shard], Bools], depth: int, deadline: Deadline, order: Order = "newest"
+    ) -> Proposal:
+        """Return the units of the rows that are chosen in each shard, by time."""
+        sign, found = 1 if order == "newest" else -1, list[tuple[int, int, str]]()
         for shard, eligible in zip(self._visible.shards, self._visible.eligible, strict=True):
-            places = np.flatnonzero(eligible & (shard.column("stating") & np.uint8(query.stating) > 0))
+            places = np.flatnonzero(eligible & choose(shard))
+            places = places[at_least_top(sign * shard.column("event_time")[places], depth, 0.0)]
             moments = (shard.column(name)[places].tolist() for name in ("event_time", "position"))
             found += zip(*moments, (shard.ids[place] for place in places.tolist()), strict=True)
-        return Proposal(tuple(unit_id for *_, unit_id in sorted(found, reverse=True)[:depth]), deadline.expired())
+        ordered = sorted(found, reverse=order == "newest")
+        return Proposal(tuple(unit_id for *_, unit_id in ordered[:depth]), deadline.expired())
 
     def _best_of(self, depth: int, look: Look, margin: float = TIE_MARGIN) -> Proposal:
         """Return what `look` finds best in the shards, and what lies within `margin` of the last of it."""
