@@ -15,11 +15,12 @@ from holdfast.context.candidates import (
     event_slots_of,
     limit_candidates,
     load_candidates,
+    read_memory,
     recover_anchored,
 )
-from holdfast.context.pack import fill, term_overlap
-from holdfast.context.plan import ContextRequest, plan_tail
-from holdfast.context.project import grow_limits, project
+from holdfast.context.pack import fill, fill_whole, term_overlap
+from holdfast.context.plan import ContextRequest, Plan, plan_tail
+from holdfast.context.project import group_units, grow_limits, project
 from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.pool import Pool, ReadingInputs
@@ -30,7 +31,17 @@ from holdfast.retrieval.question import Engine, Question, read_question, score_o
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
 from holdfast.text.terms import TOKENIZERS
-from holdfast.types import CutRows, Hit, QueryProfile, SearchResult, StrategyExplanation, Trace, Unit, View
+from holdfast.types import (
+    CutRows,
+    Hit,
+    Projection,
+    QueryProfile,
+    SearchResult,
+    StrategyExplanation,
+    Trace,
+    Unit,
+    View,
+)
 from holdfast.types.contexts import Context, RecalledUnit
 
 
@@ -71,15 +82,33 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         spare = recover_anchored(engine, question, query, found, entering, shown, reading)
         asked, prospects = load_candidates(engine, question, query, entering, spare, shown, reading)
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
-        days = {item.unit.id: item.unit.event_time for item in projection.items}
-        recalled = [
-            RecalledUnit(item.unit, item.score, days.get(found.pool.replaced.get(item.unit.id, "")))
-            for item in projection.items
-        ]
-        context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
+        recalled = _recalled_units(projection, found.pool.replaced, grouped=settings.assembly.grouped)
+        memory = read_memory(plan, shown, {one.unit.id for one in recalled}, reading)
+        context = _fill_whole(plan, recalled, memory, shown) if memory else None
+        if context is None:
+            context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
         trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
         degraded = "; ".join(filter(None, (context.degraded, trace.degraded)))
         return dataclasses.replace(context.with_warnings(trace.warnings), degraded=degraded, trace=trace)
+
+
+def _recalled_units(projection: Projection, replaced: Mapping[str, str], *, grouped: bool) -> list[RecalledUnit]:
+    """Return the items of a projection, each with its group, and with the day of what seems to have replaced it."""
+    units = [item.unit for item in projection.items]
+    groups, days = group_units(units, replaced) if grouped else {}, {unit.id: unit.event_time for unit in units}
+    return [
+        RecalledUnit(item.unit, item.score, days.get(replaced.get(item.unit.id, "")), groups.get(item.unit.id, ""))
+        for item in projection.items
+    ]
+
+
+def _fill_whole(
+    plan: Plan, recalled: Sequence[RecalledUnit], memory: Sequence[Unit], shown: VisibleToHost
+) -> Context | None:
+    """Put all of the memory in, if it fits; a summary of what is there adds nothing."""
+    whole = VisibleToHost(shown.ids.union(unit.id for unit in memory), frozenset())
+    rest = [one for one in recalled if one.unit.lineage is None or not whole.holds(one.unit)]
+    return fill_whole(plan, rest, memory)
 
 
 # ------------------------------------------------------------------------------------------------ searching

@@ -288,6 +288,10 @@ class AssemblySettings:
     """The recent tail (C15) and assembly under a budget (C16)."""
 
     budget: int = setting(8_000, "tokens of a context when the caller names neither a budget nor a window", ge=1)
+    # Chosen on development histories: half leaves the other half for rules, the tail and documents.
+    fill: float = share(0.5, "share of the budget up to which all that was said comes along whole; 0: what is found")
+    # Turns that follow each other save the lines that say when and where: a context of 1,000 tokens holds more.
+    grouped: bool = setting(default=True, doc="recalled turns of one subject stand together, by time", internal=True)
     window_fraction: float = share(0.25, "share of a host's window that becomes the budget")
     ceiling: int = setting(32_000, "most tokens that a window can become; a budget is used as given", ge=1)
     hard_share: float = share(0.30, "alpha1: share of the budget that hard rules may take")
@@ -501,7 +505,8 @@ class Settings:
             projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
             temporal=TemporalSettings(wide=False, recovery_similarity=0.15, anchors_required=False, keep_rest=False),
             assembly=AssemblySettings(
-                lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0, standing_share=0.0
+                lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0, standing_share=0.0,
+                fill=0.0, grouped=False,
             ),
             gate=GateSettings(threshold=0.35, similar=0.80, saturated=0.85, wide=False),
             changes=ChangeSettings(detect=False),

@@ -31,6 +31,7 @@ from holdfast.types import (
     Draft,
     Erasure,
     Gate,
+    Kind,
     NameCount,
     Role,
     Stats,
@@ -228,6 +229,13 @@ class StatementQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class KindQuery:
+    """Ask for all units of some kinds, in no order; for none of them when there are more than the depth (C16)."""
+
+    kinds: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SimilarityQuery:
     """Ask how near the user's own turns and durable units are to some vectors (C17).
 
@@ -249,7 +257,7 @@ class SimilarityEvidence:
     durable: tuple[tuple[float, ...], ...]
 
 
-StoreQuery = LexicalQuery | DenseQuery | HyperQuery | TimeQuery | DocumentQuery | StatementQuery
+StoreQuery = LexicalQuery | DenseQuery | HyperQuery | TimeQuery | DocumentQuery | StatementQuery | KindQuery
 
 
 class Reading(Protocol):
@@ -261,7 +269,8 @@ class Reading(Protocol):
         """Return visible units that may be among the `depth` best, in no order, ties included.
 
         Words: at least the best that hold a term. Vectors: what may be nearest. Hypervectors: those above the noise.
-        Times, documents, statements: exactly the units asked for, in their order; those of a document seen or not.
+        Times, documents, statements, kinds: exactly the units asked for, but for kinds in their order; those of a
+        document seen or not.
         """
         ...
 

@@ -79,6 +79,10 @@ class StoreContract(builders.StoreSuite):
             assert asker.find("lamp", depth=depth) == asker.near(depth) == expected
             assert asker.hear("lamp", depth=depth) == expected
         assert {*asker.units(*EVERYONE)} >= expected
+        kinds, turns = contract.KindQuery(KINDS), {key for key in expected if asker.units(key)[key].kind == "turn"}
+        assert {*asker.propose(kinds, len(expected)).ids} == expected
+        assert {*asker.propose(contract.KindQuery(("turn",)), len(turns)).ids} == turns
+        assert asker.propose(kinds, len(expected) - 1).ids == ()  # all of them, or none
 
     def test_owners_and_agents_do_not_see_each_other(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)

@@ -20,11 +20,16 @@ LeftOutBy = Literal["soft", "tail", "standing", "budget", "prefix", "degraded", 
 
 @dataclass(frozen=True, slots=True)
 class RecalledUnit:
-    """One unit of the projection, with the score that ranked it, and when a later one seems to have replaced it."""
+    """One unit of the projection, with the score that ranked it, and when a later one seems to have replaced it.
+
+    Units of one `group` stand together; an empty one is a group of its own. What comes along because all of the
+    memory fits has no score.
+    """
 
     unit: Unit
-    score: float
+    score: float | None
     replaced: datetime | None = None
+    group: str = ""
 
 
 class StandingInstruction(NamedTuple):

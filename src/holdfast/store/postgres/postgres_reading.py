@@ -29,6 +29,7 @@ from holdfast.store.contract import (
     DocumentQuery,
     HyperEvidence,
     HyperQuery,
+    KindQuery,
     LexicalEvidence,
     LexicalQuery,
     ListedKind,
@@ -147,6 +148,14 @@ class PostgresReading:
             found += [(iso(unit.event_time), unit.position, unit.id) for unit in units]
             found = sorted(map(tuple, found), reverse=True)
         return Proposal(tuple(unit_id for *_, unit_id in found[:depth]), deadline.expired())
+
+    @propose.register
+    def _(self, query: KindQuery, depth: int, deadline: Deadline) -> Proposal:
+        asked = {**self._visible.values, "kinds": [*query.kinds], "most": depth + 1}
+        ids = [unit_id for (unit_id,) in self._run("units_of_kinds", asked, visible=self._visible.either)]
+        if self._past is not None:
+            ids += [unit.id for unit in self._past.units.values() if unit.kind in query.kinds]
+        return Proposal(tuple(ids) if len(ids) <= depth else (), deadline.expired())
 
     # -------------------------------------------------------------------------------------------- evidence
 

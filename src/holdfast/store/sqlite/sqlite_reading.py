@@ -30,6 +30,7 @@ from holdfast.store.contract import (
     DocumentQuery,
     HyperEvidence,
     HyperQuery,
+    KindQuery,
     LexicalEvidence,
     LexicalQuery,
     ListedKind,
@@ -165,6 +166,17 @@ class SqliteReading:
             moments = (shard.column(name)[places].tolist() for name in ("event_time", "position"))
             found += zip(*moments, (shard.ids[place] for place in places.tolist()), strict=True)
         return Proposal(tuple(unit_id for *_, unit_id in sorted(found, reverse=True)[:depth]), deadline.expired())
+
+    @propose.register
+    def _(self, query: KindQuery, depth: int, deadline: Deadline) -> Proposal:
+        codes = [KINDS.index(kind) for kind in query.kinds]
+        masks = [
+            eligible & np.logical_or.reduce([shard.column("kind") == code for code in codes])
+            for shard, eligible in zip(self._visible.shards, self._visible.eligible, strict=True)
+        ]
+        if sum(map(np.count_nonzero, masks)) > depth:
+            return Proposal((), deadline.expired())
+        return Proposal(self._visible.name([*map(np.flatnonzero, masks)]), deadline.expired())
 
     def _best_of(self, depth: int, look: Look, margin: float = TIE_MARGIN) -> Proposal:
         """Return what `look` finds best in the shards, and what lies within `margin` of the last of it."""
