@@ -270,7 +270,7 @@ class Memory:
         )
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
-            self._store.apply([Access(seen, tuple([item.id for item in context.section("projection").items]))])
+            self._store.apply([Access(seen, context.found)])
         others = "" if context.items else absence.suggest_users(self._store, seen)
         return context.with_warnings((*warnings, others) if others else warnings)
 

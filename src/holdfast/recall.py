@@ -71,10 +71,11 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         first = _first_hit(engine, question, found, request, reading)
         plan = plan_tail(dataclasses.replace(request, first=first.unit if first else None))
         settings = dataclasses.replace(engine.settings, projection=grow_limits(engine.settings.projection, plan.room))
+        settings, lenient = _loosen(settings, question)
         shown = VisibleToHost(plan.shown_ids | request.hidden, request.hidden_words)
         found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
         rest = dataclasses.replace(found, pool=shown.without(found.pool, reading))
-        kept, cuts = cut_candidates(engine, question, rest)
+        kept, cuts = cut_candidates(engine, lenient, rest)
         lead = first if first is not None and not shown.holds(first.unit) else None
         entering = limit_candidates(
             kept, lead.pool if lead else None, max(question.profile.max_results, settings.projection.first)
@@ -90,6 +91,14 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
         degraded = "; ".join(filter(None, (context.degraded, trace.degraded)))
         return dataclasses.replace(context.with_warnings(trace.warnings), degraded=degraded, trace=trace)
+
+
+def _loosen(settings: Settings, question: Question) -> tuple[Settings, Question]:
+    """Return what a context asks of candidates: it has room for more than the hits of a search (C6)."""
+    part, profile, limits = settings.assembly.cut_share, question.profile, settings.projection
+    lenient = dataclasses.replace(profile, min_score=profile.min_score * part, gap=profile.gap * part)
+    projection = dataclasses.replace(limits, min_similarity=limits.min_similarity * part)
+    return dataclasses.replace(settings, projection=projection), dataclasses.replace(question, profile=lenient)
 
 
 def _recalled_units(projection: Projection, replaced: Mapping[str, str], *, grouped: bool) -> list[RecalledUnit]:

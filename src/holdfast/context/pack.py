@@ -60,7 +60,7 @@ def fill_whole(plan: Plan, projection: Sequence[RecalledUnit], memory: Sequence[
     """
     whole, found = {unit.id for unit in memory}, {recalled.unit.id for recalled in projection}
     rest = [RecalledUnit(unit, None, group=_REST) for unit in memory if unit.id not in found]
-    packer = _Packer(plan, None, WHOLE_MEMORY if found else NOTHING_CLOSE)
+    packer = _Packer(plan, None, BEST_FIRST if not rest else WHOLE_MEMORY if found else NOTHING_CLOSE)
     alone, _ = _render([_PackedItem(Quote.whole(unit, plan.zone), None, (0, unit.moment)) for unit in memory])
     if packer.count(section_text(packer.heading, alone)) > share_of(plan.budget, plan.settings.fill):
         return None

@@ -18,7 +18,7 @@ from holdfast.store import contract
 from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Reading, SimilarityEvidence
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, raises, words
-from holdfast.types import FACTS, FIELDS, Document, Fact, Lineage, NameCount
+from holdfast.types import FACTS, FIELDS, KINDS, Document, Fact, Lineage, NameCount
 
 NOBODY = (None, None)
 # Whoever `check_visible` looks for.
