@@ -18,7 +18,7 @@ from holdfast.context.candidates import (
     read_memory,
     recover_anchored,
 )
-from holdfast.context.pack import fill, fill_whole, term_overlap
+from holdfast.context.pack import SentenceScore, fill, fill_whole, term_overlap
 from holdfast.context.plan import ContextRequest, Plan, plan_tail
 from holdfast.context.project import group_units, grow_limits, project
 from holdfast.kernels import Floats
@@ -84,10 +84,8 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         asked, prospects = load_candidates(engine, question, query, entering, spare, shown, reading)
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
         recalled = _recalled_units(projection, found.pool.replaced, grouped=settings.assembly.grouped)
-        memory = read_memory(plan, shown, {one.unit.id for one in recalled}, reading)
-        context = _fill_whole(plan, recalled, memory, shown) if memory else None
-        if context is None:
-            context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
+        overlap = term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer])
+        context = _pack(plan, recalled, overlap, shown, reading)
         trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
         degraded = "; ".join(filter(None, (context.degraded, trace.degraded)))
         return dataclasses.replace(context.with_warnings(trace.warnings), degraded=degraded, trace=trace)
@@ -111,13 +109,15 @@ def _recalled_units(projection: Projection, replaced: Mapping[str, str], *, grou
     ]
 
 
-def _fill_whole(
-    plan: Plan, recalled: Sequence[RecalledUnit], memory: Sequence[Unit], shown: VisibleToHost
-) -> Context | None:
-    """Put all of the memory in, if it fits; a summary of what is there adds nothing."""
-    whole = VisibleToHost(shown.ids.union(unit.id for unit in memory), frozenset())
-    rest = [one for one in recalled if one.unit.lineage is None or not whole.holds(one.unit)]
-    return fill_whole(plan, rest, memory)
+def _pack(
+    plan: Plan, recalled: Sequence[RecalledUnit], overlap: SentenceScore, shown: VisibleToHost, reading: Reading
+) -> Context:
+    """Put all of a small memory in, where a summary of what is there adds nothing; of another what was recalled."""
+    memory = read_memory(plan, shown, {one.unit.id for one in recalled}, reading)
+    whole = shown.joined(memory)
+    beside = [one for one in recalled if one.unit.lineage is None or not whole.holds(one.unit)]
+    context = fill_whole(plan, beside, memory, overlap) if memory else None
+    return context or fill(plan, recalled, overlap)
 
 
 # ------------------------------------------------------------------------------------------------ searching

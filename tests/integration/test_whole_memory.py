@@ -161,7 +161,12 @@ def test_documents_that_fill_the_room_do_not_push_the_memory_out(memory):
 def test_recalled_turns_of_one_day_stand_together_in_the_order_of_time():
     with opened(settings(assembly__fill=0.0, refusal__enabled=False), embedder=HashEmbedder(64)) as memory:
         for day, session in enumerate(("s1", "s2", "s3")):
-            said = ("we have a boat", f"the boat leaks at the stern, {session}", "the boat leaks", "boat, leaks, stern")
+            said = (
+                "we have a boat",
+                f"the boat leaks at the stern, {session}",
+                "the boat leaks",
+                "boat, leaks, stern",
+            )
             memory.remember([{"role": "user", "content": text, "at": later(days=day - 9, minutes=minute)}
                              for minute, text in enumerate(said)], user="ana", session=session)  # fmt: skip
         context = memory.assemble("the boat leaks at the stern", user="ana", budget=2_000)

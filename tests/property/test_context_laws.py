@@ -461,7 +461,7 @@ def check_projection(world, context, user, turns):
 
 
 def check_whole(world, context, call, hidden, loose):
-    """What the question did not find comes along, by time and behind what it found, when all turns fit their share."""
+    """What the question did not find comes along, by time, behind what it found, when all turns fit their share."""
     items, count = context.section("projection").items, call["counter"]
     rest = [item.id for item in items if item.score is None]
     assert [item.id for item in items][len(items) - len(rest) :] == rest

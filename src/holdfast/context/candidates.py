@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -69,6 +69,10 @@ class VisibleToHost:
         """Return whether it shows a unit, or all the turns that a summary stands for (C18)."""
         summed = unit.lineage is not None and self.ids.issuperset(unit.lineage.sources)
         return unit.id in self.ids or (unit.author, unit.text) in self.words or summed
+
+    def joined(self, units: Iterable[Unit]) -> VisibleToHost:
+        """Return the same with some units more."""
+        return VisibleToHost(self.ids.union(unit.id for unit in units), self.words)
 
     def without(self, pool: Pool, reading: Reading) -> Pool:
         """Return the rows that are not shown; words and summaries have to be read for that, ids have not."""

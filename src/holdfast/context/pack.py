@@ -53,14 +53,19 @@ def fill(plan: Plan, projection: Sequence[RecalledUnit], sentence_score: Sentenc
     return _Packer(plan, sentence_score).fill(projection)
 
 
-def fill_whole(plan: Plan, projection: Sequence[RecalledUnit], memory: Sequence[Unit]) -> Context | None:
+def fill_whole(
+    plan: Plan,
+    projection: Sequence[RecalledUnit],
+    memory: Sequence[Unit],
+    sentence_score: SentenceScore | None = None,
+) -> Context | None:
     """Put all of the memory into the room that the plan leaves, in the order of time behind what was recalled.
 
     None when it passes `fill`, its share of the budget, or does not fit beside the first of the projection.
     """
     whole, found = {unit.id for unit in memory}, {recalled.unit.id for recalled in projection}
     rest = [RecalledUnit(unit, None, group=_REST) for unit in memory if unit.id not in found]
-    packer = _Packer(plan, None, BEST_FIRST if not rest else WHOLE_MEMORY if found else NOTHING_CLOSE)
+    packer = _Packer(plan, sentence_score, BEST_FIRST if not rest else WHOLE_MEMORY if found else NOTHING_CLOSE)
     alone, _ = _render([_PackedItem(Quote.whole(unit, plan.zone), None, (0, unit.moment)) for unit in memory])
     if packer.count(section_text(packer.heading, alone)) > share_of(plan.budget, plan.settings.fill):
         return None
@@ -110,7 +115,7 @@ class _Packer:
 
     def _pack(self, ranked: Sequence[_PackedItem], whole: Collection[str]) -> ContextSection:
         packing, free = self.settings.packing, self.used
-        if packing == "excerpt" and self.score is None and not whole:
+        if packing == "excerpt" and self.score is None:
             raise InputError("packing 'excerpt' needs a scorer of sentences; give sentence_score, or choose 'skip'")
         ranked = ranked if packing == "prefix" and not whole else self._light_first(ranked, whole)
         taken = self._take_prefix(ranked)

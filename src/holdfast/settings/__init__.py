@@ -290,7 +290,7 @@ class AssemblySettings:
     budget: int = setting(8_000, "tokens of a context when the caller names neither a budget nor a window", ge=1)
     # Chosen on development histories: half leaves the other half for rules, the tail and documents.
     fill: float = share(0.5, "share of the budget up to which all that was said comes along whole; 0: what is found")
-    # Chosen on development chats: at 2,000 tokens histories keep 4 points more for 1.4 times the tokens; .5 adds none.
+    # Chosen on development chats: at 2,000 tokens histories keep 4 points more for 1.4 times the tokens.
     cut_share: float = share(0.65, "share of min_score, gap and θ1 that a context asks for", internal=True)
     # Turns that follow each other save the lines that say when and where: a context of 1,000 tokens holds more.
     grouped: bool = setting(default=True, doc="recalled turns of one subject stand together, by time", internal=True)
