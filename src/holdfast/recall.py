@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,7 +83,7 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         spare = recover_anchored(engine, question, query, found, entering, shown, reading)
         asked, prospects = load_candidates(engine, question, query, entering, spare, shown, reading)
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
-        recalled = _recalled_units(projection, found.pool.replaced, grouped=settings.assembly.grouped)
+        recalled = _recalled_units(engine, projection, found.pool.replaced, _late(engine, question, entering))
         overlap = term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer])
         context = _pack(plan, recalled, overlap, shown, reading)
         trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
@@ -99,13 +99,24 @@ def _loosen(settings: Settings, question: Question) -> tuple[Settings, Question]
     return dataclasses.replace(settings, projection=projection), dataclasses.replace(question, profile=lenient)
 
 
-def _recalled_units(projection: Projection, replaced: Mapping[str, str], *, grouped: bool) -> list[RecalledUnit]:
+def _late(engine: Engine, question: Question, entering: Pool) -> frozenset[str]:
+    """Return which candidates came in only because a context asks for less."""
+    strict, _ = cut(entering, question.profile)
+    near = strict.keep(strict.rel >= engine.settings.projection.min_similarity)
+    return frozenset(entering.ids).difference(near.ids)
+
+
+def _recalled_units(
+    engine: Engine, projection: Projection, replaced: Mapping[str, str], late: Collection[str]
+) -> list[RecalledUnit]:
     """Return the items of a projection, each with its group, and with the day of what seems to have replaced it."""
     units = [item.unit for item in projection.items]
-    groups, days = group_units(units, replaced) if grouped else {}, {unit.id: unit.event_time for unit in units}
+    groups = group_units(units, replaced) if engine.settings.assembly.grouped else {}
+    days = {unit.id: unit.event_time for unit in units}
+    late = {*late}.difference(one.unit.id for one in projection.chosen)
     return [
-        RecalledUnit(item.unit, item.score, days.get(replaced.get(item.unit.id, "")), groups.get(item.unit.id, ""))
-        for item in projection.items
+        RecalledUnit(unit, item.score, days.get(replaced.get(unit.id, "")), groups.get(unit.id, ""), unit.id in late)
+        for unit, item in zip(units, projection.items, strict=True)
     ]
 
 

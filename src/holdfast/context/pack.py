@@ -81,6 +81,7 @@ class _PackedItem(NamedTuple):
     quoted: Quote
     score: float | None
     place: tuple[int, tuple[datetime, int, str]]  # of its group among the groups, and in it
+    late: bool = False
 
 
 class _Packer:
@@ -101,7 +102,7 @@ class _Packer:
         for rank, recalled in enumerate(projection):
             group = groups.setdefault(recalled.group, rank) if recalled.group else rank
             quoted = Quote.whole(recalled.unit, self.zone, recalled.replaced)
-            entry = _PackedItem(quoted, recalled.score, (group, recalled.unit.moment))
+            entry = _PackedItem(quoted, recalled.score, (group, recalled.unit.moment), recalled.late)
             if recalled.unit.id in known:
                 self.leave(entry, "shown")
             elif plan.degraded:
@@ -153,13 +154,14 @@ class _Packer:
     def _light_first(self, ranked: Sequence[_PackedItem], whole: Collection[str]) -> list[_PackedItem]:
         """Let long items wait for the others: one long answer must not cost ten short ones. The first never waits.
 
+        What a search would cut waits for all others, and these for the whole memory.
         What is long does not depend on the room, so that a larger budget takes the same items in the same order.
         """
         most = self.settings.item_tokens
 
-        def waits(entry: _PackedItem) -> tuple[bool, bool]:
+        def waits(entry: _PackedItem) -> tuple[bool, bool, bool]:
             is_long = most > 0 and self.count(quote(entry.quoted, self.cursor)[0]) > most
-            return (bool(whole) and entry.quoted.unit.id not in whole, is_long and not whole)
+            return entry.quoted.unit.id not in whole, entry.late, is_long
 
         return [*ranked[:1], *sorted(ranked[1:], key=waits)]
 

@@ -25,14 +25,15 @@ MEMORY_FITS = "as all of the memory fits"
 class RecalledUnit:
     """One unit of the projection, with the score that ranked it, and when a later one seems to have replaced it.
 
-    Units of one `group` stand together; an empty one is a group of its own. What comes along because all of the
-    memory fits has no score.
+    Units of one `group` stand together; an empty one is a group of its own. What is `late` takes no room from others:
+    a search would cut it. What comes along because all of the memory fits has no score.
     """
 
     unit: Unit
     score: float | None
     replaced: datetime | None = None
     group: str = ""
+    late: bool = False
 
 
 class StandingInstruction(NamedTuple):
