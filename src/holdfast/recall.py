@@ -83,7 +83,7 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         spare = recover_anchored(engine, question, query, found, entering, shown, reading)
         asked, prospects = load_candidates(engine, question, query, entering, spare, shown, reading)
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
-        recalled = _recalled_units(engine, projection, found.pool.replaced, _late(engine, question, entering))
+        recalled = _recalled_units(engine, projection, found.pool.replaced, _late(engine, question, kept))
         overlap = term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer])
         context = _pack(plan, recalled, overlap, shown, reading)
         trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
@@ -99,11 +99,11 @@ def _loosen(settings: Settings, question: Question) -> tuple[Settings, Question]
     return dataclasses.replace(settings, projection=projection), dataclasses.replace(question, profile=lenient)
 
 
-def _late(engine: Engine, question: Question, entering: Pool) -> frozenset[str]:
+def _late(engine: Engine, question: Question, kept: Pool) -> frozenset[str]:
     """Return which candidates came in only because a context asks for less."""
-    strict, _ = cut(entering, question.profile)
+    strict, _ = cut(kept, question.profile)
     near = strict.keep(strict.rel >= engine.settings.projection.min_similarity)
-    return frozenset(entering.ids).difference(near.ids)
+    return frozenset(kept.ids).difference(near.ids)
 
 
 def _recalled_units(

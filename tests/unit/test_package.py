@@ -113,16 +113,16 @@ def test_every_named_query_is_used():
 
 
 def test_the_settings_stay_few():
-    assert len(Settings().describe()) <= 100
+    assert len(Settings().describe()) <= 101
 
 
 # Lines of each room, everything counted; reached, and rounded up a little: what is added pays for its room.
 MOST_MODULES = 192
 MOST_LINES = {
-    "": 2_820, "cli": 2_650, "client": 560, "context": 1_460, "documents": 3_790, "eval": 2_850,
+    "": 2_870, "cli": 2_650, "client": 560, "context": 1_560, "documents": 3_790, "eval": 2_850,
     "integrations": 1_730, "kernels": 1_460, "lifecycle": 1_580, "messages": 970, "models": 1_560, "ranking": 1_320,
-    "retrieval": 960, "sample": 40, "server": 3_700, "settings": 920, "store": 10_100, "testing": 1_320,
-    "text": 5_950, "transfer": 2_180, "types": 1_690,
+    "retrieval": 960, "sample": 40, "server": 3_700, "settings": 930, "store": 10_130, "testing": 1_320,
+    "text": 5_950, "transfer": 2_180, "types": 1_700,
 }  # fmt: skip
 LONGEST_IMPORT_CHAIN = 20
 

@@ -307,7 +307,7 @@ class AssemblySettings:
         choices=("prefix", "skip", "excerpt"),
     )  # fmt: skip
     first_hit: bool = setting(
-        default=True, doc="`search`'s first hit stands first and whole; guidance and older turns make room for it"
+        default=True, doc="`search`'s first hit is whole in the first group; guidance and older turns give way"
     )
     # Chosen on chats with long answers: from 150 to 400 little changes, without it an answer costs ten short turns.
     item_tokens: int = setting(
