@@ -111,7 +111,7 @@ def _recalled_units(
 ) -> list[RecalledUnit]:
     """Return the items of a projection, each with its group, and with the day of what seems to have replaced it."""
     units = [item.unit for item in projection.items]
-    groups = group_units(units, replaced) if engine.settings.assembly.grouped else {}
+    groups = group_units(units, replaced) if engine.settings.assembly.packing != "prefix" else {}
     days = {unit.id: unit.event_time for unit in units}
     late = {*late}.difference(one.unit.id for one in projection.chosen)
     return [

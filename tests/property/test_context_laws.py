@@ -456,7 +456,7 @@ def check_projection(world, context, user, turns):
     }
     assert told | summed >= set(scores)
     order = [one.unit.id for one in projection.items]
-    if not world.settings.assembly.grouped:
+    if world.settings.assembly.packing == "prefix":
         assert ids(context, "projection") == [one for one in order if one in set(ids(context, "projection"))]
 
 

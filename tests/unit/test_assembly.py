@@ -136,7 +136,7 @@ def test_the_reference_recipe_has_the_contracts_constants():
     assert AssemblySettings(
         budget=8_000, window_fraction=0.25, ceiling=32_000, hard_share=0.30, soft_share=0.20, tail_share=0.25,
         min_turns=4, lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0, standing_share=0.0,
-        fill=0.0, cut_share=1.0, grouped=False,
+        fill=0.0, cut_share=1.0,
     ) == REFERENCE  # fmt: skip
     assert Settings().assembly.lenient_hard
 
