@@ -22,7 +22,6 @@ from holdfast.ingest import Redact
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle import embedding
 from holdfast.lifecycle import supersede as changed
-from holdfast.lifecycle.compact import find_protected
 from holdfast.lifecycle.embedding import StoreEmbedder
 from holdfast.lifecycle.forget import ForgetRequest, erase
 from holdfast.messages.checks import check_flag, check_location, check_name, check_names, choose, read_rules
@@ -34,7 +33,8 @@ from holdfast.models.summariser import Summariser
 from holdfast.openers import derivation, open_store
 from holdfast.retrieval.question import Engine
 from holdfast.settings import Settings
-from holdfast.store.contract import Access, ListedKind, Order, Store, Supersession, read_once
+from holdfast.store.contract import Access, ListedKind, Store, Supersession, read_once
+from holdfast.store.queries import Order
 from holdfast.text import analyse
 from holdfast.text.names import aliases_of
 from holdfast.text.tokens import RATIOS, Estimator, TokenCounter
@@ -273,7 +273,7 @@ class Memory:
         )
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
-            self._store.apply([Access(seen, tuple([item.id for item in context.section("projection").items]))])
+            self._store.apply([Access(seen, context.found)])
         others = "" if context.items else absence.suggest_users(self._store, seen)
         return context.with_warnings((*warnings, others) if others else warnings)
 
@@ -547,4 +547,6 @@ class Memory:
 
     def _protected(self, view: View) -> frozenset[str]:
         desk = self._desk()
-        return find_protected(self._store, self._counter, self._settings.assembly, partial(load_rules, desk), view)
+        return compaction.find_protected(
+            self._store, self._counter, self._settings.assembly, partial(load_rules, desk), view
+        )

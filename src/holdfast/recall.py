@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,11 +16,12 @@ from holdfast.context.candidates import (
     event_slots_of,
     limit_candidates,
     load_candidates,
+    read_memory,
     recover_anchored,
 )
-from holdfast.context.pack import fill, term_overlap
-from holdfast.context.plan import ContextRequest, plan_tail
-from holdfast.context.project import grow_limits, project
+from holdfast.context.pack import SentenceScore, fill, fill_whole, term_overlap
+from holdfast.context.plan import ContextRequest, Plan, plan_tail
+from holdfast.context.project import group_units, grow_limits, project
 from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.pool import Pool, ReadingInputs
@@ -31,7 +32,17 @@ from holdfast.retrieval.question import Engine, Question, read_question, score_o
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
 from holdfast.text.terms import TOKENIZERS
-from holdfast.types import CutRows, Hit, QueryProfile, SearchResult, StrategyExplanation, Trace, Unit, View
+from holdfast.types import (
+    CutRows,
+    Hit,
+    Projection,
+    QueryProfile,
+    SearchResult,
+    StrategyExplanation,
+    Trace,
+    Unit,
+    View,
+)
 from holdfast.types.contexts import Context, RecalledUnit
 
 # A month: what is of a shorter time is likely meant by who asks for it.
@@ -64,10 +75,11 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         first = _first_hit(engine, question, found, request, reading)
         plan = plan_tail(dataclasses.replace(request, first=first.unit if first else None))
         settings = dataclasses.replace(engine.settings, projection=grow_limits(engine.settings.projection, plan.room))
+        settings, lenient = _loosen(settings, question)
         shown = VisibleToHost(plan.shown_ids | request.hidden, request.hidden_words)
         found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
         rest = dataclasses.replace(found, pool=shown.without(found.pool, reading))
-        kept, cuts = cut_candidates(engine, question, rest)
+        kept, cuts = cut_candidates(engine, lenient, rest)
         lead = first if first is not None and not shown.holds(first.unit) else None
         entering = limit_candidates(
             kept, lead.pool if lead else None, max(question.profile.max_results, settings.projection.first)
@@ -75,15 +87,52 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         spare = recover_anchored(engine, question, query, found, entering, shown, reading)
         asked, prospects = load_candidates(engine, question, query, entering, spare, shown, reading)
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
-        days = {item.unit.id: item.unit.event_time for item in projection.items}
-        recalled = [
-            RecalledUnit(item.unit, item.score, days.get(found.pool.replaced.get(item.unit.id, "")))
-            for item in projection.items
-        ]
-        context = fill(plan, recalled, term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer]))
+        recalled = _recalled_units(engine, projection, found.pool.replaced, _late(engine, question, kept))
+        overlap = term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer])
+        context = _pack(plan, recalled, overlap, shown, reading)
         trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
         degraded = "; ".join(filter(None, (context.degraded, trace.degraded)))
         return dataclasses.replace(context.with_warnings(trace.warnings), degraded=degraded, trace=trace)
+
+
+def _loosen(settings: Settings, question: Question) -> tuple[Settings, Question]:
+    """Return what a context asks of candidates: it has room for more than the hits of a search (C6)."""
+    part, profile, limits = settings.assembly.cut_share, question.profile, settings.projection
+    lenient = dataclasses.replace(profile, min_score=profile.min_score * part, gap=profile.gap * part)
+    projection = dataclasses.replace(limits, min_similarity=limits.min_similarity * part)
+    return dataclasses.replace(settings, projection=projection), dataclasses.replace(question, profile=lenient)
+
+
+def _late(engine: Engine, question: Question, kept: Pool) -> frozenset[str]:
+    """Return which candidates came in only because a context asks for less."""
+    strict, _ = cut(kept, question.profile)
+    near = strict.keep(strict.rel >= engine.settings.projection.min_similarity)
+    return frozenset(kept.ids).difference(near.ids)
+
+
+def _recalled_units(
+    engine: Engine, projection: Projection, replaced: Mapping[str, str], late: Collection[str]
+) -> list[RecalledUnit]:
+    """Return the items of a projection, each with its group, and with the day of what seems to have replaced it."""
+    units = [item.unit for item in projection.items]
+    groups = group_units(units, replaced) if engine.settings.assembly.packing != "prefix" else {}
+    days = {unit.id: unit.event_time for unit in units}
+    late = {*late}.difference(one.unit.id for one in projection.chosen)
+    return [
+        RecalledUnit(unit, item.score, days.get(replaced.get(unit.id, "")), groups.get(unit.id, ""), unit.id in late)
+        for unit, item in zip(units, projection.items, strict=True)
+    ]
+
+
+def _pack(
+    plan: Plan, recalled: Sequence[RecalledUnit], overlap: SentenceScore, shown: VisibleToHost, reading: Reading
+) -> Context:
+    """Put all of a small memory in, where a summary of what is there adds nothing; of another what was recalled."""
+    memory = read_memory(plan, shown, {one.unit.id for one in recalled}, reading)
+    whole = shown.joined(memory)
+    beside = [one for one in recalled if one.unit.lineage is None or not whole.holds(one.unit)]
+    context = fill_whole(plan, beside, memory, overlap) if memory else None
+    return context or fill(plan, recalled, overlap)
 
 
 # ------------------------------------------------------------------------------------------------ searching

@@ -29,7 +29,7 @@ from holdfast.types import (
     View,
     Why,
 )
-from holdfast.types.contexts import Context
+from holdfast.types.contexts import MEMORY_FITS, Context
 
 # Whether an answer may name other users of the tenant. A door that is held to one user says no for its calls.
 NAMING_OTHERS: ContextVar[bool] = ContextVar("naming_others", default=True)
@@ -83,8 +83,9 @@ def why_in_context(engine: Engine, question: Question, unit: Unit, view: View, r
         for item in section.items:
             if item.id == unit.id or item.id in copies:
                 copy = f", as a copy of {item.id}" if item.id != unit.id else ""
+                fits = f", {MEMORY_FITS}" if item.score is None and section.name == "projection" else ""
                 return dataclasses.replace(
-                    found, returned=True, verdict=f"in the context, in its {section.name}{copy}"
+                    found, returned=True, verdict=f"in the context, in its {section.name}{copy}{fits}"
                 )
     verdict, short = _why_left_out(context, unit, request) or (found.verdict, None)
     return dataclasses.replace(found, returned=False, verdict=verdict, tokens_short=short)

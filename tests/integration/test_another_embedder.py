@@ -17,7 +17,7 @@ from builders import ask, make_view, opened, propose, waiting
 from holdfast import EmbedderError, EmbeddingSpaceError, Settings
 from holdfast.kernels.vectors import halve
 from holdfast.lifecycle import embedding
-from holdfast.store.contract import DenseQuery
+from holdfast.store.queries import DenseQuery
 from holdfast.store.sqlite import live_index
 from holdfast.testing.contracts import HashEmbedder
 

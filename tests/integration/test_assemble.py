@@ -17,6 +17,7 @@ from holdfast.testing.contracts import HashEmbedder
 from holdfast.text.quotes import recent_heading
 
 RULES = "# Deploying\n\n- never on a Friday\n- ask Tomas first\n\nYou must keep answers short.\n\nThe boat is blue.\n"
+FOUND_ALONE = {"assembly.fill": 0.0}  # a small memory would come along whole
 TALK = [
     {"role": "user", "content": "where is the boat?"},
     {"role": "assistant", "content": "in the harbour"},
@@ -325,7 +326,7 @@ def test_the_first_hit_is_in_the_context_whenever_it_fits(memory, budget):
 
 def test_a_first_hit_that_a_deeper_look_would_cut_is_there_too():
     narrow = {"projection.first": 1, "projection.second": 1, "projection.growth": 0, "temporal.picks": 1}
-    settings = Settings.load({**narrow, "score.beta": 0.9, "refusal.enabled": False}, environ={})
+    settings = Settings.load({**narrow, "score.beta": 0.9, "refusal.enabled": False, **FOUND_ALONE}, environ={})
     with opened(settings, embedder=HashEmbedder(64)) as memory:
         memory.remember("the boat leaks and leaks", user="ana", id="nearest", at=later(days=-900))
         memory.remember("a boat came by", user="ana", id="latest", at=NOW)
@@ -411,6 +412,8 @@ def test_why_names_the_section_the_host_and_the_step(talk):
     assert "host shows" in talk.why(shown, last, user="ana", session="s1", budget=4_000).verdict
     talk.remember("violin strings", user="ana", id="far")
     why = talk.why("boat leaked", "far", user="ana", budget=4_000)
+    assert (why.returned, why.verdict) == (True, "in the context, in its projection, as all of the memory fits")
+    why = talk.why("boat leaked", "far", user="ana", budget=200)
     assert (why.returned, why.tokens_short) == (False, None)
 
 
@@ -424,7 +427,12 @@ def test_why_not_a_unit_that_is_superseded(talk):
 # ---------------------------------------------------------------------------------------- links and times
 
 
-def test_linked_units_come_along_and_rings_of_links_end(memory):
+def test_linked_units_come_along_and_rings_of_links_end():
+    with opened(Settings.load(FOUND_ALONE, environ={}), embedder=HashEmbedder(64)) as memory:
+        check_links(memory)
+
+
+def check_links(memory):
     memory.remember("the boat leaks badly at the stern", user="ana", id="a", links=["b"])
     memory.remember("quite something else", user="ana", id="b", links=["a", "c"])
     memory.remember("farther away still", user="ana", id="c", links=["b"])

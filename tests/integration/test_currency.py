@@ -173,6 +173,14 @@ def test_what_its_user_says_holds_is_called_earlier_in_no_context():
     assert not shown[old].earlier
 
 
+def test_a_context_shows_the_older_statement_before_the_newer_and_little_between(memory):
+    for old, new, question in CHANGES:
+        context = memory.assemble(question, user="ana", budget=1_000)
+        shown = [item.text for item in context.section("projection").items if item.text != "Noted."]
+        if any(item.text == old and item.earlier for item in context.items):
+            assert shown.index(new) == shown.index(old) + 1
+
+
 def test_what_only_looks_like_a_change_stays_below():
     """Somebody else's change, a plan, a second thing: said later, in words of change, about something near."""
     said = [

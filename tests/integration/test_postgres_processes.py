@@ -13,7 +13,8 @@ from meddler import QUESTION
 from test_one_state import both, meddling_processes, meddling_threads
 
 from builders import make_view, opened, waiting
-from holdfast.store.contract import DenseQuery, read_once
+from holdfast.store.contract import read_once
+from holdfast.store.queries import DenseQuery
 from holdfast.testing.contracts import HashEmbedder
 
 WORKER = Path(__file__).with_name("embedding_worker.py")

@@ -16,7 +16,7 @@ from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.vectors import cosines
 from holdfast.openers import derivation
 from holdfast.settings import Settings
-from holdfast.store import contract
+from holdfast.store import contract, queries
 from holdfast.store.contract import CARRYING_MODELS
 from holdfast.store.filters import parse_filter
 from holdfast.store.postgres.postgres_database import PostgresDatabase
@@ -145,7 +145,7 @@ def plain(value):
 def best(reading, query, depth):
     """Return what is really best of what is proposed, and how good it is."""
     evidence = reading.evidence(query, reading.propose(query, depth, no_deadline()).ids)
-    if isinstance(query, contract.LexicalQuery):
+    if isinstance(query, queries.LexicalQuery):
         boosts = np.where([role in query.boosted_roles for role in evidence.roles], query.role_boost, 1.0)
         scores = bm25.scores(
             evidence.tf, evidence.lengths, evidence.idfs, evidence.averages, np.array(query.weights), boosts,
@@ -162,10 +162,10 @@ def questions(telling):
     unit = draft("x", telling.text())
     terms = tuple(dict.fromkeys(term for field in unit.analyse(unit.unit).terms for term in field))
     roles = frozenset(telling.chance.sample(ROLES, telling.chance.choice((0, 2))))
-    words = contract.LexicalQuery(terms, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), 1.2, 0.75, roles, 1.3)
+    words = queries.LexicalQuery(terms, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), 1.2, 0.75, roles, 1.3)
     tier, density = telling.chance.choice((None, 64)), telling.chance.choice((None, None, 0.0))
-    near = contract.DenseQuery(SPACE, telling.row(), tier, density)
-    heard = contract.HyperQuery(hv.bag(sorted(roles)), hv.ngrams(terms, positional=False), hv.random(ACTS[0]))
+    near = queries.DenseQuery(SPACE, telling.row(), tier, density)
+    heard = queries.HyperQuery(hv.bag(sorted(roles)), hv.ngrams(terms, positional=False), hv.random(ACTS[0]))
     return words, near, heard
 
 
@@ -174,10 +174,10 @@ def see(reading, asked, names, rows, depth):
     words, near, heard = asked
     facts, tokens = reading.facts(), ("boat", "porto", "mara", "lamp", "lisbon")
     symbols = facts.symbols_with(tokens, 50)
-    similar = contract.SimilarityQuery(SPACE, rows, 5, 3)
+    similar = queries.SimilarityQuery(SPACE, rows, 5, 3)
     listed = (
-        contract.StatementQuery(FACTS | INSTRUCTIONS), contract.DocumentQuery("A"),
-        contract.TimeQuery(NOON, NOON + timedelta(minutes=200)),
+        queries.StatementQuery(FACTS | INSTRUCTIONS), queries.DocumentQuery("A"),
+        queries.TimeQuery(NOON, NOON + timedelta(minutes=200)),
     )  # fmt: skip
     return {
         "scan": [[*reading.scan(order=order, limit=limit)] for order in ("newest", "oldest") for limit in (None, 5)],
@@ -247,7 +247,7 @@ def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, 
             connection.execute(statement)
     monkeypatch.setattr("holdfast.store.postgres.search.APPROXIMATE_FROM", 0)
     read_few_postings(monkeypatch, 40)
-    similar = contract.SimilarityQuery(SPACE, np.array([telling.row()]), 3, 2)
+    similar = queries.SimilarityQuery(SPACE, np.array([telling.row()]), 3, 2)
     for fields_ in (
         {},
         {"agent": "cook"},
@@ -256,7 +256,7 @@ def test_large_owners_are_found_by_their_best_postings_and_by_a_graph(database, 
     ):
         seen = view("ana", current_only=False, **fields_)
         words, near, _ = questions(telling)
-        near = contract.DenseQuery(SPACE, near.vector)
+        near = queries.DenseQuery(SPACE, near.vector)
         with exact.reading(seen) as left, nearly.reading(seen) as right:
             assert [best(right, one, 5) for one in (words, near)] == [best(left, one, 5) for one in (words, near)]
             assert right.evidence(similar, ["nobody"]) == left.evidence(similar, ["nobody"])
@@ -287,7 +287,7 @@ def test_a_graph_is_walked_on_until_enough_is_seen(database, space, monkeypatch)
         found = []
         for one in (store, exact):
             with one.reading(view("ana", **shown)) as reading:
-                found.append({*reading.propose(contract.DenseQuery(space, rows[7]), 15, no_deadline()).ids})
+                found.append({*reading.propose(queries.DenseQuery(space, rows[7]), 15, no_deadline()).ids})
         assert len(found[0]) >= 15
         assert len(found[0] & found[1]) >= 0.9 * len(found[1])
         assert len(plans) == number  # once by the graph, and no more
@@ -352,7 +352,7 @@ def test_an_agent_of_few_units_finds_them_behind_many_of_another_agent(database)
     assert store.build_indexes(least=306) == []
     assert store.build_indexes(least=305)  # an owner is as large as all of its agents together
     with store.reading(view("ana", agent="cook")) as reading:
-        for query in (words("red", "lamp"), contract.DenseQuery(SPACE, rows[0])):
+        for query in (words("red", "lamp"), queries.DenseQuery(SPACE, rows[0])):
             assert {*reading.propose(query, 10, no_deadline()).ids} == {one.unit.id for one in mine}
     store.close()
 

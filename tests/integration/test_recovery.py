@@ -8,7 +8,7 @@ import pytest
 from builders import later, opened
 from holdfast import Settings
 from holdfast.kernels.vectors import halve
-from holdfast.store.contract import DenseQuery
+from holdfast.store.queries import DenseQuery
 from holdfast.store.sqlite.sqlite_reading import SqliteReading
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.text.temporal import anchor_density

@@ -26,7 +26,7 @@ from holdfast.kernels.vectors import halve
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
-from holdfast.store.contract import DenseQuery, LexicalQuery, Proposal
+from holdfast.store.queries import DenseQuery, LexicalQuery, Proposal
 from holdfast.store.sqlite import index_file, live_index
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import FIELDS, QueryProfile

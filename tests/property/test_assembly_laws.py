@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import NOW, assemble, make_unit
-from holdfast.context.pack import fill
+from holdfast.context.pack import fill, fill_whole
 from holdfast.context.plan import ContextRequest, base_start, plan_tail, safe_starts
 from holdfast.errors import BudgetError
 from holdfast.settings import AssemblySettings
@@ -141,11 +141,13 @@ BUDGETS = st.one_of(st.integers(0, 60), st.integers(60, 400), st.integers(400, 3
 
 
 @st.composite
-def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS, most_standing=3):
+def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS, most_standing=3, groups=("",)):
     session = draw(units("t", st.just("now"), 8))
     others = draw(units("r", st.sampled_from([None, "now", "s1", "s2"]), 8))
     mixed = draw(st.permutations([*others, *session[:2], *others[:1]]))
-    projection = [RecalledUnit(unit, 1.0 - index / 100) for index, unit in enumerate(mixed)]
+    projection = [
+        RecalledUnit(unit, 1.0 - index / 100, group=draw(st.sampled_from(groups))) for index, unit in enumerate(mixed)
+    ]
     told = [*draw(units("i", st.sampled_from([None, "now", "s1"]), most_standing)), *session[:1], *others[:1]]
     standing = [
         StandingInstruction(unit, unit.text[: draw(st.sampled_from([3, None]))]) for unit in told if most_standing
@@ -162,6 +164,9 @@ def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS, most_standing=3):
         strict=draw(st.booleans()),
     )
     return request, projection
+
+
+GROUPED = cases(groups=("", "g", "h"))
 
 
 def score(sentence):
@@ -193,7 +198,7 @@ def shown(context, name):
 # -------------------------------------------------------------------------------------------------------- laws
 
 
-@given(cases())
+@given(GROUPED)
 def test_the_rendered_text_never_passes_the_budget(case):
     request, projection = case
     context = assembled(request, projection)
@@ -228,7 +233,7 @@ def test_soft_rules_are_a_prefix(case):
     assert soft == [node_id(node) for node in request.soft][: len(soft)]
 
 
-@given(cases())
+@given(GROUPED)
 def test_tiers_are_disjoint_and_nothing_comes_from_elsewhere(case):
     request, projection = case
     context = assembled(request, projection)
@@ -265,7 +270,7 @@ def test_the_tail_is_a_suffix_of_whole_turns_and_holds_the_last_ones_unless_degr
         assert not request.settings.lenient_hard
 
 
-@given(cases())
+@given(GROUPED)
 def test_nothing_is_cut_silently(case):
     request, projection = case
     context = assembled(request, projection)
@@ -305,7 +310,7 @@ def test_standing_instructions_are_the_first_of_theirs_within_their_share(case):
         assert request.first.id in {*rest, *shown(context, "standing")} or projection[0].unit != request.first
 
 
-@given(cases())
+@given(GROUPED)
 def test_the_same_again_gives_the_same(case):
     request, projection = case
     context = assembled(request, projection)
@@ -321,6 +326,47 @@ def test_the_same_again_gives_the_same(case):
     assert fill(plan, tuple(projection), score) == context
     assert plan.room >= 0
     assert plan.tail_ids == set(shown(context, "tail"))
+
+
+@given(GROUPED)
+def test_a_group_stands_together_by_time_where_its_best_would_stand(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    ranks, units = {}, {}
+    for rank, one in enumerate(projection):
+        ranks.setdefault(one.unit.id, (one.group or str(rank), one.unit.moment))
+        units.setdefault(one.group or str(rank), rank)
+    places = [(units[ranks[one][0]], ranks[one][1]) for one in shown(context, "projection")]
+    assert places == sorted(places)
+
+
+@given(GROUPED, st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 8))
+def test_a_whole_memory_keeps_the_budget_and_its_share_or_is_none(case, share, found):
+    request, recalled = case
+    memory = sorted({one.unit.id: one.unit for one in recalled}.values(), key=lambda unit: unit.moment)
+    assume(request.budget > 0 and memory)
+    settings = dataclasses.replace(request.settings, fill=share)
+    try:
+        plan = plan_tail(dataclasses.replace(request, settings=settings))
+    except BudgetError:
+        assume(False)
+    memory = [unit for unit in memory if unit.id not in plan.shown_ids]
+    context = fill_whole(plan, recalled[:found], memory, score)
+    if context is None:
+        return
+    assert request.counter(context.text) == context.tokens <= request.budget
+    assert sum(section.tokens for section in context.sections) == context.tokens
+    items = context.section("projection").items
+    assert {unit.id for unit in memory} <= {item.id for item in items if item.kind == "whole"}
+    rest = [item.id for item in items if item.score is None]
+    assert rest == [unit.id for unit in memory if unit.id not in {one.unit.id for one in recalled[:found]}]
+    assert [item.id for item in items][len(items) - len(rest) :] == rest
+    assert not context.degraded or not memory
+    if request.counter is len:
+        assert len("".join(map(escape, (unit.text for unit in memory)))) <= share * request.budget
+    told = {item.id for item in context.items} | {left.id for left in context.left_out}
+    assert told >= {one.unit.id for one in recalled[:found]}
 
 
 # ---------------------------------------------------------------------------------- slow and obvious, and the same

@@ -15,7 +15,7 @@ from holdfast.recall import cut_candidates, rank, retrieve_candidates
 from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import AnalysisSettings, ProfileSettings, RefusalSettings, StageSettings
-from holdfast.store.contract import Proposal, TimeQuery
+from holdfast.store.queries import Proposal, TimeQuery
 from holdfast.text import analyse
 from holdfast.types import Contribution, Lineage, QueryProfile, StrategyExplanation, StrategyScores
 

@@ -361,6 +361,7 @@ def check(world, ask):
     check_rules(world, context, user, rules)
     check_tail(world, context, turns, base, hidden)
     check_projection(world, context, user, turns)
+    check_whole(world, context, call, hidden, set(shown) if session is None else set())
     if world.settings.assembly.first_hit and not context.degraded:
         asked = {name: call[name] for name in ("user", "session", "profile", "reference_time")}
         first = next((hit.unit for hit in world.memory.search(query, **asked)), None)
@@ -379,12 +380,13 @@ def check(world, ask):
 def check_first(context, first, before, hidden, count):
     """The first hit of a search is whole in the context whenever it fits beside the rules and the last turns."""
     tail, projected = ids(context, "tail"), context.section("projection").items
-    summed = first.lineage is not None and {*tail, *hidden}.issuperset(first.lineage.sources)
+    there = {*tail, *hidden, *(item.id for item in projected)}
+    summed = first.lineage is not None and there.issuperset(first.lineage.sources)
     piece, _ = quote(Quote.whole(first), Cursor(numbered=True))
     if first.id in tail or summed or count(before + section_text(recalled_heading(), [piece])) > context.budget:
         return
-    assert projected
-    assert (projected[0].id, projected[0].kind, projected[0].text) == (first.id, "whole", first.text)
+    # Older ones of its own session and day, or that it replaces, may stand in front of it.
+    assert (first.id, "whole", first.text) in [(item.id, item.kind, item.text) for item in projected]
     CASES["with its first hit"] += 1
 
 
@@ -443,14 +445,47 @@ def check_projection(world, context, user, turns):
     assert all(one.via.removeprefix("hop from ") in parents for one in projection.hops)  # law 8
     scores = {one.unit.id: one.score for one in projection.items}
     assert len(scores) == len(projection.items)
-    assert all(item.score.hex() == scores[item.id].hex() for item in context.section("projection").items)
+    items = context.section("projection").items
+    assert all(item.score.hex() == scores[item.id].hex() for item in items if item.score is not None)
     # Nothing is cut silently or shown twice, and what is shown stands in the order of its rank.
     assert len(set(ids(context, "projection"))) == len(ids(context, "projection"))
     told = {item.id for item in context.items} | {left.id for left in context.left_out}
-    assert told >= set(scores)
+    whole = {*ids(context, "projection"), *tail}
+    summed = {
+        one.unit.id for one in projection.items if one.unit.lineage and whole.issuperset(one.unit.lineage.sources)
+    }
+    assert told | summed >= set(scores)
     order = [one.unit.id for one in projection.items]
-    if world.settings.assembly.item_tokens == 0:  # else a long item stands behind those that it waited for
+    if world.settings.assembly.packing == "prefix":
         assert ids(context, "projection") == [one for one in order if one in set(ids(context, "projection"))]
+
+
+def check_whole(world, context, call, hidden, loose):
+    """What the question did not find comes along, by time, behind what it found, when all turns fit their share."""
+    items, count = context.section("projection").items, call["counter"]
+    rest = [item.id for item in items if item.score is None]
+    assert [item.id for item in items][len(items) - len(rest) :] == rest
+    moment = call["reference_time"] or world.tick[0]
+    view = make_view(user=call["user"], session=call["session"], now=world.tick[0], reference_time=moment)
+    with world.memory.store.reading(view) as reading:
+        turns = [one for one in reading.scan(order="oldest", limit=None) if one.kind == "turn"]
+    elsewhere = {*ids(context, "tail"), *hidden}
+    elsewhere |= {item.id for item in context.section("standing").items if item.kind == "whole"}
+    turns = [one for one in turns if one.id not in elsewhere and (one.author, one.text) not in loose]
+    assert rest == [one.id for one in turns if one.id in set(rest)]  # nothing else, and in the order of time
+    there = {one.said() for one in turns if one.id in {item.id for item in items if item.kind == "whole"}}
+    if rest:
+        assert there == {one.said() for one in turns}
+        assert len(there) == sum(item.id in {one.id for one in turns} for item in items)  # none of them twice
+        CASES["whole"] += 1
+    documents = any(item.id not in {one.id for one in turns} for item in items)
+    share = min(world.settings.assembly.fill * context.budget, context.budget - context.tokens)
+    if turns and not context.degraded and not documents and 2 * count("".join(map(render, turns))) + 200 < share:
+        assert count is not len or there == {one.said() for one in turns}
+
+
+def render(unit):
+    return quote(Quote.whole(unit), Cursor(numbered=True))[0]
 
 
 @given(stories(), asks)

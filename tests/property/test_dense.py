@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from builders import make_unit, patient, read_shards
 from holdfast.kernels import vectors
 from holdfast.settings import AnalysisSettings
-from holdfast.store.contract import DenseQuery
+from holdfast.store.queries import DenseQuery
 from holdfast.store.sqlite import blocks as dense
 from holdfast.store.sqlite import postings
 from holdfast.store.sqlite import shard as index

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from builders import NOW, column, later, make_view, opened, propose
 from holdfast.errors import FilterError
-from holdfast.store.contract import LexicalQuery
 from holdfast.store.filters import FIELD_DEFAULTS, OPERATORS, matches, parse_filter
+from holdfast.store.queries import LexicalQuery
 from holdfast.types import AUTHORS, FIELDS, KINDS, ORIGINS, ROLES, SCOPES, iso
 
 # Quotes, percent signs, escapes, wildcards and several scripts, in keys and in values; few, so that they meet.

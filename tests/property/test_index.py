@@ -24,7 +24,7 @@ from builders import (
 from holdfast.kernels import bm25
 from holdfast.settings import AnalysisSettings, Settings
 from holdfast.store import rows
-from holdfast.store.contract import LexicalQuery
+from holdfast.store.queries import LexicalQuery
 from holdfast.store.sqlite import postings
 from holdfast.store.sqlite import shard as index
 from holdfast.store.visibility import agent_matches, hidden_reason

@@ -19,7 +19,7 @@ from holdfast.kernels import vectors
 from holdfast.retrieval import question as registry
 from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import GateSettings, ProfileSettings
-from holdfast.store.contract import DenseQuery
+from holdfast.store.queries import DenseQuery
 from holdfast.store.sqlite import index_file, live_index
 from holdfast.store.sqlite.shard import Shard
 from holdfast.testing.contracts import HashEmbedder

@@ -10,7 +10,7 @@ from holdfast import Settings
 from holdfast.kernels import hypervectors as hv
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy, encode_query, encode_unit
 from holdfast.settings import AnalysisSettings, HyperSettings
-from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
+from holdfast.store.queries import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
 from holdfast.store.sqlite.blocks import HyperCache
 from holdfast.text import analyse
 from holdfast.text.questions import profile_query

@@ -113,18 +113,18 @@ def test_every_named_query_is_used():
 
 
 def test_the_settings_stay_few():
-    assert len(Settings().describe()) <= 101
+    assert len(Settings().describe()) <= 102
 
 
 # Lines of each room, everything counted; reached, and rounded up a little: what is added pays for its room.
-MOST_MODULES = 192
+MOST_MODULES = 193
 MOST_LINES = {
-    "": 2_870, "cli": 2_680, "client": 560, "context": 1_460, "documents": 3_790, "eval": 2_850, "kernels": 1_460,
+    "": 2_920, "cli": 2_680, "client": 560, "context": 1_570, "documents": 3_790, "eval": 2_850, "kernels": 1_460,
     "lifecycle": 1_730, "messages": 970, "models": 1_560, "ranking": 1_360, "sample": 40, "server": 3_700,
-    "settings": 920, "store": 10_110, "testing": 1_320, "text": 6_340, "transfer": 2_180, "types": 1_700,
+    "settings": 930, "store": 10_150, "testing": 1_330, "text": 6_340, "transfer": 2_180, "types": 1_720,
     "integrations": 1_730, "retrieval": 1_050,
 }  # fmt: skip
-LONGEST_IMPORT_CHAIN = 20
+LONGEST_IMPORT_CHAIN = 21
 
 
 def test_the_package_does_not_grow_unnoticed():

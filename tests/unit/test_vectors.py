@@ -14,7 +14,7 @@ from holdfast.kernels.vectors import at_least_top
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.settings import EmbeddingSettings
-from holdfast.store.contract import DenseEvidence, Proposal
+from holdfast.store.queries import DenseEvidence, Proposal
 from holdfast.store.sqlite.blocks import CARRIED, DenseBlock, Funnel
 from holdfast.types import QueryProfile
 

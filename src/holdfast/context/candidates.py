@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
 
-from holdfast.context.plan import ContextRequest
+from holdfast.context.plan import ContextRequest, Plan, share_of
 from holdfast.context.project import CandidateSets, slot_covered
 from holdfast.kernels import vectors
 from holdfast.messages.content import match_visible
@@ -18,21 +18,14 @@ from holdfast.ranking.score import choose_summaries
 from holdfast.ranking.stages import PREFERENCES, lower_questions
 from holdfast.retrieval.collect import Retrieval, score_units, stage_inputs
 from holdfast.retrieval.question import Engine, Question
-from holdfast.store.contract import (
-    NO_DEADLINE,
-    NO_LIMIT,
-    DenseQuery,
-    DocumentQuery,
-    Reading,
-    StatementQuery,
-    Store,
-    read_once,
-)
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Reading, Store, read_once
+from holdfast.store.queries import DenseQuery, DocumentQuery, KindQuery, StatementQuery
 from holdfast.text.names import Aliases
+from holdfast.text.quotes import CHARS_PER_TOKEN
 from holdfast.text.statements import StatementLedger
 from holdfast.text.temporal import DENSITIES, event_slots, temporal_indicator
 from holdfast.text.terms import plain_words, terms
-from holdfast.types import INSTRUCTIONS, ContextCandidate, ProjectionQuery, QueryProfile, Unit, View
+from holdfast.types import INSTRUCTIONS, ContextCandidate, Kind, ProjectionQuery, QueryProfile, Unit, View
 from holdfast.types.contexts import StandingInstruction
 
 # A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
@@ -67,6 +60,10 @@ class VisibleToHost:
         """Return whether it shows a unit, or all the turns that a summary stands for (C18)."""
         summed = unit.lineage is not None and self.ids.issuperset(unit.lineage.sources)
         return unit.id in self.ids or (unit.author, unit.text) in self.words or summed
+
+    def joined(self, units: Iterable[Unit]) -> VisibleToHost:
+        """Return the same with some units more."""
+        return VisibleToHost(self.ids.union(unit.id for unit in units), self.words)
 
     def without(self, pool: Pool, reading: Reading) -> Pool:
         """Return the rows that are not shown; words and summaries have to be read for that, ids have not."""
@@ -250,6 +247,27 @@ def _richest_in_anchors(
     for prefer in (*PREFERENCES, lower_questions) if question.is_staged else ():
         pool = prefer(pool, staging)
     return shown.without(pool, reading).sorted()
+
+
+# --------------------------------------------------------------------------------------------- whole memory
+
+
+def read_memory(plan: Plan, shown: VisibleToHost, found: Collection[str], reading: Reading) -> list[Unit]:
+    """Return all turns that the view may recall, by time, where they may fit their share; else none of them (C16).
+
+    Passages of documents are looked up and do not come along. A summary does where it hides its turns. Of copies of
+    the same words the one that was `found` counts.
+    """
+    most = min(share_of(plan.budget, plan.settings.fill), plan.room)
+    kinds: tuple[Kind, ...] = ("turn", "summary") if reading.view.hide_covered else ("turn",)
+    # Each costs a token or more, so that a large memory is told by its number of turns alone.
+    ids = reading.propose(KindQuery(kinds), most + len(shown.ids), NO_DEADLINE).ids if most > 0 else ()
+    rest = tuple(unit_id for unit_id in ids if unit_id not in shown.ids)
+    if not rest or reading.columns(rest, ("length",))["length"].sum() > most * CHARS_PER_TOKEN:
+        return []
+    units = sorted(reading.units(rest).values(), key=lambda unit: (unit.id not in found, unit.moment))
+    distinct = {unit.said(): unit for unit in reversed(units) if not shown.holds(unit)}
+    return sorted(distinct.values(), key=lambda unit: unit.moment)
 
 
 _MOST_READ = 64  # nobody keeps more instructions in mind

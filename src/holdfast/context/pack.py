@@ -1,5 +1,8 @@
 """What of a ranked list goes into the room that a plan leaves (C16).
 
+Rank decides who gets room, groups decide where it stands: what concerns the same thing stands together, in the order
+of time, and groups stand in the order of their best. A small memory goes in whole.
+
 `prefix` stops at the first item that does not fit, `skip` goes on behind it, `excerpt` shows its best sentences.
 A counter may be anything that turns a text into a whole number, so that no sum of parts says what a text costs.
 Costs of single items only tell where to look: an item is in when the whole text with it was counted and fits.
@@ -8,14 +11,27 @@ Costs of single items only tell where to look: an item is in when the whole text
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 
-from holdfast.context.plan import Plan, longest_prefix
+from holdfast.context.plan import Plan, longest_prefix, share_of
 from holdfast.errors import InputError, quote_value
-from holdfast.text.quotes import GAP, Cursor, Quote, quote, recalled_heading, section_text
+from holdfast.text.quotes import (
+    BEST_FIRST,
+    GAP,
+    NOTHING_CLOSE,
+    WHOLE_MEMORY,
+    Cursor,
+    Quote,
+    quote,
+    recalled_heading,
+    section_text,
+)
 from holdfast.text.sentences import EXCERPT
 from holdfast.text.terms import Tokenizer, terms
+from holdfast.types import Unit
 from holdfast.types.contexts import Context, ContextSection, Item, LeftOutBy, OmittedItem, RecalledUnit
 
 SentenceScore = Callable[[str], float]
@@ -34,59 +50,95 @@ def fill(plan: Plan, projection: Sequence[RecalledUnit], sentence_score: Sentenc
     Raises:
         InputError: the counter or the scorer misbehaves, or `excerpt` has no scorer.
     """
-    packer = _Packer(plan, sentence_score)
-    known, fresh = set(plan.shown_ids), []
-    for recalled in projection:
-        entry = _PackedItem(Quote.whole(recalled.unit, plan.zone, recalled.replaced), recalled.score)
-        if recalled.unit.id in known:
-            packer.leave(entry, "shown")
-        elif plan.degraded:
-            packer.leave(entry, "degraded")
-        else:
-            fresh.append(entry)
-        known.add(recalled.unit.id)
-    section = packer.pack(fresh)
-    left_out = (*plan.left_out, *packer.left_out)
-    return Context((*plan.sections, section), packer.used, plan.budget, plan.degraded, plan.warnings, left_out)
+    return _Packer(plan, sentence_score).fill(projection)
+
+
+def fill_whole(
+    plan: Plan,
+    projection: Sequence[RecalledUnit],
+    memory: Sequence[Unit],
+    sentence_score: SentenceScore | None = None,
+) -> Context | None:
+    """Put all of the memory into the room that the plan leaves, in the order of time behind what was recalled.
+
+    None when it passes `fill`, its share of the budget, or does not fit beside the first of the projection.
+    """
+    whole, found = {unit.id for unit in memory}, {recalled.unit.id for recalled in projection}
+    rest = [RecalledUnit(unit, None, group=_REST) for unit in memory if unit.id not in found]
+    packer = _Packer(plan, sentence_score, BEST_FIRST if not rest else WHOLE_MEMORY if found else NOTHING_CLOSE)
+    alone, _ = _render([_PackedItem(Quote.whole(unit, plan.zone), None, (0, unit.moment)) for unit in memory])
+    if packer.count(section_text(packer.heading, alone)) > share_of(plan.budget, plan.settings.fill):
+        return None
+    context = packer.fill([*projection, *rest], whole)
+    return context if whole.issubset(item.id for item in context.items if item.kind == "whole") else None
+
+
+# The group of what the question did not find; no unit has an id like it.
+_REST = "\0rest"
 
 
 class _PackedItem(NamedTuple):
     quoted: Quote
-    score: float
+    score: float | None
+    place: tuple[int, tuple[datetime, int, str]]  # of its group among the groups, and in it
+    late: bool = False
 
 
 class _Packer:
     """The projection while it is filled: `before` is the text in front of it, `used` the count of both so far."""
 
-    def __init__(self, plan: Plan, score: SentenceScore | None) -> None:
-        self.before, self.used = plan.text, plan.tokens
-        self.zone, self.heading = plan.zone, recalled_heading(plan.zone)
+    def __init__(self, plan: Plan, score: SentenceScore | None, how: str = BEST_FIRST) -> None:
+        self.plan, self.before, self.used = plan, plan.text, plan.tokens
+        self.zone, self.heading = plan.zone, recalled_heading(plan.zone, how)
         self.budget, self.count, self.settings, self.score = plan.budget, plan.counter, plan.settings, score
+        self.taken: list[_PackedItem] = []
         self.cursor = Cursor(numbered=True)
-        self.pieces: list[str] = []
-        self.items: list[Item] = []
         self.left_out: list[OmittedItem] = []
 
-    def pack(self, ranked: Sequence[_PackedItem]) -> ContextSection:
-        """Put in what fits, in the order given."""
+    def fill(self, projection: Sequence[RecalledUnit], whole: Collection[str] = ()) -> Context:
+        """Put in what fits; the units `whole` go before all others but the first."""
+        plan, known, fresh = self.plan, set(self.plan.shown_ids), list[_PackedItem]()
+        groups: dict[str, int] = {}
+        for rank, recalled in enumerate(projection):
+            group = groups.setdefault(recalled.group, rank) if recalled.group else rank
+            quoted = Quote.whole(recalled.unit, self.zone, recalled.replaced)
+            entry = _PackedItem(quoted, recalled.score, (group, recalled.unit.moment), recalled.late)
+            if recalled.unit.id in known:
+                self.leave(entry, "shown")
+            elif plan.degraded:
+                self.leave(entry, "degraded")
+            else:
+                fresh.append(entry)
+            known.add(recalled.unit.id)
+        section = self._pack(fresh, whole)
+        left_out = (*plan.left_out, *self.left_out)
+        return Context((*plan.sections, section), self.used, plan.budget, plan.degraded, plan.warnings, left_out)
+
+    def _pack(self, ranked: Sequence[_PackedItem], whole: Collection[str]) -> ContextSection:
         packing, free = self.settings.packing, self.used
         if packing == "excerpt" and self.score is None:
             raise InputError("packing 'excerpt' needs a scorer of sentences; give sentence_score, or choose 'skip'")
-        ranked = ranked if packing == "prefix" else self._light_first(ranked)
+        ranked = ranked if packing == "prefix" and not whole else self._light_first(ranked, whole)
         taken = self._take_prefix(ranked)
         if packing == "prefix":
             self._leave_rest(ranked[taken:])
         else:
             for entry in ranked[taken:]:
                 self._squeeze(entry)
-        return ContextSection(
-            "projection", section_text(self.heading, self.pieces), self.used - free, tuple(self.items)
-        )
+        pieces, _ = _render(self.taken)
+        items = (
+            Item(
+                one.quoted.unit.id, one.quoted.kind, one.quoted.text, self.count(piece), one.score,
+                one.quoted.replaced is not None,
+            )
+            for one, piece in zip(_placed(self.taken), pieces, strict=True)
+        )  # fmt: skip
+        return ContextSection("projection", section_text(self.heading, pieces), self.used - free, tuple(items))
 
     def leave(self, entry: _PackedItem, cut: LeftOutBy, ahead: int = 0) -> int:
         """Leave one item out, with so many tokens of others still ahead of it; return what it needs."""
         # The first item brings the section's heading along.
-        heading = "" if self.pieces or ahead else self.heading
+        heading = "" if self.taken or ahead else self.heading
         needed = self.count(heading + quote(entry.quoted, self.cursor)[0])
         # A counter for which parts cost less than they add may say that nothing was missing; something was.
         least = 1 if cut in ("budget", "prefix") else 0
@@ -99,34 +151,31 @@ class _Packer:
         for index, entry in enumerate(rest):
             ahead += self.leave(entry, "prefix" if index else "budget", ahead)
 
-    def _light_first(self, ranked: Sequence[_PackedItem]) -> list[_PackedItem]:
+    def _light_first(self, ranked: Sequence[_PackedItem], whole: Collection[str]) -> list[_PackedItem]:
         """Let long items wait for the others: one long answer must not cost ten short ones. The first never waits.
 
+        What a search would cut waits for all others, and these for the whole memory.
         What is long does not depend on the room, so that a larger budget takes the same items in the same order.
         """
         most = self.settings.item_tokens
-        if most == 0:
-            return list(ranked)
-        waits = [False, *(self.count(quote(entry.quoted, self.cursor)[0]) > most for entry in ranked[1:])]
-        return [ranked[place] for place in sorted(range(len(ranked)), key=waits.__getitem__)]
+
+        def waits(entry: _PackedItem) -> tuple[bool, bool, bool]:
+            is_long = most > 0 and self.count(quote(entry.quoted, self.cursor)[0]) > most
+            return entry.quoted.unit.id not in whole, entry.late, is_long
+
+        return [*ranked[:1], *sorted(ranked[1:], key=waits)]
 
     def _take_prefix(self, ranked: Sequence[_PackedItem]) -> int:
         """Take the longest prefix that fits whole; every packing starts with it."""
-        pieces, cursors = [], [self.cursor]
-        for entry in ranked:
-            piece, cursor = quote(entry.quoted, cursors[-1])
-            pieces.append(piece)
-            cursors.append(cursor)
         taken, self.used = longest_prefix(
-            len(pieces),
-            lambda index: self.count(pieces[index]),
-            lambda size: self._total(pieces[:size]),
+            len(ranked),
+            lambda index: self.count(ranked[index].quoted.line),
+            lambda size: self._total(ranked[:size])[0],
             self.used,
             self.budget,
         )
-        for entry, piece in zip(ranked[:taken], pieces, strict=False):
-            self._put(entry, piece)
-        self.cursor = cursors[taken]
+        self.taken = [*ranked[:taken]]
+        _, self.cursor = _render(self.taken)
         return taken
 
     def _squeeze(self, entry: _PackedItem) -> None:
@@ -135,7 +184,7 @@ class _Packer:
             return
         for words in self._excerpts(entry):
             quoted = Quote.part(entry.quoted.unit, words, self.zone, entry.quoted.replaced)
-            if self._take(_PackedItem(quoted, entry.score)):
+            if self._take(entry._replace(quoted=quoted)):
                 return
         self.leave(entry, "budget")
 
@@ -148,27 +197,36 @@ class _Packer:
         return excerpts(entry.quoted.text, self.score, self.settings.excerpt_sentences)
 
     def _take(self, entry: _PackedItem) -> bool:
-        piece, cursor = quote(entry.quoted, self.cursor)
-        if not self._is_near(self.count(piece)):
+        if not self._is_near(self.count(entry.quoted.line)):
             return False
-        total = self._total([*self.pieces, piece])
+        total, cursor = self._total([*self.taken, entry])
         if total > self.budget:
             return False
         self.used, self.cursor = total, cursor
-        self._put(entry, piece)
+        self.taken.append(entry)
         return True
 
-    def _put(self, entry: _PackedItem, piece: str) -> None:
-        quoted = entry.quoted
-        self.pieces.append(piece)
-        earlier = quoted.replaced is not None
-        self.items.append(Item(quoted.unit.id, quoted.kind, quoted.text, self.count(piece), entry.score, earlier))
-
-    def _total(self, pieces: Sequence[str]) -> int:
-        return self.count(self.before + section_text(self.heading, pieces))
+    def _total(self, entries: Sequence[_PackedItem]) -> tuple[int, Cursor]:
+        """Count the text with some items, and return the cursor behind the last of them."""
+        pieces, cursor = _render(entries)
+        return self.count(self.before + section_text(self.heading, pieces)), cursor
 
     def _is_near(self, cost: int) -> bool:
         return cost <= self.budget - self.used + _LOCAL_ERROR
+
+
+def _placed(entries: Sequence[_PackedItem]) -> list[_PackedItem]:
+    """Return items where they stand in the text."""
+    return sorted(entries, key=attrgetter("place"))
+
+
+def _render(entries: Sequence[_PackedItem]) -> tuple[list[str], Cursor]:
+    """Return the lines of each item where it stands in the text, and the cursor behind the last."""
+    pieces, cursor = [], Cursor(numbered=True)
+    for entry in _placed(entries):
+        piece, cursor = quote(entry.quoted, cursor)
+        pieces.append(piece)
+    return pieces, cursor
 
 
 # ------------------------------------------------------------------------------------------------ excerpts

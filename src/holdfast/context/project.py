@@ -110,6 +110,27 @@ def _arranged(
     return (*selection.chosen, *in_order((*others, *linked)))
 
 
+def group_units(units: Sequence[Unit], replaced: Mapping[str, str]) -> dict[str, str]:
+    """Return of each unit the group of those that it stands with: one of them names it.
+
+    Turns of a session on one day stand together, and a turn with the one that seems to have replaced it.
+    """
+    group_of = {unit.id: unit.id for unit in units}
+
+    def join(one: str, other: str) -> None:
+        old, new = group_of[one], group_of[other]
+        group_of.update((name, new) for name, group in group_of.items() if group == old)
+
+    first: dict[tuple[str, object], str] = {}
+    for unit in units:
+        if unit.kind == "turn" and unit.session is not None:
+            group_of[unit.id] = first.setdefault((unit.session, unit.event_time.date()), unit.id)
+    for older, newer in replaced.items():
+        if older in group_of and newer in group_of:
+            join(older, newer)
+    return group_of
+
+
 @dataclass(frozen=True)
 class CandidateWeights:
     """What S_final of one question needs to know; `max_access` is the highest access count of V_rest.

@@ -22,7 +22,8 @@ from holdfast.lifecycle.embedding import EmbeddingPlan, embed_all
 from holdfast.lifecycle.forget import has_ended
 from holdfast.messages.checks import check_flag, check_given_text, check_location, check_name, choose, refuse_binary
 from holdfast.settings import Settings
-from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Analyse, DocumentChange, DocumentQuery, Store, read_once
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Analyse, DocumentChange, Store, read_once
+from holdfast.store.queries import DocumentQuery
 from holdfast.text.tokens import TokenCounter
 from holdfast.types import AuthoredText, Document, Draft, SourceLimits, Unit, View, WriteResult
 from holdfast.types.contexts import Rules

@@ -12,7 +12,8 @@ from holdfast.documents.core import IngestContext, unit_of, write_units
 from holdfast.documents.folder import Folder, listing, read_file
 from holdfast.errors import BudgetError, InputError, MissingExtraError, NotFoundError, quote_value
 from holdfast.messages.content import read_content
-from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, DocumentChange, DocumentQuery, DocumentRemoval, read_once
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, DocumentChange, DocumentRemoval, read_once
+from holdfast.store.queries import DocumentQuery
 from holdfast.text.facts import stated_facts
 from holdfast.text.names import Aliases, learned_aliases
 from holdfast.types import (

@@ -20,7 +20,8 @@ from holdfast.lifecycle.summarise import summarise
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import AssemblySettings, CompactionSettings
-from holdfast.store.contract import Analyse, Coverage, DenseQuery, Store, read_once
+from holdfast.store.contract import Analyse, Coverage, Store, read_once
+from holdfast.store.queries import DenseQuery
 from holdfast.text.tokens import TokenCounter
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 from holdfast.types.contexts import Rules

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from holdfast.errors import HoldfastError, InputError, NotFoundError, quote_value
-from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, DocumentQuery, Store, read_once
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Store, read_once
+from holdfast.store.queries import DocumentQuery
 from holdfast.types import Document, Erasure, Unit, View
 from holdfast.types.outcomes import StepProgress
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from holdfast.errors import InputError, quote_value
 from holdfast.kernels.vectors import Matrix, halve, row_cosines, tier
 from holdfast.settings import GateSettings
-from holdfast.store.contract import SimilarityQuery, Store
+from holdfast.store.contract import Store
+from holdfast.store.queries import SimilarityQuery
 from holdfast.text.questions import only_asks
 from holdfast.text.signals import Signals, has_content, signals
 from holdfast.types import Gate, Unit, View

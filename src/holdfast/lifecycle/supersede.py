@@ -19,17 +19,8 @@ import numpy as np
 from holdfast.context.candidates import units_stating
 from holdfast.messages.checks import check_name
 from holdfast.settings import Settings
-from holdfast.store.contract import (
-    NO_DEADLINE,
-    NO_LIMIT,
-    DenseQuery,
-    LexicalQuery,
-    Reading,
-    Reinstatement,
-    StatementQuery,
-    Store,
-    Supersession,
-)
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Reading, Reinstatement, Store, Supersession
+from holdfast.store.queries import DenseQuery, LexicalQuery, StatementQuery
 from holdfast.text.changes import (
     Assertion,
     StatementChange,

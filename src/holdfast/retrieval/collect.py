@@ -20,7 +20,8 @@ from holdfast.ranking.pool import Pool, StageInputs, UnitCache
 from holdfast.ranking.score import Fusion, fuse
 from holdfast.retrieval.question import Engine, Question
 from holdfast.retrieval.strategy import Strategy, retrieve
-from holdfast.store.contract import ColumnName, Reading, TimeQuery
+from holdfast.store.contract import ColumnName, Reading
+from holdfast.store.queries import TimeQuery
 from holdfast.store.rows import microseconds
 from holdfast.text.calendar import EPOCH, FIRST, LATEST, midnight
 from holdfast.text.dates import TimeRange

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from holdfast.kernels import vectors
 from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import Settings
-from holdfast.store.contract import DenseQuery, Reading
+from holdfast.store.contract import Reading
+from holdfast.store.queries import DenseQuery
 from holdfast.types import Contribution, Deadline, QueryProfile, StrategyExplanation, StrategyScores
 
 

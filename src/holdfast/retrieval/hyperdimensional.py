@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from holdfast.kernels import hypervectors as hv
 from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import HyperSettings, Settings
-from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, Reading, UnitHypervectors
+from holdfast.store.contract import Reading
+from holdfast.store.queries import HYPER_FIELDS, MISSING_FIELD, HyperEvidence, HyperQuery, UnitHypervectors
 from holdfast.types import (
     FIELDS,
     Analysis,

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from holdfast.kernels import bm25
 from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import Settings
-from holdfast.store.contract import LexicalEvidence, LexicalQuery, Reading
+from holdfast.store.contract import Reading
+from holdfast.store.queries import LexicalEvidence, LexicalQuery
 from holdfast.types import FIELDS, Contribution, Deadline, QueryProfile, StrategyExplanation, StrategyScores
 
 _TOPIC = FIELDS.index("topic")

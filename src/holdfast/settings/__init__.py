@@ -287,6 +287,10 @@ class AssemblySettings:
     """The recent tail (C15) and assembly under a budget (C16)."""
 
     budget: int = setting(8_000, "tokens of a context when the caller names neither a budget nor a window", ge=1)
+    # Chosen on development histories: half leaves the other half for rules, the tail and documents.
+    fill: float = share(0.5, "share of the budget up to which all that was said comes along whole; 0: what is found")
+    # Chosen on development chats: at 2,000 tokens histories keep 4 points more for 1.4 times the tokens.
+    cut_share: float = share(0.65, "share of min_score, gap and θ1 that a context asks for", internal=True)
     window_fraction: float = share(0.25, "share of a host's window that becomes the budget")
     ceiling: int = setting(32_000, "most tokens that a window can become; a budget is used as given", ge=1)
     hard_share: float = share(0.30, "alpha1: share of the budget that hard rules may take")
@@ -299,14 +303,11 @@ class AssemblySettings:
         "skip", "an item that does not fit: `prefix` stops there, `skip` goes on, `excerpt` cuts it",
         choices=("prefix", "skip", "excerpt"),
     )  # fmt: skip
-    first_hit: bool = setting(
-        default=True, doc="`search`'s first hit stands first and whole; guidance and older turns make room for it"
-    )
+    first_hit: bool = setting(default=True, doc="`search`'s first hit is there whole; older turns and guidance wait")
     # Chosen on chats with long answers: from 150 to 400 little changes, without it an answer costs ten short turns.
     item_tokens: int = setting(
-        250, "`skip`, `excerpt`: an item that costs more, and is not the first, waits for the others; 0: none does",
-        ge=0,
-    )  # fmt: skip
+        250, "`skip`, `excerpt`: an item that costs more waits for others, but for the first; 0: none does", ge=0
+    )
     excerpt_sentences: int = setting(3, "`excerpt`: how many sentences are shown", ge=1, internal=True)
 
 
@@ -494,13 +495,12 @@ class Settings:
                 shared_names=0.0, thread=0.0, current=0.0, questions=0.0, diversity=0.0, told_years=0.0,
                 own_words=0.0, session=0.0, read="off",
             ),
-            score=ScoreSettings(
-                alpha=0.7, beta=0.2, gamma=0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6
-            ),
+            score=ScoreSettings(0.7, 0.2, 0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6),
             projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
             temporal=TemporalSettings(wide=False, recovery_similarity=0.15, anchors_required=False, keep_rest=False),
             assembly=AssemblySettings(
-                lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0, standing_share=0.0
+                lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0, standing_share=0.0,
+                fill=0.0, cut_share=1.0,
             ),
             gate=GateSettings(threshold=0.35, similar=0.80, saturated=0.85, wide=False),
             changes=ChangeSettings(detect=False),

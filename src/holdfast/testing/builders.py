@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from holdfast.errors import HoldfastError
 from holdfast.kernels import hypervectors as hv
+from holdfast.kernels import vectors
 from holdfast.settings import AnalysisSettings
-from holdfast.store import contract
+from holdfast.store import contract, queries
 from holdfast.store.filters import parse_filter
 from holdfast.text import analyse
 from holdfast.types import Analysis, Deadline, Draft, Unit, View, WriteResult
@@ -65,14 +66,14 @@ def expired_deadline() -> Deadline:
     return Deadline(lambda: 1.0, 0.0, 1.0)
 
 
-def words(*terms: str) -> contract.LexicalQuery:
+def words(*terms: str) -> queries.LexicalQuery:
     """Return a question of words, with the contract's weights."""
-    return contract.LexicalQuery(terms, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), 1.2, 0.75, frozenset(), 1.3)
+    return queries.LexicalQuery(terms, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), 1.2, 0.75, frozenset(), 1.3)
 
 
-def sounds(*terms: str) -> contract.HyperQuery:
+def sounds(*terms: str) -> queries.HyperQuery:
     """Return a question of words alone for the hypervectors."""
-    return contract.HyperQuery(None, hv.ngrams(terms, positional=False), None)
+    return queries.HyperQuery(None, hv.ngrams(terms, positional=False), None)
 
 
 def ids(found: Iterable[Unit]) -> list[str]:
@@ -136,7 +137,7 @@ class Asker:
         found = self.look(lambda reading: reading.units(names))
         return {name: found[name] for name in names if name in found}
 
-    def scan(self, order: contract.Order = "oldest", limit: int | None = None) -> list[str]:
+    def scan(self, order: queries.Order = "oldest", limit: int | None = None) -> list[str]:
         return self.look(lambda reading: ids(reading.scan(order=order, limit=limit)))
 
     def history(self, unit_id: str) -> list[Unit]:
@@ -150,18 +151,16 @@ class Asker:
         """Return which of some units are not hidden."""
         return {name for name, why in zip(names, self.column("hidden", *names), strict=True) if why is None}
 
-    def count(self, terms: Sequence[str], *names: str) -> contract.LexicalEvidence:
+    def count(self, terms: Sequence[str], *names: str) -> queries.LexicalEvidence:
         """Return the exact numbers behind a score by words."""
         return self.look(lambda reading: reading.evidence(words(*terms), names))
 
     def vectors(self, *names: str, space: str = SPACE) -> dict[str, Vector]:
         """Return the vectors of units by id."""
-        found = self.look(lambda reading: reading.evidence(contract.DenseQuery(space, EAST), names))
+        found = self.look(lambda reading: reading.evidence(queries.DenseQuery(space, EAST), names))
         return dict(zip(found.ids, found.vectors, strict=True))
 
-    def propose(
-        self, query: contract.StoreQuery, depth: int = EVERYTHING, *, late: bool = False
-    ) -> contract.Proposal:
+    def propose(self, query: queries.StoreQuery, depth: int = EVERYTHING, *, late: bool = False) -> queries.Proposal:
         deadline = expired_deadline() if late else no_deadline()
         return self.look(lambda reading: reading.propose(query, depth, deadline))
 
@@ -171,7 +170,7 @@ class Asker:
 
     def near(self, depth: int = EVERYTHING, space: str = SPACE) -> set[str]:
         """Return what is proposed near to the east."""
-        return {*self.propose(contract.DenseQuery(space, EAST), depth).ids}
+        return {*self.propose(queries.DenseQuery(space, EAST), depth).ids}
 
     def hear(self, *terms: str, depth: int = EVERYTHING) -> set[str]:
         """Return what is proposed by association."""
@@ -188,3 +187,8 @@ class StoreSuite(ABC):
     def open(self, place: Path) -> Asker:
         """Open a store and let ana ask it."""
         return Asker(self.open_store(place))
+
+
+def is_along(kept: Vector, given: Vector) -> bool:
+    """Return whether a stored vector has the direction of the one that was given, as half floats keep it."""
+    return bool(vectors.cosines(kept[None, :], given, len(given))[0] > 1.0 - 1e-6)

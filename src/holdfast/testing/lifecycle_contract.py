@@ -11,7 +11,8 @@ import numpy as np
 
 from holdfast.errors import EmbeddingSpaceError, InputError, NotFoundError
 from holdfast.store import contract
-from holdfast.store.contract import Coverage, Promotion, Reinstatement, SimilarityQuery, SpaceChange, Supersession
+from holdfast.store.contract import Coverage, Promotion, Reinstatement, SpaceChange, Supersession
+from holdfast.store.queries import SimilarityQuery
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, ids, raises
 from holdfast.types import Document, Draft, Gate, Lineage, StoredUnit, Unit, WriteResult

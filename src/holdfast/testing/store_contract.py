@@ -13,12 +13,12 @@ import numpy as np
 
 from holdfast.errors import ClosedStoreError, EmbeddingSpaceError, InputError, NotFoundError
 from holdfast.kernels import hypervectors as hv
-from holdfast.kernels import vectors
-from holdfast.store import contract
-from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, Reading, SimilarityEvidence
+from holdfast.store import contract, queries
+from holdfast.store.contract import Reading
+from holdfast.store.queries import HYPER_FIELDS, MISSING_FIELD, DenseQuery, HyperQuery, SimilarityEvidence
 from holdfast.testing import builders
 from holdfast.testing.builders import EAST, LATER, NEARER, NOON, OTHER_SPACE, SPACE, Asker, draft, raises, words
-from holdfast.types import FACTS, FIELDS, Document, Fact, Lineage, NameCount
+from holdfast.types import FACTS, FIELDS, KINDS, Document, Fact, Lineage, NameCount
 
 NOBODY = (None, None)
 # Whoever `check_visible` looks for.
@@ -80,6 +80,10 @@ class StoreContract(builders.StoreSuite):
             assert asker.find("lamp", depth=depth) == asker.near(depth) == expected
             assert asker.hear("lamp", depth=depth) == expected
         assert {*asker.units(*EVERYONE)} >= expected
+        kinds, turns = queries.KindQuery(KINDS), {key for key in expected if asker.units(key)[key].kind == "turn"}
+        assert {*asker.propose(kinds, len(expected)).ids} == expected
+        assert {*asker.propose(queries.KindQuery(("turn",)), len(turns)).ids} == turns
+        assert asker.propose(kinds, len(expected) - 1).ids == ()  # all of them, or none
 
     def test_owners_and_agents_do_not_see_each_other(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
@@ -110,7 +114,7 @@ class StoreContract(builders.StoreSuite):
         others = (ana.by("ben"), "cellar", "y"), (ana.by(tenant="other"), "attic", "x"), (ana.by("eve"), "hall", "x")
         for asker, text, nearest in ((ana, "garden", "y"), *others):
             assert (asker.units("x")["x"].text, asker.near(1), asker.find(text)) == (text, {nearest}, {"x"})
-            assert _is_along(asker.vectors("x")["x"], near.get(text, NEARER["a"]))
+            assert builders.is_along(asker.vectors("x")["x"], near.get(text, NEARER["a"]))
             assert asker.find(*{"garden", "cellar", "attic", "hall"} - {text}) == set()
 
     def test_a_view_shows_what_counts_for_it(self, tmp_path: Path) -> None:
@@ -150,8 +154,8 @@ class StoreContract(builders.StoreSuite):
         ana.put(draft("x", "three", session="t", minutes=3), draft("c", "four", session="s", minutes=1))
         assert [one.position for one in ana.units(*"abxc").values()] == [0, 1, 0, 2]
         assert (ana.scan(), ana.scan("newest", 2)) == (["b", "c", "x", "a"], ["a", "x"])
-        assert ana.propose(contract.TimeQuery(NOON, NOON + timedelta(minutes=5)), 2).ids == ("x", "c")
-        assert ana.propose(contract.TimeQuery(NOON, NOON + timedelta(minutes=5), "oldest"), 2).ids == ("b", "c")
+        assert ana.propose(queries.TimeQuery(NOON, NOON + timedelta(minutes=5)), 2).ids == ("x", "c")
+        assert ana.propose(queries.TimeQuery(NOON, NOON + timedelta(minutes=5), "oldest"), 2).ids == ("b", "c")
 
     def test_neighbours_are_the_visible_turns_around_in_the_same_session(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
@@ -184,7 +188,7 @@ class StoreContract(builders.StoreSuite):
         for asker, sources in ((ana, [("a",)]), (ana.by(filters={"n": 2}), []), (ana.by("eve"), [])):
             found = asker.look(lambda reading: reading.facts().about(["tea"], 9))
             assert [one.sources for one in found] == sources
-            assert [*asker.propose(contract.StatementQuery(FACTS)).ids] == [name for one in sources for name in one]
+            assert [*asker.propose(queries.StatementQuery(FACTS)).ids] == [name for one in sources for name in one]
 
     def test_lists_say_what_there_is_newest_first_and_nothing_of_others(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
@@ -278,8 +282,8 @@ class StoreContract(builders.StoreSuite):
         ended = draft("C#3", "ended", expires_at=NOON)
         given = ((draft("C#1", "x"), "C"), (draft("C#a#1", "y"), "C#a"), (draft("C#2", "z"), None), (ended, "C"))
         ana.put(*(replace(one, document=name) for one, name in given))
-        assert ana.propose(contract.DocumentQuery("C")).ids == ("C#1", "C#3")
-        assert ana.propose(contract.DocumentQuery("C", ended=False)).ids == ("C#1",)
+        assert ana.propose(queries.DocumentQuery("C")).ids == ("C#1", "C#3")
+        assert ana.propose(queries.DocumentQuery("C", ended=False)).ids == ("C#1",)
         assert ana.column("document", "C#1", "C#2", "C#a#1") == ["C", None, "C#a"]
         assert raises(InputError, ana.put, draft("C#1", "somebody else's words"))
 
@@ -315,7 +319,7 @@ class StoreContract(builders.StoreSuite):
             askers = (asker.by(one.user or "eve", tenant=one.tenant) for asker in (ana, second))
             kept, again = (asker.vectors("nobody", one.id)[one.id] for asker in askers)
             assert (kept.dtype, kept.tobytes()) == (row.dtype, again.tobytes())
-            assert _is_along(kept, row)
+            assert builders.is_along(kept, row)
 
     def test_a_vector_is_of_present_words_or_left_out(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
@@ -327,7 +331,7 @@ class StoreContract(builders.StoreSuite):
         ana.embed({"a": EAST})
         ana.embed({"a": NEARER["a"]})  # a vector can be replaced
         ana.put(draft("a", "red door"))  # a duplicate keeps its vector
-        assert (_waiting(ana), ana.near(), _is_along(ana.vectors("a")["a"], NEARER["a"])) == (0, {"a"}, True)
+        assert (_waiting(ana), ana.near(), builders.is_along(ana.vectors("a")["a"], NEARER["a"])) == (0, {"a"}, True)
         ana.put(draft("a", "green door"))
         assert (_waiting(ana), ana.near(), ana.vectors("a")) == (1, set(), {})
 
@@ -450,7 +454,7 @@ class StoreContract(builders.StoreSuite):
         for asker in (ana, self.open(tmp_path)):
             then, between = (asker.by(as_of=NOON + timedelta(minutes=minutes)) for minutes in (5, 15))
             for one, vector, text in ((asker, NEARER["b"], "green door"), (then, EAST, "blue door")):
-                assert (one.near(1), _is_along(one.vectors("a")["a"], vector)) == ({"a"}, True)
+                assert (one.near(1), builders.is_along(one.vectors("a")["a"], vector)) == ({"a"}, True)
                 assert one.units("a")["a"].text == text
             assert between.near() == {*between.vectors("a", "b")} == {"b"}  # those words never had a vector
         ana.store.forget(ana.view, ["a"])
@@ -527,13 +531,8 @@ def _waiting(asker: Asker, space: str = SPACE) -> int:
     return len(asker.store.pending(space, 99))
 
 
-def _is_along(kept: builders.Vector, given: builders.Vector) -> bool:
-    """Return whether a stored vector has the direction of the one that was given, as half floats keep it."""
-    return bool(vectors.cosines(kept[None, :], given, len(given))[0] > 1.0 - 1e-6)
-
-
 def _compare(asker: Asker, *itself: str, most: tuple[int, int] = (9, 9), space: str = SPACE) -> SimilarityEvidence:
-    asked = contract.SimilarityQuery(space, np.array([EAST] * len(itself)), *most)
+    asked = queries.SimilarityQuery(space, np.array([EAST] * len(itself)), *most)
     return asker.look(lambda reading: reading.evidence(asked, itself))
 
 

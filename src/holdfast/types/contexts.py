@@ -17,14 +17,23 @@ SectionName = Literal["hard", "soft", "tail", "standing", "projection"]
 # degraded context (degraded), or it is in the context already (shown).
 LeftOutBy = Literal["soft", "tail", "standing", "budget", "prefix", "degraded", "shown"]
 
+# Why something is recalled that the question did not find.
+MEMORY_FITS = "as all of the memory fits"
+
 
 @dataclass(frozen=True, slots=True)
 class RecalledUnit:
-    """One unit of the projection, with the score that ranked it, and when a later one seems to have replaced it."""
+    """One unit of the projection, with the score that ranked it, and when a later one seems to have replaced it.
+
+    Units of one `group` stand together; an empty one is a group of its own. What is `late` takes no room from others:
+    a search would cut it. What comes along because all of the memory fits has no score.
+    """
 
     unit: Unit
-    score: float
+    score: float | None
     replaced: datetime | None = None
+    group: str = ""
+    late: bool = False
 
 
 class StandingInstruction(NamedTuple):
@@ -97,6 +106,11 @@ class Context:
         """Return everything that is injected, in the order of the text."""
         return tuple(item for section in self.sections for item in section.items)
 
+    @property
+    def found(self) -> tuple[str, ...]:
+        """Return the ids of what the question found, without what comes along because all of the memory fits."""
+        return tuple(item.id for item in self.section("projection").items if item.score is not None)
+
     def section(self, name: SectionName) -> ContextSection:
         """Return one section; it is there also when it is empty."""
         return next(section for section in self.sections if section.name == name)
@@ -117,6 +131,7 @@ class Context:
             lines += [
                 f"  {item.id} {item.kind}, {item.tokens} tokens"
                 + (f", score {item.score:.4f} by {ways.get(item.id, 'rank')}" if item.score is not None else "")
+                + (f", {MEMORY_FITS}" if item.score is None and section.name == "projection" else "")
                 for item in section.items
             ]
         lines += [

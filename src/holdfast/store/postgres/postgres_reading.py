@@ -18,27 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError, quote_value
 from holdfast.kernels.triples import Facts, JoinedFacts, StatedFact, TripleKey, VisibleFacts
-from holdfast.store.contract import (
-    HYPER_FIELDS,
-    MISSING_FIELD,
-    ColumnName,
-    Columns,
-    DenseEvidence,
-    DenseQuery,
-    Derivation,
-    DocumentQuery,
-    HyperEvidence,
-    HyperQuery,
-    LexicalEvidence,
-    LexicalQuery,
-    ListedKind,
-    Order,
-    Proposal,
-    SimilarityEvidence,
-    SimilarityQuery,
-    StatementQuery,
-    TimeQuery,
-)
+from holdfast.store.contract import ColumnName, Columns, Derivation, ListedKind
 from holdfast.store.postgres.connections import KeyArray
 from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.row_cache import (
@@ -53,6 +33,24 @@ from holdfast.store.postgres.row_cache import (
 )
 from holdfast.store.postgres.search import Searcher
 from holdfast.store.postgres.view_sql import VisibleRows, compile_view
+from holdfast.store.queries import (
+    HYPER_FIELDS,
+    MISSING_FIELD,
+    DenseEvidence,
+    DenseQuery,
+    DocumentQuery,
+    HyperEvidence,
+    HyperQuery,
+    KindQuery,
+    LexicalEvidence,
+    LexicalQuery,
+    Order,
+    Proposal,
+    SimilarityEvidence,
+    SimilarityQuery,
+    StatementQuery,
+    TimeQuery,
+)
 from holdfast.store.rows import CALLED, GLOBAL, NAMING, TITLE_CHARS, UnitRow, copy_json, listed, unit_of
 from holdfast.store.updates import read_stored_all
 from holdfast.store.visibility import hidden_reason, state_as_of
@@ -147,6 +145,14 @@ class PostgresReading:
             found += [(iso(unit.event_time), unit.position, unit.id) for unit in units]
             found = sorted(map(tuple, found), reverse=True)
         return Proposal(tuple(unit_id for *_, unit_id in found[:depth]), deadline.expired())
+
+    @propose.register
+    def _(self, query: KindQuery, depth: int, deadline: Deadline) -> Proposal:
+        asked = {**self._visible.values, "kinds": [*query.kinds], "most": depth + 1}
+        ids = [unit_id for (unit_id,) in self._run("units_of_kinds", asked, visible=self._visible.either)]
+        if self._past is not None:
+            ids += [unit.id for unit in self._past.units.values() if unit.kind in query.kinds]
+        return Proposal(tuple(ids) if len(ids) <= depth else (), deadline.expired())
 
     # -------------------------------------------------------------------------------------------- evidence
 

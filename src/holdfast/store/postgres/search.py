@@ -18,18 +18,7 @@ from psycopg.types.numeric import Int8
 from holdfast.kernels import bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.vectors import ROUNDING, TIE_MARGIN, at_least_top, halve, row_cosines, tier
-from holdfast.store.contract import (
-    CARRYING_MODELS,
-    HYPER_FIELDS,
-    MISSING_FIELD,
-    NO_LIMIT,
-    DenseQuery,
-    HyperQuery,
-    LexicalQuery,
-    Proposal,
-    SimilarityEvidence,
-    SimilarityQuery,
-)
+from holdfast.store.contract import CARRYING_MODELS, NO_LIMIT
 from holdfast.store.postgres.connections import Bits, Half, KeyArray
 from holdfast.store.postgres.index_rows import term_bits
 from holdfast.store.postgres.postgres_database import PostgresDatabase
@@ -42,6 +31,16 @@ from holdfast.store.postgres.row_cache import (
     Statistics,
 )
 from holdfast.store.postgres.view_sql import VisibleRows
+from holdfast.store.queries import (
+    HYPER_FIELDS,
+    MISSING_FIELD,
+    DenseQuery,
+    HyperQuery,
+    LexicalQuery,
+    Proposal,
+    SimilarityEvidence,
+    SimilarityQuery,
+)
 from holdfast.store.rows import GLOBAL, check_vectors, read_vectors
 from holdfast.types import ROLES, Deadline, View
 

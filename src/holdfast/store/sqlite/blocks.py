@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels import vectors
 from holdfast.kernels.vectors import ROUNDING, TIERS, at_least_top
-from holdfast.store.contract import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
+from holdfast.store.queries import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
 from holdfast.types import Act, Role
 
 _FIRST_ROOM = 16

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from holdfast.kernels import Bools, bm25
 from holdfast.kernels.triples import FactIndex, VisibleFacts
 from holdfast.kernels.vectors import TIE_MARGIN, at_least_top
-from holdfast.store.contract import LexicalQuery
+from holdfast.store.queries import LexicalQuery
 from holdfast.store.rows import CALLED, NAMING, author_code, microseconds
 from holdfast.store.sqlite.blocks import NO_VECTOR, Column, DenseBlock, Funnel, HyperCache, TurnOrder
 from holdfast.store.sqlite.index_file import pack_words, unpack_words

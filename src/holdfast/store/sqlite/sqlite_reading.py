@@ -20,19 +20,18 @@ from holdfast.kernels import Bools, bm25
 from holdfast.kernels import hypervectors as hv
 from holdfast.kernels.triples import Facts, JoinedFacts
 from holdfast.kernels.vectors import ROUNDING, TIE_MARGIN, at_least_top, row_cosines, tier
-from holdfast.store.contract import (
+from holdfast.store.contract import ColumnName, Columns, ListedKind
+from holdfast.store.queries import (
     HYPER_FIELDS,
     MISSING_FIELD,
-    ColumnName,
-    Columns,
     DenseEvidence,
     DenseQuery,
     DocumentQuery,
     HyperEvidence,
     HyperQuery,
+    KindQuery,
     LexicalEvidence,
     LexicalQuery,
-    ListedKind,
     Order,
     Proposal,
     SimilarityEvidence,
@@ -173,6 +172,17 @@ class SqliteReading:
             found += zip(*moments, (shard.ids[place] for place in places.tolist()), strict=True)
         ordered = sorted(found, reverse=order == "newest")
         return Proposal(tuple(unit_id for *_, unit_id in ordered[:depth]), deadline.expired())
+
+    @propose.register
+    def _(self, query: KindQuery, depth: int, deadline: Deadline) -> Proposal:
+        codes = [KINDS.index(kind) for kind in query.kinds]
+        masks = [
+            eligible & np.logical_or.reduce([shard.column("kind") == code for code in codes])
+            for shard, eligible in zip(self._visible.shards, self._visible.eligible, strict=True)
+        ]
+        if sum(map(np.count_nonzero, masks)) > depth:
+            return Proposal((), deadline.expired())
+        return Proposal(self._visible.name([*map(np.flatnonzero, masks)]), deadline.expired())
 
     def _best_of(self, depth: int, look: Look, margin: float = TIE_MARGIN) -> Proposal:
         """Return what `look` finds best in the shards, and what lies within `margin` of the last of it."""

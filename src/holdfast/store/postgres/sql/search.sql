@@ -237,6 +237,9 @@ WHERE entries.tenant = %(tenant)s AND entries."user" IN (%(user)s, '')
     AND entries.stating > 0 AND entries.stating & %(stating)s::smallint > 0
 ORDER BY seen.event_time DESC, seen.position DESC, seen.id DESC LIMIT %(most)s::bigint;
 
+-- name: units_of_kinds
+SELECT units.id FROM units WHERE {where} AND units.kind = ANY(%(kinds)s::text[]) LIMIT %(most)s::bigint;
+
 -- name: parts_of_document
 SELECT "user", id, strpos(body, '"expires_at"') = 0 OR body::json ->> 'expires_at' IS NULL FROM units
 WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '') AND document = %(name)s ORDER BY id;
