@@ -15,7 +15,7 @@ from holdfast.documents.formats.code import CODE_SUFFIXES, read_code
 from holdfast.documents.formats.html import read_html
 from holdfast.documents.formats.mail import read_mail, read_mailbox
 from holdfast.documents.formats.pdf import read_pdf
-from holdfast.documents.formats.plain import read_plain, read_table
+from holdfast.documents.formats.plain import read_log, read_plain, read_table
 from holdfast.documents.formats.rst import read_rst
 from holdfast.documents.formats.zipped import read_docx, read_epub
 from holdfast.documents.markdown import read_markdown
@@ -87,7 +87,7 @@ _OF_BYTES: dict[MediaType, Callable[[str, bytes, SourceLimits], Extract]] = {
 }
 _OF_TEXT: dict[MediaType, Callable[[str, str, SourceLimits], Extract]] = {
     "text/html": lambda _name, text, _limits: Extract(*read_html(text)),
-    "text/plain": lambda _name, text, _limits: Extract(text, list(read_plain(text))),
+    "text/plain": lambda name, text, _limits: Extract(text, read_log(name, text) or list(read_plain(text))),
     "text/x-rst": read_rst,
     "text/csv": read_table,
     "text/tab-separated-values": read_table,
@@ -146,9 +146,8 @@ def source_units(source: Source) -> tuple[SourceUnit, ...]:
         section = sections[piece.section]
         # That a paragraph stands on page 7 is no topic, and need not be so tomorrow.
         titles = section.path if section.page is None else section.path[:-1]
-        text = _LEAD_GLUE.get(piece.kind, "\n").join(
-            filter(None, (piece.lead.text if piece.lead else "", piece.text))
-        )
+        glue = "\n" if "\n" in piece.text else _LEAD_GLUE.get(piece.kind, "\n")
+        text = glue.join(filter(None, (piece.lead.text if piece.lead else "", piece.text)))
         said = digest("piece", titles, text)
         seen[said] += 1
         name = f"{source.name}#{digest(said, seen[said])}"
@@ -158,8 +157,7 @@ def source_units(source: Source) -> tuple[SourceUnit, ...]:
 
 def _unit(source: Source, piece: Piece, section: Section, name: str, topic: str, text: str) -> SourceUnit:
     lead = piece.lead.text if piece.lead else ""
-    heading = section.title if section.page is None else ""
-    role = role_of(piece.text, kind=piece.kind, lead=lead, heading=heading, ordered=piece.ordered)
+    role = piece.role or "Description"
     return SourceUnit(
         id=name,
         source=source.name,

@@ -19,6 +19,7 @@ from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.contract import Promotion, SpaceChange, Store
+from holdfast.text.words import regex
 from holdfast.types import Gate, Stats, Unit
 from holdfast.types.outcomes import ClaimedUnits
 
@@ -265,6 +266,25 @@ class EmbeddingReport:
     gates: Mapping[str, Gate] = field(default_factory=dict)
 
 
+# A piece of a document is named after it, with a digest; other knowledge is a text of its own, and read whole.
+_PIECE_NAME = regex(r"#[0-9a-f]{20}$")
+_PARAGRAPH = regex(r"\n+")
+_WORD = regex(r"[\w'.-]*\w")
+# Characters of a piece that the embedder reads, and the fewest of each paragraph.
+import os
+_GIST, _LEAST = int(os.environ.get("GIST","240")), 60
+
+
+def text_to_embed(unit: Unit) -> str:
+    """Return what the embedder reads of a unit: its text; of a piece of a document, heading and openings (C10)."""
+    if unit.kind != "knowledge" or unit.author != "document" or not _PIECE_NAME.search(unit.id):
+        return unit.text
+    paragraphs = [" ".join(_WORD.findall(one)) for one in _PARAGRAPH.split(unit.text)]
+    share = max(_GIST // len(paragraphs), _LEAST)
+    openings = (one if len(one) <= share else one[:share].rpartition(" ")[0] for one in paragraphs)
+    return " ".join([unit.topic.rpartition(" › ")[2], " ".join(openings)[:_GIST]]).strip()
+
+
 def embed_all(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> dict[str, Gate]:
     """Embed and judge units batch by batch: a crash in a long list costs little, and a long list stays linear."""
     gates: dict[str, Gate] = {}
@@ -288,7 +308,7 @@ def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> Embed
             if gates:
                 store.apply([Promotion(*gate) for gate in gates])
             return EmbeddingReport(0, {unit.id: gate for unit, gate in gates})
-        given = embedder.embed_documents([unit.text for unit in units])
+        given = embedder.embed_documents([text_to_embed(unit) for unit in units])
         vectors = check_vectors(given, len(units), embedder.dims, embedder.space)
         gates = judge_units(store, embedder.space, units, vectors, indexing.gate)
         written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])

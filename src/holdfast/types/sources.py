@@ -35,6 +35,8 @@ class SourceLimits:
     lead_chars: int = 300
     # A paragraph or item below this that is no sentence says too little alone.
     fragment_chars: int = 40
+    # A shorter piece ("See also …", a directive) is hardly worth a unit, so that it joins whatever stands beside it.
+    stub_chars: int = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Piece:
     ordinal: int
     lead: Span | None = None
     ordered: bool = False
+    role: Role | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
