@@ -157,7 +157,8 @@ def source_units(source: Source) -> tuple[SourceUnit, ...]:
 
 def _unit(source: Source, piece: Piece, section: Section, name: str, topic: str, text: str) -> SourceUnit:
     lead = piece.lead.text if piece.lead else ""
-    role = piece.role or "Description"
+    heading = section.title if section.page is None else ""
+    role = role_of(piece.text, kind=piece.kind, lead=lead, heading=heading, ordered=piece.ordered)
     return SourceUnit(
         id=name,
         source=source.name,

@@ -57,8 +57,8 @@ _CONDITION = regex(
 SILENT: frozenset[PieceKind] = frozenset({"code", "table", "record"})
 # What may share a piece with its neighbours; a quote is somebody else's words, and a row of a table stands alone.
 _JOINABLE: frozenset[PieceKind] = frozenset({"paragraph", "list", "item", "code"})
-# A role shows in how a text begins; a pattern need not search a megabyte.
-_READ = 2_000
+# A role shows in how a text begins: in its first two or three sentences.
+_READ = 400
 
 
 def role_of(
@@ -342,7 +342,7 @@ def divide(
         # The words of a heading with nothing below it would be lost.
         bare = heading is not None and not body and section.id not in parents
         found = _pieces(source, [replace(heading, kind="paragraph")] if heading and bare else body)
-        for piece in _pack_pieces(found, "" if section.page else section.title, source.limits):
+        for piece in _pack_pieces(found, source.limits):
             pieces.append(replace(piece, section=section.id, ordinal=len(pieces)))
     return tuple(sections), tuple(pieces)
 
@@ -388,25 +388,16 @@ def _pieces(source: SourceText, body: Sequence[Block]) -> Iterator[Piece]:
             lead = None
 
 
-def _pack_pieces(pieces: Iterable[Piece], heading: str, limits: SourceLimits) -> Iterator[Piece]:
-    """Yield the pieces of a section, neighbours as one while they fit, up to one of another role."""
+def _pack_pieces(pieces: Iterable[Piece], limits: SourceLimits) -> Iterator[Piece]:
+    """Yield the pieces of a section, neighbours as one while they fit."""
     held: Piece | None = None
     for piece in pieces:
-        known = piece if len(piece.text) < limits.stub_chars else _with_role(piece, heading)
-        joined = _join(held, known, limits) if held else None
+        joined = _join(held, piece, limits) if held else None
         if held and not joined:
-            yield _with_role(held, heading)
-        held = joined or known
+            yield held
+        held = joined or piece
     if held:
-        yield _with_role(held, heading)
-
-
-def _with_role(piece: Piece, heading: str) -> Piece:
-    if piece.role is not None:
-        return piece
-    lead = piece.lead.text if piece.lead else ""
-    said = role_of(piece.text, kind=piece.kind, lead=lead, heading=heading, ordered=piece.ordered)
-    return replace(piece, role=said)
+        yield held
 
 
 def _join(one: Piece, other: Piece, limits: SourceLimits) -> Piece | None:
@@ -414,16 +405,15 @@ def _join(one: Piece, other: Piece, limits: SourceLimits) -> Piece | None:
     kinds, lead = {one.kind, other.kind}, other.lead.text if other.lead else ""
     # The parts of a long definition were cut apart; each list keeps to its own lead-in.
     apart = one.lead == other.lead if kinds == {"code"} else kinds <= {"item", "list"} and one.lead != other.lead
-    new_role = one.role is not None and other.role not in (None, "Description", one.role)
-    if not kinds <= _JOINABLE or apart or new_role:
+    if apart or not kinds <= _JOINABLE:
         return None
     led = other.lead == one.lead or lead in one.text
     glue = "\n" if led and other.kind in ("item", "list") else "\n\n"
     text = glue.join((one.text, other.text if led else f"{lead}\n{other.text}"))
-    if len(text) + (len(one.lead.text) if one.lead else 0) > limits.piece_chars:
+    if len(text) + (len(one.lead.text) if one.lead else 0) > limits.joined_chars:
         return None
     kind: PieceKind = "paragraph" if kinds - {"item", "list"} else "list"
-    return replace(one, kind=kind, text=text, end=other.end, role=one.role or other.role)
+    return replace(one, kind=kind, text=text, end=other.end, ordered=one.ordered and other.ordered)
 
 
 def _runs(body: Sequence[Block]) -> Iterator[list[Block]]:
