@@ -410,7 +410,8 @@ def _join(one: Piece, other: Piece, limits: SourceLimits) -> Piece | None:
     led = other.lead == one.lead or lead in one.text
     glue = "\n" if led and other.kind in ("item", "list") else "\n\n"
     text = glue.join((one.text, other.text if led else f"{lead}\n{other.text}"))
-    if len(text) + (len(one.lead.text) if one.lead else 0) > limits.joined_chars:
+    most = min(limits.joined_chars, limits.piece_chars)
+    if len(text) + (len(one.lead.text) if one.lead else 0) > most:
         return None
     kind: PieceKind = "paragraph" if kinds - {"item", "list"} else "list"
     return replace(one, kind=kind, text=text, end=other.end, ordered=one.ordered and other.ordered)

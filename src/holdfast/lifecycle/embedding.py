@@ -20,7 +20,7 @@ from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.contract import Promotion, SpaceChange, Store
 from holdfast.text.words import regex
-from holdfast.types import Gate, Stats, Unit
+from holdfast.types import Gate, Stats, Unit, is_piece
 from holdfast.types.outcomes import ClaimedUnits
 
 log = logging.getLogger("holdfast")
@@ -266,8 +266,6 @@ class EmbeddingReport:
     gates: Mapping[str, Gate] = field(default_factory=dict)
 
 
-# A piece of a document is named after it, with a digest; other knowledge is a text of its own, and read whole.
-_PIECE_NAME = regex(r"#[0-9a-f]{20}$")
 _WORD = regex(r"[\w'.-]*\w")
 # Characters of a piece that the embedder reads behind its heading. The time it takes grows with them; over Django's
 # and Scrapy's documentation 240 find as much as the whole piece without its heading.
@@ -276,7 +274,7 @@ _OPENING = 240
 
 def text_to_embed(unit: Unit) -> str:
     """Return what the embedder reads of a unit: its text; of a piece of a document, heading and opening (C10)."""
-    if unit.kind != "knowledge" or unit.author != "document" or not _PIECE_NAME.search(unit.id):
+    if unit.author != "document" or not is_piece(unit.id):
         return unit.text
     opening = " ".join(_WORD.findall(unit.text))[:_OPENING]
     return " ".join([unit.topic.rpartition(" › ")[2], opening]).strip()

@@ -94,13 +94,14 @@ def _read(text: str, depth: int) -> _RstReader:
 
 @cache
 def _settings() -> Values:
-    """Return the settings of every reading: to make them takes as long as to read a page of text."""
-    from docutils.core import Publisher  # noqa: PLC0415 - an extra
+    """Return the settings of every reading: to make them takes longer than to read most directives."""
+    from docutils.frontend import get_default_settings  # noqa: PLC0415 - an extra
+    from docutils.parsers.rst import Parser  # noqa: PLC0415
+    from docutils.readers.standalone import Reader  # noqa: PLC0415
 
-    publisher = Publisher()
-    publisher.set_components("standalone", "restructuredtext", "null")
-    publisher.process_programmatic_settings(None, dict(_SETTINGS), None)
-    return publisher.settings
+    found = get_default_settings(Parser, Reader)
+    vars(found).update(_SETTINGS)
+    return found
 
 
 class _RstReader:
