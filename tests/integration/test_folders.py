@@ -12,8 +12,8 @@ from holdfast.errors import InputError
 from holdfast.store.contract import DocumentChange
 from holdfast.types.outcomes import FolderReport
 
-HARBOUR = "# Harbour\n\nThe crane lifts ten tons.\n\nThe quay is lit by gas.\n"
-MARKET = "# Market\n\nEels are sold on Fridays.\n\nThe bell rings at noon.\n"
+HARBOUR = "# Harbour\n\nThe crane lifts ten tons.\n\n## Lamps\n\nThe quay is lit by gas.\n"
+MARKET = "# Market\n\nEels are sold on Fridays.\n\n## Hours\n\nThe bell rings at noon.\n"
 
 
 @pytest.fixture

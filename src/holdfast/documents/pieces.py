@@ -330,7 +330,7 @@ def divide(
 ) -> tuple[tuple[Section, ...], tuple[Piece, ...]]:
     """Return the sections of a source, the root first, and its pieces in order; `at` is when it was written."""
     bodies: list[tuple[Block | None, list[Block]]] = [(None, [])]
-    for block in blocks:
+    for block in _keep_bare_headings(blocks) if source.limits.joined_chars else blocks:
         if block.kind == "heading":
             bodies.append((block, []))
         else:
@@ -345,6 +345,24 @@ def divide(
         for piece in _pack_pieces(found, source.limits):
             pieces.append(replace(piece, section=section.id, ordinal=len(pieces)))
     return tuple(sections), tuple(pieces)
+
+
+def _keep_bare_headings(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Yield blocks; a heading that nothing stands below is a line of the section before it, within the same chapter."""
+    above: list[int] = []
+    for block, after in zip_longest(blocks, blocks[1:]):
+        if block.kind != "heading":
+            yield block
+            continue
+        while above and above[-1] >= block.level:
+            above.pop()
+        bare = after is None or (after.kind == "heading" and after.level <= block.level)
+        says_more = block.page is not None or block.at is not None or block.by
+        if bare and above and not says_more:
+            yield replace(block, kind="paragraph")
+        else:
+            above.append(block.level)
+            yield block
 
 
 def _sections(source: SourceText, headings: Sequence[Block], at: datetime | None) -> list[Section]:

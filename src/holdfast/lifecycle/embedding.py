@@ -7,6 +7,7 @@ under a new embedder) are found by the other strategies, and completed here: a f
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -266,9 +267,12 @@ class EmbeddingReport:
     gates: Mapping[str, Gate] = field(default_factory=dict)
 
 
+# Lines of code and directives, and what else is no word of a text.
+_NO_PROSE = regex(r"^(?:[ \t]|\.\.\s|>>>|\$\s).*$", re.MULTILINE)
+_MARKUP = regex(r":[\w+.:-]+:(?=`)|<[^<>`]*>(?=`)")
 _WORD = regex(r"[\w'.-]*\w")
-# Characters of a piece that the embedder reads behind its heading. The time it takes grows with them; over Django's
-# and Scrapy's documentation 240 find as much as the whole piece without its heading.
+# Characters of a piece that the embedder reads behind its heading: the time it takes grows with them, and 240 find
+# as much as the whole piece without its heading. With less prose than half of that, code is read, too.
 _OPENING = 240
 
 
@@ -276,8 +280,10 @@ def text_to_embed(unit: Unit) -> str:
     """Return what the embedder reads of a unit: its text; of a piece of a document, heading and opening (C10)."""
     if unit.author != "document" or not is_piece(unit.id):
         return unit.text
-    opening = " ".join(_WORD.findall(unit.text))[:_OPENING]
-    return " ".join([unit.topic.rpartition(" › ")[2], opening]).strip()
+    text = _MARKUP.sub("", unit.text)
+    prose, whole = (" ".join(_WORD.findall(one)) for one in (_NO_PROSE.sub("", text), text))
+    opening = (prose if 2 * len(prose) >= _OPENING else whole)[:_OPENING]
+    return f"{unit.topic.rpartition(' › ')[2]} {opening}".strip()
 
 
 def embed_all(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> dict[str, Gate]:

@@ -65,15 +65,14 @@ EXCERPT = Splitter(_END)
 SHOWN = 300
 
 
-def matching_part(text: str, wanted: Collection[str], terms_of: Callable[[str], list[str]]) -> str:
-    """Return the run of sentences and lines of a long text that holds most of the terms `wanted`.
+def matching_part(text: str, wanted: Collection[str], terms_of: Callable[[str], list[str]]) -> str | None:
+    """Return the run of sentences and lines of a text that holds most of the terms `wanted`; of a short one nothing.
 
-    A term that stands in few of them tells more. A short text is returned whole; of a long one that holds none of
-    the terms, the beginning.
+    A term that stands in few of them tells more. A text that holds none of the terms is shown from its beginning.
     """
-    if len(text) <= SHOWN:
-        return text
-    spans = EXCERPT.spans(text)
+    spans = EXCERPT.spans(text) if len(text) > SHOWN else []
+    if not spans:
+        return None
     held = [frozenset(wanted).intersection(terms_of(text[start:end])) for start, end in spans]
     spread = Counter(chain.from_iterable(held))
     parts = []

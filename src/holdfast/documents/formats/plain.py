@@ -31,19 +31,26 @@ _STAMP = regex(
 )
 # So many lines show whether a text is a log.
 _SAMPLE_LINES = 50
+# A few lines, as much as is embedded of a piece: each says something else, and a question is mostly about one.
+_LOG_CHARS = 240
 
 LineSpans = Sequence[LineSpan]
 
 
 def read_log(name: str, text: str) -> list[Block]:
-    """Return a log as one block of lines; nothing when it is none, by its name or by most of its first lines."""
+    """Return a log as blocks of whole lines; nothing when it is none, by its name or by most of its first lines."""
     lines = [line for line in lines_of(text) if text[slice(*line)].strip()]
     first = lines[:_SAMPLE_LINES]
     if not lines or (
         not name.lower().endswith(".log") and 2 * sum(_is(_STAMP, text, line) for line in first) <= len(first)
     ):
         return []
-    return [Block("code", (Paragraph(tuple(lines), literal=True),))]
+    runs: list[list[LineSpan]] = [[]]
+    for line in lines:
+        if runs[-1] and line[1] - runs[-1][0][0] > _LOG_CHARS:
+            runs.append([])
+        runs[-1].append(line)
+    return [Block("code", (Paragraph(tuple(run), literal=True),)) for run in runs]
 
 
 def read_plain(text: str, *, start: int = 0, end: int | None = None, headings: bool = True) -> Iterator[Block]:
