@@ -49,8 +49,14 @@ def made_wider(connection):
     connection.execute("DROP TABLE funnels")
 
 
+def named_as_before(document, said):
+    """Return the id that the pieces of documents had."""
+    return f"{document}#{said}"
+
+
 @pytest.fixture
-def older(tmp_path):
+def older(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.documents.parser.piece_id", named_as_before)
     path, core = tmp_path / "a.db", tmp_path / "AGENTS.md"
     core.write_text("- be kind\n\nThe kettle is on the shelf.\n", encoding="utf-8")
     lines = '{"role": "user", "content": "The gate was shut."}\n'

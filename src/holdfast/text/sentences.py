@@ -70,7 +70,7 @@ def matching_part(text: str, wanted: Collection[str], terms_of: Callable[[str], 
 
     A term that stands in few of them tells more. A text that holds none of the terms is shown from its beginning.
     """
-    spans = EXCERPT.spans(text) if len(text) > SHOWN else []
+    spans = PROSE.spans(text) if len(text) > SHOWN else []
     if not spans:
         return None
     held = [frozenset(wanted).intersection(terms_of(text[start:end])) for start, end in spans]
