@@ -141,8 +141,13 @@ def test_restructured_text_keeps_what_sphinx_adds_and_includes_nothing():
         ("The Petrel", "Author: Berta Falk\nDate: 2026-03-02"),
         (
             "The Petrel › Hulls",
-            "The hull of the Petrel is made of larch, see the sails and boat.Hull.\n\nNote: Tar it in May.\n\n"
-            "versionadded: 2.0\nThe keel was added in the yard.",
+            "\n\n".join(
+                [
+                    "The hull of the Petrel is made of larch, see the sails and boat.Hull.",
+                    "Note: Tar it in May.",
+                    "versionadded: 2.0\nThe keel was added in the yard.",
+                ]
+            ),
         ),
         ("The Petrel › Hulls › Sails", "Hoist the jib.\nTurn into the wind."),
         ("The Petrel › Hulls › Sails", "sail | colour\njib | red"),

@@ -348,7 +348,7 @@ def divide(
 
 
 def _keep_bare_headings(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Yield blocks; a heading that nothing stands below is a line of the section before it, within the same chapter."""
+    """Yield blocks; a heading that nothing stands below is a line of the section before it, in its chapter."""
     above: list[int] = []
     for block, after in zip_longest(blocks, blocks[1:]):
         if block.kind != "heading":

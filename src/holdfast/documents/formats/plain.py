@@ -29,8 +29,8 @@ _STAMP = regex(
     r"\W{0,2}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d\b|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)"
     r"|.{0,80}?\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d"
 )
-# So many lines show whether a text is a log.
-_SAMPLE_LINES = 50
+# So many lines show whether a text is a log, and such a share of them; others go on with what stands above them.
+_SAMPLE_LINES, _STAMPED = 50, 0.4
 # A few lines, as much as is embedded of a piece: each says something else, and a question is mostly about one.
 _LOG_CHARS = 240
 
@@ -38,16 +38,15 @@ LineSpans = Sequence[LineSpan]
 
 
 def read_log(name: str, text: str) -> list[Block]:
-    """Return a log as blocks of whole lines; nothing when it is none, by its name or by most of its first lines."""
+    """Return a log as blocks of a few whole lines; nothing when it is none, by its name or by how its lines begin."""
     lines = [line for line in lines_of(text) if text[slice(*line)].strip()]
     first = lines[:_SAMPLE_LINES]
-    if not lines or (
-        not name.lower().endswith(".log") and 2 * sum(_is(_STAMP, text, line) for line in first) <= len(first)
-    ):
+    stamped = sum(_is(_STAMP, text, line) for line in first)
+    if not name.lower().endswith(".log") and (stamped < 2 or _STAMPED * len(first) > stamped):
         return []
-    runs: list[list[LineSpan]] = [[]]
+    runs: list[list[LineSpan]] = []
     for line in lines:
-        if runs[-1] and line[1] - runs[-1][0][0] > _LOG_CHARS:
+        if not runs or line[1] - runs[-1][0][0] > _LOG_CHARS:
             runs.append([])
         runs[-1].append(line)
     return [Block("code", (Paragraph(tuple(run), literal=True),)) for run in runs]
