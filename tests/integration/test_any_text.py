@@ -31,6 +31,7 @@ from holdfast.text import (
     signals,
     statements,
     temporal,
+    terms,
     tokens,
 )
 from holdfast.text import names as symbols

@@ -3,10 +3,13 @@
 import pytest
 
 from builders import NOW, opened
+from commands import BY_WORDS, command_line
 from holdfast.documents.parser import read_source, source_units
 from holdfast.lifecycle.embedding import text_to_embed
 from holdfast.testing.contracts import HashEmbedder
-from holdfast.types import Unit
+from holdfast.text.sentences import matching_part
+from holdfast.types import SearchResult, Unit
+from holdfast.wire import encode
 
 
 def units(name, text):
@@ -57,8 +60,15 @@ def test_stubs_share_a_unit_with_their_neighbours_and_directives_go_with_the_hea
     assert units("settings.txt", SETTINGS) == [
         (
             "Settings › MOORING_LIMIT",
-            "Default: ``40`` (berths).\n\nThe most ships that may moor.\n\n.. warning::\n\nCount the tugs, too.\n\n"
-            "See also :setting:`TUG_LIMIT`.",
+            "\n\n".join(
+                [
+                    "Default: ``40`` (berths).",
+                    "The most ships that may moor.",
+                    ".. warning::",
+                    "Count the tugs, too.",
+                    "See also :setting:`TUG_LIMIT`.",
+                ]
+            ),
         ),
         ("Settings › TUG_LIMIT", 'Default::\n{\n    "tugs": 4,\n\n    "pilots": 2,\n}\n\nLater'),
     ]
@@ -104,7 +114,7 @@ def test_a_log_is_cut_between_its_lines_and_keeps_them(name, text):
 
 def test_the_embedder_reads_the_heading_and_the_opening_of_a_piece():
     text = "# Boats\n\n## Hulls\n\nSee :ref:`the yard <yard>`.\n\n    >>> tar(2)\n\n" + "Larch floats well, " * 40
-    [found] = [unit for unit in source_units(read_source("a.txt", text.replace("# Boats", "BOATS").encode()))][-1:]
+    *_, found = source_units(read_source("a.txt", text.replace("# Boats", "BOATS").encode()))
     unit = Unit(id=found.id, text=found.text, claim=found.text, author="document", topic="Boats › Hulls", **OWNED)
     read = text_to_embed(unit)
     assert read.startswith("Hulls ")
@@ -119,7 +129,14 @@ def test_a_text_that_is_no_piece_is_embedded_whole(name):
     assert text_to_embed(unit) == unit.text
 
 
-OWNED = {"kind": "knowledge", "tenant": "local", "user": "ana", "scope": "user", "event_time": NOW, "recorded_time": NOW}
+OWNED = {
+    "kind": "knowledge",
+    "tenant": "local",
+    "user": "ana",
+    "scope": "user",
+    "event_time": NOW,
+    "recorded_time": NOW,
+}
 
 
 class Listening(HashEmbedder):
@@ -163,8 +180,25 @@ def test_a_hit_of_a_long_text_says_which_part_matched():
     assert hits["turn"].part is None
 
 
-def test_a_part_is_the_beginning_where_no_word_matches():
-    from holdfast.text.sentences import matching_part
+def test_short_answers_over_http_hold_the_part_that_matched():
+    with opened() as memory:
+        memory.ingest(LONG, name="berths.md", user="ana")
+        found = memory.search("Who is the pilot of the harbour?", user="ana")
+    first, *_ = encode(SearchResult, found, full=False)["hits"]
+    assert "Berta Falk" in first["part"]
 
+
+def test_the_command_line_shows_the_part_that_matched(tmp_path, monkeypatch):
+    run = command_line(tmp_path, monkeypatch, **BY_WORDS)
+    (tmp_path / "berths.md").write_text(LONG, encoding="utf-8")
+    run("ingest", "berths.md")
+    shown = " ".join(run("search", "Who is the pilot of the harbour?").split())
+    assert "The pilot of the harbour is Berta Falk" in shown
+    assert "Berth red belongs" not in shown
+    first, *_ = run("search", "Who is the pilot of the harbour?", "--json")["hits"]
+    assert "Berta Falk" in first["part"]
+
+
+def test_a_part_is_the_beginning_where_no_word_matches():
     assert matching_part("The tide turns at six. " * 30, ["zebra"], str.split).startswith("The tide turns at six.")
     assert matching_part("short", ["zebra"], str.split) is None

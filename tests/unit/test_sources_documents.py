@@ -287,7 +287,7 @@ def test_a_source_is_known_by_its_name_and_its_content(name, first, expected):
         ("a.html", b"<script>x</script>", "no content"),
         ("a.md", b"", "no content"),
         ("a.txt", b"x" * 101, "has 101 bytes, more than 100"),
-        ("n" * 236, b"x", "has 236 characters; the most is 235"),
+        ("n" * 236, b"x", "has 236 characters; the most is 234"),
         (" ", b"x", "source name is missing or blank"),
     ],
 )
