@@ -77,6 +77,8 @@ def matching_part(text: str, wanted: Collection[str], terms_of: Callable[[str], 
     spread = Counter(chain.from_iterable(held))
     parts = []
     for first, (start, _) in enumerate(spans):
+        if spread and not held[first]:  # a part begins with what matched
+            continue
         last = max([first, *(row for row, span in enumerate(spans) if span[1] - start <= SHOWN)])
         found = frozenset[str]().union(*held[first : last + 1])
         parts.append((sum(1.0 / spread[term] for term in sorted(found)), -first, last))
