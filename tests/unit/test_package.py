@@ -119,10 +119,10 @@ def test_the_settings_stay_few():
 # Lines of each room, everything counted; reached, and rounded up a little: what is added pays for its room.
 MOST_MODULES = 192
 MOST_LINES = {
-    "": 2_840, "cli": 2_680, "client": 560, "context": 1_460, "documents": 3_790, "eval": 2_850, "integrations":
-    1_730, "kernels": 1_460, "lifecycle": 1_730, "messages": 970, "models": 1_560, "ranking": 1_360, "retrieval":
-    970, "sample": 40, "server": 3_700, "settings": 920, "store": 10_100, "testing": 1_320, "text": 6_170,
-    "transfer": 2_180, "types": 1_700,
+    "": 2_850, "cli": 2_690, "client": 560, "context": 1_460, "documents": 3_940, "eval": 2_850, "integrations":
+    1_730, "kernels": 1_460, "lifecycle": 1_750, "messages": 970, "models": 1_560, "ranking": 1_360, "retrieval":
+    970, "sample": 40, "server": 3_700, "settings": 920, "store": 10_100, "testing": 1_320, "text": 6_200,
+    "transfer": 2_180, "types": 1_730,
 }  # fmt: skip
 LONGEST_IMPORT_CHAIN = 20
 
