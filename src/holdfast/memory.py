@@ -546,7 +546,5 @@ class Memory:
         )  # fmt: skip
 
     def _protected(self, view: View) -> frozenset[str]:
-        desk = self._desk()
-        return compaction.find_protected(
-            self._store, self._counter, self._settings.assembly, partial(load_rules, desk), view
-        )
+        rules, limits = partial(load_rules, self._desk()), self._settings.assembly
+        return compaction.find_protected(self._store, self._counter, limits, rules, view)

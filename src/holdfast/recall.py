@@ -31,6 +31,7 @@ from holdfast.retrieval.collect import Retrieval, collect, stage_inputs
 from holdfast.retrieval.question import Engine, Question, read_question, score_once
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
+from holdfast.text.sentences import matching_part
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import (
     CutRows,
@@ -59,6 +60,7 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
         ranked, scores = rank(engine, question, kept, view)
         ranked, scores, grouped = _group(question, ranked, scores)
         hits, beyond = _limit(question, ranked, scores, reading)
+        hits = _show_parts(engine, query, hits)
         hits = _explain_hits(engine, question, query, found, ranked, hits, reading) if explain else hits
         return SearchResult(hits, _trace(question, query, found, view, (*cuts, grouped, beyond)))
 
@@ -221,6 +223,12 @@ def _limit(question: Question, ranked: Pool, scores: Floats, reading: Reading) -
     bar = hits[-1].score if hits else 0.0
     rest = np.arange(min(most, len(ranked)), len(ranked))
     return hits, ranked.cut_rows(rest, "max", bar, scores[rest])
+
+
+def _show_parts(engine: Engine, query: QueryProfile, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Give each hit that is long the part of its text that the question's words are in."""
+    terms_of = TOKENIZERS[engine.settings.analysis.tokenizer]
+    return tuple(dataclasses.replace(hit, part=matching_part(hit.unit.text, query.terms, terms_of)) for hit in hits)
 
 
 def _explain_hits(

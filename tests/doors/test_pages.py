@@ -350,3 +350,14 @@ def test_the_page_of_facts_calls_them_what_was_stated(here):
     page = here.get("/facts").text
     assert "What was stated" in page
     assert "known now" not in page
+
+
+def test_recall_shows_the_part_of_a_long_text_that_matched():
+    berths = "\n\n".join(f"Berth {name} belongs to the {name} company." for name in ("red", "blue", "grey", "green"))
+    tide = "The tide turns at six. " * 12
+    with opened(embedder=HashEmbedder()) as memory:
+        memory.ingest(f"# Berths\n\n{berths}\n\nThe pilot is Berta Falk.\n\n{tide}", name="a.md", user="me")
+        with served(memory) as address, client(address) as http:
+            page = http.get("/?q=Who+is+the+pilot%3F&user=me").text
+    assert "Berta Falk" in page
+    assert "Berth red belongs" not in page

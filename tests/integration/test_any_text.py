@@ -31,6 +31,7 @@ from holdfast.text import (
     signals,
     statements,
     temporal,
+    terms,
     tokens,
 )
 from holdfast.text import names as symbols
@@ -132,6 +133,8 @@ _CALLED = {
     "parser.decode": lambda text: parser.decode("a.txt", text.encode("utf-16")),
     "parser.kind_of": lambda text: parser.kind_of(text, text.encode()),
     "formats.plain.read_plain": lambda text: list(plain.read_plain(text)),
+    "formats.plain.read_log": lambda text: plain.read_log("a.log", text),
+    "sentences.matching_part": lambda text: sentences.matching_part(text, terms.terms(text), terms.terms),
     "formats.code.read_code": _source("a.py"),
     "formats.rst.read_rst": _source("a.rst"),
     "formats.plain.read_table": _source("a.csv"),

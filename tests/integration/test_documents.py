@@ -194,7 +194,7 @@ def test_an_ordinary_document_brings_no_rules(memory, core):
     memory.ingest(core, user="ana")
     context = memory.assemble("be kind", user="ana")
     assert context.section("hard").items == context.section("soft").items == ()
-    assert "be kind" in {unit.text for unit in memory.list(user="ana")}
+    assert any(unit.text.startswith("be kind") for unit in memory.list(user="ana"))
     assert {unit.origin for unit in memory.list(user="ana")} == {"document"}
 
 

@@ -118,7 +118,7 @@ def test_a_hit_is_widened_to_its_section(memory, write, name, question, path, pa
         assert wide.path == path
         assert hit.unit.topic == " › ".join(path)
     if page is None:
-        assert len(wide.units) >= 2
+        assert hit.unit.id in wide.units
     everything = memory.list(user="ana", limit=None)
     assert set(wide.units) <= {unit.id for unit in everything}
 
@@ -126,7 +126,7 @@ def test_a_hit_is_widened_to_its_section(memory, write, name, question, path, pa
 def test_a_section_of_markdown_is_the_text_of_the_file(memory, write):
     memory.ingest(write("boats.md", MARKDOWN), user="ana")
     hit = memory.search("larch hull", user="ana", profile="fast")[0]
-    assert hit.unit.text == "The hull of the Petrel is made of larch. Larch floats well."
+    assert hit.unit.text.startswith("The hull of the Petrel is made of larch. Larch floats well.\n")
     wide = memory.widen(hit.unit.id, user="ana")
     assert wide.text == MARKDOWN[wide.start : wide.end]
     assert wide.text.startswith("## Hulls")
@@ -134,12 +134,13 @@ def test_a_section_of_markdown_is_the_text_of_the_file(memory, write):
 
 
 def test_a_changed_document_is_widened_as_it_now_stands_and_a_gone_unit_is_refused(memory, write):
-    path = write("buoys.txt", PLAIN)
+    text = PLAIN.replace("The green", "GREEN ONES\n\nThe green")
+    path = write("buoys.txt", text)
     memory.ingest(path, user="ana")
     red, green = (memory.search(f"{colour} buoy", user="ana", profile="fast")[0].unit for colour in ("red", "green"))
-    write("buoys.txt", PLAIN.replace("The red buoy rings in fog.", "The blue buoy blinks."))
+    write("buoys.txt", text.replace("The red buoy rings in fog.", "The blue buoy blinks."))
     memory.ingest(path, user="ana")
-    assert "blue buoy" in memory.widen(green.id, user="ana").text
+    assert memory.widen(green.id, user="ana").path[-1:] == ("GREEN ONES",)
     with pytest.raises(NotFoundError, match=r"no longer says|there is no unit"):
         memory.widen(red.id, user="ana")
 

@@ -15,7 +15,7 @@ def run(tmp_path, monkeypatch):
 def folder(tmp_path):
     root = tmp_path / "notes"
     root.mkdir()
-    (root / "oven.md").write_text("# Oven\n\nThe oven is lit at four.\n\nIt cools by noon.\n", encoding="utf-8")
+    (root / "oven.md").write_text("# Oven\n\nThe oven is lit at four.\n\n> It cools by noon.\n", encoding="utf-8")
     (root / "flour.txt").write_text("Flour is kept in bins.\n", encoding="utf-8")
     (root / "draft.md").write_text("A draft about yeast.\n", encoding="utf-8")
     return root

@@ -27,9 +27,21 @@ every_question = pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: a
 
 
 @pytest.fixture(scope="module")
-def memory():
+def folder(tmp_path_factory):
+    """Return the folder with its paragraphs as quotes: then each is a unit, and a chain has several links."""
+    root = tmp_path_factory.mktemp("files") / FOLDER.name
+    root.mkdir()
+    for path in FOLDER.iterdir():
+        text = path.read_text(encoding="utf-8")
+        quoted = re.sub(r"(?m)^(?=[^#\s])", "> ", text) if path.suffix == ".md" else text
+        (root / path.name).write_text(quoted, encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="module")
+def memory(folder):
     with opened(SETTINGS) as opened_memory:
-        report = opened_memory.ingest_folder(FOLDER, user="ana", include=("*.md", "*.yaml"))
+        report = opened_memory.ingest_folder(folder, user="ana", include=("*.md", "*.yaml"))
         assert report.failed == ()
         assert len(report.added) == 5
         yield opened_memory
@@ -144,13 +156,13 @@ def test_how_many_questions_are_answered_by_thinking_alone(memory, units):
     assert len(QUESTIONS) - len(missed) == 48
 
 
-def test_without_our_further_rules_the_other_eight_still_answer(units):
+def test_without_our_further_rules_the_other_eight_still_answer(units, folder):
     names = {rule.name for rule in RULES}
     reference = Settings.load(
         {"symbolic.relations": ("has_part",), "symbolic.further_rules": False}, environ={}
     ).without_timeouts()
     with opened(reference) as memory:
-        memory.ingest_folder(FOLDER, user="ana", include=("*.md", "*.yaml"))
+        memory.ingest_folder(folder, user="ana", include=("*.md", "*.yaml"))
         for asked in QUESTIONS:
             if asked["question"] not in CROWDED_OUT:
                 known = set(asked["rules"]) <= names

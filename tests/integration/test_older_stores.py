@@ -49,8 +49,14 @@ def made_wider(connection):
     connection.execute("DROP TABLE funnels")
 
 
+def named_as_before(document, said):
+    """Return the id that the pieces of documents had."""
+    return f"{document}#{said}"
+
+
 @pytest.fixture
-def older(tmp_path):
+def older(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.documents.parser.piece_id", named_as_before)
     path, core = tmp_path / "a.db", tmp_path / "AGENTS.md"
     core.write_text("- be kind\n\nThe kettle is on the shelf.\n", encoding="utf-8")
     lines = '{"role": "user", "content": "The gate was shut."}\n'
@@ -223,3 +229,23 @@ def test_a_file_that_a_migration_has_emptied_becomes_smaller(tmp_path):
     before = path.stat().st_size
     opened(path=path).close()
     assert path.stat().st_size < 0.7 * before
+
+
+def test_pieces_of_an_earlier_version_stay_until_their_folder_is_ingested_again(tmp_path, monkeypatch):
+    folder, page = tmp_path / "notes", "# Quay\n\nThe crane lifts ten tons.\n\nThe quay is lit by gas.\n"
+    folder.mkdir()
+    (folder / "quay.md").write_text(page, encoding="utf-8")
+    (folder / "facts.json").write_text('[{"claim": "The gate is green."}]', encoding="utf-8")
+    wanted = {"user": "ana", "include": ("*.md", "*.json")}
+    with opened(path=tmp_path / "a.db") as memory:
+        with monkeypatch.context() as earlier:
+            earlier.setattr("holdfast.documents.parser.piece_id", named_as_before)
+            earlier.setattr("holdfast.documents.pieces._join", lambda *_: None)
+            assert memory.ingest_folder(folder, **wanted).units == 3
+        assert memory.search("crane", user="ana")[0].unit.text == "The crane lifts ten tons."
+        again = memory.ingest_folder(folder, **wanted)
+        assert (again.changed, again.unchanged) == (("quay.md",), ("facts.json",))
+        assert set(ids(memory)) == {
+            "The crane lifts ten tons.\n\nThe quay is lit by gas.", "The gate is green.",
+        }  # fmt: skip
+        assert memory.ingest_folder(folder, **wanted).changed == ()

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from holdfast.settings import Settings
 from holdfast.text.facts import sentences_of
+from holdfast.text.sentences import SHOWN
 from holdfast.types import (
     Compaction,
     Contribution,
@@ -138,7 +139,7 @@ def _hit(hit: Hit, typed: Mapping[str, str], zone: tzinfo, *, tree: bool) -> Ren
         (f"{hit.rank}. ", "dim"), (f"{hit.score:.4f}  ", "bold"), (f"{speaker_name(hit.unit)}  ", "cyan"),
         (f"{when(hit.unit, zone).split()[0]}  {hit.unit.id}", "dim"),
     )  # fmt: skip
-    body: list[RenderableType] = [head, indent(beginning(hit.unit.text))]
+    body: list[RenderableType] = [head, indent(_part_shown(hit))]
     if hit.contributions is not None:
         body.append(indent(made_of(hit.contributions, hit.unit, typed)))
         sure = (f"confidence {hit.confidence:.2f}",) if tree and hit.confidence is not None else ()
@@ -146,6 +147,14 @@ def _hit(hit: Hit, typed: Mapping[str, str], zone: tzinfo, *, tree: bool) -> Ren
         body += [indent(Text(line, "dim")) for line in (*standing(hit.unit, gate=tree), *notes)]
         body += [indent(bar(hit.contributions)), Padding.indent(score_tree(hit.contributions), 3)] if tree else []
     return Group(*body)
+
+
+def _part_shown(hit: Hit) -> str:
+    """Return what of a hit's text matched, with a mark where something is left out."""
+    if hit.part is None:
+        return one_line(hit.unit.text)
+    before, _, after = hit.unit.text.partition(hit.part)
+    return f"{'… ' if before.strip() else ''}{beginning(hit.part, SHOWN)}{' …' if after.strip() else ''}"
 
 
 def made_of(score: Contribution, unit: Unit, typed: Mapping[str, str]) -> Text:

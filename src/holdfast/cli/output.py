@@ -107,6 +107,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
     row = _pick(hit, "rank", "score", "rel", "coverage")
     row |= {"cosine": hit.cosine, "confidence": hit.confidence} if hit.cosine is not None else {}
     row["unit"] = unit_json(hit.unit)
+    row |= {"part": hit.part} if hit.part is not None else {}
     if hit.merged_ids:
         row["merged_ids"] = list(hit.merged_ids)
     if hit.contributions is not None:

@@ -28,6 +28,7 @@ from holdfast.types import (
     View,
     WriteResult,
     digest,
+    is_piece,
 )
 from holdfast.types.outcomes import FolderReport
 
@@ -168,9 +169,9 @@ def _take_in_file(desk: IngestContext, document: Document, view: View) -> tuple[
             desk.store.apply([DocumentChange(dataclasses.replace(kept, path=document.path, here=True))])
         owner = dataclasses.replace(view, user=document.user or "")
         lasting = DocumentQuery(document.name, ended=False)
-        return "unchanged", len(
-            read_once(desk.store, owner, lambda reading: reading.propose(lasting, NO_LIMIT, NO_DEADLINE).ids)
-        )
+        ids = read_once(desk.store, owner, lambda reading: reading.propose(lasting, NO_LIMIT, NO_DEADLINE).ids)
+        if kept.core or not _is_cut_anew(document.name, body, ids):
+            return "unchanged", len(ids)
     if kept is not None and kept.core:
         return "changed", len(documents.ingest(desk, dataclasses.replace(document, body=body, core=True), view))
     if kept is not None and not body.strip():  # emptied: it says nothing any more
@@ -178,6 +179,15 @@ def _take_in_file(desk: IngestContext, document: Document, view: View) -> tuple[
         desk.store.apply([DocumentChange(dataclasses.replace(document, body=body))])
         return "changed", 0
     return ("changed" if kept else "added"), len(ingest_document(desk, document))
+
+
+def _is_cut_anew(name: str, body: bytes, ids: Sequence[str]) -> bool:
+    """Return whether a document's pieces were made by a version that cut it otherwise."""
+    if all(map(is_piece, ids)):
+        return False
+    from holdfast.documents.parser import RECORDS, kind_of  # noqa: PLC0415 - see `_read`
+
+    return kind_of(name, body) not in RECORDS
 
 
 def _remove_missing(desk: IngestContext, folder: Folder, view: View, root: Path, present: set[str]) -> Iterator[str]:

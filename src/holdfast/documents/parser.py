@@ -15,7 +15,7 @@ from holdfast.documents.formats.code import CODE_SUFFIXES, read_code
 from holdfast.documents.formats.html import read_html
 from holdfast.documents.formats.mail import read_mail, read_mailbox
 from holdfast.documents.formats.pdf import read_pdf
-from holdfast.documents.formats.plain import read_plain, read_table
+from holdfast.documents.formats.plain import read_log, read_plain, read_table
 from holdfast.documents.formats.rst import read_rst
 from holdfast.documents.formats.zipped import read_docx, read_epub
 from holdfast.documents.markdown import read_markdown
@@ -25,7 +25,7 @@ from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import MAX_NAME, check_name, decode_bytes
 from holdfast.messages.content import message_words
 from holdfast.text.questions import ACTS_FOR_ROLE
-from holdfast.types import MediaType, Piece, Record, Section, Source, SourceLimits, SourceUnit, digest
+from holdfast.types import MediaType, Piece, Record, Section, Source, SourceLimits, SourceUnit, digest, piece_id
 
 __all__ = [
     "condition_of",
@@ -39,8 +39,8 @@ __all__ = [
 ]
 
 _DEFAULTS = SourceLimits()
-# A unit's id is the source's name, "#" and a digest of 20 characters.
-_MAX_SOURCE_NAME = MAX_NAME - 21
+# The id of a piece's unit is the source's name, "#p" and a digest of 20 characters.
+_MAX_SOURCE_NAME = MAX_NAME - 22
 _TOPIC_GLUE = " › "
 # Between a lead-in and what it introduces; what stands in lines goes on the next one.
 _LEAD_GLUE = {"paragraph": " ", "quote": " ", "item": " "}
@@ -62,7 +62,7 @@ def read_source(name: str, body: bytes, *, limits: SourceLimits = _DEFAULTS, rel
         raise InputError(f"{quote_value(name)} has {len(body):,} bytes, more than {limits.max_bytes:,}; split it")
     media_type = kind_of(name, body)
     sha256 = hashlib.sha256(body).hexdigest()
-    if media_type in ("application/jsonl", "application/json", "application/yaml"):
+    if media_type in RECORDS:
         return _read_records(name, media_type, sha256, decode(name, body), tuple(relations))
     source, extract, links = _read_extract(name, body, media_type, limits)
     if not extract.blocks:
@@ -77,6 +77,8 @@ def read_source(name: str, body: bytes, *, limits: SourceLimits = _DEFAULTS, rel
     return Source(name, media_type, sha256, source.text, sections, pieces, links)
 
 
+# Files of records: what they hold is not cut.
+RECORDS: tuple[MediaType, ...] = ("application/jsonl", "application/json", "application/yaml")
 # What is not UTF-8 text by itself comes as bytes, the others as text.
 _OF_BYTES: dict[MediaType, Callable[[str, bytes, SourceLimits], Extract]] = {
     "application/pdf": read_pdf,
@@ -87,7 +89,7 @@ _OF_BYTES: dict[MediaType, Callable[[str, bytes, SourceLimits], Extract]] = {
 }
 _OF_TEXT: dict[MediaType, Callable[[str, str, SourceLimits], Extract]] = {
     "text/html": lambda _name, text, _limits: Extract(*read_html(text)),
-    "text/plain": lambda _name, text, _limits: Extract(text, list(read_plain(text))),
+    "text/plain": lambda name, text, _limits: Extract(text, read_log(name, text) or list(read_plain(text))),
     "text/x-rst": read_rst,
     "text/csv": read_table,
     "text/tab-separated-values": read_table,
@@ -146,12 +148,11 @@ def source_units(source: Source) -> tuple[SourceUnit, ...]:
         section = sections[piece.section]
         # That a paragraph stands on page 7 is no topic, and need not be so tomorrow.
         titles = section.path if section.page is None else section.path[:-1]
-        text = _LEAD_GLUE.get(piece.kind, "\n").join(
-            filter(None, (piece.lead.text if piece.lead else "", piece.text))
-        )
+        glue = "\n" if "\n" in piece.text else _LEAD_GLUE.get(piece.kind, "\n")
+        text = glue.join(filter(None, (piece.lead.text if piece.lead else "", piece.text)))
         said = digest("piece", titles, text)
         seen[said] += 1
-        name = f"{source.name}#{digest(said, seen[said])}"
+        name = piece_id(source.name, digest(said, seen[said]))
         units.append(_unit(source, piece, section, name, _TOPIC_GLUE.join(titles), text))
     return tuple(units)
 

@@ -55,8 +55,10 @@ _CONDITION = regex(
 )
 # Code and tables are not read as sentences: their lead-in is, if they have one.
 SILENT: frozenset[PieceKind] = frozenset({"code", "table", "record"})
-# A role shows in how a text begins; a pattern need not search a megabyte.
-_READ = 2_000
+# What may share a piece with its neighbours; a quote is somebody else's words, and a row of a table stands alone.
+_JOINABLE: frozenset[PieceKind] = frozenset({"paragraph", "list", "item", "code"})
+# A role shows in how a text begins: in its first two or three sentences.
+_READ = 400
 
 
 def role_of(
@@ -328,7 +330,7 @@ def divide(
 ) -> tuple[tuple[Section, ...], tuple[Piece, ...]]:
     """Return the sections of a source, the root first, and its pieces in order; `at` is when it was written."""
     bodies: list[tuple[Block | None, list[Block]]] = [(None, [])]
-    for block in blocks:
+    for block in _keep_bare_headings(blocks) if source.limits.joined_chars else blocks:
         if block.kind == "heading":
             bodies.append((block, []))
         else:
@@ -339,9 +341,28 @@ def divide(
     for section, (heading, body) in zip(sections, bodies, strict=True):
         # The words of a heading with nothing below it would be lost.
         bare = heading is not None and not body and section.id not in parents
-        for piece in _pieces(source, [replace(heading, kind="paragraph")] if heading and bare else body):
+        found = _pieces(source, [replace(heading, kind="paragraph")] if heading and bare else body)
+        for piece in _pack_pieces(found, source.limits):
             pieces.append(replace(piece, section=section.id, ordinal=len(pieces)))
     return tuple(sections), tuple(pieces)
+
+
+def _keep_bare_headings(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Yield blocks; a heading that nothing stands below is a line of the section before it, in its chapter."""
+    above: list[int] = []
+    for block, after in zip_longest(blocks, blocks[1:]):
+        if block.kind != "heading":
+            yield block
+            continue
+        while above and above[-1] >= block.level:
+            above.pop()
+        bare = after is None or (after.kind == "heading" and after.level <= block.level)
+        says_more = block.page is not None or block.at is not None or block.by
+        if bare and above and not says_more:
+            yield replace(block, kind="paragraph")
+        else:
+            above.append(block.level)
+            yield block
 
 
 def _sections(source: SourceText, headings: Sequence[Block], at: datetime | None) -> list[Section]:
@@ -383,6 +404,35 @@ def _pieces(source: SourceText, body: Sequence[Block]) -> Iterator[Piece]:
         else:
             yield from _led_pieces(source, run, lead)
             lead = None
+
+
+def _pack_pieces(pieces: Iterable[Piece], limits: SourceLimits) -> Iterator[Piece]:
+    """Yield the pieces of a section, neighbours as one while they fit."""
+    held: Piece | None = None
+    for piece in pieces:
+        joined = _join(held, piece, limits) if held else None
+        if held and not joined:
+            yield held
+        held = joined or piece
+    if held:
+        yield held
+
+
+def _join(one: Piece, other: Piece, limits: SourceLimits) -> Piece | None:
+    """Return two neighbours as one piece; None where they do not belong together, or do not fit."""
+    kinds, lead = {one.kind, other.kind}, other.lead.text if other.lead else ""
+    # The parts of a long definition were cut apart; each list keeps to its own lead-in.
+    apart = one.lead == other.lead if kinds == {"code"} else kinds <= {"item", "list"} and one.lead != other.lead
+    if apart or not kinds <= _JOINABLE:
+        return None
+    led = other.lead == one.lead or lead in one.text
+    glue = "\n" if led and other.kind in ("item", "list") else "\n\n"
+    text = glue.join((one.text, other.text if led else f"{lead}\n{other.text}"))
+    most = min(limits.joined_chars, limits.piece_chars)
+    if len(text) + (len(one.lead.text) if one.lead else 0) > most:
+        return None
+    kind: PieceKind = "paragraph" if kinds - {"item", "list"} else "list"
+    return replace(one, kind=kind, text=text, end=other.end, ordered=one.ordered and other.ordered)
 
 
 def _runs(body: Sequence[Block]) -> Iterator[list[Block]]:

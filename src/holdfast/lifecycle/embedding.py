@@ -7,6 +7,7 @@ under a new embedder) are found by the other strategies, and completed here: a f
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +20,8 @@ from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder, check_vectors
 from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.contract import Promotion, SpaceChange, Store
-from holdfast.types import Gate, Stats, Unit
+from holdfast.text.words import regex
+from holdfast.types import Gate, Stats, Unit, is_piece
 from holdfast.types.outcomes import ClaimedUnits
 
 log = logging.getLogger("holdfast")
@@ -265,6 +267,25 @@ class EmbeddingReport:
     gates: Mapping[str, Gate] = field(default_factory=dict)
 
 
+# Lines of code and directives, and what else is no word of a text.
+_NO_PROSE = regex(r"^(?:[ \t]|\.\.\s|>>>|\$\s).*$", re.MULTILINE)
+_MARKUP = regex(r":[\w+.:-]+:(?=`)|<[^<>`]*>(?=`)")
+_WORD = regex(r"[\w'.-]*\w")
+# Characters of a piece that the embedder reads behind its heading: the time it takes grows with them, and 240 find
+# as much as the whole piece without its heading. With less prose than half of that, code is read, too.
+_OPENING = 240
+
+
+def text_to_embed(unit: Unit) -> str:
+    """Return what the embedder reads of a unit: its text; of a piece of a document, heading and opening (C10)."""
+    if unit.author != "document" or not is_piece(unit.id):
+        return unit.text
+    text = _MARKUP.sub("", unit.text)
+    prose, whole = (" ".join(_WORD.findall(one)) for one in (_NO_PROSE.sub("", text), text))
+    opening = (prose if 2 * len(prose) >= _OPENING else whole)[:_OPENING]
+    return f"{unit.topic.rpartition(' › ')[2]} {opening}".strip()
+
+
 def embed_all(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> dict[str, Gate]:
     """Embed and judge units batch by batch: a crash in a long list costs little, and a long list stays linear."""
     gates: dict[str, Gate] = {}
@@ -288,7 +309,7 @@ def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> Embed
             if gates:
                 store.apply([Promotion(*gate) for gate in gates])
             return EmbeddingReport(0, {unit.id: gate for unit, gate in gates})
-        given = embedder.embed_documents([unit.text for unit in units])
+        given = embedder.embed_documents([text_to_embed(unit) for unit in units])
         vectors = check_vectors(given, len(units), embedder.dims, embedder.space)
         gates = judge_units(store, embedder.space, units, vectors, indexing.gate)
         written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])

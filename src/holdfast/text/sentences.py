@@ -7,9 +7,11 @@ none; both are its fields.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from holdfast.text.words import regex, words
@@ -58,6 +60,31 @@ _END = regex(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？]++[」
 # Prose, as facts and changes read it; an excerpt is cut at the same marks, abbreviations or not.
 PROSE = Splitter(_END, frozenset(words("sentences", "abbreviations")))
 EXCERPT = Splitter(_END)
+
+# As much of a long text as a hit shows: three or four lines of a usual terminal.
+SHOWN = 300
+
+
+def matching_part(text: str, wanted: Collection[str], terms_of: Callable[[str], list[str]]) -> str | None:
+    """Return the run of sentences and lines of a text that holds most of the terms `wanted`; of a short one nothing.
+
+    A term that stands in few of them tells more. A text that holds none of the terms is shown from its beginning.
+    """
+    spans = PROSE.spans(text) if len(text) > SHOWN else []
+    if not spans:
+        return None
+    held = [frozenset(wanted).intersection(terms_of(text[start:end])) for start, end in spans]
+    spread = Counter(chain.from_iterable(held))
+    parts = []
+    for first, (start, _) in enumerate(spans):
+        if spread and not held[first]:  # a part begins with what matched
+            continue
+        last = max([first, *(row for row, span in enumerate(spans) if span[1] - start <= SHOWN)])
+        found = frozenset[str]().union(*held[first : last + 1])
+        parts.append((sum(1.0 / spread[term] for term in sorted(found)), -first, last))
+    _, first, last = max(parts)
+    return text[spans[-first][0] : spans[last][1]]
+
 
 _Read = TypeVar("_Read", bound=Callable[..., Any])
 _LONGEST_REMEMBERED, _REMEMBERED = 2_000, 512

@@ -19,5 +19,6 @@ __all__ = [
     "Section", "SkippedEntry", "Source", "SourceLimits", "SourceUnit", "Span", "Stance", "Stats", "Status",
     "StepDrop", "StoredUnit", "StoredVector", "StrategyCandidate", "StrategyExplanation", "StrategyRank",
     "StrategyScores", "Summarised", "SummaryMethod", "SupersededSpan", "Surroundings", "Trace", "Trivial", "Unit",
-    "View", "Why", "WriteResult", "combine", "digest", "from_iso", "iso",
+    "View", "Why", "WriteResult", "combine", "digest", "from_iso", "is_piece",
+    "iso", "piece_id",
 ]  # fmt: skip

@@ -332,8 +332,7 @@ class Hit:
     `score` and `rel` compare the hits of one question. `coverage` (the share of the question's words that it holds,
     rare ones counting more) and `cosine` (its nearness in meaning) are absolute, so that a caller can set a bar.
     `confidence` is how often a hit with such evidence answers, on the development data of the shipped embedder.
-    `notes`, when explained, are what the strategies have to say of it: what was derived by which rules, and what
-    contradicts it.
+    `notes`, when explained, say what was derived by which rules. `part` is what of a long text holds most words.
     """
 
     unit: Unit
@@ -346,6 +345,7 @@ class Hit:
     coverage: float = 0.0
     cosine: float | None = None  # None without an embedder, or while the unit waits for its vector
     confidence: float | None = None  # None without a cosine
+    part: str | None = None
 
 
 _LATE = "the search ran out of time, so that units may be missing; raise retrieval.timeout_ms"

@@ -31,6 +31,9 @@ class SourceLimits:
     max_bytes: int = 16 * 1_048_576
     max_pages: int = 5_000
     piece_chars: int = 1_000
+    # Neighbours of a section share a piece up to so many characters: the fewer pieces, the less there is to embed,
+    # and what a short one leaves open mostly stands beside it. 0 leaves each alone.
+    joined_chars: int = 1_000
     # A lead-in is repeated with every item, so it must be short.
     lead_chars: int = 300
     # A paragraph or item below this that is no sentence says too little alone.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -349,6 +350,23 @@ def digest(*parts: object) -> str:
     """Return a short stable hash of `parts`: 80 bits, so that a billion units collide with p < 1e-6."""
     text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode("ascii"), digest_size=10).hexdigest()
+
+
+# Stands between a document's name and the digest of a piece of it. Other knowledge has no `p`, nor have the pieces
+# that were cut by versions before pieces were joined: these are made anew when the document is ingested again.
+_PIECE_MARK = "#p"
+_DIGEST_CHARS = 20
+
+
+def piece_id(document: str, said: str) -> str:
+    """Return the id of what a document says as a piece, by a digest of it."""
+    return f"{document}{_PIECE_MARK}{said}"
+
+
+def is_piece(unit_id: str) -> bool:
+    """Return whether an id is that of a document's piece, as they are cut now."""
+    said = unit_id.rpartition(_PIECE_MARK)[2]
+    return _PIECE_MARK in unit_id and len(said) == _DIGEST_CHARS and set(said) <= set(string.hexdigits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,27 +15,95 @@ from holdfast.types import SourceLimits
 
 _ITEM = regex(r"\s*(?:(?P<number>\d{1,3})[.)]|(?P<bullet>[-*•‣–]))\s+(?=\S)")
 _RULE = regex(r"\s*(?:={3,}|-{3,}|~{3,})\s*$")
+# The rank of a heading by what underlines it; a line above it, too, is a title's.
+_RANKS, _TITLE_RANK = {"=": 2, "-": 3, "~": 4}, 1
 # A heading in capitals is a line of its own that ends in no stop; shorter is a sign or an abbreviation.
 _SHORTEST_CAPITALS, _LONGEST_HEADING = 4, 80
 _STOPS = (".", ",", ";", "!", "?")
+# Plain text is often reStructuredText: what is indented below these is code, line by line …
+_BEFORE_CODE = regex(r"(?!\.\.\s).*::$|\.\.\s[\w:-]*(?:code|literal|console)[\w:-]*::")
+# … and these only name the place, or what follows.
+_DIRECTIVE = regex(r"\.\.\s")
+# How a line of a log begins; a web server writes who asked first.
+_STAMP = regex(
+    r"\W{0,2}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d\b|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)"
+    r"|.{0,80}?\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d"
+)
+# So many lines show whether a text is a log, and such a share of them; others go on with what stands above them.
+_SAMPLE_LINES, _STAMPED = 50, 0.4
+# A few lines, as much as is embedded of a piece: each says something else, and a question is mostly about one.
+_LOG_CHARS = 240
 
 LineSpans = Sequence[LineSpan]
+
+
+def read_log(name: str, text: str) -> list[Block]:
+    """Return a log as blocks of a few whole lines; nothing when it is none, by its name or by how its lines begin."""
+    lines = [line for line in lines_of(text) if text[slice(*line)].strip()]
+    first = lines[:_SAMPLE_LINES]
+    stamped = sum(_is(_STAMP, text, line) for line in first)
+    if not name.lower().endswith(".log") and (stamped < 2 or _STAMPED * len(first) > stamped):
+        return []
+    runs: list[list[LineSpan]] = []
+    for line in lines:
+        if not runs or line[1] - runs[-1][0][0] > _LOG_CHARS:
+            runs.append([])
+        runs[-1].append(line)
+    return [Block("code", (Paragraph(tuple(run), literal=True),)) for run in runs]
 
 
 def read_plain(text: str, *, start: int = 0, end: int | None = None, headings: bool = True) -> Iterator[Block]:
     """Yield the blocks of a plain text, or of the part of it between two places."""
     lines = [(start + a, start + b) for a, b in lines_of(text[start:end])]
-    for number, paragraph in enumerate(_paragraphs(text, lines)):
-        yield from _plain_blocks(text, paragraph, number, headings=headings)
+    waiting: list[LineSpan] = []  # directives that may belong to a heading below them
+    margin: int | None = None  # of the words that code stands below
+    code: list[LineSpan] = []
+    for number, run in enumerate(_paragraphs(text, lines)):
+        paragraph = [strip_span(text, *line) for line in run]
+        indents = [said - begin for (said, _), (begin, _) in zip(paragraph, run, strict=True)]
+        if margin is not None and min(indents) > margin:
+            code += run
+            continue
+        yield from _code(text, code)
+        code, margin = [], _margin(text, paragraph, indents[-1])
+        if headings and all(_is(_DIRECTIVE, text, line) for line in paragraph):
+            waiting += paragraph
+            continue
+        if waiting and not _heading(text, paragraph):
+            yield Block("paragraph", (Paragraph(tuple(waiting)),))
+            waiting = []
+        yield from _plain_blocks(text, paragraph, number, waiting, headings=headings)
+        waiting = []
+    yield from _code(text, code)
+    if waiting:
+        yield Block("paragraph", (Paragraph(tuple(waiting)),))
+
+
+def _code(text: str, lines: LineSpans) -> Iterator[Block]:
+    """Yield lines as code, the blank ones between them included, without what all of them are indented by."""
+    if lines:
+        indent = min(strip_span(text, *line)[0] - line[0] for line in lines)
+        first = lines[0][0]
+        spans = ((first + begin, first + end) for begin, end in lines_of(text[first : lines[-1][1]]))
+        code = tuple((min(begin + indent, end), end) for begin, end in spans)
+        yield Block("code", (Paragraph(code, literal=True),))
+
+
+def _margin(text: str, paragraph: LineSpans, indent: int) -> int | None:
+    """Return how far a paragraph is indented that code may follow; nothing when none may."""
+    first, last = text[slice(*paragraph[0])], text[slice(*paragraph[-1])]
+    if not _BEFORE_CODE.match(last) and not (_DIRECTIVE.match(first) and _BEFORE_CODE.match(first)):
+        return None
+    marked = _ITEM.match(last)
+    return indent + (marked.end() if marked else 0)
 
 
 def _paragraphs(text: str, lines: LineSpans) -> Iterator[list[LineSpan]]:
-    """Yield the runs of lines between blank ones, each line without the blanks around it."""
+    """Yield the runs of lines between blank ones."""
     run: list[LineSpan] = []
     for line in lines:
-        start, end = strip_span(text, *line)
-        if start < end:
-            run.append((start, end))
+        if text[slice(*line)].strip():
+            run.append(line)
         elif run:
             yield run
             run = []
@@ -43,30 +111,34 @@ def _paragraphs(text: str, lines: LineSpans) -> Iterator[list[LineSpan]]:
         yield run
 
 
-def _plain_blocks(text: str, lines: LineSpans, number: int, *, headings: bool) -> Iterator[Block]:
-    level = _heading_level(text, lines) if headings else 0
-    if level:
-        start, end = lines[0]
-        yield Block("heading", (Paragraph((lines[0],)),), level=level, title=" ".join(text[start:end].split()))
-        lines = lines[1:] if len(lines) == 1 or not _is(_RULE, text, lines[1]) else lines[2:]
-        if lines:
-            yield from _plain_blocks(text, lines, number, headings=headings)
+def _plain_blocks(
+    text: str, lines: LineSpans, number: int, above: LineSpans = (), *, headings: bool
+) -> Iterator[Block]:
+    """Yield a heading, with the directives `above` it, and what stands below; or a paragraph with its list."""
+    found = _heading(text, lines) if headings else None
+    if found:
+        level, at, length = found
+        title = " ".join(text[slice(*lines[at])].split())
+        yield Block("heading", (Paragraph((*above, lines[at])),), level=level, title=title)
+        if lines[length:]:
+            yield from _plain_blocks(text, lines[length:], number, headings=headings)
         return
     words = [line for line in lines if not _is(_RULE, text, line)]
     if words:
         yield from _listed(text, words, number)
 
 
-def _heading_level(text: str, lines: LineSpans) -> int:
-    """Return the rank of the heading that a paragraph begins with; 0 without any."""
-    first = text[slice(*lines[0])]
+def _heading(text: str, lines: LineSpans) -> tuple[int, int, int] | None:
+    """Return the rank of the heading that a paragraph begins with, its line, and how many lines are the heading."""
+    at = int(len(lines) > 2 and _is(_RULE, text, lines[0]) and _is(_RULE, text, lines[2]))
+    first = text[slice(*lines[at])]
     if len(first) > _LONGEST_HEADING or _RULE.match(first):
-        return 0
-    if len(lines) > 1 and _is(_RULE, text, lines[1]):
-        return 1 if text[lines[1][0]] == "=" else 2
+        return None
+    if len(lines) > at + 1 and _is(_RULE, text, lines[at + 1]):
+        return (_TITLE_RANK if at else _RANKS[text[lines[1][0]]]), at, at + 2
     letters = sum(character.isalpha() for character in first)
     alone = len(lines) == 1 and letters >= _SHORTEST_CAPITALS and first.isupper()
-    return 1 if alone and not first.endswith(_STOPS) and not _ITEM.match(first) else 0
+    return (_RANKS["="], 0, 1) if alone and not first.endswith(_STOPS) and not _ITEM.match(first) else None
 
 
 def _is(pattern: re.Pattern[str], text: str, line: LineSpan) -> bool:

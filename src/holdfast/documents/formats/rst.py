@@ -7,6 +7,8 @@ as what it holds: the words of a role, and the content of a directive.
 from __future__ import annotations
 
 import re
+from copy import copy
+from functools import cache
 from html import escape
 from textwrap import dedent
 from typing import TYPE_CHECKING, cast
@@ -19,6 +21,7 @@ from holdfast.text.words import regex
 from holdfast.types import SourceLimits
 
 if TYPE_CHECKING:
+    from docutils.frontend import Values
     from docutils.nodes import Element
 
 # docutils reads no settings of a folder, no other file, no raw HTML, and writes to no stream.
@@ -85,8 +88,20 @@ def _read(text: str, depth: int) -> _RstReader:
     from docutils.core import publish_doctree  # noqa: PLC0415 - an extra
 
     page = _RstReader(depth)
-    page.write(publish_doctree(text, settings_overrides=dict(_SETTINGS)), 1)
+    page.write(publish_doctree(text, settings=copy(_settings())), 1)
     return page
+
+
+@cache
+def _settings() -> Values:
+    """Return the settings of every reading: to make them takes longer than to read most directives."""
+    from docutils.frontend import get_default_settings  # noqa: PLC0415 - an extra
+    from docutils.parsers.rst import Parser  # noqa: PLC0415
+    from docutils.readers.standalone import Reader  # noqa: PLC0415
+
+    found = get_default_settings(Parser, Reader)
+    vars(found).update(_SETTINGS)
+    return found
 
 
 class _RstReader:
@@ -166,7 +181,8 @@ class _RstReader:
         while lines and _OPTION.match(lines[0]):
             lines.pop(0)
         self._write_tag("p", f"{found['name']}: {found['argument'].strip()}")
-        self.parts += _read("\n".join(lines), self._depth - 1).parts
+        if any(line.strip() for line in lines):
+            self.parts += _read("\n".join(lines), self._depth - 1).parts
 
 
 def _plain_role(text: str) -> str:
