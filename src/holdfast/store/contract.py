@@ -42,7 +42,7 @@ from holdfast.types import (
 
 Analyse = Callable[[Unit], Analysis]
 Order = Literal["newest", "oldest"]
-# What is known of a unit without reading it. Times are microseconds since 1970; only a summary, which spans its sources,
+# Known of a unit without reading it. Times are microseconds since 1970; only a summary, which spans its sources,
 # has a `decay_rate` (else NaN). `said` is equal for copies, `length` counts characters, `stating` has the bits of
 # `Analysis`. `before` and `after` are the visible turns beside a turn, `hidden` says why the view hides a unit.
 ColumnName = Literal[
