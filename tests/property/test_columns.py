@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ranking_oracle as oracle
-from builders import NOW, costly, known_of, later, make_unit, make_view
+from builders import NOW, known_of, later, make_unit, make_view
 from holdfast import Settings
 from holdfast.ranking.score import Scoring, explain_fused, explain_rel
 from holdfast.recall import cut_candidates, rank, retrieve_candidates
@@ -203,7 +203,6 @@ def said(one):
     return one.unit_id, one.fused.hex(), one.rel.hex(), dict(one.claims), one.merged_ids, made
 
 
-@costly
 @given(worlds(), st.integers(1, 10), st.sampled_from([None, "s1"]))
 def test_ranking_on_columns_is_ranking_one_candidate_at_a_time(world, depth, session):
     view = make_view(session=session, reference_time=NOW)
