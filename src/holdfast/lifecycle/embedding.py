@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from holdfast.errors import EmbedderError, EmbeddingSpaceError, HoldfastError, StoreError
@@ -21,6 +21,7 @@ from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.contract import Promotion, SpaceChange, Store
 from holdfast.types import Gate, Stats, Unit
 from holdfast.types.outcomes import ClaimedUnits
+from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
 _REMOTE = ("openai", "ollama")

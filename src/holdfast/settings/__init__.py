@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +18,7 @@ from holdfast.errors import SettingsError, quote_value
 from holdfast.settings import loading
 from holdfast.settings.loading import RawValue, Triple, cosine, group, setting, share, unread_file, use_file
 from holdfast.types.units import AUTHORS, FIELDS
+from holdfast.values import dataclass
 
 __all__ = ["RawValue", "Settings", "unread_file", "use_file"]
 

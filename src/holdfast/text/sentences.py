@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
 from typing import Any, TypeVar, cast
 
 from holdfast.text.words import regex, words
+from holdfast.values import dataclass
 
 
 @dataclass(frozen=True)
