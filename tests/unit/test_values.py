@@ -73,7 +73,7 @@ class CHECKED:
 
 
 @named("Own")
-class OWN:
+class OWN:  # noqa: PLW1641 - the library gives it a hash
     """Has methods of its own."""
 
     number: int
