@@ -1,7 +1,4 @@
-"""Results: scores as trees, what strategies claim, what fusion and projection make of it, and what is returned.
-
-A tree is the one arithmetic behind ranking and explaining (law 12).
-"""
+"""Results: scores as trees (law 12), what strategies claim, what fusion and projection make of it, what is returned."""
 
 from __future__ import annotations
 
