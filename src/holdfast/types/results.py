@@ -1,4 +1,4 @@
-"""Results: scores as trees (law 12), what strategies claim, what fusion and projection make of it, what is returned."""
+"""Results: scores as trees (law 12), what strategies claim, what fusion and projection make of it, what returns."""
 
 from __future__ import annotations
 
