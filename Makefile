@@ -20,7 +20,8 @@ test: $(VENV)/.wheel  ## every law, against the built wheel
 	$(BIN)/python -m pytest -m "not slow"
 
 test-all: $(VENV)/.wheel  ## the rest: browser, docs, benchmarks, more kills and requests, and the real hosts
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not costly"
+	HOLDFAST_EXAMPLES=150 $(BIN)/python -m pytest -m costly
 	$(MAKE) test-hosts
 
 test-times: $(VENV)/.wheel  ## what `make test` spends its time on: the slowest twenty

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import holdfast.memory
 from holdfast import Memory, Settings
@@ -32,6 +33,15 @@ NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 # For a process of its own: its answers are complete however busy the machine is.
 PATIENT = {"HOLDFAST_RETRIEVAL__TIMEOUT_MS": "600000", "HOLDFAST_RETRIEVAL__ESCALATION_TIMEOUT_MS": "600000"}
 WORDS_ONLY = EmbeddingSettings(embedder="none")
+
+
+# Of laws whose every example fills a memory; sixteen of them take longer than fifty of the others.
+_SHARE = 3
+
+
+def costly(law):
+    """Mark a law with costly examples: `make test` draws a third as many, `make test-all` all."""
+    return pytest.mark.costly(settings(max_examples=max(1, settings.default.max_examples // _SHARE))(law))
 
 
 def opened(settings=None, now=NOW, embedder=None, path=":memory:"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from holdfast.messages.redaction import redact_json
 from holdfast.settings import Settings
 from holdfast.store.contract import Analyse, Store, Supersession
 from holdfast.types import Draft, Gate, Scope, Unit, WriteResult
+from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
 

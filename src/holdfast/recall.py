@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
@@ -45,6 +44,7 @@ from holdfast.types import (
     View,
 )
 from holdfast.types.contexts import Context, RecalledUnit
+from holdfast.values import dataclass
 
 # A month: what is of a shorter time is likely meant by who asks for it.
 _LONGEST_TIME = timedelta(days=31)

@@ -9,7 +9,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
 from holdfast.messages.content import unit_fields
 from holdfast.types import JSON, Unit
+from holdfast.values import dataclass
 from holdfast.wire import AnnotationForm
 
 HttpMethod = Literal["GET", "POST", "PATCH"]

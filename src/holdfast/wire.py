@@ -10,7 +10,6 @@ import dataclasses
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
@@ -38,6 +37,7 @@ from holdfast.types import (
     Unit,
 )
 from holdfast.types.contexts import Context
+from holdfast.values import dataclass
 
 AnnotationForm = Any  # an annotation
 # A unit has forty fields, and most of them are at their default.

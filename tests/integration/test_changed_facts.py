@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, known_facts, later, opened
+from builders import NOW, costly, known_facts, later, opened
 from holdfast import Contribution, Settings
 from holdfast.cli import output
 from holdfast.lifecycle import supersede
@@ -296,6 +296,7 @@ def outcome(memory):
     return {(unit.text, unit.event_time, bool(unit.superseded_by), unit.superseded_why) for unit in units}
 
 
+@costly
 @given(st.lists(st.sampled_from(SAID), min_size=1, max_size=6, unique=True))
 def test_a_batch_does_what_one_by_one_does(said):
     timed = [{"role": "user", "content": text, "at": later(hours=i)} for i, text in enumerate(said)]
@@ -306,6 +307,7 @@ def test_a_batch_does_what_one_by_one_does(said):
         assert outcome(together) == outcome(apart)
 
 
+@costly
 @given(st.lists(st.sampled_from(SAID), min_size=1, max_size=6), st.sampled_from(["ana", "ben"]))
 def test_nothing_is_lost_and_what_is_superseded_says_by_whom_and_why(said, other):
     with kept() as memory:

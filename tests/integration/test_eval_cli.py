@@ -94,7 +94,7 @@ def test_a_folder_of_data_becomes_a_table_a_manifest_and_a_page(run, data, model
     assert (folder / "report.md").is_file()
 
 
-def test_json_has_the_promised_shape_and_is_the_manifest(run, data, model):
+def test_json_has_the_promised_shape_and_accounts_for_every_question_and_file_as_the_manifest_does(run, data, model):
     report = run("--data", data, "--out", "here", "--json")
     assert len(report["runs"]) == 9
     for row in report["runs"]:
@@ -107,10 +107,7 @@ def test_json_has_the_promised_shape_and_is_the_manifest(run, data, model):
             assert name in row["metrics"]
     kept = json.loads(Path("here/manifest.json").read_text())
     assert report == {**kept, "compared": [], "remarks": []}
-
-
-def test_every_question_is_measured_or_accounted_for(run, data, model):
-    report = run("--data", data, "--json")
+    assert "notes.json" in report["left_out"]
     for described, row in zip(report["data"], report["runs"], strict=True):
         assert described["set"] == row["set"]
         assert described["questions"] == row["n"] + sum(row["skipped"].values())
@@ -299,17 +296,17 @@ def test_a_finished_run_begins_again(run, talks, model, monkeypatch):
     assert len(done) == 3
 
 
-def test_runs_of_different_settings_or_data_do_not_share_a_folder(run, talks, model):
+def test_runs_of_different_settings_or_data_do_not_share_a_folder(run, one_talk, model):
     told = [
-        run("--data", talks),
-        run("--data", talks, "--off", "recency"),
-        run("--data", talks, "--baseline", "bm25"),
-        run("--data", talks, "--quick"),
-        run("--data", talks, "--as-cited"),
-        run("--data", talks, *POTION),
+        run("--data", one_talk),
+        run("--data", one_talk, "--off", "recency"),
+        run("--data", one_talk, "--baseline", "bm25"),
+        run("--data", one_talk, "--quick"),
+        run("--data", one_talk, "--as-cited"),
+        run("--data", one_talk, *POTION),
     ]
-    made.write(talks / "talks" / "talks.json", [made.talk("talk-barge", "barge"), made.talk("talk-new", "raft")])
-    told.append(run("--data", talks))
+    made.write(one_talk / "talks" / "talks.json", [made.talk("talk-barge", "barge"), made.talk("talk-new", "raft")])
+    told.append(run("--data", one_talk))
     assert len({folder_of(said) for said in told}) == 7
 
 
@@ -345,10 +342,6 @@ def test_a_manifest_says_what_was_measured_with_what(run, talks, model):
     assert re.fullmatch("[0-9a-f]{64}", described["checksums"]["talks.json"])
     assert described["oddities"] == {"no index beside it": 1}
     assert described["oddities_listed"] == ["no index beside it: 3 chats (evidence ids are repaired by rule)"]
-
-
-def test_files_that_were_left_out_are_in_the_manifest(run, data, model):
-    assert "notes.json" in run("--data", data, "--json")["left_out"]
 
 
 def test_the_page_has_every_figure_and_category(run, data, model):

@@ -22,7 +22,7 @@ CROWD = Path(__file__).with_name("crowd.py")
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
 LONG = settings.default.max_examples >= 1_000
 # Processes, rounds of each, tenants, searches beside writers, kills: a few seconds, or as many as are promised.
-PROCESSES, ROUNDS, TENANTS, SEARCHES, KILLS = (8, 60, 50, 300, 40) if LONG else (4, 5, 6, 20, 2)
+PROCESSES, ROUNDS, TENANTS, SEARCHES, KILLS = (8, 60, 50, 300, 40) if LONG else (3, 5, 6, 20, 2)
 EMBEDDER, UNITS = HashEmbedder(64), 60
 # More than a question has statements for.
 MOST_WRITES = 200

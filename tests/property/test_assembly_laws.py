@@ -9,7 +9,7 @@ from functools import partial
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builders import NOW, assemble, make_unit
+from builders import NOW, assemble, costly, make_unit
 from holdfast.context.pack import fill, fill_whole
 from holdfast.context.plan import ContextRequest, base_start, plan_tail, safe_starts
 from holdfast.errors import BudgetError
@@ -233,6 +233,7 @@ def test_soft_rules_are_a_prefix(case):
     assert soft == [node_id(node) for node in request.soft][: len(soft)]
 
 
+@costly
 @given(GROUPED)
 def test_tiers_are_disjoint_and_nothing_comes_from_elsewhere(case):
     request, projection = case

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import opened
+from builders import costly, opened
 from holdfast.kernels import bm25
 from holdfast.text.questions import ROLES_FOR_ACT, profile_query
 from holdfast.text.terms import terms
@@ -70,6 +70,7 @@ def fields_of(unit):
     return {**unit, "utility_acts": " ".join(unit["utility_acts"])}
 
 
+@costly
 @given(corpora(), questions)
 def test_search_scores_every_unit_as_the_formula_says(units, question):
     head, words = question

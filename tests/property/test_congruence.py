@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_filters import filters, remembered
 
-from builders import opened
+from builders import costly, opened
 from histories import small_memory
 from holdfast.store.filters import matches, parse_filter
 from holdfast.testing.contracts import HashEmbedder
@@ -80,6 +80,7 @@ def memory(postgres):
 tenants = itertools.count()
 
 
+@costly
 @given(st.lists(remembered(), min_size=1, max_size=6), st.lists(filters, min_size=1, max_size=8))
 def test_compiled_filters_equal_the_slow_obvious_version(memory, given_units, wanted):
     owner = {"user": "ana", "tenant": f"t{next(tenants)}"}  # each example has a memory of its own

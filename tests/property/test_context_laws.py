@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from test_assembly_laws import COUNTERS
 from test_ranking import assert_exact
 
-from builders import NOW, later, make_unit, make_view, opened
+from builders import NOW, costly, later, make_unit, make_view, opened
 from holdfast import Settings
 from holdfast.documents.core import unit_id
 from holdfast.documents.markdown import partition
@@ -488,6 +488,7 @@ def render(unit):
     return quote(Quote.whole(unit), Cursor(numbered=True))[0]
 
 
+@costly
 @given(stories(), asks)
 def test_every_context_keeps_the_laws(story, questions):
     world = play(story)
@@ -500,6 +501,7 @@ def test_every_context_keeps_the_laws(story, questions):
                 assert stable.setdefault(call["user"], text) == text
 
 
+@costly
 @given(stories(), asks)
 def test_the_same_again_gives_the_same_and_rules_are_no_units(story, questions):
     world = play(story)
@@ -523,6 +525,7 @@ def test_the_same_again_gives_the_same_and_rules_are_no_units(story, questions):
             assert {one.id for one in kept if one.id.startswith(f"{name}#")} == variant
 
 
+@costly
 @given(stories(), asks, st.randoms(use_true_random=False))
 def test_neither_insertion_order_nor_another_store_changes_a_byte(story, questions, random):
     recipe, embedder, documents, turns, units = story
@@ -542,6 +545,7 @@ def test_neither_insertion_order_nor_another_store_changes_a_byte(story, questio
             CASES["two stores"] += first is not None
 
 
+@costly
 @given(stories(), asks)
 def test_why_agrees_with_the_context(story, questions):
     """Copies that were merged are left out here: test_assembly_defects.py has them."""
@@ -568,6 +572,7 @@ def test_why_agrees_with_the_context(story, questions):
                 CASES["why"] += 1
 
 
+@costly
 @given(stories(), asks)
 def test_hits_keep_the_laws(story, questions):
     world = play(story)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, later
+from builders import NOW, costly, later
 from histories import Said, Tale, bytes_of, inside, made_up, needles, residue, small_memory, tail_of, talk
 from holdfast import BusyStoreError, EmbedderError, InputError, NotFoundError
 from holdfast.store.erasure import find_fragments
@@ -155,6 +155,7 @@ def erase(world, way):
     return erasure, gone, wanted
 
 
+@costly
 @given(shapes, ways)
 def test_nothing_of_what_is_forgotten_is_left(shape, way):
     with folder() as place:
@@ -558,6 +559,7 @@ def test_a_restored_backup_is_a_memory_without_what_was_erased(tmp_path):
 # ----------------------------------------------------------------------------------------- what is refused
 
 
+@costly
 @given(st.integers(0, 2**32), ways)
 def test_a_dry_run_changes_not_one_byte_and_lists_what_then_goes(seed, way):
     with folder() as place:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from builders import NOW, column, later, make_view, opened, propose
+from builders import NOW, column, costly, later, make_view, opened, propose
 from holdfast.errors import FilterError
 from holdfast.store.filters import FIELD_DEFAULTS, OPERATORS, matches, parse_filter
 from holdfast.store.queries import LexicalQuery
@@ -118,6 +118,7 @@ def filled(memory, given_units):
     return memory.list(user="ana", limit=None, current_only=False)
 
 
+@costly
 @given(st.lists(remembered(), min_size=1, max_size=6), st.lists(filters, min_size=1, max_size=8))
 def test_compiled_filters_equal_the_slow_obvious_version(given_units, wanted):
     with opened() as memory:
@@ -140,6 +141,7 @@ def leaves(found, path=()):
             yield from leaves(value, (*path, key))
 
 
+@costly
 @given(st.lists(remembered(), min_size=1, max_size=4), scalars)
 def test_a_unit_is_found_by_every_value_it_holds(given_units, other):
     with opened() as memory:
@@ -164,6 +166,7 @@ def test_a_unit_is_found_by_every_value_it_holds(given_units, other):
                 found(name, {"ne": other})
 
 
+@costly
 @given(st.lists(remembered(), min_size=1, max_size=6), filters)
 def test_search_proposes_exactly_the_units_that_pass_the_filter(given_units, wanted):
     query = LexicalQuery(("oak",), (1.0,) * len(FIELDS), 1.2, 0.75, frozenset(), 1.3)
@@ -344,6 +347,7 @@ json_like = st.recursive(
 )
 
 
+@costly
 @given(json_like.filter(lambda given: given is not None))
 def test_any_value_is_a_filter_or_a_typed_refusal(wanted):
     with opened() as memory:

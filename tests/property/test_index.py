@@ -12,6 +12,7 @@ from builders import (
     NOW,
     ask,
     column,
+    costly,
     expired_after,
     later,
     make_unit,
@@ -249,6 +250,7 @@ def keyed(prefix, size):
     )
 
 
+@costly
 @given(keyed("own", 40), keyed("shared", 15), lexical_queries(), st.data())
 def test_no_member_of_the_exact_best_is_lost_whatever_the_depth(own, shared, query, data):
     shards = [rebuilt(own), rebuilt(shared)]
@@ -368,6 +370,7 @@ def test_search_list_and_the_spoken_reason_hide_the_same_units(said, wanted, onl
     assert listed == proposed == spoken == seen
 
 
+@costly
 @given(
     st.lists(st.tuples(st.integers(0, 5), texts, st.sampled_from(["remember", "update", "supersede", "global"]))),
     tails,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, ask, column, make_view, opened
+from builders import NOW, ask, column, costly, make_view, opened
 from holdfast import Settings
 from holdfast.errors import HoldfastError, NotFoundError
 
@@ -81,6 +81,7 @@ def assert_only(kept, units):
     assert found == {(one.tenant, one.user, one.id): (one.agent, one.session, one.text) for one in kept}
 
 
+@costly
 @given(histories())
 def test_every_verb_shows_exactly_what_the_owner_keys_allow(steps):
     with opened(OPEN_WIDE) as memory:
@@ -98,6 +99,7 @@ def test_every_verb_shows_exactly_what_the_owner_keys_allow(steps):
             assert_only(visible, memory.list(**keys, session=session, limit=None))
 
 
+@costly
 @given(histories())
 def test_an_id_of_another_owner_is_not_found_by_any_verb(steps):
     with opened(OPEN_WIDE) as memory:
@@ -144,6 +146,7 @@ def standing(hits):
     return [(hit.unit.id, hit.score.hex(), hit.rel.hex()) for hit in hits]
 
 
+@costly
 @given(histories(), st.sampled_from(["boat", "blue hedge", "Describe the kiln and the boat"]))
 def test_what_others_remember_changes_no_score_of_mine(steps, question):
     mine = [step for step in steps if step[1] == "t1" and (step[2] == "ana" or step[5] == "global")]

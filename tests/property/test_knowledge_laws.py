@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builders import NOW, ask, known_facts, later, make_view, opened
+from builders import NOW, ask, costly, known_facts, later, make_view, opened
 from holdfast import Contribution, Settings
 from holdfast.kernels.closure import Limits
 from holdfast.kernels.triples import SearchLimits
@@ -95,6 +95,7 @@ def answers(facts):
     )
 
 
+@costly
 @given(steps)
 def test_the_facts_followed_equal_those_rebuilt_and_those_of_a_snapshot(changes):
     with opened(EAGER) as memory:
@@ -109,6 +110,7 @@ def test_the_facts_followed_equal_those_rebuilt_and_those_of_a_snapshot(changes)
             assert answers(followed.facts) == answers(built.facts) == answers(restored.facts)
 
 
+@costly
 @given(steps)
 def test_only_current_units_state_facts_and_they_state_all_that_they_say(changes):
     with opened(EAGER) as memory:
@@ -216,6 +218,7 @@ def remembered(memory, said, only=lambda *_: True):
             memory.remember(text, tenant=tenant, user=user, agent=agent, id=f"u{number}", at=at)
 
 
+@costly
 @given(owned)
 def test_a_users_answer_does_not_depend_on_what_others_have(said):
     with opened(EAGER, embedder=HashEmbedder(64)) as shared, opened(EAGER, embedder=HashEmbedder(64)) as alone:
@@ -229,6 +232,7 @@ def test_a_users_answer_does_not_depend_on_what_others_have(said):
         assert names(shared, view, 5) == names(alone, view, 5)
 
 
+@costly
 @given(owned, st.sampled_from(["cook", "clerk"]))
 def test_an_agents_proofs_and_links_rest_on_what_it_may_see(said, agent):
     owner = {"tenant": "t1", "user": "ana", "agent": agent}
@@ -262,6 +266,7 @@ def filled(memory, said, order):
     return memory
 
 
+@costly
 @given(stores, st.data())
 def test_proofs_and_links_do_not_depend_on_the_order_of_writing(said, data):
     order = data.draw(st.permutations(range(len(said))))
@@ -279,6 +284,7 @@ def test_proofs_and_links_do_not_depend_on_the_order_of_writing(said, data):
             assert first == shown(asked(other, profile))
 
 
+@costly
 @given(stores)
 def test_every_hit_is_explained_bit_for_bit_and_lies_in_its_range(said):
     with opened(EAGER, embedder=HashEmbedder(64)) as memory:
@@ -300,6 +306,7 @@ OFF = {"stages.mentions": 0.0, "stages.shared_names": 0.0, "stages.diversity": 0
 NOBODY = {"stages.rare_names": 0, "stages.link_parents": 0, "stages.diversity": 0.0}
 
 
+@costly
 @given(stores)
 def test_links_and_diversity_switched_off_leave_the_ranking_as_it_was(said):
     found = []
@@ -314,6 +321,7 @@ def test_links_and_diversity_switched_off_leave_the_ranking_as_it_was(said):
     assert found[0] == found[1]
 
 
+@costly
 @given(stores)
 def test_links_only_lift_and_diversity_only_lowers(said):
     def rels(changes):

@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from test_ranking import assert_exact
 
-from builders import NOW, later, make_pool, make_unit, waiting
+from builders import NOW, costly, later, make_pool, make_unit, waiting
 from histories import EMBEDDER, check_whole, everything, say, small_memory, tail_of, talk
 from holdfast import Contribution, Settings
 from holdfast.errors import EmbedderError
@@ -65,6 +65,7 @@ def state(memory):
 # ---------------------------------------------------------------------------------------------- laws 7 and 14
 
 
+@costly
 @given(messages, budgets, st.integers(0, 6), st.sampled_from([0, 2, 3, 7]))
 def test_compaction_leaves_the_tail_pins_and_ends_alone(history, budget, least, size):
     with small_memory(assembly__budget=budget, assembly__min_turns=least, compaction__cluster=size) as memory:
@@ -101,6 +102,7 @@ TWO_AGENTS = [
 ]
 
 
+@costly
 @given(messages, covered, recipes)
 @example(TWO_AGENTS, "compete", "default")
 def test_compacting_and_telling_again_changes_nothing(history, how, recipe):
@@ -135,6 +137,7 @@ def test_turns_that_one_cut_leaves_are_cut_anew_in_the_same_run():
         assert [again.summaries for again in memory.compact(user="ana")] == [()]
 
 
+@costly
 @given(st.integers(1, 40), st.integers(1, 40), covered)
 def test_a_longer_session_is_compacted_further_and_never_again(first, more, how):
     with small_memory(compaction__covered=how) as memory:
@@ -175,6 +178,7 @@ def test_the_tail_of_each_agent_is_left_alone():
 # ------------------------------------------------------------------------------------------------- law 15
 
 
+@costly
 @given(st.integers(12, 40), covered, recipes)
 def test_every_turn_can_still_be_reached(count, how, recipe):
     with small_memory(compaction__covered=how, recipe=recipe) as memory:
@@ -196,6 +200,7 @@ def test_every_turn_can_still_be_reached(count, how, recipe):
                 assert key in {hit.unit.id for hit in found}, number
 
 
+@costly
 @given(st.integers(12, 30), st.integers(100, 4000))
 def test_a_covered_turn_in_a_longer_tail_is_shown_raw(count, budget):
     with small_memory() as memory:
@@ -213,6 +218,7 @@ def test_a_covered_turn_in_a_longer_tail_is_shown_raw(count, budget):
         assert not recalled & set(tail)
 
 
+@costly
 @given(st.integers(12, 30), covered, recipes, st.sampled_from(["hybrid", "fast", "balanced"]), st.integers(0, 29))
 def test_nothing_is_found_twice_when_scopes_are_searched_together(count, how, recipe, profile, asked):
     with small_memory(compaction__covered=how, recipe=recipe, gate__policy="all") as memory:
@@ -249,6 +255,7 @@ def test_at_equal_base_higher_confidence_never_ranks_lower(one, other, fused, re
     assert score(low) <= score(high)
 
 
+@costly
 @given(st.integers(12, 30), recipes, st.sampled_from(["hybrid", "fast", "balanced"]), st.integers(0, 29))
 def test_the_explanation_of_a_summary_recomposes(count, recipe, profile, asked):
     with small_memory(compaction__covered="hide", recipe=recipe) as memory:
@@ -276,6 +283,7 @@ def walk(node):
 # ------------------------------------------------------------------------------------------------ the gate
 
 
+@costly
 @given(st.lists(st.sampled_from(TEXTS), min_size=2, max_size=16), st.lists(st.integers(1, 5), min_size=1, max_size=6))
 def test_decisions_do_not_depend_on_how_turns_arrive_together(texts, sizes):
     said = [{"role": "user", "content": text, "at": later(minutes=n)} for n, text in enumerate(texts)]

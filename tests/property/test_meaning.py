@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_ranking import assert_exact, knowledge, messages, standing
 
-from builders import NOW, later, make_claims, make_view, opened, propose, waiting
+from builders import NOW, costly, later, make_claims, make_view, opened, propose, waiting
 from holdfast import Settings
 from holdfast.errors import EmbedderError
 from holdfast.kernels import vectors
@@ -97,6 +97,7 @@ def assert_in_range(found, primary_marks):
 
 @EACH
 @pytest.mark.parametrize("recipe", RECIPES)
+@costly
 @given(
     said=messages, units=knowledge, question=st.sampled_from(QUESTIONS), profile=st.sampled_from(PROFILES),
     drawn=embedders,
@@ -135,6 +136,7 @@ def test_a_unit_that_waits_is_found_by_its_words_beside_those_that_do_not():
 
 @EACH
 @pytest.mark.parametrize("recipe", RECIPES)
+@costly
 @given(
     said=messages, units=knowledge, question=st.sampled_from(QUESTIONS), profile=st.sampled_from(PROFILES),
     drawn=embedders,
@@ -213,6 +215,7 @@ def answers(memory, questions, explain=False):
     return [standing(one) for one in found]
 
 
+@costly
 @given(said=messages, data=st.data(), recipe=st.sampled_from([*RECIPES]), questions=asked)
 def test_order_of_arrival_and_size_of_batches_change_no_id_score_or_rank(said, data, recipe, questions):
     # Of turns that share a moment, the one that came first is the earlier turn (C1): no two share one here. And what
@@ -270,6 +273,7 @@ class Grumpy(HashEmbedder):
 
 
 @pytest.mark.usefixtures("_every_owner_is_saved")
+@costly
 @given(before=steps, after=steps, questions=asked)
 def test_a_reopened_store_answers_alike_with_its_snapshot_without_it_and_with_an_old_one(
     tmp_path_factory, before, after, questions
@@ -292,6 +296,7 @@ def test_a_reopened_store_answers_alike_with_its_snapshot_without_it_and_with_an
             assert answers(memory, questions) == expected
 
 
+@costly
 @given(before=steps, after=steps, questions=asked)
 def test_a_second_handle_answers_like_the_one_that_wrote(tmp_path_factory, before, after, questions):
     path = tmp_path_factory.mktemp("law11") / "store.db"
@@ -344,6 +349,7 @@ def proposals(shard):
     return found
 
 
+@costly
 @given(moves=steps)
 def test_an_index_that_followed_every_change_equals_one_rebuilt_and_one_saved(moves):
     with opened(EAGER, embedder=Grumpy(64)) as memory:
@@ -365,6 +371,7 @@ def test_an_index_that_followed_every_change_equals_one_rebuilt_and_one_saved(mo
             )
 
 
+@costly
 @given(moves=steps, depth=st.integers(1, 6))
 def test_what_is_proposed_by_meaning_is_what_has_a_vector_and_is_visible(moves, depth):
     with opened(EAGER, embedder=Grumpy(64)) as memory:
@@ -481,6 +488,7 @@ def test_a_third_partys_profile_and_strategy_are_fused_by_the_formula(install, p
 
 
 @pytest.mark.parametrize("dims", [64, 288])
+@costly
 @given(said=messages, question=st.sampled_from(QUESTIONS))
 def test_in_the_reference_recipe_hybrids_relevance_is_the_cosine_of_the_full_vectors(dims, said, question):
     with opened(Settings.reference(), embedder=HashEmbedder(dims)) as memory:

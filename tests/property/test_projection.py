@@ -7,7 +7,7 @@ import math
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builders import NOW, later, make_unit, project
+from builders import NOW, costly, later, make_unit, project
 from holdfast.context.project import (
     CandidateWeights,
     SlotCoverage,
@@ -327,6 +327,7 @@ def test_a_hop_does_not_depend_on_the_targets_own_score(case):
 # --------------------------------------------------------------------------------------- temporal selection
 
 
+@costly
 @given(prospects_called("u1"), pools(), st.integers(0, SLOTS), st.data())
 def test_the_gain_never_rises_as_the_choice_grows(one, company, slots, data):
     coverage = SlotCoverage(1.0, slots, TemporalSettings())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, known_of, later, make_claims, make_unit, opened
+from builders import NOW, costly, known_of, later, make_claims, make_unit, opened
 from holdfast import Settings
 from holdfast.errors import InputError
 from holdfast.ranking import score as fusing
@@ -358,6 +358,7 @@ def test_scores_lie_in_their_ranges_and_the_order_is_total(said, units, question
     assert all(0.0 <= c.fused <= 1.0 + 0.7 + 0.15 for c in found.trace.candidates)
 
 
+@costly
 @given(messages, st.sampled_from(QUESTIONS), st.sampled_from(PROFILES), st.data())
 def test_order_of_arrival_and_size_of_batches_change_no_id_score_or_rank(said, question, profile, data):
     # Of turns that share a moment, the one that came first is the earlier turn (C1): no two share one here. And what
@@ -398,6 +399,7 @@ def test_a_named_limit_wins_over_the_profiles_maximum_both_ways(profile, most):
         assert all(drop.cut == "max" for result in found for drop in result.trace.dropped)
 
 
+@costly
 @given(messages, st.sampled_from(QUESTIONS))
 def test_the_same_question_twice_has_the_same_answer_in_a_fresh_store_too(said, question):
     answers = []
@@ -498,6 +500,7 @@ def test_extreme_constants_give_finite_scores(k1, b, question, said):
 # --------------------------------------------------------------------------------------------------------- why
 
 
+@costly
 @given(messages, st.sampled_from(QUESTIONS[:4]), st.sampled_from(PROFILES), st.integers(1, 5))
 def test_why_agrees_with_search_and_whatever_it_explains_recomposes(said, question, profile, limit):
     with opened() as memory:

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 
+from builders import costly
 from holdfast.documents.parser import read_source, source_units
 from holdfast.documents.records import read_units
 from holdfast.errors import InputError
@@ -146,6 +147,7 @@ def test_a_change_elsewhere_leaves_ids_alone(text, added):
     assert len({unit.id for unit in after}) == len(after)
 
 
+@costly
 @given(texts)
 def test_units_say_what_their_pieces_say(named):
     source = read(*named)
@@ -212,6 +214,7 @@ said = st.one_of(
 units = st.lists(st.tuples(said, fields, st.one_of(st.just({}), fact)).map(lambda t: t[0] | t[1] | t[2]), min_size=1)
 
 
+@costly
 @given(units)
 def test_json_and_yaml_say_the_same(given_units):
     file = {"relations": ["moors_at"], "units": given_units}
@@ -228,6 +231,7 @@ def test_json_and_yaml_say_the_same(given_units):
         assert unit.text == given_unit.get("text", given_unit.get("claim", given_unit.get("procedure")))
 
 
+@costly
 @given(units, st.integers(0, 400), st.sampled_from(["", '"', "{", ",", "\n", "x", ": ", "- "]))
 def test_a_slip_of_the_pen_is_read_or_refused_with_its_line(given_units, at, slip):
     for form in ("json", "yaml"):

@@ -1,6 +1,7 @@
 """Imports point one way: import-linter checks what is imported anywhere in a module; here strings count as well."""
 
 import ast
+import functools
 import re
 import tomllib
 from pathlib import Path
@@ -21,9 +22,15 @@ HEIGHT = {room: len(LAYERS) - place for place, rooms in enumerate(LAYERS) for ro
 DOTTED = re.compile(r"holdfast(?:\.\w+)+")
 
 
+@functools.cache
+def nodes_of(source):
+    """Return every node of a module."""
+    return list(ast.walk(ast.parse(source)))
+
+
 def named_in(source):
     """Yield the modules of ours that a module names, in an import or in a string that is nothing but their name."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{one.name}" for one in node.names if node.module == "holdfast")
             yield node.module
@@ -72,7 +79,7 @@ def test_a_planted_fault_is_found(planted):
 
 def test_nothing_of_ours_is_imported_by_a_name_that_is_computed():
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path.read_text(encoding="utf-8")):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             if called.endswith(("import_module", "__import__")):
                 assert isinstance(node.args[0], ast.Constant), path

@@ -117,14 +117,14 @@ def test_the_settings_stay_few():
 
 
 # Lines of each room, everything counted; reached, and rounded up a little: what is added pays for its room.
-MOST_MODULES = 193
+MOST_MODULES = 194
 MOST_LINES = {
-    "": 2_930, "cli": 2_690, "client": 560, "context": 1_570, "documents": 3_940, "eval": 2_850,
+    "": 3_060, "cli": 2_690, "client": 560, "context": 1_570, "documents": 3_940, "eval": 2_850,
     "integrations": 1_730, "kernels": 1_460, "lifecycle": 1_750, "messages": 970, "models": 1_560, "ranking": 1_360,
     "retrieval": 1_050, "sample": 40, "server": 3_700, "settings": 930, "store": 10_160, "testing": 1_330,
     "text": 6_370, "transfer": 2_180, "types": 1_740,
 }  # fmt: skip
-LONGEST_IMPORT_CHAIN = 21
+LONGEST_IMPORT_CHAIN = 22
 
 
 def test_the_package_does_not_grow_unnoticed():

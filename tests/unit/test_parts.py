@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, make_claims, make_pool, make_unit
+from builders import NOW, costly, make_claims, make_pool, make_unit
 from holdfast import Contribution, Memory, sample
 from holdfast.cli.demo import TODAY
 from holdfast.cli.draw import made_of
@@ -35,6 +35,7 @@ def scores(draw):
     return Scoring(ScoreSettings(), None, NOW).explain(pool, 0, explain_rel(pool, 0, accounts, fusion))
 
 
+@costly
 @given(scores())
 def test_the_parts_add_up_to_the_score(score):
     found = parts_of(score)

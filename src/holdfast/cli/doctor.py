@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast import sample
@@ -20,6 +19,7 @@ from holdfast.openers import is_missing
 from holdfast.settings import Settings
 from holdfast.store.sqlite.migrate import SQLITE_VERSION
 from holdfast.types import Stats
+from holdfast.values import dataclass
 
 # What ends a process at once; Windows has no other word for it.
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)

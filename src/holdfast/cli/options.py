@@ -8,7 +8,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +26,7 @@ from holdfast.openers import is_address, is_missing
 from holdfast.settings import Settings, unread_file, use_file
 from holdfast.settings.loading import server_token
 from holdfast.types import Erasure
+from holdfast.values import dataclass
 
 out, err = Screen(), Screen(stderr=True)
 # What a person reads of one answer; a program names its own limit, or has the profile's.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
@@ -27,6 +26,7 @@ from holdfast.text.temporal import DENSITIES, event_slots, temporal_indicator
 from holdfast.text.terms import plain_words, terms
 from holdfast.types import INSTRUCTIONS, ContextCandidate, Kind, ProjectionQuery, QueryProfile, Unit, View
 from holdfast.types.contexts import StandingInstruction
+from holdfast.values import dataclass
 
 # A tail is a quarter of a budget of at most 32,000 tokens, and a turn costs several.
 _MOST_TURNS = 1024

@@ -18,7 +18,7 @@ ends where its bundle ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
@@ -42,6 +42,7 @@ from holdfast.text.quotes import (
 from holdfast.text.tokens import Estimator, TokenCounter, checked_counter
 from holdfast.types import Author, AuthoredText, Unit, digest
 from holdfast.types.contexts import ContextSection, Item, LeftOutBy, OmittedItem, StandingInstruction, node_id
+from holdfast.values import dataclass
 
 _ANSWERING = ("assistant", "tool")
 

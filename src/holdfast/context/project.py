@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import cache, cached_property, partial
 from typing import TypeVar
@@ -36,6 +36,7 @@ from holdfast.types import (
     StepDrop,
     Unit,
 )
+from holdfast.values import dataclass
 
 # A of a unit with a single anchor (C13).
 _ONE_ANCHOR = 1 / 3

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from holdfast.store.queries import DocumentQuery
 from holdfast.text.tokens import TokenCounter
 from holdfast.types import AuthoredText, Document, Draft, SourceLimits, Unit, View, WriteResult
 from holdfast.types.contexts import Rules
+from holdfast.values import dataclass
 
 if TYPE_CHECKING:
     from holdfast.documents.markdown import Node, Partition, Tier

@@ -6,13 +6,14 @@ import fnmatch
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import refuse_binary
 from holdfast.types.outcomes import FolderReport, Progress
+from holdfast.values import dataclass
 
 # Of each file by its name: when it was written, how long it is, and which file it is.
 Stamps = Mapping[str, tuple[int, int, int]]

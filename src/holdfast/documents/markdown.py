@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -24,6 +23,7 @@ from holdfast.messages.checks import check_name, decode_bytes
 from holdfast.settings import AuthoredSettings
 from holdfast.text.deontic import deontic
 from holdfast.text.words import regex
+from holdfast.values import dataclass
 
 NodeKind = Literal["front_matter", "item", "quote", "paragraph", "heading", "code", "html", "table"]
 Tier = Literal["hard", "soft", "variant"]

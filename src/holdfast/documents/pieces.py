@@ -14,7 +14,7 @@ import tomllib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from importlib.resources import files
 from itertools import accumulate, chain, groupby, zip_longest
@@ -25,6 +25,7 @@ from holdfast.text.sentences import Splitter
 from holdfast.text.words import regex
 from holdfast.text.words import words as listed
 from holdfast.types import ROLES, Piece, PieceKind, Role, Section, SourceLimits, Span, digest
+from holdfast.values import dataclass
 
 
 def _words(patterns: Iterable[str]) -> re.Pattern[str]:

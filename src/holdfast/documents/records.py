@@ -10,7 +10,7 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NoReturn, Union, cast
 
 import yaml
@@ -36,6 +36,7 @@ from holdfast.text.facts import RELATIONS
 from holdfast.text.questions import ACTS_FOR_ROLE
 from holdfast.text.words import regex
 from holdfast.types import JSON, ROLES, AuthoredUnit, Fact, Record, Role, digest
+from holdfast.values import dataclass
 
 Format = Literal["json", "yaml"]
 Scalar = str | int | float | bool | None

@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Literal, Protocol
 
 from holdfast.models.embedder import Embedder
+from holdfast.values import dataclass
 
 # For data without dates: any fixed moment serves, as long as it is the same in every run.
 UNDATED = datetime.fromisoformat("2024-01-01T00:00:00+00:00")

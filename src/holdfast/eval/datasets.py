@@ -9,13 +9,14 @@ import lzma
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.eval.data import DataSet, DatasetMessage, GoldQuestion, Haystack, Notes
 from holdfast.eval.readers import SCHEMAS, JsonRow, find_schema, id_of, read_companion, read_corpus, read_qrels
+from holdfast.values import dataclass
 
 _PACKED: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".xz": lzma.decompress}
 _KINDS = (".json", ".jsonl", ".tsv")

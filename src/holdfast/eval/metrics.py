@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InputError
 from holdfast.eval.data import GoldQuestion, Prompt
+from holdfast.values import dataclass
 
 CUTS = (1, 5, 10, 20)
 NDCG_CUTS = (5, 10)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.eval.data import UNDATED, DatasetMessage, GoldQuestion, Haystack, Notes, find_current
+from holdfast.values import dataclass
 
 JsonRow = dict[str, Any]
 Companions = Mapping[str, Mapping[Any, JsonRow]]

@@ -14,7 +14,6 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from holdfast.eval.metrics import (
     paired_interval,
 )
 from holdfast.settings import Settings
+from holdfast.values import dataclass
 
 # What people look for first, in this order; a set shows those that it has.
 HEADLINES = (

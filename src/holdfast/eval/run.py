@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -45,6 +45,7 @@ from holdfast.models.embedder import Embedder, Vectors
 from holdfast.settings import EmbeddingSettings
 from holdfast.text.tokens import REFERENCE_RATIOS, estimate
 from holdfast.types import digest
+from holdfast.values import dataclass
 
 _KEY_BYTES = 16
 # What reading a packed file raises when a byte of it, or of its table of contents, is not what was written.

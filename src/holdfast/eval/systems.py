@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from importlib import import_module
 from itertools import groupby, product
@@ -32,6 +32,7 @@ from holdfast.text.questions import without_names
 from holdfast.text.tokens import estimate
 from holdfast.types import Compaction, Unit
 from holdfast.types.contexts import RecalledUnit
+from holdfast.values import dataclass
 
 # ---------------------------------------------------------------------------------------------- the product
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from holdfast.kernels.triples import (
@@ -25,6 +25,7 @@ from holdfast.kernels.triples import (
     TripleKey,
     explore,
 )
+from holdfast.values import dataclass
 
 # A lookup gives at most this many facts, the best first: as many as may be derived at all.
 _JOINED = 64

@@ -10,10 +10,12 @@ import heapq
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property, partial
 from itertools import combinations, zip_longest
 from typing import Literal, Protocol, TypeVar
+
+from holdfast.values import dataclass
 
 Expired = Callable[[], bool]
 TripleKey = tuple[str, str, str]

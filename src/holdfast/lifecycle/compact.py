@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
@@ -26,6 +25,7 @@ from holdfast.text.tokens import TokenCounter
 from holdfast.types import Cluster, Compaction, Draft, Lineage, Summarised, Unit, View, digest
 from holdfast.types.contexts import Rules
 from holdfast.types.outcomes import Progress
+from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
 

@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from holdfast.errors import EmbedderError, EmbeddingSpaceError, HoldfastError, StoreError
@@ -23,6 +23,7 @@ from holdfast.store.contract import Promotion, SpaceChange, Store
 from holdfast.text.words import regex
 from holdfast.types import Gate, Stats, Unit, is_piece
 from holdfast.types.outcomes import ClaimedUnits
+from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
 _REMOTE = ("openai", "ollama")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from holdfast.errors import HoldfastError, InputError, NotFoundError, quote_value
@@ -13,6 +12,7 @@ from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Store, read_once
 from holdfast.store.queries import DocumentQuery
 from holdfast.types import Document, Erasure, Unit, View
 from holdfast.types.outcomes import StepProgress
+from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -49,6 +48,7 @@ from holdfast.types import (
     Unit,
     View,
 )
+from holdfast.values import dataclass
 
 # When something was said, as `Unit.moment` has it.
 TurnOrderKey = tuple[datetime, int, str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any
@@ -32,6 +32,7 @@ from holdfast.messages.checks import (
 from holdfast.settings import IngestSettings
 from holdfast.text.questions import ACTS_FOR_ROLE
 from holdfast.types import AUTHORS, JSON, KINDS, ORIGINS, ROLES, Author, Fact, Unit, digest
+from holdfast.values import dataclass
 
 QuestionInput = str | Sequence[Mapping[str, Any]]
 

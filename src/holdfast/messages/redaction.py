@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 
 from holdfast.text.words import regex
 from holdfast.types import JSON
+from holdfast.values import dataclass
 
 _MARK = "[redacted: "
 _PICTURE = regex(r"(data:(?:image|audio|video|font)/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]++)")

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import EmbedderError, InputError, quote_value
+from holdfast.values import dataclass
 
 Vectors = NDArray[np.float32]
 

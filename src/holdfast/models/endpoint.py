@@ -14,7 +14,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -25,6 +25,7 @@ from holdfast.errors import EmbedderError, HoldfastError, SettingsError, Summari
 from holdfast.models.embedder import CHARACTERS_PER_TOKEN, Identity, Preparation, Vectors, embed_each, unit_vector
 from holdfast.models.summariser import Writing, clean_turns
 from holdfast.types import combine
+from holdfast.values import dataclass
 
 # How much of an unexpected answer an error shows, and how much of it is looked at for that.
 _SHOWN_ANSWER, _READ_ANSWER = 200, 65_536

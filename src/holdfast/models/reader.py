@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import ReaderError
 from holdfast.text.words import words
+from holdfast.values import dataclass
 
 Ids = list[int]
 

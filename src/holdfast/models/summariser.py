@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.errors import InputError, quote_value
 from holdfast.models.embedder import clean_text
+from holdfast.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import json
 import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -25,6 +24,7 @@ from holdfast.models.embedder import CHARACTERS_PER_TOKEN, DIGEST_SHOWN, clean_p
 from holdfast.models.onnx import INTEGERS, RUNTIME_ERRORS, TOKENIZER, digest_of, open_session, open_tokenizer, reason
 from holdfast.models.summariser import Writing, clean_turns
 from holdfast.types import combine
+from holdfast.values import dataclass
 
 Array = NDArray[Any]
 

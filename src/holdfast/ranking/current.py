@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -24,6 +23,7 @@ from holdfast.text.statements import (
     share_rare_words,
 )
 from holdfast.types import QueryProfile, Unit
+from holdfast.values import dataclass
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 

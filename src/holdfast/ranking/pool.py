@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import ReferenceType, ref
 
@@ -20,6 +19,7 @@ from holdfast.kernels.vectors import order_rows
 from holdfast.models.reader import Judgement, Turn
 from holdfast.settings import StageSettings
 from holdfast.types import Adjustment, Candidate, Cut, CutRows, QueryProfile, StrategyScores, Unit
+from holdfast.values import dataclass
 
 # What prefers units of the time asked for, or those nearest to it.
 TIME_STAGES = ("time range", "nearest time")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -34,6 +33,7 @@ from holdfast.types import (
     StrategyScores,
     Unit,
 )
+from holdfast.values import dataclass
 
 
 class Evidence(NamedTuple):

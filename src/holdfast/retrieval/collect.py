@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, timedelta, tzinfo
 from functools import cache, partial
 from itertools import chain, compress
@@ -29,6 +28,7 @@ from holdfast.text.questions import asks_what_was_asked, profile_query
 from holdfast.text.temporal import date_words, name_day, name_time, told_times
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import QUESTION, QueryProfile, RetrievalResult, StrategyScores
+from holdfast.values import dataclass
 
 # What ranking needs to know of a unit besides its scores.
 _KNOWN: tuple[ColumnName, ...] = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from holdfast.text.dates import TimeMention, TimeRange, time_mention
 from holdfast.text.questions import MOST_BORROWED, asks_for_nothing, is_follow_up, profile_query, without_names
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import Deadline, QueryProfile, StrategyScores, View
+from holdfast.values import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

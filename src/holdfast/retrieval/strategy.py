@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -12,9 +11,10 @@ from holdfast.kernels.vectors import order_rows
 from holdfast.settings import Settings
 from holdfast.store.contract import Reading
 from holdfast.types import Deadline, QueryProfile, RetrievalResult, StrategyExplanation, StrategyScores
+from holdfast.values import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Proposals:
     """What a strategy proposes: units that may be among its best, in no order.
 

@@ -15,7 +15,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from holdfast.settings.loading import user_folder
 from holdfast.store.contract import read_once
 from holdfast.store.postgres.address import read_address
 from holdfast.types import Document, Unit
+from holdfast.values import dataclass
 from holdfast.why import NAMING_OTHERS
 
 _PREFIX = "hf_"

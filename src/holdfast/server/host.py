@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ from holdfast.messages.checks import MAX_NAME, check_flag, check_name
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText
 from holdfast.text.tokens import RATIOS, Estimator
 from holdfast.types import Hit, digest
+from holdfast.values import dataclass
 from holdfast.verbs import Verb
 
 log = logging.getLogger("holdfast.host")

@@ -12,11 +12,11 @@ from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from holdfast.errors import HoldfastError, InputError, ServerError, quote_value
 from holdfast.types import JSON
+from holdfast.values import dataclass
 
 T = TypeVar("T")
 # People do not nest deeper; the checks of `Memory` allow metadata of 32 levels, inside of messages of a few.

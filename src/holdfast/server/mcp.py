@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
@@ -26,6 +26,7 @@ from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundErro
 from holdfast.memory import Memory
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText, named
 from holdfast.types import Contribution, Hit, NameCount
+from holdfast.values import dataclass
 from holdfast.why import NAMING_OTHERS, PLAIN_NAMES
 
 # Hosts cut or refuse tool results from about 25,000 tokens on.

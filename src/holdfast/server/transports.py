@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hmac import compare_digest
 from typing import Any
 
@@ -22,6 +22,7 @@ from holdfast.errors import InputError, quote_value
 from holdfast.memory import Memory
 from holdfast.server.listening import is_loopback, open_port
 from holdfast.server.mcp import ServerScope, build_server
+from holdfast.values import dataclass
 
 # Calls that work at a time. Answering is bound by the processor, and a host rarely sends more at once.
 _WORKERS = 8

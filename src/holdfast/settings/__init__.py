@@ -7,10 +7,9 @@ working folder is never read: who can put one there must not choose where texts 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +17,7 @@ from holdfast.errors import SettingsError, quote_value
 from holdfast.settings import loading
 from holdfast.settings.loading import RawValue, Triple, cosine, group, setting, share, unread_file, use_file
 from holdfast.types.units import AUTHORS, FIELDS
+from holdfast.values import dataclass
 
 __all__ = ["RawValue", "Settings", "unread_file", "use_file"]
 
@@ -505,7 +505,7 @@ class Settings:
             gate=GateSettings(threshold=0.35, similar=0.80, saturated=0.85, wide=False),
             changes=ChangeSettings(detect=False),
             compaction=CompactionSettings(min_terms=0, min_align=0.65, session_tokens=2000, covered="hide"),
-            hybrid=dataclasses.replace(  # C7: there, sim is the dense cosine and rel = max(0, sim).
+            hybrid=replace(  # C7: there, sim is the dense cosine and rel = max(0, sim).
                 cls().hybrid, escalation=("hdc-vsa",), normalise="own",
                 mix={"dense": 1.0, "lexical": 0.0, "hdc-vsa": 0.0},
             ),
@@ -535,14 +535,12 @@ class Settings:
         start = cls.reference() if recipe == "reference" else cls()
         changes = {key: value for key, value in given.items() if key != "recipe"}
         origins = {key: one.origin for key, one in given.items()}
-        return dataclasses.replace(start, origins=origins, **loading.changed_groups(start, changes))
+        return replace(start, origins=origins, **loading.changed_groups(start, changes))
 
     def without_timeouts(self) -> Self:
         """Return the same settings with time to spare: such runs come out alike on a busy machine too (law 11)."""
-        patient = dataclasses.replace(
-            self.retrieval, timeout_ms=_TIME_TO_SPARE_MS, escalation_timeout_ms=_TIME_TO_SPARE_MS
-        )
-        return dataclasses.replace(self, retrieval=patient)
+        patient = replace(self.retrieval, timeout_ms=_TIME_TO_SPARE_MS, escalation_timeout_ms=_TIME_TO_SPARE_MS)
+        return replace(self, retrieval=patient)
 
     def describe(self, *, internal: bool = False) -> list[loading.SettingRow]:
         """Return every key with its value, where the value came from, and what it does; `internal` ones too."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 from holdfast.errors import SettingsError, quote_value
+from holdfast.values import dataclass
 
 FILE_NAME = "holdfast.toml"
 _PREFIX = "HOLDFAST_"
@@ -98,7 +99,7 @@ def group(name: str, *rules: GroupRule) -> Callable[[type[T]], type[T]]:
 
     def make(kind: type[T]) -> type[T]:
         kind.__post_init__ = check  # type: ignore[attr-defined]  # what a dataclass calls when it is built
-        return dataclasses.dataclass(frozen=True, slots=True)(kind)
+        return dataclass(frozen=True, slots=True)(kind)
 
     return make
 
@@ -330,7 +331,7 @@ def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]
 # ------------------------------------------------------------------------------------------------ describing
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SettingRow:
     """One setting as `holdfast settings` prints it."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, overload
@@ -48,6 +47,7 @@ from holdfast.types import (
     View,
     WriteResult,
 )  # fmt: skip
+from holdfast.values import dataclass
 
 Analyse = Callable[[Unit], Analysis]
 # What is known of a unit without reading it. Times are microseconds since 1970; only a summary, which spans its

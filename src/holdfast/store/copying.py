@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice, zip_longest
 from typing import Protocol
@@ -16,6 +16,7 @@ from typing import Protocol
 from holdfast.errors import EmbeddingSpaceError, InputError
 from holdfast.store.contract import DocumentChange, Reading, Restoration, SpaceChange, Store, Update
 from holdfast.types import Document, StoredUnit, View, WriteResult
+from holdfast.values import dataclass
 
 # Enough that a transaction costs little of it, little enough that an interruption loses little.
 _TOGETHER = 500

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from holdfast.kernels import bm25
 from holdfast.kernels.hypervectors import Hypervector
 from holdfast.types import Act, Kind, Role
+from holdfast.values import dataclass
 
 Order = Literal["newest", "oldest"]
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import DamagedStoreError
 from holdfast.types import FIELDS, JSON, Analysis, Gate, NameCount, Unit, View, from_iso, iso
+from holdfast.values import dataclass
 
 # Names of what a store agrees on: the embedding space; and a mark that is made anew when rows of the feed are erased,
 # because what was followed so far no longer counts.

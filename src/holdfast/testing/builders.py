@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from holdfast.store import contract, queries
 from holdfast.store.filters import parse_filter
 from holdfast.text import analyse
 from holdfast.types import Analysis, Deadline, Draft, Unit, View, WriteResult
+from holdfast.values import dataclass
 
 T = TypeVar("T")
 Vector = NDArray[np.float32]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.text.calendar import MONTHS
 from holdfast.text.facts import StatedTriple, extract, is_uncertain, resolve_speaker, speaker_of
@@ -20,6 +20,7 @@ from holdfast.text.names import symbol
 from holdfast.text.sentences import PROSE, is_question, memoize_short, parts_in, read_sentence
 from holdfast.text.words import any_of, regex, words
 from holdfast.types import Unit
+from holdfast.values import dataclass
 
 # Usually one value at a time: a second one replaces the first when its words speak of a change. Without such words
 # "I live in England" may only say more about "I live in Leeds", so that the plain rule needs a declared relation.

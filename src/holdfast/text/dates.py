@@ -13,7 +13,6 @@ import re
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
@@ -51,6 +50,7 @@ from holdfast.text.time_expressions import (
     plain,
 )
 from holdfast.text.words import any_of, words
+from holdfast.values import dataclass
 
 # A question is short; of a pasted document only the beginning is read.
 _MOST_CHARACTERS = 2000

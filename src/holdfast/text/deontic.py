@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import IntFlag
 
 from holdfast.text.sentences import IRREGULAR, Splitter
 from holdfast.text.words import regex, words
+from holdfast.values import dataclass
 
 
 class Deontic(IntFlag):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from holdfast.text import grammar
@@ -27,6 +27,7 @@ from holdfast.text.names import Aliases, symbol
 from holdfast.text.sentences import PROSE, Sentence, is_question, memoize_short, parts_in, read_sentence
 from holdfast.text.words import any_of, words
 from holdfast.types import Fact, Unit
+from holdfast.values import dataclass
 
 # C8's relations: the rules of closure speak about these, and others only take part in hops.
 RELATIONS = words("facts", "relations")

@@ -7,12 +7,13 @@ whether it denies it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from holdfast.text.calendar import MONTHS
 from holdfast.text.sentences import Sentence
 from holdfast.text.words import words
+from holdfast.values import dataclass
 
 # What an object has to look like for the relation to hold: "I live in hope" names no place.
 ObjectShape = Literal["thing", "place", "name", "date", "belonging", "job"]

@@ -9,12 +9,12 @@ I ask), and to be about the user or the answers. Habits ("I always …"), report
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from holdfast.text.sentences import PROSE, is_question, memoize_short, parts_in
 from holdfast.text.terms import terms
 from holdfast.text.words import any_of, entries, regex, words
 from holdfast.types import Unit
+from holdfast.values import dataclass
 
 # In characters. What is longer was pasted, or tells a story.
 _LONGEST_TURN, _LONGEST_SAID = 1_500, 320

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -18,6 +18,7 @@ from holdfast.errors import SettingsError, quote_value
 from holdfast.text.terms import STOP_WORDS
 from holdfast.text.words import any_of, entries, regex, words
 from holdfast.text.words import words as listed
+from holdfast.values import dataclass
 
 # Capital letters of the alphabets that have them: Latin, Greek, Cyrillic, Armenian.
 _CAPITALS = "".join(filter(str.isupper, map(chr, range(0x560))))

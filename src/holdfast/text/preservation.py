@@ -12,13 +12,13 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from holdfast.text.calendar import MONTH_NAMES, MONTHS
 from holdfast.text.temporal import anchors
 from holdfast.text.terms import STOP_WORDS, terms
 from holdfast.text.terms import words as words_of
 from holdfast.text.words import regex, words
+from holdfast.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
 from itertools import chain
 from typing import Any, TypeVar, cast
 
 from holdfast.text.words import regex, words
+from holdfast.values import dataclass
 
 
 @dataclass(frozen=True)

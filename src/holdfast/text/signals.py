@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from holdfast.settings import GateSettings
 from holdfast.text.questions import COURTESIES, LANGUAGES
@@ -24,6 +23,7 @@ from holdfast.text.sentences import parts_in
 from holdfast.text.terms import STOP_WORDS
 from holdfast.text.terms import words as words_of
 from holdfast.text.words import any_of, entries, regex, words
+from holdfast.values import dataclass
 
 # Sum of technical patterns at which a turn counts as wholly technical (C17).
 _TECHNICAL_NORM = 1.5

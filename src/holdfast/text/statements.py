@@ -13,7 +13,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from holdfast.text.changes import Assertion, find_change, fulfil_plans, is_quoting, read_assertions_of
@@ -22,6 +22,7 @@ from holdfast.text.instructions import Instruction, instructions_of
 from holdfast.text.names import Aliases
 from holdfast.text.words import any_of, entries, regex, words
 from holdfast.types import KnownFact, Unit
+from holdfast.values import dataclass
 
 # Slots of changes that only say what became of a slot: its name is that of the statement which they change.
 _NAMELESS = ("", "is reset", "gone")

@@ -13,11 +13,11 @@ outside English. `benchmarks/token-ratios.md` has the measurement and what is st
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 from holdfast.errors import InputError, quote_value
 from holdfast.text.words import regex
+from holdfast.values import dataclass
 
 TokenCounter = Callable[[str], int]
 

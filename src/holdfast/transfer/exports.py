@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import IO, BinaryIO, Literal
@@ -19,6 +19,7 @@ from holdfast.messages.checks import check_flag, choose
 from holdfast.store.contract import Reading, Store
 from holdfast.transfer import jsonl
 from holdfast.types import CONTROLS, Document, ExportReport, NameCount, Unit, View
+from holdfast.values import dataclass
 
 ExportFormat = Literal["jsonl", "markdown"]
 Target = str | Path | BinaryIO

@@ -7,7 +7,6 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -17,6 +16,7 @@ from holdfast.transfer import assistants, jsonl, messengers
 from holdfast.transfer.messengers import Files
 from holdfast.types import JSON, View
 from holdfast.types.outcomes import ImportedMessage, ImportNotes
+from holdfast.values import dataclass
 
 # An export of many years has some hundred megabytes; what is larger is held in memory by no reader here.
 _MOST_BYTES = 512 * 1_048_576

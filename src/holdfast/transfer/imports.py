@@ -6,7 +6,6 @@ import dataclasses
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, islice
 from typing import Any
@@ -28,6 +27,7 @@ from holdfast.transfer import jsonl
 from holdfast.transfer.file_formats import SourceFile, find_format, read_messages
 from holdfast.types import Document, ImportReport, StoredUnit, StoredVector, View, WriteResult, digest
 from holdfast.types.outcomes import ImportedMessage, ImportNotes, Progress
+from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
 # What one call of `remember` gets: enough that a transaction costs little of it, and a break loses little work.

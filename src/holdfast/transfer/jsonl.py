@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import partial
 from typing import IO, Any, BinaryIO
@@ -53,6 +53,7 @@ from holdfast.types import (
     iso,
 )
 from holdfast.types.outcomes import ImportNotes
+from holdfast.values import dataclass
 
 NAME, VERSION = "holdfast", 1
 # A line of this many bytes is no unit of ours: a text has at most one megabyte, with its versions a few.

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -16,6 +16,7 @@ from holdfast.errors import InputError
 from holdfast.transfer.assistants import parse_time
 from holdfast.types import JSON, digest
 from holdfast.types.outcomes import ImportedMessage, ImportNotes, get_member
+from holdfast.values import dataclass
 
 Files = Mapping[str, Callable[[], bytes]]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 from holdfast.types.results import Trace
 from holdfast.types.units import JSON, AuthoredText, Unit
+from holdfast.values import dataclass
 
 SectionName = Literal["hard", "soft", "tail", "standing", "projection"]
 # Why something is not in the context: its own bound is full (soft, standing), the last turns do not fit (tail), it

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
 from holdfast.types.units import JSON, DecisionKind, Unit
+from holdfast.values import dataclass
 
 SummaryMethod = Literal["extractive", "abstractive"]
 Rung = Literal["normal", "tight", "last"]

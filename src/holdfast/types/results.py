@@ -1,12 +1,9 @@
-"""Results: scores as trees, what strategies claim, what fusion and projection make of it, and what is returned.
-
-A tree is the one arithmetic behind ranking and explaining (law 12).
-"""
+"""Results: scores as trees (law 12), what strategies claim, what fusion and projection make of it, what returns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, overload
 
@@ -15,6 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import Bools, Floats
 from holdfast.types.units import JSON, QueryProfile, Unit, iso
+from holdfast.values import dataclass
 
 Op = Literal["given", "sum", "product", "ratio", "minimum"]
 

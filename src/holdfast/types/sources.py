@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal, get_args
 
 from holdfast.types.units import JSON, Act, Fact, Role, Unit
+from holdfast.values import dataclass
 
 MediaType = Literal[
     "text/markdown", "text/plain", "text/html", "application/pdf", "application/jsonl", "application/json",

@@ -7,13 +7,15 @@ import hashlib
 import json
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, tzinfo
 from operator import attrgetter
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+from holdfast.values import dataclass
 
 JSON = Any  # a JSON value; Python's type system cannot say so recursively without pain at every use
 # What a terminal, a viewer or a model may obey instead of showing it: control characters but tab and line ends,

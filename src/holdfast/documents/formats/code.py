@@ -10,11 +10,11 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from holdfast.documents.pieces import Block, Extract, LineSpan, Paragraph, lines_of
 from holdfast.text.words import regex
 from holdfast.types import SourceLimits
+from holdfast.values import dataclass
 
 CODE_SUFFIXES = (
     "py pyi js mjs cjs jsx ts mts cts tsx go rs java kt kts scala c h cc cpp cxx hh hpp hxx m cs swift dart php rb "

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from holdfast.values import dataclass
 from holdfast.why import ScorePart
 
 # Parts that have a colour of their own; every other part of a score is what a stage made of these.

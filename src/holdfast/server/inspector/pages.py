@@ -8,7 +8,6 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -22,6 +21,7 @@ from holdfast.errors import AccessError, InputError, quote_value
 from holdfast.server.access import Caller
 from holdfast.server.limits import Refused
 from holdfast.types import CONTROLS
+from holdfast.values import dataclass
 
 COOKIE = "holdfast_pages"
 _KEY_BYTES = 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -35,6 +35,7 @@ from holdfast.server.limits import BOUNDS, Refused, ServerSettings, read_body
 from holdfast.settings import PROFILES
 from holdfast.types import Unit
 from holdfast.types.contexts import Context
+from holdfast.values import dataclass
 from holdfast.why import speaker_name
 
 T = TypeVar("T")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import groupby
 from typing import Any, Literal
@@ -32,6 +31,7 @@ from holdfast.types import (
     Why,
 )
 from holdfast.types.contexts import Context, ContextSection, Item, OmittedItem
+from holdfast.values import dataclass
 from holdfast.why import (
     PLAIN_NAMES,
     branches,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from holdfast.errors import InputError, quote_value
+from holdfast.values import dataclass
 
 Search = Literal["approximate", "exact"]
 # Questions are bound by the processors of the database: more connections than that only wait there instead of here.

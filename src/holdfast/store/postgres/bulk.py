@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Self
 
 import psycopg
@@ -31,6 +30,7 @@ from holdfast.store.postgres.postgres_database import PostgresDatabase, repeated
 from holdfast.store.postgres.schema import TABLES
 from holdfast.store.rows import GLOBAL, columns, gate_text
 from holdfast.types import StoredUnit, WriteResult, iso
+from holdfast.values import dataclass
 
 # Making the indexes anew costs about as much as writing so many units into them.
 WORTH_IT = 5_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from holdfast.store.rows import author_code, microseconds, unit_of, vector_of
 from holdfast.store.sqlite.shard import Shard
 from holdfast.store.visibility import agent_matches, hidden_reason, state_as_of
 from holdfast.types import FIELDS, Analysis, Unit, View, iso
+from holdfast.values import dataclass
 
 # How statements pack what a unit holds: the place of a term and a field above, how often below.
 _BELOW = 32

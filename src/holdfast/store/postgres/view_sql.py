@@ -9,12 +9,12 @@ is taken in is checked for it (`messages/checks`).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.store.filters import FIELD_DEFAULTS
 from holdfast.store.rows import GLOBAL
 from holdfast.types import JSON, Condition, Filter, Junction, View, iso
+from holdfast.values import dataclass
 
 _OWNED = "units.tenant = %(tenant)s"
 _NOT_SUPERSEDED_THEN = """(units.superseded_by IS NULL OR units.superseded_at > %(as_of)s)

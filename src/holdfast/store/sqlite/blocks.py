@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from holdfast.kernels import vectors
 from holdfast.kernels.vectors import ROUNDING, TIERS, at_least_top
 from holdfast.store.queries import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
 from holdfast.types import Act, Role
+from holdfast.values import dataclass
 
 _FIRST_ROOM = 16
 

@@ -14,13 +14,14 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+
+from holdfast.values import dataclass
 
 _KIND = b"holdfast index "
 _MAGIC = _KIND + b"1\n"

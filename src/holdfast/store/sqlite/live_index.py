@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from holdfast.store.sqlite.shard import Shard
 from holdfast.store.sqlite.sqlite_database import Database
 from holdfast.store.visibility import agent_matches, hidden_reason, state_as_of
 from holdfast.types import Deadline, Unit, View, iso
+from holdfast.values import dataclass
 
 # Smaller owners are built again faster than a file is read.
 _WORTH_SAVING = 1000

@@ -9,13 +9,13 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import KeysView, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.store.sqlite.index_file import pack_words, unpack_words
+from holdfast.values import dataclass
 
 # Below this the tail is not worth folding; above it, folding at a quarter keeps the total work linear.
 _SMALL_TAIL = 4096

@@ -19,12 +19,14 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from holdfast.values import dataclass
 
 if sys.platform == "win32":
     import msvcrt
