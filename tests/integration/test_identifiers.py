@@ -64,7 +64,7 @@ def test_what_holds_more_of_the_question_than_the_code_stays_above(chat):
 
 
 def test_a_question_that_opens_with_a_code_is_lifted_by_nothing(chat):
-    hits = {hit.unit.text: hit for hit in chat.search("K1037", user="dev", explain=True)}
+    hits = {hit.unit.text: hit for hit in chat.search("K1037", user="dev", explain=True, limit=100)}
     assert hits["K1037 again?"].contributions.find("rel with opening") is None
     assert hits[told(1)].contributions.find("rel with opening") is not None
 
