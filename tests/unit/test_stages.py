@@ -450,7 +450,8 @@ def test_the_words_are_asked_for_with_their_names():
     ["what did we talk about last week?", "What happened last week?", "last week?", "what did I tell you last week?"],
 )
 def test_a_question_that_names_only_a_time_retrieves_from_it(question):
-    with opened(embedder=HashEmbedder(64)) as memory:
+    found_only = Settings.load({"assembly.fill": 0.0}, environ={}).without_timeouts()
+    with opened(found_only, embedder=HashEmbedder(64)) as memory:
         for day in range(30):
             memory.remember(f"entry {day} on quite other things", user="ana", id=f"d{day:02}", at=later(days=-day))
         # NOW is a Monday: the week before it is the seven days behind.

@@ -7,6 +7,7 @@ import pytest
 
 from builders import opened
 from commands import holdfast
+from holdfast import Settings
 from holdfast.text.dates import TimeRange
 from holdfast.text.temporal import date_words, name_time, told_times
 
@@ -93,12 +94,14 @@ def test_an_open_time_is_named_by_its_known_side():
 
 # ------------------------------------------------------------------------------------------------ what is found
 
+# Else a small memory is in the context whole.
+FOUND_ONLY = Settings.load({"assembly.fill": 0.0}, environ={}).without_timeouts()
 ASKED = datetime(2026, 11, 17, 9, 0, tzinfo=UTC)
 
 
 def remembering(*said, now=ASKED):
     """Open a memory in which texts were said: pairs of a time and a text, whose ids are their numbers."""
-    memory = opened(now=now)
+    memory = opened(FOUND_ONLY, now=now)
     for number, (moment, text) in enumerate(said):
         memory.remember(text, user="ana", id=str(number), at=day(moment))
     return memory
