@@ -628,7 +628,9 @@ def test_what_to_forget_is_named_in_one_way(memory, named):
 
 
 def test_part_of_a_document_is_refused(memory):
-    written = memory.ingest("# A\n\nOne boat.\n\n# B\n\nTwo harbours.\n\n# C\n\nThree kilns.", name="notes.md", user="ana")
+    written = memory.ingest(
+        "# A\n\nOne boat.\n\n# B\n\nTwo harbours.\n\n# C\n\nThree kilns.", name="notes.md", user="ana"
+    )
     with pytest.raises(InputError, match=r"notes\.md.*2 more units"):
         memory.forget(user="ana", ids=written[0].id)
     assert len(memory.list(user="ana")) == 3
