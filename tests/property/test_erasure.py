@@ -628,7 +628,9 @@ def test_what_to_forget_is_named_in_one_way(memory, named):
 
 
 def test_part_of_a_document_is_refused(memory):
-    written = memory.ingest("One boat.\n\nTwo harbours.\n\nThree kilns.", name="notes.md", user="ana")
+    written = memory.ingest(
+        "# A\n\nOne boat.\n\n# B\n\nTwo harbours.\n\n# C\n\nThree kilns.", name="notes.md", user="ana"
+    )
     with pytest.raises(InputError, match=r"notes\.md.*2 more units"):
         memory.forget(user="ana", ids=written[0].id)
     assert len(memory.list(user="ana")) == 3
@@ -642,14 +644,14 @@ def test_part_of_a_document_is_refused(memory):
 def test_a_lifetime_takes_no_part_out_of_its_document(tmp_path, passed, changed):
     moment = [NOW]
     with small_memory(tmp_path / "other.db", now=lambda: moment[0]) as memory:
-        first, _ = memory.ingest("One quagga.\n\nTwo harbours.\n", name="notes.md", user="ana")
+        first, _ = memory.ingest("# A\n\nOne quagga.\n\n# B\n\nTwo harbours.\n", name="notes.md", user="ana")
         memory.update(first.id, user="ana", ttl=3600)
         moment[0] = later(hours=passed)
         if changed:
             memory.update(first.id, user="ana", topic="zoo")
         with pytest.raises(InputError, match=r"notes\.md.*1 more units"):
             memory.forget(user="ana", ids=first.id)
-        memory.ingest("Two harbours.\n", name="notes.md", user="ana")
+        memory.ingest("# B\n\nTwo harbours.\n", name="notes.md", user="ana")
         assert memory.forget(user="ana", ids=first.id).complete
         assert b"quagga" not in b"".join(bytes_of(tmp_path).values())
 
