@@ -166,6 +166,11 @@ def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS, most_standing=3, gr
     return request, projection
 
 
+def moment(unit):
+    """Order by time, then by session; whatever belongs to none has no order of its own there."""
+    return (unit.event_time, unit.session or "", unit.position if unit.session else 0, unit.id)
+
+
 GROUPED = cases(groups=("", "g", "h"))
 
 
@@ -336,7 +341,7 @@ def test_a_group_stands_together_by_time_where_its_best_would_stand(case):
     assume(context is not None)
     ranks, units = {}, {}
     for rank, one in enumerate(projection):
-        ranks.setdefault(one.unit.id, (one.group or str(rank), one.unit.moment))
+        ranks.setdefault(one.unit.id, (one.group or str(rank), moment(one.unit)))
         units.setdefault(one.group or str(rank), rank)
     places = [(units[ranks[one][0]], ranks[one][1]) for one in shown(context, "projection")]
     assert places == sorted(places)
@@ -345,7 +350,7 @@ def test_a_group_stands_together_by_time_where_its_best_would_stand(case):
 @given(GROUPED, st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 8))
 def test_a_whole_memory_keeps_the_budget_and_its_share_or_is_none(case, share, found):
     request, recalled = case
-    memory = sorted({one.unit.id: one.unit for one in recalled}.values(), key=lambda unit: unit.moment)
+    memory = sorted({one.unit.id: one.unit for one in recalled}.values(), key=moment)
     assume(request.budget > 0 and memory)
     settings = dataclasses.replace(request.settings, fill=share)
     try:

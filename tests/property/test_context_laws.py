@@ -457,7 +457,7 @@ def check_projection(world, context, user, turns):
     assert told | summed >= set(scores)
     order = [one.unit.id for one in projection.items]
     if world.settings.assembly.packing == "prefix":
-        assert ids(context, "projection") == [one for one in order if one in set(ids(context, "projection"))]
+        assert [*context.found] == [one for one in order if one in context.found]
 
 
 def check_whole(world, context, call, hidden, loose):
@@ -472,6 +472,7 @@ def check_whole(world, context, call, hidden, loose):
     elsewhere = {*ids(context, "tail"), *hidden}
     elsewhere |= {item.id for item in context.section("standing").items if item.kind == "whole"}
     turns = [one for one in turns if one.id not in elsewhere and (one.author, one.text) not in loose]
+    turns.sort(key=lambda one: (one.event_time, one.session or "", one.position if one.session else 0, one.id))
     assert rest == [one.id for one in turns if one.id in set(rest)]  # nothing else, and in the order of time
     there = {one.said() for one in turns if one.id in {item.id for item in items if item.kind == "whole"}}
     if rest:

@@ -253,7 +253,7 @@ def _richest_in_anchors(
 
 
 def read_memory(plan: Plan, shown: VisibleToHost, found: Collection[str], reading: Reading) -> list[Unit]:
-    """Return all turns that the view may recall, by time, where they may fit their share; else none of them (C16).
+    """Return all turns that the view may recall, where they may fit their share; else none of them (C16).
 
     Passages of documents are looked up and do not come along. A summary does where it hides its turns. Of copies of
     the same words the one that was `found` counts.
@@ -265,9 +265,8 @@ def read_memory(plan: Plan, shown: VisibleToHost, found: Collection[str], readin
     rest = tuple(unit_id for unit_id in ids if unit_id not in shown.ids)
     if not rest or reading.columns(rest, ("length",))["length"].sum() > most * CHARS_PER_TOKEN:
         return []
-    units = sorted(reading.units(rest).values(), key=lambda unit: (unit.id not in found, unit.moment))
-    distinct = {unit.said(): unit for unit in reversed(units) if not shown.holds(unit)}
-    return sorted(distinct.values(), key=lambda unit: unit.moment)
+    units = sorted(reading.units(rest).values(), key=lambda unit: (unit.id in found, unit.id))
+    return [*{unit.said(): unit for unit in units if not shown.holds(unit)}.values()]
 
 
 _MOST_READ = 64  # nobody keeps more instructions in mind

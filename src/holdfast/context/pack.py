@@ -66,7 +66,7 @@ def fill_whole(
     whole, found = {unit.id for unit in memory}, {recalled.unit.id for recalled in projection}
     rest = [RecalledUnit(unit, None, group=_REST) for unit in memory if unit.id not in found]
     packer = _Packer(plan, sentence_score, BEST_FIRST if not rest else WHOLE_MEMORY if found else NOTHING_CLOSE)
-    alone, _ = _render([_PackedItem(Quote.whole(unit, plan.zone), None, (0, unit.moment)) for unit in memory])
+    alone, _ = _render([_PackedItem(Quote.whole(unit, plan.zone), None, (0, _moment(unit))) for unit in memory])
     if packer.count(section_text(packer.heading, alone)) > share_of(plan.budget, plan.settings.fill):
         return None
     context = packer.fill([*projection, *rest], whole)
@@ -77,10 +77,18 @@ def fill_whole(
 _REST = "\0rest"
 
 
+_Moment = tuple[datetime, str, int, str]
+
+
+def _moment(unit: Unit) -> _Moment:
+    """Return its place in time; where it is of no session, its position only says when it was written."""
+    return (unit.event_time, unit.session or "", unit.position if unit.session else 0, unit.id)
+
+
 class _PackedItem(NamedTuple):
     quoted: Quote
     score: float | None
-    place: tuple[int, tuple[datetime, int, str]]  # of its group among the groups, and in it
+    place: tuple[int, _Moment]  # of its group among the groups, and in it
     late: bool = False
 
 
@@ -102,7 +110,7 @@ class _Packer:
         for rank, recalled in enumerate(projection):
             group = groups.setdefault(recalled.group, rank) if recalled.group else rank
             quoted = Quote.whole(recalled.unit, self.zone, recalled.replaced)
-            entry = _PackedItem(quoted, recalled.score, (group, recalled.unit.moment), recalled.late)
+            entry = _PackedItem(quoted, recalled.score, (group, _moment(recalled.unit)), recalled.late)
             if recalled.unit.id in known:
                 self.leave(entry, "shown")
             elif plan.degraded:
